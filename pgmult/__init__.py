@@ -1,0 +1,33 @@
+"""Bayesian inference for dependent multinomial data.
+
+The public names are loaded when first used: ``import pgmult`` imports neither numba nor scipy and
+compiles nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Corpus": "pgmult.corpus",
+    "DensePotential": "pgmult.potentials",
+    "DiagonalPotential": "pgmult.potentials",
+    "as_corpus": "pgmult.corpus",
+}
+
+if TYPE_CHECKING:
+    from pgmult.corpus import Corpus, as_corpus
+    from pgmult.potentials import DensePotential, DiagonalPotential
+
+__all__ = ["Corpus", "DensePotential", "DiagonalPotential", "__version__", "as_corpus"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'pgmult' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

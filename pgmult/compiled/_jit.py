@@ -1,0 +1,132 @@
+"""The one decorator behind every compiled function, and where its machine code is kept.
+
+``@jit`` is `numba.njit` with three choices made once:
+
+* ``nogil=True``: chains and blocks of rows run side by side in ordinary threads;
+* ``error_model="numpy"``: a division by zero gives inf or nan, never an exception that would
+  serialise a loop;
+* a cache on disk whose folder carries a hash of *every* source file in ``pgmult/compiled``.
+  Numba stamps a cached function with its own file only, so a caller would go on running stale
+  machine code after a helper in another file changed; with the hash in the path it cannot.
+
+The cache is a set of pickles, so it must belong to the user alone: the folder is created with
+mode 0700 and is refused if somebody else owns it. Where no such folder can be written, functions
+are compiled in memory and nothing is said: `pgmult doctor` tells.
+
+Environment
+-----------
+PGMULT_CACHE : set to ``0`` to compile in memory only (development, continuous integration).
+PGMULT_CACHE_DIR : where to keep machine code instead of the user's cache folder.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numba
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+__all__ = ["cache_directory", "jit", "source_hash"]
+
+
+@cache
+def source_hash() -> str:
+    """Hash of every source file in this folder: what the cached machine code was made from."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _candidate_roots() -> list[Path]:
+    """Folders to try, best first; the temporary folder serves read-only homes."""
+    if os.environ.get("PGMULT_CACHE_DIR"):
+        return [Path(os.environ["PGMULT_CACHE_DIR"])]
+    if sys.platform == "win32":
+        user_cache = os.environ.get("LOCALAPPDATA", "")
+    else:
+        user_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    roots = [Path(user_cache) / "pgmult"] if os.path.isabs(user_cache) else []
+    owner = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return [*roots, Path(tempfile.gettempdir()) / f"pgmult-{owner}"]
+
+
+def _is_private_and_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid"):
+            status = folder.lstat()
+            if status.st_uid != os.getuid() or status.st_mode & 0o022:
+                return False
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+@cache
+def cache_directory() -> Path | None:
+    """The folder of this version's machine code, or None when it is compiled in memory only."""
+    if os.environ.get("PGMULT_CACHE") == "0":
+        return None
+    python = f"py{sys.version_info.major}{sys.version_info.minor}"
+    name = f"{python}-numba{numba.__version__}-{source_hash()}"
+    for root in _candidate_roots():
+        if _is_private_and_writable(root) and _is_private_and_writable(root / name):
+            return root / name
+    return None
+
+
+class _FolderLocator(_CacheLocator):
+    """Places every function of `pgmult.compiled` in `cache_directory()`."""
+
+    def __init__(self, py_func, py_file):
+        self._line = py_func.__code__.co_firstlineno
+        self._folder = str(cache_directory())
+
+    def get_cache_path(self):
+        return self._folder
+
+    def get_source_stamp(self):
+        return source_hash()
+
+    def get_disambiguator(self):
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        return cls(py_func, py_file)
+
+
+class _FolderCacheImpl(CompileResultCacheImpl):
+    _locator_classes = (_FolderLocator,)
+
+
+class _FolderCache(FunctionCache):
+    _impl_class = _FolderCacheImpl
+
+
+def jit(function=None, *, reassociate=False):
+    """Compile a function when it is first called.
+
+    Parameters
+    ----------
+    reassociate : bool
+        Let the compiler reorder floating-point sums so that reductions vectorise. Infinities and
+        nans keep their meaning (this is not ``fastmath``).
+    """
+    if function is None:
+        return lambda f: jit(f, reassociate=reassociate)
+    dispatcher = numba.njit(
+        nogil=True,
+        error_model="numpy",
+        fastmath={"reassoc", "contract"} if reassociate else False,
+    )(function)
+    if not config.DISABLE_JIT and cache_directory() is not None:
+        dispatcher._cache = _FolderCache(function)
+    return dispatcher

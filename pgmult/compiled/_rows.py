@@ -1,0 +1,78 @@
+"""Rows of a block shared among threads.
+
+A row kernel is a compiled function ``kernel(worker, start, stop, *arguments)`` that does rows
+``start <= row < stop`` and draws row i's random numbers from ``open_stream(key, i)``. Because the
+kernels release the interpreter lock, ordinary threads run them side by side, inside chains that
+are threads themselves; Numba's own parallel loops are not used (two threads in one abort the
+process under its default threading layer). What a row computes never depends on the split.
+
+`worker` numbers the piece, so that a kernel can add integer counts into its own slice
+``out[worker]``; `num_workers` says how many slices to provide.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any
+
+__all__ = ["num_workers", "over_rows", "row_threads"]
+
+_threads: ContextVar[int] = ContextVar("pgmult_row_threads", default=1)
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = Lock()
+
+
+def _shared_pool() -> ThreadPoolExecutor:
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="pgmult-rows")
+        return _pool
+
+
+def _forget_pool() -> None:
+    """After a fork: the child has none of the parent's threads."""
+    global _pool, _pool_lock
+    _pool, _pool_lock = None, Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+@contextmanager
+def row_threads(count: int) -> Iterator[None]:
+    """Within this context (and this thread), row kernels run on `count` threads."""
+    token = _threads.set(max(1, int(count)))
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+def num_workers(num_rows: int, grain: int = 64) -> int:
+    """Into how many pieces `over_rows` splits `num_rows` rows here."""
+    return max(1, min(_threads.get(), -(-num_rows // grain)))
+
+
+def over_rows(
+    kernel: Callable[..., Any], num_rows: int, *arguments: Any, grain: int = 64
+) -> list[Any]:
+    """Run a row kernel over all rows, in pieces of whole grains; each piece's result, in order."""
+    pieces = num_workers(num_rows, grain)
+    if pieces == 1:
+        return [kernel(0, 0, num_rows, *arguments)]
+    blocks = -(-num_rows // grain)
+    bounds = [min(num_rows, grain * (blocks * i // pieces)) for i in range(pieces + 1)]
+    others = [
+        _shared_pool().submit(kernel, i, bounds[i], bounds[i + 1], *arguments)
+        for i in range(1, pieces)
+    ]
+    try:
+        first = kernel(0, 0, bounds[1], *arguments)
+    finally:
+        results = [other.result() for other in others]
+    return [first, *results]

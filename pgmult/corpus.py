@@ -1,0 +1,155 @@
+"""Word counts of documents: the data type of every topic model.
+
+A `Corpus` is a compressed sparse row matrix of counts, documents by words, with optional names.
+`as_corpus` makes one from whatever the user has and is the boundary that rejects bad counts.
+Empty documents and unused words are kept: they carry no information, and rows keep their numbers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pgmult._validate import as_counts
+
+__all__ = ["Corpus", "as_corpus"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """Counts of words in documents. Make one with `as_corpus`, which checks its input.
+
+    Attributes
+    ----------
+    indptr : int64 array, ``(num_documents + 1,)``
+        Document d's entries are ``indptr[d]:indptr[d + 1]``.
+    words : int32 array, ``(num_entries,)``
+        Word number of each entry.
+    counts : int32 array, ``(num_entries,)``
+        How often that word stands in that document, >= 1.
+    num_words : int
+        Size of the vocabulary, unused words included.
+    vocabulary : str array, ``(num_words,)``, or None
+    names : str array, ``(num_documents,)``, or None
+    """
+
+    indptr: NDArray[np.int64]
+    words: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    num_words: int
+    vocabulary: NDArray[np.str_] | None = None
+    names: NDArray[np.str_] | None = None
+
+    @property
+    def num_documents(self) -> int:
+        """Number of documents, empty ones included."""
+        return len(self.indptr) - 1
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of words in running text."""
+        return int(self.counts.sum(dtype=np.int64))
+
+    @property
+    def totals(self) -> NDArray[np.int64]:
+        """Tokens of each document, ``(num_documents,)``."""
+        running = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
+        return np.diff(running[self.indptr])
+
+    def to_csr(self) -> "scipy.sparse.csr_array":
+        """The counts as a scipy sparse array, ``(num_documents, num_words)``."""
+        return scipy.sparse.csr_array(
+            (self.counts, self.words, self.indptr), shape=(self.num_documents, self.num_words)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Corpus({self.num_documents:,} documents, {self.num_words:,} words,"
+            f" {self.num_tokens:,} tokens)"
+        )
+
+
+def as_corpus(
+    counts: Any,
+    vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
+    names: Sequence[str] | NDArray[np.str_] | None = None,
+) -> Corpus:
+    """A `Corpus` from a scipy sparse matrix, a dense array or another corpus.
+
+    Parameters
+    ----------
+    counts : sparse matrix or array, ``(num_documents, num_words)``
+        Non-negative integers, in any integer or float dtype. Duplicates are added up.
+    vocabulary : sequence of str, optional
+        One word a column.
+    names : sequence of str, optional
+        One name a document.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative, fractional, nan, infinite or above 2**31 - 1; if the shape is not
+        two-dimensional; if `vocabulary` or `names` has the wrong length.
+    """
+    if isinstance(counts, Corpus):
+        vocabulary = counts.vocabulary if vocabulary is None else vocabulary
+        names = counts.names if names is None else names
+        counts = counts.to_csr()
+    if scipy.sparse.issparse(counts):
+        matrix = scipy.sparse.csr_array(counts, copy=True)
+    else:
+        dense = as_counts(counts)
+        if dense.ndim != 2:
+            raise ValueError(
+                f"counts must be documents by words, got {dense.ndim} axes (shape {dense.shape})"
+            )
+        matrix = scipy.sparse.csr_array(dense)
+    if matrix.ndim != 2:
+        raise ValueError(f"counts must be documents by words, got shape {matrix.shape}")
+    entries = _checked_entries(matrix)
+    matrix = scipy.sparse.csr_array((entries, matrix.indices, matrix.indptr), shape=matrix.shape)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if matrix.nnz and matrix.data.max() > np.iinfo(np.int32).max:
+        raise ValueError(f"counts must be below 2**31, got {matrix.data.max()}")
+    num_documents, num_words = matrix.shape
+    return Corpus(
+        indptr=matrix.indptr.astype(np.int64),
+        words=matrix.indices.astype(np.int32),
+        counts=matrix.data.astype(np.int32),
+        num_words=num_words,
+        vocabulary=_as_names(vocabulary, "vocabulary", num_words, "words (columns)"),
+        names=_as_names(names, "names", num_documents, "documents (rows)"),
+    )
+
+
+def _checked_entries(matrix: "scipy.sparse.csr_array") -> NDArray[np.int64]:
+    """The stored entries as integers; an error names the row and column of a bad one."""
+    try:
+        return as_counts(matrix.data)
+    except ValueError:
+        data = matrix.data
+        bad = ~(np.isfinite(data) & (data >= 0) & (data == np.floor(data)))
+        entry = int(np.argmax(bad))
+        row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
+        hint = " (did you pass proportions or tf-idf weights?)" if data[entry] % 1 else ""
+        raise ValueError(
+            f"counts must be non-negative integers, got {data[entry]} at row {row},"
+            f" column {int(matrix.indices[entry])}{hint}"
+        ) from None
+
+
+def _as_names(
+    names: Sequence[str] | NDArray[np.str_] | None, argument: str, length: int, what: str
+) -> NDArray[np.str_] | None:
+    if names is None:
+        return None
+    array = np.asarray(names, dtype=np.str_)
+    if array.shape != (length,):
+        raise ValueError(
+            f"{argument} must have one entry for each of the {length} {what}, got {array.shape}"
+        )
+    return array
