@@ -1,0 +1,178 @@
+"""Topic allocation: which topic each token of each document came from.
+
+The token-to-topic assignments z are never stored for models that hold theta and the topics: the
+counts of topics in documents and of words in topics are their sufficient statistics. Topics are
+laid out word by word, ``(num_words, num_topics)``, so that one token reads contiguous memory.
+"""
+
+import numpy as np
+
+from ._jit import jit
+from .streams import open_stream, uniform
+
+_SMALLEST = np.float32(1e-30)  # below this a single-precision total is not trusted
+
+
+@jit
+def _search_order(used, order):
+    """Fill `order` with the topics a document used before, most used first, then all others."""
+    num_topics = used.shape[0]
+    filled = 0
+    for k in range(num_topics):
+        if used[k] > 0:
+            i = filled
+            while i > 0 and used[order[i - 1]] < used[k]:
+                order[i] = order[i - 1]
+                i -= 1
+            order[i] = k
+            filled += 1
+    for k in range(num_topics):
+        if used[k] <= 0:
+            order[filled] = k
+            filled += 1
+
+
+@jit(reassociate=True)
+def _dot(a, b):
+    total = a[0] * b[0]
+    for k in range(1, a.shape[0]):
+        total += a[k] * b[k]
+    return total
+
+
+@jit
+def _pick(threshold, theta, word_topics, order):
+    """The first topic in `order` at which the running sum of weights passes the threshold."""
+    last = -1
+    running = theta[0] * np.float32(0.0)
+    for j in range(order.shape[0]):
+        k = order[j]
+        weight = theta[k] * word_topics[k]
+        if weight > 0.0:
+            last = k
+            running += weight
+            if running > threshold:
+                break
+    return last
+
+
+@jit
+def allocate(
+    worker, start, stop, key, indptr, words, counts, used, theta, by_word, exact_theta,
+    exact_topics, topic_counts, word_counts,
+):  # fmt: skip
+    """Draw the topic of every token of a piece's documents given theta and the topics.
+
+    Parameters
+    ----------
+    used : (num_documents, num_topics) topic counts of the previous sweep; they only set the order
+        in which topics are tried.
+    theta, by_word : float32, (num_documents, num_topics) and (num_words, num_topics).
+    exact_theta, exact_topics : float64, (num_documents, num_topics) and (num_topics, num_words),
+        for tokens whose probability is too small for single precision.
+    topic_counts : out, (num_documents, num_topics).
+    word_counts : out, (num_workers, num_words, num_topics), added to.
+
+    Returns 0, or 1 + the first document that holds a word of probability 0 under all its topics.
+    """
+    num_topics = theta.shape[1]
+    order = np.empty(num_topics, dtype=np.int64)
+    weights = np.empty(num_topics)
+    ones = np.ones(num_topics)
+    mine = word_counts[worker]
+    for d in range(start, stop):
+        state = open_stream(key, d)
+        _search_order(used[d], order)
+        for entry in range(indptr[d], indptr[d + 1]):
+            w = words[entry]
+            total = _dot(theta[d], by_word[w])
+            if total > _SMALLEST:
+                for _ in range(counts[entry]):
+                    u, state = uniform(state)
+                    k = _pick(np.float32(u) * total, theta[d], by_word[w], order)
+                    topic_counts[d, k] += 1
+                    mine[w, k] += 1
+            else:
+                largest = 0.0
+                for k in range(num_topics):
+                    weights[k] = exact_theta[d, k] * exact_topics[k, w]
+                    largest = max(largest, weights[k])
+                if not largest > 0.0:
+                    return 1 + d
+                for k in range(num_topics):
+                    weights[k] /= largest
+                total64 = _dot(weights, ones)
+                for _ in range(counts[entry]):
+                    u, state = uniform(state)
+                    k = _pick(u * total64, weights, ones, order)
+                    topic_counts[d, k] += 1
+                    mine[w, k] += 1
+    return 0
+
+
+@jit
+def entry_probs(worker, start, stop, indptr, words, theta, by_word, out):
+    """Write the probability of each entry's word in its document, (theta @ topics)[d, w]."""
+    for d in range(start, stop):
+        for entry in range(indptr[d], indptr[d + 1]):
+            out[entry] = _dot(theta[d], by_word[words[entry]])
+
+
+@jit
+def collapsed_sweep(
+    key, token_indptr, token_words, assignments, alpha, eta, topic_counts, word_counts, topic_totals
+):
+    """One sweep of collapsed Gibbs for latent Dirichlet allocation, in place, document by document.
+
+    p(z_i = k | rest) is proportional to (n_dk + alpha_k) (n_kw + eta) / (n_k + V eta), with counts
+    that leave token i out (Griffiths and Steyvers 2004). `word_counts` is (num_words, num_topics).
+    """
+    num_topics = alpha.shape[0]
+    smoothing = eta * word_counts.shape[0]
+    running = np.empty(num_topics)
+    scale = np.empty(num_topics)
+    for k in range(num_topics):
+        scale[k] = 1.0 / (topic_totals[k] + smoothing)
+    for d in range(token_indptr.shape[0] - 1):
+        state = open_stream(key, d)
+        here = topic_counts[d]
+        for i in range(token_indptr[d], token_indptr[d + 1]):
+            w = token_words[i]
+            there = word_counts[w]
+            k = assignments[i]
+            here[k] -= 1
+            there[k] -= 1
+            topic_totals[k] -= 1
+            scale[k] = 1.0 / (topic_totals[k] + smoothing)
+            for k in range(num_topics):
+                running[k] = (here[k] + alpha[k]) * (there[k] + eta) * scale[k]
+            for k in range(1, num_topics):
+                running[k] += running[k - 1]
+            u, state = uniform(state)
+            threshold = u * running[num_topics - 1]
+            k = 0
+            while running[k] < threshold:
+                k += 1
+            assignments[i] = k
+            here[k] += 1
+            there[k] += 1
+            topic_totals[k] += 1
+            scale[k] = 1.0 / (topic_totals[k] + smoothing)
+
+
+@jit
+def sample_tables(worker, start, stop, key, topic_counts, alpha, tables):
+    """Add each document's Chinese-restaurant table counts CRT(n_dk, alpha_k) to tables[worker].
+
+    CRT(n, a) is a sum of independent Bernoulli(a / (a + i)), i = 0, ..., n - 1 (Antoniak 1974).
+    """
+    for d in range(start, stop):
+        state = open_stream(key, d)
+        for k in range(alpha.shape[0]):
+            n = topic_counts[d, k]
+            if n > 0:
+                tables[worker, k] += 1
+            for i in range(1, n):
+                u, state = uniform(state)
+                if u * (alpha[k] + i) < alpha[k]:
+                    tables[worker, k] += 1

@@ -1,0 +1,308 @@
+"""Gaussian rows and the normal-inverse-Wishart prior of their mean and covariance.
+
+`MvNormal` is a batch of Gaussian vectors that share one covariance, multiplied by whatever Gaussian
+potentials they have been conditioned on:
+
+    x_r  ~  N(x_r | mean, cov) exp(-x_r' J_r x_r / 2 + h_r' x_r),
+
+which is Gaussian again, with precision cov^-1 + J_r. Conditioning only adds potentials, so a
+posterior is the same kind of thing as a prior, and nothing of size rows x n x n is ever held for
+diagonal potentials.
+
+>>> import numpy as np
+>>> from pgmult import DiagonalPotential, MvNormal
+>>> prior = MvNormal(np.zeros(2), np.eye(2))
+>>> seen = DiagonalPotential(J=np.array([[3.0, 0.0]]), h=np.array([[3.0, 0.0]]))
+>>> prior.condition(seen).mean()
+array([[0.75, 0.  ]])
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import multigammaln
+
+from pgmult._validate import as_finite, as_generator, as_positive_int, as_spd, new_key
+from pgmult.potentials import DensePotential, DiagonalPotential
+from pgmult.typing import FloatArray
+
+__all__ = ["MvNormal", "NormalInverseWishart"]
+
+_LOG_2PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MvNormal:
+    """Gaussian rows sharing a covariance, times the potentials they were conditioned on.
+
+    Attributes
+    ----------
+    prior_mean : array, ``(n,)`` or ``(num_rows, n)``
+        Mean before conditioning, common to all rows or one a row.
+    prior_cov : array, ``(n, n)``
+        Covariance before conditioning, symmetric positive definite.
+    potential : DiagonalPotential or DensePotential or None
+        Product of everything conditioned on, with leading shape ``(num_rows,)`` or ``()``.
+
+    Raises
+    ------
+    ValueError
+        If the covariance is not symmetric positive definite or shapes do not agree.
+    """
+
+    prior_mean: FloatArray
+    prior_cov: FloatArray
+    potential: DiagonalPotential | DensePotential | None = None
+
+    def __post_init__(self) -> None:
+        mean = as_finite(self.prior_mean, "prior_mean")
+        if mean.ndim not in (1, 2):
+            raise ValueError(f"prior_mean must have shape (n,) or (rows, n), got {mean.shape}")
+        object.__setattr__(self, "prior_mean", mean)
+        object.__setattr__(self, "prior_cov", as_spd(self.prior_cov, "prior_cov", mean.shape[-1]))
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates, n."""
+        return int(self.prior_cov.shape[0])
+
+    def condition(self, potential: DiagonalPotential | DensePotential) -> "MvNormal":
+        """The posterior: this times `potential`."""
+        shape = potential.h.shape
+        rows = None if self.prior_mean.ndim == 1 else len(self.prior_mean)
+        if len(shape) not in (1, 2) or shape[-1] != self.size or rows not in (None, shape[0]):
+            expected = (
+                f"({rows}, {self.size})" if rows else f"({self.size},) or (rows, {self.size})"
+            )
+            raise ValueError(f"the potential must have shape {expected}, got {shape}")
+        if self.potential is None:
+            combined = potential
+        elif isinstance(self.potential, DiagonalPotential) and isinstance(
+            potential, DiagonalPotential
+        ):
+            combined = self.potential + potential
+        else:
+            combined = _dense(self.potential) + _dense(potential)
+        return MvNormal(self.prior_mean, self.prior_cov, combined)
+
+    def precision(self) -> FloatArray:
+        """Precision matrices, ``(n, n)`` or ``(num_rows, n, n)``."""
+        prior = np.linalg.inv(self.prior_cov)
+        prior = 0.5 * (prior + prior.T)
+        return prior if self.potential is None else prior + _dense(self.potential).J
+
+    def cov(self) -> FloatArray:
+        """Covariance matrices, ``(n, n)`` or ``(num_rows, n, n)``."""
+        if self.potential is None:
+            return self.prior_cov
+        return np.asarray(np.linalg.inv(self.precision()))
+
+    def mean(self) -> FloatArray:
+        """Means, ``(n,)`` or ``(num_rows, n)``."""
+        if self.potential is None:
+            return self.prior_mean
+        pull = self.potential.h - _apply(self.potential, self.prior_mean)
+        return self.prior_mean + np.linalg.solve(self.precision(), pull[..., None])[..., 0]
+
+    def log_density(self, x: ArrayLike) -> FloatArray:
+        """Normalised log density at x, ``(..., n)``; one value a row."""
+        precision = self.precision()
+        deviation = as_finite(x, "x") - self.mean()
+        quadratic = np.einsum("...i,...ij,...j->...", deviation, precision, deviation)
+        log_det = np.linalg.slogdet(precision)[1]
+        return np.asarray(0.5 * (log_det - quadratic - self.size * _LOG_2PI))
+
+    def log_normalizer(self) -> FloatArray:
+        """Log of the integral of N(x | prior) times the potential, one value a row.
+
+        The log evidence of the potentials, up to the constants the link left out.
+        """
+        if self.potential is None:
+            return np.zeros(self.prior_mean.shape[:-1])
+        mean, precision = self.mean(), self.precision()
+        deviation = mean - self.prior_mean
+        prior_quadratic = np.einsum(
+            "...i,ij,...j->...", deviation, np.linalg.inv(self.prior_cov), deviation
+        )
+        potential_value = np.sum(
+            mean * (self.potential.h - 0.5 * _apply(self.potential, mean)), axis=-1
+        )
+        log_dets = np.linalg.slogdet(precision)[1] + np.linalg.slogdet(self.prior_cov)[1]
+        return np.asarray(potential_value - 0.5 * (prior_quadratic + log_dets))
+
+    def sample(self, rng: np.random.Generator, num_rows: int | None = None) -> FloatArray:
+        """One draw of every row, ``(n,)`` or ``(num_rows, n)``.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        num_rows : int, optional
+            How many rows to draw where neither the mean nor a potential says so.
+
+        Raises
+        ------
+        ValueError
+            If a row's posterior precision is not positive definite (a potential with negative J).
+
+        Notes
+        -----
+        With diagonal potentials, a row costs O(m**3) where m is the last coordinate that any
+        observation reached; rows run on all the threads of the enclosing chain.
+        """
+        as_generator(rng)
+        mean = self.prior_mean
+        if self.potential is None:
+            shape = (
+                mean.shape
+                if num_rows is None
+                else (as_positive_int(num_rows, "num_rows"), self.size)
+            )
+            noise = rng.standard_normal(shape)
+            return np.asarray(mean + np.einsum("...j,ij->...i", noise, _root(self.prior_cov)))
+        if num_rows is not None:
+            raise ValueError("num_rows is set by the potential here; leave it out")
+        if isinstance(self.potential, DensePotential):
+            factor = np.linalg.cholesky(self.precision())
+            noise = rng.standard_normal(self.potential.h.shape)[..., None]
+            scaled = np.linalg.solve(np.swapaxes(factor, -1, -2), noise)[..., 0]
+            return np.asarray(self.mean() + scaled)
+        return self._sample_diagonal(rng, self.potential)
+
+    def _sample_diagonal(
+        self, rng: np.random.Generator, potential: DiagonalPotential
+    ) -> FloatArray:
+        from pgmult.compiled._rows import num_workers, over_rows
+        from pgmult.compiled.linalg import LANES, sample_diagonal_posteriors
+
+        J = np.ascontiguousarray(np.atleast_2d(potential.J), dtype=np.float64)
+        h = np.ascontiguousarray(np.atleast_2d(potential.h), dtype=np.float64)
+        observed = (J != 0.0) | (h != 0.0)
+        depths = self.size - np.argmax(observed[:, ::-1], axis=1)
+        depths[~observed.any(axis=1)] = 0
+        root = _root(self.prior_cov)
+        out = np.empty_like(h)
+        groups = -(-len(h) // LANES)
+        statuses = over_rows(
+            sample_diagonal_posteriors, groups, num_workers(groups, 1),
+            np.argsort(depths, kind="stable"), depths, root, np.atleast_2d(self.prior_mean),
+            J, h, new_key(rng), out, grain=1,
+        )  # fmt: skip
+        failed = [status - 1 for status in statuses if status]
+        if failed:
+            raise ValueError(
+                f"row {min(failed)} has no Gaussian posterior: its precision is not positive"
+                " definite or not finite (is J negative or nan there?)"
+            )
+        return out.reshape(potential.h.shape)
+
+
+def _root(matrix: FloatArray) -> FloatArray:
+    """The lower Cholesky factor, by the same operations in the same order on every machine."""
+    from pgmult.compiled.linalg import cholesky
+
+    root = matrix.copy()
+    if cholesky(root):
+        raise ValueError("the covariance is singular to working precision")
+    return root
+
+
+def _dense(potential: DiagonalPotential | DensePotential) -> DensePotential:
+    return potential.dense() if isinstance(potential, DiagonalPotential) else potential
+
+
+def _apply(potential: DiagonalPotential | DensePotential, x: FloatArray) -> FloatArray:
+    """J x, row by row."""
+    if isinstance(potential, DiagonalPotential):
+        return np.asarray(potential.J * x)
+    return np.asarray(np.einsum("...ij,...j->...i", potential.J, x))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormalInverseWishart:
+    """The conjugate prior of a Gaussian's mean and covariance.
+
+    Sigma ~ IW(scale, dof), with E[Sigma] = scale / (dof - n - 1), and mu | Sigma ~ N(mean, Sigma /
+    strength) (Gelman et al. 2013, Bayesian Data Analysis, section 3.6).
+
+    Attributes
+    ----------
+    mean : array, ``(n,)``
+    strength : float
+        How many observations the prior mean is worth, > 0.
+    dof : float
+        Degrees of freedom, > n - 1: below that there is no such distribution.
+    scale : array, ``(n, n)``
+        Symmetric positive definite.
+    """
+
+    mean: FloatArray
+    strength: float
+    dof: float
+    scale: FloatArray
+
+    def __post_init__(self) -> None:
+        mean = as_finite(self.mean, "mean")
+        if mean.ndim != 1:
+            raise ValueError(f"mean must have shape (n,), got {mean.shape}")
+        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "scale", as_spd(self.scale, "scale", len(mean)))
+        if not (math.isfinite(self.strength) and self.strength > 0.0):
+            raise ValueError(f"strength must be positive, got {self.strength}")
+        if not (math.isfinite(self.dof) and self.dof > len(mean) - 1):
+            raise ValueError(
+                f"dof must be above n - 1 = {len(mean) - 1}, else the prior is improper,"
+                f" got {self.dof}"
+            )
+
+    @classmethod
+    def weak(cls, mean: ArrayLike, var: float = 1.0) -> "NormalInverseWishart":
+        """A proper prior worth little data: E[Sigma] = var I with n + 2 degrees of freedom."""
+        centre = as_finite(mean, "mean")
+        n = centre.shape[-1]
+        return cls(centre, 1.0, n + 2.0, var * np.eye(n))
+
+    def condition(self, rows: ArrayLike) -> "NormalInverseWishart":
+        """The posterior given Gaussian observations, ``(num_rows, n)``."""
+        from pgmult.compiled.linalg import scatter
+
+        x = as_finite(rows, "rows")
+        if x.ndim != 2 or x.shape[1] != len(self.mean):
+            raise ValueError(f"rows must have shape (rows, {len(self.mean)}), got {x.shape}")
+        if len(x) == 0:
+            return self
+        count = len(x)
+        average = x.mean(axis=0)
+        strength = self.strength + count
+        shift = average - self.mean
+        between = (self.strength * count / strength) * np.outer(shift, shift)
+        return NormalInverseWishart(
+            mean=(self.strength * self.mean + count * average) / strength,
+            strength=strength,
+            dof=self.dof + count,
+            scale=self.scale + scatter(x, average) + between,
+        )
+
+    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """One draw: mu, ``(n,)``, and Sigma, ``(n, n)``."""
+        from pgmult.compiled.linalg import sample_inverse_wishart
+
+        cov = np.empty_like(self.scale)
+        sample_inverse_wishart(new_key(rng), _root(self.scale), float(self.dof), cov)
+        noise = rng.standard_normal(len(self.mean))
+        return self.mean + (_root(cov) * noise).sum(axis=1) / math.sqrt(self.strength), cov
+
+    def log_density(self, mu: ArrayLike, Sigma: ArrayLike) -> float:
+        """Normalised log density."""
+        n = len(self.mean)
+        cov = as_spd(Sigma, "Sigma", n)
+        log_det_scale = np.linalg.slogdet(self.scale)[1]
+        log_det_cov = np.linalg.slogdet(cov)[1]
+        inverse_wishart = (
+            0.5 * self.dof * (log_det_scale - n * math.log(2.0))
+            - multigammaln(0.5 * self.dof, n)
+            - 0.5 * (self.dof + n + 1) * log_det_cov
+            - 0.5 * np.trace(np.linalg.solve(cov, self.scale))
+        )
+        return float(inverse_wishart + MvNormal(self.mean, cov / self.strength).log_density(mu))
