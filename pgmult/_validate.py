@@ -12,6 +12,7 @@ __all__ = [
     "as_counts",
     "as_finite",
     "as_generator",
+    "as_nonnegative",
     "as_positive",
     "as_positive_int",
     "as_simplex",
@@ -58,6 +59,15 @@ def as_positive(value: ArrayLike, name: str) -> NDArray[np.float64]:
     bad = array <= 0.0
     if bad.any():
         raise ValueError(f"{name} must be positive, got {array[bad].flat[0]}{_place(bad)}")
+    return array
+
+
+def as_nonnegative(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A float64 array of finite numbers >= 0."""
+    array = as_finite(value, name)
+    bad = array < 0.0
+    if bad.any():
+        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{_place(bad)}")
     return array
 
 
