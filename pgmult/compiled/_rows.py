@@ -21,6 +21,7 @@ from typing import Any
 __all__ = ["num_workers", "over_rows", "row_threads"]
 
 _threads: ContextVar[int] = ContextVar("pgmult_row_threads", default=1)
+_finest: ContextVar[int | None] = ContextVar("pgmult_row_grain", default=None)
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = Lock()
 
@@ -44,17 +45,22 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def row_threads(count: int) -> Iterator[None]:
-    """Within this context (and this thread), row kernels run on `count` threads."""
-    token = _threads.set(max(1, int(count)))
+def row_threads(count: int, *, grain: int | None = None) -> Iterator[None]:
+    """Within this context (and this thread), row kernels run on `count` threads.
+
+    `grain` overrides the kernels' own: tests split even a handful of rows with ``grain=1``.
+    """
+    threads, finest = _threads.set(max(1, int(count))), _finest.set(grain)
     try:
         yield
     finally:
-        _threads.reset(token)
+        _threads.reset(threads)
+        _finest.reset(finest)
 
 
 def num_workers(num_rows: int, grain: int = 64) -> int:
     """Into how many pieces `over_rows` splits `num_rows` rows here."""
+    grain = _finest.get() or grain
     return max(1, min(_threads.get(), -(-num_rows // grain)))
 
 
@@ -62,6 +68,7 @@ def over_rows(
     kernel: Callable[..., Any], num_rows: int, *arguments: Any, grain: int = 64
 ) -> list[Any]:
     """Run a row kernel over all rows, in pieces of whole grains; each piece's result, in order."""
+    grain = _finest.get() or grain
     pieces = num_workers(num_rows, grain)
     if pieces == 1:
         return [kernel(0, 0, num_rows, *arguments)]
