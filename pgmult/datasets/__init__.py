@@ -1,0 +1,30 @@
+"""Corpora from files, texts, public sources and installed documentation."""
+
+from pgmult.datasets.docstrings import demo_corpus
+from pgmult.datasets.public import associated_press
+from pgmult.datasets.readers import (
+    Source,
+    read_corpus,
+    read_ldac,
+    read_npz,
+    read_table,
+    read_text,
+    recognise,
+)
+from pgmult.datasets.text import ENGLISH_STOP_WORDS, TextOptions, corpus_from_texts, tokenize
+
+__all__ = [
+    "ENGLISH_STOP_WORDS",
+    "Source",
+    "TextOptions",
+    "associated_press",
+    "corpus_from_texts",
+    "demo_corpus",
+    "read_corpus",
+    "read_ldac",
+    "read_npz",
+    "read_table",
+    "read_text",
+    "recognise",
+    "tokenize",
+]
