@@ -13,14 +13,32 @@ _PUBLIC = {
     "Corpus": "pgmult.corpus",
     "DensePotential": "pgmult.potentials",
     "DiagonalPotential": "pgmult.potentials",
+    "Dirichlet": "pgmult.priors",
+    "LogisticNormal": "pgmult.links",
+    "MvNormal": "pgmult.priors",
+    "NormalInverseWishart": "pgmult.priors",
+    "StickBreaking": "pgmult.links",
     "as_corpus": "pgmult.corpus",
 }
 
 if TYPE_CHECKING:
     from pgmult.corpus import Corpus, as_corpus
+    from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.potentials import DensePotential, DiagonalPotential
+    from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 
-__all__ = ["Corpus", "DensePotential", "DiagonalPotential", "__version__", "as_corpus"]
+__all__ = [
+    "Corpus",
+    "DensePotential",
+    "DiagonalPotential",
+    "Dirichlet",
+    "LogisticNormal",
+    "MvNormal",
+    "NormalInverseWishart",
+    "StickBreaking",
+    "__version__",
+    "as_corpus",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,199 @@
+r"""The softmax link: K real numbers to K probabilities, pi_k = exp(psi_k) / sum_j exp(psi_j).
+
+With a Gaussian prior on psi this is the logistic normal. The sum over j ties all coordinates
+together, so no Pólya-gamma augmentation makes the likelihood Gaussian in all of psi: `augment`
+refuses. Given the other coordinates, though, one psi_k sees a logistic likelihood (Chen, Zhu,
+Wang, Zheng and Zhang 2013, "Scalable inference for logistic-normal topic models", section 3.2)::
+
+    p(x | psi) ∝ sigma(psi_k - zeta_k)^{x_k} sigma(zeta_k - psi_k)^{N - x_k},
+    zeta_k = log sum_{j != k} exp(psi_j),
+
+so `augment_coordinate` draws omega ~ PG(N, psi_k - zeta_k) and emits a potential for psi_k alone.
+
+Adding a number to every coordinate changes nothing; `inverse` returns the psi that sums to 0.
+
+>>> import numpy as np
+>>> link = LogisticNormal()
+>>> link.probs([0.0, 0.0, np.log(2.0)]).round(3)
+array([0.25, 0.25, 0.5 ])
+"""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp, softmax
+
+from pgmult import polya_gamma
+from pgmult._validate import as_counts, as_nonnegative
+from pgmult.links._arguments import (
+    as_interior,
+    as_psi,
+    check_categories,
+    common_shape,
+    simulate_counts,
+)
+from pgmult.potentials import DensePotential, DiagonalPotential
+from pgmult.typing import ArrayLike, FloatArray, IntArray
+
+__all__ = ["LogisticNormal"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticNormal:
+    """K probabilities from K real numbers by the softmax.
+
+    Every method is vectorised over leading axes, which broadcast between arguments. What is linear
+    in the counts (`log_likelihood`, `expected`, `quadratic`) takes expected counts too.
+    """
+
+    def probs(self, psi: ArrayLike) -> FloatArray:
+        """Probabilities, ``(..., num_categories)``, of psi of the same shape."""
+        return np.asarray(softmax(as_psi(psi, 2), axis=-1))
+
+    def log_probs(self, psi: ArrayLike) -> FloatArray:
+        """Logarithms of the probabilities, finite where the probabilities underflow."""
+        return np.asarray(log_softmax(as_psi(psi, 2), axis=-1))
+
+    def inverse(self, pi: ArrayLike) -> FloatArray:
+        """The psi of given positive probabilities that sums to 0 over the last axis.
+
+        Raises
+        ------
+        ValueError
+            If a probability is 0: its psi is infinite.
+        """
+        log_pi = np.log(as_interior(pi))
+        return log_pi - log_pi.mean(axis=-1, keepdims=True)
+
+    def log_jacobian(self, psi: ArrayLike) -> FloatArray:
+        """Log absolute determinant of the map from K - 1 coordinates to K - 1 probabilities.
+
+        One coordinate of psi is held fixed, any one, and any one probability left out: the
+        determinant is pi_1 ... pi_K always. (The map from all K coordinates is singular.)
+        """
+        return self.log_probs(psi).sum(axis=-1)
+
+    def log_likelihood(self, psi: ArrayLike, counts: ArrayLike) -> FloatArray:
+        """Multinomial log likelihood of each row, without the multinomial coefficient.
+
+        Parameters
+        ----------
+        psi : array, ``(..., num_categories)``
+        counts : array, ``(..., num_categories)``
+            Counts or expected counts.
+
+        Returns
+        -------
+        array, ``(...)``
+        """
+        log_probs = self.log_probs(psi)
+        counts = _as_weights(counts, log_probs)
+        return np.asarray(np.einsum("...k,...k->...", log_probs, counts))
+
+    def simulate(self, rng: np.random.Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
+        """Multinomial counts, ``(..., num_categories)``, of integer totals ``(...)``."""
+        return simulate_counts(rng, self.probs(psi), totals)
+
+    def augment(self, rng: np.random.Generator, psi: ArrayLike, counts: ArrayLike) -> NoReturn:
+        """Refuses: the softmax has no augmentation that is Gaussian in all of psi.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            "the softmax link has no block augmentation: its normaliser couples all coordinates,"
+            " so Pólya-gamma variables make only one of them Gaussian at a time"
+            " (use augment_coordinate, or the StickBreaking link)"
+        )
+
+    def augment_coordinate(
+        self, rng: np.random.Generator, psi: ArrayLike, counts: ArrayLike, k: int
+    ) -> DiagonalPotential:
+        """Draw omega ~ PG(N, psi_k - zeta_k): the potential of one coordinate given the others.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        psi : array, ``(..., num_categories)``
+        counts : integer array, ``(..., num_categories)``
+        k : int
+            The coordinate.
+
+        Returns
+        -------
+        DiagonalPotential, ``(...)``
+            Of ``psi[..., k]``: J = omega, h = x_k - N / 2 + omega zeta_k; both exactly 0 where a
+            row has no counts.
+        """
+        psi = as_psi(psi, 2)
+        counts = as_counts(counts)
+        num_categories = psi.shape[-1]
+        check_categories("counts", counts, num_categories)
+        common_shape(psi=psi.shape[:-1], counts=counts.shape[:-1])
+        if not 0 <= k < num_categories:
+            raise ValueError(f"k must be one of 0, ..., {num_categories - 1}, got {k}")
+        totals = counts.sum(axis=-1)
+        others = logsumexp(np.delete(psi, k, axis=-1), axis=-1)
+        J = polya_gamma.sample(rng, totals, psi[..., k] - others)
+        return DiagonalPotential(J, counts[..., k] - 0.5 * totals + J * others)
+
+    def expected(self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike) -> DensePotential:
+        """The potential of Böhning's (1992) quadratic lower bound, best for the given moments.
+
+        Without a block augmentation there is no omega to take the mean of; a bound serves mean
+        field as well. The log-sum-exp curves nowhere more than A = (I - 11' / K) / 2, so
+
+            log p(x | psi) >= log p(x | m) + (x - N pi(m))' d - N d' A d / 2,    d = psi - m,
+
+        whose mean under q is greatest at m = E psi, whatever the variance. J = N A ignores how
+        rare a category is, so the posterior covariance is too small, the more so the more
+        categories there are; for a faithful covariance expand with `quadratic` instead.
+
+        Parameters
+        ----------
+        mean, var : arrays, ``(..., num_categories)``
+            Moments of psi under q.
+        counts : array, ``(..., num_categories)``
+            Counts or expected counts.
+
+        Returns
+        -------
+        DensePotential, ``(..., num_categories)``
+        """
+        mean = as_psi(mean, 2, "mean")
+        shape = common_shape(mean=mean.shape, var=as_nonnegative(var, "var").shape)
+        mean = np.broadcast_to(mean, shape)
+        counts = _as_weights(counts, mean)
+        totals = counts.sum(axis=-1, keepdims=True)
+        num_categories = shape[-1]
+        curvature = 0.5 * (np.eye(num_categories) - 1.0 / num_categories)
+        J = totals[..., None] * curvature
+        slope = counts - totals * softmax(mean, axis=-1)
+        h = slope + 0.5 * totals * (mean - mean.mean(axis=-1, keepdims=True))
+        return DensePotential(np.broadcast_to(J, (*h.shape, num_categories)).copy(), h)
+
+    def quadratic(self, psi: ArrayLike, counts: ArrayLike) -> DensePotential:
+        """The second-order Taylor expansion of the log likelihood: Newton and Laplace.
+
+        J is minus its second derivative, N (diag(pi) - pi pi'), of rank K - 1, and h - J psi its
+        first, x - N pi. Shapes as in `log_likelihood`; O(K^2) a row.
+        """
+        psi = as_psi(psi, 2)
+        counts = _as_weights(counts, psi)
+        pi = softmax(psi, axis=-1)
+        totals = counts.sum(axis=-1, keepdims=True)
+        weights = totals * pi
+        J = weights[..., None] * (np.eye(psi.shape[-1]) - pi[..., None, :])
+        h = counts - weights + weights * (psi - (pi * psi).sum(axis=-1, keepdims=True))
+        return DensePotential(J, h)
+
+
+def _as_weights(counts: ArrayLike, psi: FloatArray) -> FloatArray:
+    """Counts or expected counts that go with psi."""
+    weights = as_nonnegative(counts, "counts")
+    check_categories("counts", weights, psi.shape[-1])
+    common_shape(psi=psi.shape[:-1], counts=weights.shape[:-1])
+    return weights

@@ -1,0 +1,6 @@
+"""Priors closed under what the links emit: each has the verb ``condition``."""
+
+from pgmult.priors.dirichlet import Dirichlet
+from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
+
+__all__ = ["Dirichlet", "MvNormal", "NormalInverseWishart"]

@@ -1,0 +1,133 @@
+r"""Dirichlet rows: p(pi | alpha) ∝ prod_v pi_v^{alpha_v - 1}, conjugate to multinomial counts.
+
+A row of a topic model's word distributions has thousands of categories, small alpha and mostly
+zero counts. Rows are drawn as normalised gamma variates whose logarithms stay at hand, so no
+concentration is too small: a row of alpha = 1e-5 is a draw, not a row of 0 / 0.
+
+>>> import numpy as np
+>>> posterior = Dirichlet(0.5).condition([[2, 0, 1], [0, 0, 0]])
+>>> posterior.mean().round(2)
+array([[0.56, 0.11, 0.33],
+       [0.33, 0.33, 0.33]])
+>>> posterior.sample(np.random.default_rng(0)).shape
+(2, 3)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from pgmult._validate import as_nonnegative, as_positive, as_simplex, new_key
+from pgmult.compiled._rows import over_rows
+from pgmult.compiled.dirichlet import sample_rows
+from pgmult.typing import ArrayLike, FloatArray
+
+__all__ = ["Dirichlet"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dirichlet:
+    """Independent Dirichlet rows.
+
+    Parameters
+    ----------
+    concentration : array, ``(..., num_categories)``, or one positive number
+        alpha. One number stands for every category of however many there turn out to be.
+    """
+
+    concentration: ArrayLike
+
+    def __post_init__(self) -> None:
+        alpha = as_positive(self.concentration, "concentration")
+        if alpha.ndim and alpha.shape[-1] < 2:
+            raise ValueError(
+                "concentration must have at least 2 categories on its last axis,"
+                f" got shape {alpha.shape}"
+            )
+        if alpha.size and alpha.min() < 1e-300:
+            raise ValueError(f"concentration must be at least 1e-300, got {alpha.min()}")
+        object.__setattr__(self, "concentration", alpha)
+
+    def condition(self, counts: ArrayLike) -> "Dirichlet":
+        """The posterior given multinomial counts: the concentration grows by them.
+
+        Parameters
+        ----------
+        counts : array, ``(..., num_categories)``
+            Counts or expected counts; leading axes broadcast.
+        """
+        counts = as_nonnegative(counts, "counts")
+        return Dirichlet(self._concentration_for("counts", counts.shape) + counts)
+
+    def sample(self, rng: np.random.Generator, shape: Sequence[int] | None = None) -> FloatArray:
+        """One draw of every row.
+
+        Rows have streams of their own, keyed by one draw from `rng`, and are shared among the
+        threads of `pgmult.compiled._rows.row_threads`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        shape : integers, optional
+            Shape of the draw, ``(..., num_categories)``. Default: the concentration's.
+
+        Returns
+        -------
+        array, ``(..., num_categories)``
+            Non-negative, rows sum to 1. A probability below the smallest float is 0.
+        """
+        if shape is None:
+            shape = np.shape(self.concentration)
+        alpha = np.broadcast_to(self._concentration_for("shape", tuple(shape)), shape)
+        rows = np.require(alpha, requirements=["C", "A", "W"]).reshape(-1, alpha.shape[-1])
+        out = np.empty(rows.shape)
+        over_rows(sample_rows, len(rows), new_key(rng), rows, out, grain=1)
+        return out.reshape(alpha.shape)
+
+    def mean(self) -> FloatArray:
+        """Expected probabilities, ``(..., num_categories)``."""
+        alpha = self._concentration_for("shape", np.shape(self.concentration))
+        return alpha / alpha.sum(axis=-1, keepdims=True)
+
+    def log_density(self, pi: ArrayLike) -> FloatArray:
+        """Log density of each row over any num_categories - 1 of its probabilities.
+
+        Parameters
+        ----------
+        pi : array, ``(..., num_categories)``
+
+        Returns
+        -------
+        array, ``(...)``
+            Infinite where a probability is 0 and its concentration is not 1: a draw with tiny
+            concentrations may underflow to such a point.
+        """
+        pi = as_simplex(pi)
+        alpha = self._concentration_for("pi", pi.shape)
+        alpha = np.broadcast_to(alpha, np.broadcast_shapes(alpha.shape, pi.shape))
+        normaliser = gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1))
+        return np.asarray(xlogy(alpha - 1.0, pi).sum(axis=-1) - normaliser)
+
+    def _concentration_for(self, name: str, shape: tuple[int, ...]) -> FloatArray:
+        """The concentration, if it goes with an array of this shape."""
+        alpha = np.asarray(self.concentration)
+        if len(shape) == 0 or shape[-1] < 2:
+            raise ValueError(
+                f"{name} must have at least 2 categories on the last axis, got {shape}"
+                " (one concentration for all categories does not say how many there are)"
+            )
+        if alpha.ndim and alpha.shape[-1] != shape[-1]:
+            raise ValueError(
+                f"{name} must have {alpha.shape[-1]} categories on the last axis like the"
+                f" concentration, got {shape}"
+            )
+        try:
+            np.broadcast_shapes(alpha.shape, shape)
+        except ValueError:
+            raise ValueError(
+                f"{name} has shape {shape}, which does not broadcast with the concentration's"
+                f" {alpha.shape}"
+            ) from None
+        return alpha
