@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pgmult._validate import as_counts
 
-__all__ = ["Corpus", "as_corpus"]
+__all__ = ["Corpus", "as_corpus", "simulate_words"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,3 +153,41 @@ def _as_names(
             f"{argument} must have one entry for each of the {length} {what}, got {array.shape}"
         )
     return array
+
+
+def simulate_words(
+    rng: np.random.Generator,
+    assignments: NDArray[np.int64],
+    topics: NDArray[np.float64],
+    like: Corpus,
+) -> Corpus:
+    """Draw a word for every token given its topic.
+
+    Parameters
+    ----------
+    assignments : int array, ``(num_tokens,)``
+        Topic of each token, document after document.
+    topics : array, ``(num_topics, num_words)``
+        Rows sum to 1.
+    like : Corpus
+        Sets the documents' lengths and all names.
+
+    Returns
+    -------
+    Corpus
+        One entry a token, in the order of `assignments`: words may repeat in a document.
+    """
+    words = np.empty(len(assignments), dtype=np.int32)
+    for k in range(len(topics)):
+        running = np.cumsum(topics[k])
+        here = assignments == k
+        u = rng.random(np.count_nonzero(here)) * running[-1]
+        words[here] = np.searchsorted(running, u, side="right")
+    return Corpus(
+        indptr=np.concatenate([[0], np.cumsum(like.totals)]),
+        words=words,
+        counts=np.ones(len(words), dtype=np.int32),
+        num_words=like.num_words,
+        vocabulary=like.vocabulary,
+        names=like.names,
+    )

@@ -81,7 +81,7 @@ class Model(Protocol[Data, State]):
     default_keep: ClassVar[tuple[str, ...]]
     label_dims: ClassVar[frozenset[str]]
 
-    def coords(self, data: Data) -> Mapping[str, Sequence[Any]]:
+    def coords(self, data: Data) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels along the named axes; an axis without labels is left out."""
 
     def prior(self, rng: np.random.Generator, data: Data) -> State:

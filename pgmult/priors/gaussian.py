@@ -25,6 +25,14 @@ from numpy.typing import ArrayLike
 from scipy.special import multigammaln
 
 from pgmult._validate import as_finite, as_generator, as_positive_int, as_spd, new_key
+from pgmult.compiled._rows import num_workers, over_rows
+from pgmult.compiled.linalg import (
+    LANES,
+    cholesky,
+    sample_diagonal_posteriors,
+    sample_inverse_wishart,
+    scatter,
+)
 from pgmult.potentials import DensePotential, DiagonalPotential
 from pgmult.typing import FloatArray
 
@@ -173,9 +181,6 @@ class MvNormal:
     def _sample_diagonal(
         self, rng: np.random.Generator, potential: DiagonalPotential
     ) -> FloatArray:
-        from pgmult.compiled._rows import num_workers, over_rows
-        from pgmult.compiled.linalg import LANES, sample_diagonal_posteriors
-
         J = np.ascontiguousarray(np.atleast_2d(potential.J), dtype=np.float64)
         h = np.ascontiguousarray(np.atleast_2d(potential.h), dtype=np.float64)
         observed = (J != 0.0) | (h != 0.0)
@@ -200,8 +205,6 @@ class MvNormal:
 
 def _root(matrix: FloatArray) -> FloatArray:
     """The lower Cholesky factor, by the same operations in the same order on every machine."""
-    from pgmult.compiled.linalg import cholesky
-
     root = matrix.copy()
     if cholesky(root):
         raise ValueError("the covariance is singular to working precision")
@@ -265,8 +268,6 @@ class NormalInverseWishart:
 
     def condition(self, rows: ArrayLike) -> "NormalInverseWishart":
         """The posterior given Gaussian observations, ``(num_rows, n)``."""
-        from pgmult.compiled.linalg import scatter
-
         x = as_finite(rows, "rows")
         if x.ndim != 2 or x.shape[1] != len(self.mean):
             raise ValueError(f"rows must have shape (rows, {len(self.mean)}), got {x.shape}")
@@ -286,8 +287,6 @@ class NormalInverseWishart:
 
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: mu, ``(n,)``, and Sigma, ``(n, n)``."""
-        from pgmult.compiled.linalg import sample_inverse_wishart
-
         cov = np.empty_like(self.scale)
         sample_inverse_wishart(new_key(rng), _root(self.scale), float(self.dof), cov)
         noise = rng.standard_normal(len(self.mean))

@@ -1,0 +1,1 @@
+"""Models: frozen dataclasses of hyperparameters and one Markov sweep; none imports another."""

@@ -1,0 +1,1 @@
+"""Markov steps that models call inside their own ``step``."""
