@@ -41,18 +41,54 @@ def _dot(a, b):
 
 
 @jit
-def _pick(threshold, theta, word_topics, order):
-    """The first topic in `order` at which the running sum of weights passes the threshold."""
-    last = -1
-    running = theta[0] * np.float32(0.0)
-    for j in range(order.shape[0]):
-        k = order[j]
-        weight = theta[k] * word_topics[k]
+def _pick(w, threshold, tried, by_word, order):
+    """The first topic in `order` at which the running sum of theta * by_word passes `threshold`.
+
+    `tried` is the document's theta in that order. Documents use few topics, so the first four
+    steps are taken without a branch (a misprediction costs as much as all four).
+    """
+    first = tried[0] * by_word[w, order[0]]
+    second = first + tried[1] * by_word[w, order[1]]
+    third = second + tried[2] * by_word[w, order[2]]
+    running = third + tried[3] * by_word[w, order[3]]
+    if running > threshold:
+        return order[
+            np.int64(first <= threshold)
+            + np.int64(second <= threshold)
+            + np.int64(third <= threshold)
+        ]
+    j = 4
+    while j < order.shape[0]:
+        running += tried[j] * by_word[w, order[j]]
+        if running > threshold:
+            return order[j]
+        j += 1
+    # rounding left the sum short of the total: the last topic that is possible at all
+    j -= 1
+    while j > 0 and not tried[j] * by_word[w, order[j]] > 0.0:
+        j -= 1
+    return order[j]
+
+
+@jit
+def _pick_exactly(d, w, u, theta, topics):
+    """A topic by theta[d] * topics[:, w] in double precision, -1 if all are zero."""
+    largest = 0.0
+    for k in range(theta.shape[1]):
+        largest = max(largest, theta[d, k] * topics[k, w])
+    if not largest > 0.0:
+        return -1
+    total = 0.0
+    for k in range(theta.shape[1]):
+        total += theta[d, k] * topics[k, w] / largest
+    running, last = 0.0, 0
+    for k in range(theta.shape[1]):
+        weight = theta[d, k] * topics[k, w] / largest
+        running += weight
         if weight > 0.0:
             last = k
-            running += weight
-            if running > threshold:
-                break
+        if running > u * total:
+            break
     return last
 
 
@@ -70,43 +106,32 @@ def allocate(
     theta, by_word : float32, (num_documents, num_topics) and (num_words, num_topics).
     exact_theta, exact_topics : float64, (num_documents, num_topics) and (num_topics, num_words),
         for tokens whose probability is too small for single precision.
-    topic_counts : out, (num_documents, num_topics).
+    topic_counts : out, (num_documents, num_topics), added to.
     word_counts : out, (num_workers, num_words, num_topics), added to.
 
     Returns 0, or 1 + the first document that holds a word of probability 0 under all its topics.
     """
     num_topics = theta.shape[1]
-    order = np.empty(num_topics, dtype=np.int64)
-    weights = np.empty(num_topics)
-    ones = np.ones(num_topics)
-    mine = word_counts[worker]
+    order = np.zeros(max(4, num_topics), dtype=np.int64)
+    tried = np.zeros(max(4, num_topics), dtype=np.float32)
     for d in range(start, stop):
         state = open_stream(key, d)
         _search_order(used[d], order)
+        for j in range(num_topics):
+            tried[j] = theta[d, order[j]]
         for entry in range(indptr[d], indptr[d + 1]):
             w = words[entry]
             total = _dot(theta[d], by_word[w])
-            if total > _SMALLEST:
-                for _ in range(counts[entry]):
-                    u, state = uniform(state)
-                    k = _pick(np.float32(u) * total, theta[d], by_word[w], order)
-                    topic_counts[d, k] += 1
-                    mine[w, k] += 1
-            else:
-                largest = 0.0
-                for k in range(num_topics):
-                    weights[k] = exact_theta[d, k] * exact_topics[k, w]
-                    largest = max(largest, weights[k])
-                if not largest > 0.0:
-                    return 1 + d
-                for k in range(num_topics):
-                    weights[k] /= largest
-                total64 = _dot(weights, ones)
-                for _ in range(counts[entry]):
-                    u, state = uniform(state)
-                    k = _pick(u * total64, weights, ones, order)
-                    topic_counts[d, k] += 1
-                    mine[w, k] += 1
+            for _ in range(counts[entry]):
+                u, state = uniform(state)
+                if total > _SMALLEST:
+                    k = _pick(w, np.float32(u) * total, tried, by_word, order)
+                else:
+                    k = _pick_exactly(d, w, u, exact_theta, exact_topics)
+                    if k < 0:
+                        return 1 + d
+                topic_counts[d, k] += 1
+                word_counts[worker, w, k] += 1
     return 0
 
 
