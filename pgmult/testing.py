@@ -30,7 +30,7 @@ to estimate and no burn-in, because the chains are independent and stationary fr
 Priors of variances have heavy tails, whose second moments may not exist, so the functions g are
 made of ranks: with u in (0, 1) the rank of a scalar among all the draws of the run, each scalar
 gives its *shift* sqrt(3) (2u - 1) and its *spread* sqrt(5) (6u^2 - 6u + 1), and some pairs of
-scalars give the product of their shifts. These are the first moments, second moments and cross
+these give their product. These are the first moments, second moments and cross
 moments of Geweke's paper, bounded and without scale. That u is estimated changes the differences
 only at second order, because both sides of each difference have the same law.
 
@@ -104,7 +104,7 @@ __all__ = [
 Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
 
 _MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums
-_MAX_PAIRS = 24  # cross moments
+_MAX_PAIRS = 32  # cross moments
 _MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal mean
 _MAX_SWEEPS_TO_MOVE = 100
 
@@ -321,7 +321,7 @@ def geweke(
     data: Any,
     *,
     statistics: Statistics | None = None,
-    replicates: int = 1000,
+    replicates: int = 2000,
     sweeps: int = 5,
     level: float = 0.01,
     random_seed: int = 0,
@@ -396,11 +396,13 @@ def _rank_differences(
     u = ((scipy.stats.rankdata(flat, axis=0) - 0.5) / len(flat)).reshape(*draws.shape[:2], -1)
     shift = np.sqrt(3.0) * (2.0 * u - 1.0)
     spread = np.sqrt(5.0) * (6.0 * u * (u - 1.0) + 1.0)
-    pairs = np.column_stack(np.triu_indices(len(names), k=1))
-    pairs = pairs[np.sort(rng.permutation(len(pairs))[:_MAX_PAIRS])]
-    moments = np.concatenate([shift, spread, shift[..., pairs[:, 0]] * shift[..., pairs[:, 1]]], -1)
-    labels = [f"shift of {name}" for name in names] + [f"spread of {name}" for name in names]
-    labels += [f"{names[i]} times {names[j]}" for i, j in pairs]
+    single = np.concatenate([shift, spread], axis=-1)
+    labels = [f"{kind} of {name}" for kind in ("shift", "spread") for name in names]
+    first, second = np.triu_indices(len(labels), k=1)
+    chosen = np.sort(rng.permutation(len(first))[:_MAX_PAIRS])
+    first, second = first[chosen], second[chosen]
+    moments = np.concatenate([single, single[..., first] * single[..., second]], axis=-1)
+    labels += [f"{labels[i]} times {labels[j]}" for i, j in zip(first, second, strict=True)]
     return labels, moments[:, 1:].mean(axis=1) - moments[:, 0]
 
 
@@ -513,7 +515,7 @@ def likelihood(
     replicates = as_positive_int(replicates, "replicates")
 
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
-        upsets, chances = 0, np.empty(replicates)
+        upsets, chances = 0, np.empty(replicates)  # how often the less likely state was true
         for i in range(replicates):
             truth, other = model.prior(rng, data), model.prior(rng, data)
             simulated = model.simulate(rng, truth, data)
@@ -524,6 +526,8 @@ def likelihood(
                 raise AssertionError(f"log_likelihood must be finite, a difference is {log_odds}")
             chances[i] = scipy.special.expit(-abs(log_odds))
             upsets += rng.uniform() < 0.5 if log_odds == 0.0 else log_odds < 0.0
+        if (chances == 0.5).all():
+            raise AssertionError("log_likelihood must depend on the state, but it never does")
         law = np.ones(1)  # of the number of upsets, a sum of independent Bernoullis
         for chance in chances:
             law = np.convolve(law, [1.0 - chance, chance])
@@ -615,9 +619,9 @@ def _structure(value: Any, shapes: bool) -> dict[str, Any]:
     structure: dict[str, Any] = {"its type": type(value).__name__}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)
-        if isinstance(item, np.ndarray):
-            size = f"shape {item.shape}" if shapes else f"{item.ndim} axes"
-            structure[field.name] = f"array, {item.dtype}, {size}"
+        if isinstance(item, np.ndarray | np.generic | int | float):
+            size = f"shape {np.shape(item)}" if shapes else f"{np.ndim(item)} axes"
+            structure[field.name] = f"{np.asarray(item).dtype}, {size}"
         else:
             structure[field.name] = type(item).__name__
     return structure
@@ -671,7 +675,7 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
         for axis, size in zip(axes, shape, strict=True):
             if sizes.setdefault(axis, size) != size:
                 raise AssertionError(
-                    f"axis {axis!r} has length {sizes[axis]} and, in {name}, {size}"
+                    f"axis {axis!r} has length {sizes[axis]}, but {size} in {name}"
                 )
     for axis, labels in coords.items():
         if len(labels) != sizes.get(axis, len(labels)):
@@ -729,7 +733,7 @@ def check_model(
     data: Any,
     *,
     statistics: Statistics | None = None,
-    replicates: int = 500,
+    replicates: int = 1000,
     sweeps: int = 5,
     random_seed: int = 0,
 ) -> Verdict:
@@ -769,8 +773,6 @@ def check_model(
     simulated = _pure(model.simulate, random_seed, state, data)
     start = _pure(model.init, random_seed, simulated)
     last = _pure(model.step, random_seed, start, simulated)
-    _same_structure("init", _pure(model.prior, random_seed, simulated), start, shapes=True)
-    _same_structure("step", start, last, shapes=True)
 
     _same_structure("simulate", data, simulated, shapes=False)
     if hasattr(data, "totals") and not np.array_equal(data.totals, simulated.totals):
@@ -782,6 +784,8 @@ def check_model(
     again = model.simulate(np.random.default_rng(random_seed), state, poisoned)
     if _bytes(again, "data") != _bytes(simulated, "data"):
         raise AssertionError("simulate must not read the counts, but other counts change its draw")
+    _same_structure("init", model.prior(rng, simulated), start, shapes=True)
+    _same_structure("step", start, last, shapes=True)
 
     for name, point in (("a prior draw", state), ("init", start), ("step", last)):
         value = model.log_likelihood(point, simulated)

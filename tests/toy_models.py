@@ -133,7 +133,9 @@ class MixtureModel:
         component = np.argmax(log_odds + gumbel, axis=1)
         member = component[:, None] == np.arange(self.num_components)
         weights = rng.dirichlet(1.0 + member.sum(axis=0))
-        probs = np.array([rng.dirichlet(row) for row in self.concentration + member.T @ data.counts])
+        probs = np.array(
+            [rng.dirichlet(row) for row in self.concentration + member.T @ data.counts]
+        )
         return replace(state, weights=weights, probs=probs, component=component)
 
     def log_likelihood(self, state, data):
