@@ -5,6 +5,7 @@ A `Corpus` is a compressed sparse row matrix of counts, documents by words, with
 Empty documents and unused words are kept: they carry no information, and rows keep their numbers.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from pgmult._validate import as_counts
 
-__all__ = ["Corpus", "as_corpus", "simulate_words"]
+__all__ = ["Corpus", "as_corpus", "simulate_words", "split_tokens"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,4 +191,41 @@ def simulate_words(
         num_words=like.num_words,
         vocabulary=like.vocabulary,
         names=like.names,
+    )
+
+
+def split_tokens(
+    rng: np.random.Generator, corpus: Corpus, documents: int, observed: float = 0.5
+) -> tuple[Corpus, Corpus]:
+    """Hold out part of the tokens of some documents, for document completion.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    documents : int
+        How many documents lose tokens, chosen at random.
+    observed : float
+        Share of a chosen document's tokens that stay, rounded up, in (0, 1).
+
+    Returns
+    -------
+    training, held_out : Corpus
+        Both with all rows and all words; their counts add up to `corpus`.
+    """
+    if not 0.0 < observed < 1.0:
+        raise ValueError(f"observed must be a share between 0 and 1, got {observed}")
+    if not 0 < documents <= corpus.num_documents:
+        raise ValueError(f"documents must be from 1 to {corpus.num_documents}, got {documents}")
+    chosen = np.sort(rng.permutation(corpus.num_documents)[:documents])
+    held = scipy.sparse.lil_array((corpus.num_documents, corpus.num_words), dtype=np.int64)
+    for d in chosen:
+        entries = slice(corpus.indptr[d], corpus.indptr[d + 1])
+        tokens = np.repeat(corpus.words[entries], corpus.counts[entries])
+        shuffled = tokens[rng.permutation(len(tokens))]
+        words, counts = np.unique(shuffled[math.ceil(len(tokens) * observed) :], return_counts=True)
+        held[d, words] = counts
+    held_out = held.tocsr()
+    return (
+        as_corpus(corpus.to_csr() - held_out, corpus.vocabulary, corpus.names),
+        as_corpus(held_out, corpus.vocabulary, corpus.names),
     )

@@ -15,7 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.potentials import DensePotential, DiagonalPotential
 
-__all__ = ["ArrayLike", "BoolArray", "FloatArray", "IntArray", "Link", "Model", "Prior"]
+__all__ = [
+    "ArrayLike",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "Link",
+    "Model",
+    "Prior",
+    "variable",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -98,3 +107,10 @@ class Model(Protocol[Data, State]):
 
     def log_likelihood(self, state: State, data: Data) -> float:
         """Log p(data | state), up to a constant that does not depend on the state."""
+
+
+def variable(model: Model[Data, State], state: State, data: Data, name: str) -> Any:
+    """The value of a keepable variable: a field of the state, or a method of the model."""
+    if hasattr(state, name):
+        return getattr(state, name)
+    return getattr(model, name)(state, data)

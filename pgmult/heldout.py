@@ -1,0 +1,134 @@
+"""Held-out scores of topic models, each named by its method.
+
+*Document completion* (Wallach et al. 2009, section 5.1): some tokens of a test document join the
+training corpus, the others are scored by p(w) = sum_k theta_k topics_kw averaged over posterior
+draws. Both halves see the same theta, so no second inference is needed and models of any kind are
+compared on the same tokens, paired by document.
+
+>>> import numpy as np, pgmult
+>>> rng = np.random.default_rng(0)
+>>> corpus = pgmult.as_corpus(rng.poisson(0.5, size=(20, 30)))
+>>> training, held_out = pgmult.split_tokens(rng, corpus, documents=5)
+>>> completion = pgmult.DocumentCompletion(held_out)
+>>> posterior = pgmult.sample(
+...     pgmult.CorrelatedTopics(num_topics=3), training, draws=10, tune=10, chains=1,
+...     random_seed=0, progressbar=False, callback=completion,
+... )
+>>> bool(completion.log_predictive < 0)
+True
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmult._validate import as_positive_int
+from pgmult.compiled._rows import over_rows
+from pgmult.compiled.tokens import entry_probs
+from pgmult.corpus import Corpus
+from pgmult.typing import FloatArray, variable
+
+__all__ = ["CompletionScore", "DocumentCompletion", "unigram_log_predictive"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionScore:
+    """Mean log probability of held-out tokens.
+
+    Attributes
+    ----------
+    log_predictive : float
+        Nats a token.
+    standard_error : float
+        Over documents, for the level; compare models by their difference, document by document.
+    by_document : array, ``(num_documents,)``
+        Summed log probability of each document's held-out tokens.
+    num_draws : int
+        Posterior draws averaged over.
+    """
+
+    log_predictive: float
+    standard_error: float
+    by_document: FloatArray
+    num_draws: int
+
+    def __str__(self) -> str:
+        return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
+
+
+def _score(held_out: Corpus, probs: FloatArray, num_draws: int) -> CompletionScore:
+    with np.errstate(divide="ignore"):
+        entries = np.concatenate([[0.0], np.cumsum(held_out.counts * np.log(probs))])
+    by_document = np.diff(entries[held_out.indptr])
+    totals = held_out.totals
+    level = float(by_document.sum() / totals.sum())
+    scored = totals > 0
+    residuals = by_document[scored] - level * totals[scored]
+    count = max(2, int(scored.sum()))
+    spread = np.sqrt(np.sum(residuals**2) * count / (count - 1)) / totals.sum()
+    return CompletionScore(level, float(spread), by_document, num_draws)
+
+
+class DocumentCompletion:
+    """Scores held-out tokens while a chain runs: pass it as ``callback=`` of `pgmult.sample`.
+
+    Parameters
+    ----------
+    held_out : Corpus
+        Tokens to score; row d belongs to the document in row d of the training corpus.
+    every : int
+        Average over every so many sweeps after tuning.
+
+    Raises
+    ------
+    ValueError
+        If `held_out` has no tokens, or on the first call if its shape is not the training corpus's.
+    """
+
+    def __init__(self, held_out: Corpus, *, every: int = 5) -> None:
+        if held_out.num_tokens == 0:
+            raise ValueError("held_out has no tokens to score")
+        self.held_out = held_out
+        self.every = as_positive_int(every, "every")
+        self._sums: dict[int, FloatArray] = {}
+        self._draws: dict[int, int] = {}
+
+    def __call__(self, sweep: Any) -> None:
+        """Add one state of a chain to the average."""
+        if sweep.tuning or sweep.index % self.every:
+            return
+        data = sweep.data
+        expected = (data.num_documents, data.num_words)
+        got = (self.held_out.num_documents, self.held_out.num_words)
+        if got != expected:
+            raise ValueError(f"held_out must be {expected} like the training corpus, got {got}")
+        theta = variable(sweep.model, sweep.state, data, "theta")
+        topics = variable(sweep.model, sweep.state, data, "topics")
+        probs = np.empty(len(self.held_out.words))
+        over_rows(
+            entry_probs, data.num_documents, self.held_out.indptr, self.held_out.words,
+            theta, np.ascontiguousarray(topics.T), probs,
+        )  # fmt: skip
+        self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
+        self._draws[sweep.chain] = self._draws.get(sweep.chain, 0) + 1
+
+    def score(self, chain: int | None = None) -> CompletionScore:
+        """The score over all chains' draws, or one chain's."""
+        chains = sorted(self._sums) if chain is None else [chain]
+        if not chains or any(c not in self._sums for c in chains):
+            raise ValueError("no draws to score yet: the callback counts sweeps after tuning only")
+        draws = sum(self._draws[c] for c in chains)
+        total = np.sum([self._sums[c] for c in chains], axis=0)
+        return _score(self.held_out, total / draws, draws)
+
+    @property
+    def log_predictive(self) -> float:
+        """Mean log probability of a held-out token, nats, over all chains' draws."""
+        return self.score().log_predictive
+
+
+def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScore:
+    """The score of one word distribution for all documents: training frequencies, plus one each."""
+    frequencies = np.bincount(training.words, training.counts, minlength=training.num_words) + 1.0
+    return _score(held_out, (frequencies / frequencies.sum())[held_out.words], 1)
