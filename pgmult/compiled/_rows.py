@@ -12,7 +12,7 @@ process under its default threading layer). What a row computes never depends on
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
@@ -81,5 +81,5 @@ def over_rows(
     try:
         first = kernel(0, 0, bounds[1], *arguments)
     finally:
-        results = [other.result() for other in others]
-    return [first, *results]
+        wait(others)  # whatever failed, nobody writes to the arrays any more
+    return [first, *(other.result() for other in others)]
