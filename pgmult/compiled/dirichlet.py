@@ -20,16 +20,17 @@ def gamma_below_one(shape, state):
     while True:
         u, state = uniform(state)
         e, state = exponential(state)
-        v, state = uniform(state)
-        if u * (1.0 + shape * _INVERSE_E) < 1.0:
+        u *= 1.0 + shape * _INVERSE_E
+        if u < 1.0:  # propose below 1; u is now a uniform of its own
             log_x = -e / shape
             x = math.exp(log_x)
-            if v < 1.0 - x or v < math.exp(-x):
+            if u < 1.0 - x or u < math.exp(-x):
                 return x, log_x, state
         else:
             x = 1.0 + e
             log_x = math.log(x)
-            if math.log(v) < (shape - 1.0) * log_x:
+            u, state = uniform(state)
+            if math.log(u) < (shape - 1.0) * log_x:
                 return x, log_x, state
 
 

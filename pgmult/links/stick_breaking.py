@@ -127,7 +127,7 @@ class StickBreaking:
         The matrix of derivatives is triangular with pi_k sigma(-psi_k) on its diagonal, k < K, and
         its determinant is pi_1 ... pi_K, so whichever category is left out it is the same.
         """
-        return self.log_probs(psi).sum(axis=-1)
+        return np.asarray(self.log_probs(psi).sum(axis=-1))
 
     def totals(self, counts: ArrayLike) -> IntArray:
         """N_k, the observations that reach each stick, ``(..., num_categories - 1)``."""

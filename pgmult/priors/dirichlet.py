@@ -78,18 +78,19 @@ class Dirichlet:
         array, ``(..., num_categories)``
             Non-negative, rows sum to 1. A probability below the smallest float is 0.
         """
-        if shape is None:
-            shape = np.shape(self.concentration)
-        alpha = np.broadcast_to(self._concentration_for("shape", tuple(shape)), shape)
-        rows = np.require(alpha, requirements=["C", "A", "W"]).reshape(-1, alpha.shape[-1])
+        shape = np.shape(self.concentration) if shape is None else tuple(shape)
+        alpha = self._concentration_for("shape", shape)
+        if alpha.shape != shape:
+            alpha = np.broadcast_to(alpha, shape)
+        rows = np.require(alpha, requirements=["C", "A", "W"]).reshape(-1, shape[-1])
         out = np.empty(rows.shape)
         over_rows(sample_rows, len(rows), new_key(rng), rows, out, grain=1)
-        return out.reshape(alpha.shape)
+        return out.reshape(shape)
 
     def mean(self) -> FloatArray:
         """Expected probabilities, ``(..., num_categories)``."""
         alpha = self._concentration_for("shape", np.shape(self.concentration))
-        return alpha / alpha.sum(axis=-1, keepdims=True)
+        return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
 
     def log_density(self, pi: ArrayLike) -> FloatArray:
         """Log density of each row over any num_categories - 1 of its probabilities.
