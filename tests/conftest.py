@@ -7,6 +7,13 @@ from pathlib import Path
 import pytest
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Without compilation, numpy warns of the wrap-around that integer arithmetic relies on."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        wraps = "ignore:overflow encountered in scalar:RuntimeWarning"
+        config.addinivalue_line("filterwarnings", wraps)
+
+
 @pytest.fixture
 def shared_data() -> Callable[[str], Path]:
     """``shared_data(name)``: a data set's folder; skips the test where it is absent.

@@ -23,6 +23,7 @@ import hashlib
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -53,7 +54,9 @@ def _candidate_roots() -> list[Path]:
         user_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     roots = [Path(user_cache) / "pgmult"] if os.path.isabs(user_cache) else []
     owner = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    return [*roots, Path(tempfile.gettempdir()) / f"pgmult-{owner}"]
+    with suppress(OSError):  # there may be no temporary folder at all
+        roots.append(Path(tempfile.gettempdir()) / f"pgmult-{owner}")
+    return roots
 
 
 def _is_private_and_writable(folder: Path) -> bool:
@@ -109,6 +112,10 @@ class _FolderCacheImpl(CompileResultCacheImpl):
 
 class _FolderCache(FunctionCache):
     _impl_class = _FolderCacheImpl
+
+    def save_overload(self, sig, data):
+        with suppress(OSError):  # a full disk costs the cache, not the result
+            super().save_overload(sig, data)
 
 
 def jit(function=None, *, reassociate=False):
