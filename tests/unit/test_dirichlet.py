@@ -66,10 +66,10 @@ def test_marginals_are_beta(alpha):
 
 
 def test_covariances_are_those_of_a_dirichlet():
-    draws = Dirichlet(ALPHA).sample(np.random.default_rng(5), (200_000, 4))
+    draws = Dirichlet(ALPHA).sample(np.random.default_rng(5), (50_000, 4))
     mean = ALPHA / ALPHA.sum()
     expected = (np.diag(mean) - np.outer(mean, mean)) / (ALPHA.sum() + 1.0)
-    np.testing.assert_allclose(np.cov(draws.T), expected, atol=1e-3)
+    np.testing.assert_allclose(np.cov(draws.T), expected, atol=2e-3)
 
 
 def test_a_slightly_wrong_concentration_is_noticed():
@@ -80,21 +80,20 @@ def test_a_slightly_wrong_concentration_is_noticed():
 @pytest.mark.parametrize("scale", [1e-2, 1e-3, 1e-5])
 def test_tiny_concentrations_do_not_underflow(scale):
     alpha = scale * np.array([1.0, 2.0, 5.0])
-    draws = Dirichlet(alpha).sample(np.random.default_rng(7), (50_000, 3))
+    draws = Dirichlet(alpha).sample(np.random.default_rng(7), (20_000, 3))
     np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-14)
     for bound in (1e-250, 1e-100, 1e-10, 0.5):
+        law = stats.binom(20_000, stats.beta(alpha, alpha.sum() - alpha).cdf(bound))
         below = (draws < bound).sum(axis=0)
-        probability = stats.beta(alpha, alpha.sum() - alpha).cdf(bound)
-        sd = np.sqrt(50_000 * probability * (1.0 - probability))
-        assert (np.abs(below - 50_000 * probability) < 4.5 * sd).all()
+        assert np.minimum(law.cdf(below), law.sf(below - 1)).min() > 1e-5
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e-299])
 def test_vanishing_concentrations_choose_one_category(scale):
     alpha = scale * np.array([1.0, 2.0, 5.0])
-    draws = Dirichlet(alpha).sample(np.random.default_rng(12), (50_000, 3))
+    draws = Dirichlet(alpha).sample(np.random.default_rng(12), (20_000, 3))
     np.testing.assert_array_equal(draws.max(axis=1), 1.0)
-    assert stats.chisquare(draws.sum(axis=0), 50_000 * alpha / alpha.sum()).pvalue > 1e-4
+    assert stats.chisquare(draws.sum(axis=0), 20_000 * alpha / alpha.sum()).pvalue > 1e-4
 
 
 def test_the_pass_in_logarithms_makes_the_same_draws():

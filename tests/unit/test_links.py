@@ -211,7 +211,7 @@ def scores_against(exact_mean, exact_square, draws):
     return max(np.abs(e.mean(0) / (e.std(0) / math.sqrt(len(e)))).max() for e in errors)
 
 
-def gibbs_score_of_sticks(augment, counts, num_rows=20_000, sweeps=25):
+def gibbs_score_of_sticks(augment, counts, num_rows=4_000, sweeps=15):
     """Gibbs sampling from N(0.3, 1.5) priors, many rows at once, against quadrature."""
     taken, reaching = counts[:-1], np.cumsum(counts[::-1])[::-1][:-1]
     grid = np.arange(-15.0, 15.0, 1e-2)[:, None]
@@ -253,7 +253,7 @@ def test_a_broken_augmentation_is_noticed(mutant):
     assert gibbs_score_of_sticks(mutant, COUNTS) > 10.0
 
 
-def gibbs_score_of_softmax(augment_coordinate, counts, num_rows=20_000, sweeps=25):
+def gibbs_score_of_softmax(augment_coordinate, counts, num_rows=4_000, sweeps=15):
     """As for sticks, one coordinate at a time, against a three-dimensional grid."""
     grid = np.stack(np.meshgrid(*3 * [np.linspace(-7.0, 7.5, 70)], indexing="ij"), axis=-1)
     log_posterior = -0.5 * ((grid - PRIOR_MEAN) ** 2).sum(axis=-1) / PRIOR_VAR
@@ -288,7 +288,7 @@ def test_a_forgotten_offset_is_noticed():
 
 
 def test_omega_has_the_moments_of_its_conditional(stick_link):
-    psi, num_rows = np.array([0.8, -2.0, 0.1]), 40_000
+    psi, num_rows = np.array([0.8, -2.0, 0.1]), 20_000
     rows = np.broadcast_to(psi, (num_rows, 3))
     potential = stick_link.augment(np.random.default_rng(7), rows, COUNTS)
     b = stick_link.totals(COUNTS)
