@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "Corpus": "pgmult.corpus",
+    "ConvergenceWarning": "pgmult.diagnostics",
     "CorrelatedTopics": "pgmult.models.topics",
     "DensePotential": "pgmult.potentials",
     "DiagonalPotential": "pgmult.potentials",
@@ -20,22 +21,30 @@ _PUBLIC = {
     "LogisticNormal": "pgmult.links",
     "MvNormal": "pgmult.priors",
     "NormalInverseWishart": "pgmult.priors",
+    "Posterior": "pgmult.posterior",
     "StickBreaking": "pgmult.links",
     "as_corpus": "pgmult.corpus",
+    "load": "pgmult.posterior",
+    "resume": "pgmult.inference.gibbs",
+    "sample": "pgmult.inference.gibbs",
     "split_tokens": "pgmult.corpus",
 }
 
 if TYPE_CHECKING:
     from pgmult.corpus import Corpus, as_corpus, split_tokens
+    from pgmult.diagnostics import ConvergenceWarning
     from pgmult.heldout import DocumentCompletion
+    from pgmult.inference.gibbs import resume, sample
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.lda import LDA
     from pgmult.models.topics import CorrelatedTopics
+    from pgmult.posterior import Posterior, load
     from pgmult.potentials import DensePotential, DiagonalPotential
     from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 
 __all__ = [
     "LDA",
+    "ConvergenceWarning",
     "Corpus",
     "CorrelatedTopics",
     "DensePotential",
@@ -45,9 +54,13 @@ __all__ = [
     "LogisticNormal",
     "MvNormal",
     "NormalInverseWishart",
+    "Posterior",
     "StickBreaking",
     "__version__",
     "as_corpus",
+    "load",
+    "resume",
+    "sample",
     "split_tokens",
 ]
 

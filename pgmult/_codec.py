@@ -1,0 +1,193 @@
+"""Models, data and states as JSON and plain arrays, and back: what a run directory is written in.
+
+A value is None, a bool, an int, a float, a str, an array, a tuple, a list, a mapping with string
+keys or a dataclass of such values; nothing else, and never a pickle. Arrays are either spelled out
+in the JSON (small ones, of models) or handed over by name, to be kept in a file of arrays. Dtype,
+shape and memory order survive, so that a decoded state continues a chain with the same bits.
+
+>>> tree = encode({"scale": 2.5, "sides": (1, None)})
+>>> tree
+{'$dict': {'scale': 2.5, 'sides': {'$tuple': [1, None]}}}
+>>> decode(tree)
+{'scale': 2.5, 'sides': (1, None)}
+"""
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass, replace
+from importlib import import_module
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["contiguous", "decode", "encode", "fingerprint"]
+
+T = TypeVar("T")
+
+
+def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str = "value") -> Any:
+    """`value` as JSON's types.
+
+    Parameters
+    ----------
+    arrays : dict, optional
+        Receives the arrays in `value` under their places; without it they become JSON, too.
+    place : str
+        What to call `value` in array names and errors.
+
+    Raises
+    ------
+    TypeError
+        If a part of `value` is of another type, or of a class that is defined inside a function.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return _encode_array(value, arrays, place)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, list | tuple):
+        items = [encode(item, arrays, f"{place}.{i}") for i, item in enumerate(value)]
+        return items if isinstance(value, list) else {"$tuple": items}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {"$dict": {k: encode(item, arrays, f"{place}.{k}") for k, item in value.items()}}
+    if is_dataclass(value) and not isinstance(value, type):
+        kind = type(value)
+        if "<locals>" in kind.__qualname__:
+            raise TypeError(
+                f"{place} cannot be stored: its class {kind.__qualname__} is defined inside a"
+                " function (define it at the top level of a module)"
+            )
+        content = {
+            field.name: encode(getattr(value, field.name), arrays, f"{place}.{field.name}")
+            for field in fields(value)
+            if field.init
+        }
+        return {"$class": f"{kind.__module__}:{kind.__qualname__}", "fields": content}
+    raise TypeError(
+        f"{place} cannot be stored: it is a {type(value).__name__}, not a number, a string, an"
+        " array, a tuple, a list, a mapping with string keys or a dataclass of these"
+    )
+
+
+def _encode_array(
+    value: "NDArray[Any] | np.generic", arrays: dict[str, NDArray[Any]] | None, place: str
+) -> Any:
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufUS" or (arrays is None and array.dtype.kind == "S"):
+        raise TypeError(
+            f"{place} cannot be stored: it is an array of dtype {array.dtype}, not of numbers or"
+            " strings"
+        )
+    if isinstance(value, np.generic):
+        return {"$scalar": array.dtype.str, "value": encode(array.item())}
+    if arrays is not None:
+        arrays[place] = array
+        return {"$array": place}
+    order: Literal["F", "C"] = (
+        "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    )
+    return {
+        "$array": array.dtype.str,
+        "shape": list(array.shape),
+        "order": order,
+        "values": encode(array.ravel(order).tolist()),
+    }
+
+
+def decode(
+    tree: Any, arrays: Mapping[str, NDArray[Any]] | None = None, modules: Collection[str] = ()
+) -> Any:
+    """The value that `encode` made `tree` from.
+
+    Parameters
+    ----------
+    arrays : mapping, optional
+        The arrays that `encode` handed over.
+    modules : collection of str
+        Modules, imported already, whose dataclasses may be made besides those of pgmult.
+
+    Raises
+    ------
+    ValueError
+        If a class is of no such module, or no dataclass.
+    """
+    if isinstance(tree, list):
+        return [decode(item, arrays, modules) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    match tree:
+        case {"$float": text}:
+            return float(text)
+        case {"$tuple": items}:
+            return tuple(decode(item, arrays, modules) for item in items)
+        case {"$dict": items}:
+            return {key: decode(item, arrays, modules) for key, item in items.items()}
+        case {"$scalar": dtype, "value": item}:
+            return np.asarray(decode(item), dtype=dtype)[()]
+        case {"$array": dtype, "shape": shape, "order": order, "values": values}:
+            return np.array(decode(values), dtype=dtype).reshape(shape, order=order)
+        case {"$array": name}:
+            return (arrays or {})[name]
+        case {"$class": name, "fields": content}:
+            kind = _find_class(name, modules)
+            return kind(**{key: decode(item, arrays, modules) for key, item in content.items()})
+    raise ValueError(f"cannot be decoded: {str(tree)[:80]}")
+
+
+def _find_class(name: str, modules: Collection[str]) -> Any:
+    module, _, qualname = name.partition(":")
+    if module.split(".")[0] == "pgmult":
+        found: Any = import_module(module)
+    elif module in modules and module in sys.modules:
+        found = sys.modules[module]
+    else:
+        raise ValueError(
+            f"{name} is not a class of pgmult, and only those are made from a file"
+            " (pass model= and data= made by the same modules)"
+        )
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    if not (isinstance(found, type) and is_dataclass(found) and found.__module__ == module):
+        raise ValueError(f"{name} is not a dataclass of its module")
+    return found
+
+
+def contiguous(value: T) -> T:
+    """`value` with arrays of scattered memory copied.
+
+    Such an array has another layout once it was written and read, and layout may change the last
+    bit of a matrix product.
+    """
+    if isinstance(value, np.ndarray):
+        tidy = value.flags.c_contiguous or value.flags.f_contiguous
+        return value if tidy else np.ascontiguousarray(value)  # type: ignore[return-value]
+    if isinstance(value, tuple) and type(value) is tuple:
+        items = tuple(contiguous(item) for item in value)
+        same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if same else items  # type: ignore[return-value]
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {}
+        for field in fields(value):
+            if field.init:
+                old = getattr(value, field.name)
+                new = contiguous(old)
+                if new is not old:
+                    changed[field.name] = new
+        return replace(value, **changed) if changed else value
+    return value
+
+
+def fingerprint(value: Any) -> str:
+    """SHA-256 of a value's encoding: equal for equal values, on every machine."""
+    arrays: dict[str, NDArray[Any]] = {}
+    tree = encode(value, arrays)
+    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
