@@ -11,7 +11,7 @@ from ._jit import jit
 from .streams import exponential, gamma, open_stream, uniform
 
 _INVERSE_E = math.exp(-1.0)
-_SAFE_TOTAL = 2.0**-30
+_SAFE_TOTAL = 2.0**-30  # shares of it keep their digits down to 1e-298
 
 
 @jit

@@ -1,6 +1,7 @@
 """What both links ask of their arguments, and the multinomial draw they share."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +33,7 @@ def as_interior(pi: ArrayLike) -> FloatArray:
     return array
 
 
-def check_categories(name: str, array: NDArray[np.generic], num_categories: int) -> None:
+def check_categories(name: str, array: NDArray[Any], num_categories: int) -> None:
     """The last axis must have one entry per category."""
     if array.ndim == 0 or array.shape[-1] != num_categories:
         raise ValueError(
@@ -50,10 +51,9 @@ def common_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError(f"axes must match or broadcast, got {found}") from None
 
 
-def as_rows(
-    array: NDArray[np.generic], leading: tuple[int, ...], width: int
-) -> NDArray[np.generic]:
+def as_rows(array: NDArray[Any], leading: tuple[int, ...]) -> NDArray[Any]:
     """``(rows, width)``, C-ordered and writable: one type for the compiled code."""
+    width = array.shape[-1]
     if array.shape[:-1] != leading:
         array = np.broadcast_to(array, (*leading, width))
     return np.require(array, requirements=["C", "A", "W"]).reshape(math.prod(leading), width)

@@ -82,7 +82,7 @@ class StickBreaking:
             raise ValueError(f"order must list 2 categories or more, got shape {order.shape}")
         if not np.array_equal(np.sort(order), np.arange(order.size)):
             raise ValueError(
-                f"order must be a permutation of 0, ..., {order.size - 1}, got {self.order!r}"
+                f"order must be a permutation of 0, ..., {order.size - 1}, got {order}"
             )
         object.__setattr__(self, "order", tuple(order.tolist()))
 
@@ -191,9 +191,9 @@ class StickBreaking:
         order = self._order(psi.shape[-1] + 1)
         check_categories("counts", counts, order.size)
         leading = common_shape(psi=psi.shape[:-1], counts=counts.shape[:-1])
-        psi_rows = as_rows(psi, leading, order.size - 1)
+        psi_rows = as_rows(psi, leading)
         J, h = np.empty(psi_rows.shape), np.empty(psi_rows.shape)
-        count_rows = as_rows(counts, leading, order.size)
+        count_rows = as_rows(counts, leading)
         over_rows(sticks.augment_rows, len(J), new_key(rng), psi_rows, count_rows, order, J, h)
         shape = (*leading, order.size - 1)
         return DiagonalPotential(J.reshape(shape), h.reshape(shape))
@@ -320,8 +320,7 @@ class StickBreaking:
             raise ValueError(
                 f"{name} must have at least 2 categories on its last axis, got shape {array.shape}"
             )
-        order = self._order(array.shape[-1])
-        return array if self.order is None else array[..., order]
+        return array if self.order is None else array[..., self._order(array.shape[-1])]
 
     def _binomials(
         self, counts: ArrayLike, psi_shape: tuple[int, ...]
@@ -336,7 +335,7 @@ class StickBreaking:
     def _over_psi(self, kernel: Callable[..., None], psi: ArrayLike) -> FloatArray:
         psi = as_psi(psi, 1)
         order = self._order(psi.shape[-1] + 1)
-        rows = as_rows(psi, psi.shape[:-1], psi.shape[-1])
+        rows = as_rows(psi, psi.shape[:-1])
         out = np.empty((len(rows), order.size))
         over_rows(kernel, len(rows), rows, order, out)
         return out.reshape(*psi.shape[:-1], order.size)
