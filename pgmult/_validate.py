@@ -34,6 +34,8 @@ def _place(bad: NDArray[np.bool_]) -> str:
 
 
 def _as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must not be masked (a missing row of counts is a row of zeros)")
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -92,6 +94,10 @@ def as_counts(value: ArrayLike, name: str = "counts") -> NDArray[np.int64]:
         raise ValueError(
             f"{name} must be non-negative integers, got {array[bad].flat[0]}{_place(bad)}"
         )
+    if array.dtype.kind in "uf" and array.dtype.itemsize >= 4:  # smaller ones end below 2**63
+        bad = np.asarray(array >= 2**63)
+        if bad.any():
+            raise ValueError(f"{name} must be below 2**63, got {array[bad].flat[0]}{_place(bad)}")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(array.shape)
 
 

@@ -133,10 +133,11 @@ def _checked_entries(matrix: "scipy.sparse.csr_array") -> NDArray[np.int64]:
         return as_counts(matrix.data)
     except ValueError:
         data = matrix.data
-        bad = ~(np.isfinite(data) & (data >= 0) & (data == np.floor(data)))
-        entry = int(np.argmax(bad))
+        whole = data == np.floor(data)
+        entry = int(np.argmin(np.isfinite(data) & (data >= 0) & (data < 2**63) & whole))
         row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-        hint = " (did you pass proportions or tf-idf weights?)" if data[entry] % 1 else ""
+        fraction = np.isfinite(data[entry]) and not whole[entry]
+        hint = " (did you pass proportions or tf-idf weights?)" if fraction else ""
         raise ValueError(
             f"counts must be non-negative integers, got {data[entry]} at row {row},"
             f" column {int(matrix.indices[entry])}{hint}"
