@@ -152,10 +152,9 @@ class CorrelatedTopics:
     def simulate(
         self, rng: np.random.Generator, state: CorrelatedTopicsState, data: Corpus
     ) -> Corpus:
-        """Documents of the same lengths from the state's theta and topics."""
-        topic_counts = self.link.simulate(rng, state.psi, data.totals)
+        """Documents of the same lengths: a word for every token that the state allocates."""
         topic_ids = np.tile(np.arange(self.num_topics), data.num_documents)
-        assignments = np.repeat(topic_ids, topic_counts.ravel())
+        assignments = np.repeat(topic_ids, state.topic_counts.ravel())
         return simulate_words(rng, assignments, state.topics, data)
 
     def init(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
