@@ -123,6 +123,11 @@ class DocumentCompletion:
         return _score(self.held_out, total / draws, draws)
 
     @property
+    def num_draws(self) -> int:
+        """Draws averaged over so far, all chains together."""
+        return sum(self._draws.values())
+
+    @property
     def log_predictive(self) -> float:
         """Mean log probability of a held-out token, nats, over all chains' draws."""
         return self.score().log_predictive

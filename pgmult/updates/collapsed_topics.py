@@ -43,11 +43,16 @@ def count_topics(corpus: Corpus, assignments: IntArray, num_topics: int) -> Allo
     """The counts of given assignments."""
     token_indptr, words = _tokens(corpus)
     documents = np.repeat(np.arange(corpus.num_documents), np.diff(token_indptr))
-    topic_counts = np.zeros((corpus.num_documents, num_topics), dtype=np.int64)
-    word_counts = np.zeros((corpus.num_words, num_topics), dtype=np.int64)
-    np.add.at(topic_counts, (documents, assignments), 1)
-    np.add.at(word_counts, (words, assignments), 1)
-    return Allocation(assignments, topic_counts, word_counts)
+
+    def tabulate(rows: IntArray, num_rows: int) -> IntArray:
+        flat = np.bincount(rows * num_topics + assignments, minlength=num_rows * num_topics)
+        return flat.reshape(num_rows, num_topics)
+
+    return Allocation(
+        assignments,
+        tabulate(documents, corpus.num_documents),
+        tabulate(words, corpus.num_words),
+    )
 
 
 def random_allocation(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Allocation:

@@ -1,0 +1,165 @@
+"""Topic models on the Associated Press corpus: sweep times, held-out curves, starts, peers.
+
+Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it is installed.
+
+    python tests/benchmarks/topics.py parts --topics 50   # one sweep, part by part, and peers
+    python tests/benchmarks/topics.py curve --topics 50   # held-out score against seconds
+    python tests/benchmarks/topics.py starts --topics 50  # collapsed sweeps to start from
+
+Protocol: the 4,000 most frequent terms; 112 test documents whose first half (`--observed`) of
+shuffled tokens joins training; document completion averaged over posterior draws.
+"""
+
+import argparse
+import time
+from importlib.util import find_spec
+
+import numpy as np
+
+import pgmult
+from pgmult.compiled._rows import row_threads
+from pgmult.datasets import associated_press
+from pgmult.heldout import unigram_log_predictive
+from pgmult.priors import Dirichlet, MvNormal
+
+
+class Sweep:
+    """What `DocumentCompletion` asks of a sweep."""
+
+    def __init__(self, model, data, state, index):
+        self.model, self.data, self.state, self.index = model, data, state, index
+        self.chain, self.tuning = 0, False
+
+
+def frequent_words(corpus, num_words=4000):
+    counts = corpus.to_csr()
+    totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
+    chosen = np.argsort(-totals, kind="stable")[:num_words]
+    columns = counts.tocsc()[:, chosen].tocsr()
+    columns.sort_indices()
+    return pgmult.as_corpus(columns, corpus.vocabulary[chosen])
+
+
+def ap_split(observed, seed=0):
+    corpus = frequent_words(associated_press())
+    return pgmult.split_tokens(np.random.default_rng(seed), corpus, 112, observed)
+
+
+def best(function, repeats=15):
+    """Seconds of the quickest of several calls, after one call to compile."""
+    function()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def tomotopy_documents(model, corpus):
+    for d in range(corpus.num_documents):
+        entries = slice(corpus.indptr[d], corpus.indptr[d + 1])
+        tokens = np.repeat(corpus.words[entries], corpus.counts[entries])
+        model.add_doc([str(w) for w in tokens])
+    model.train(1, workers=1)
+    return model
+
+
+def parts(options):
+    training, _ = ap_split(options.observed)
+    model = pgmult.CorrelatedTopics(options.topics)
+    rng = np.random.default_rng(options.seed)
+    state = model.init(rng, training)
+    for _ in range(30):
+        state = model.step(rng, state, training)
+    words = Dirichlet(model.word_concentration)
+    counts, word_counts = model._allocate(rng, state, training)
+    potential = model.link.augment(rng, state.psi, counts)
+    blocks = {
+        "z (with theta)": lambda: model._allocate(rng, state, training),
+        "topics": lambda: words.condition(word_counts).sample(rng),
+        "Pólya-gamma": lambda: model.link.augment(rng, state.psi, counts),
+        "psi": lambda: MvNormal(state.mu, state.Sigma).condition(potential).sample(rng),
+        "mu, Sigma": lambda: model.gaussian.condition(state.psi).sample(rng),
+        "whole sweep": lambda: model.step(rng, state, training),
+        "log likelihood": lambda: model.log_likelihood(state, training),
+    }
+    print(f"K = {options.topics}, {training}, milliseconds on {options.threads} thread(s)")
+    with row_threads(options.threads):
+        for name, block in blocks.items():
+            print(f"  {name:16s} {1e3 * best(block):8.2f}", flush=True)
+    lda = pgmult.LDA(options.topics)
+    start = lda.step(rng, lda.init(rng, training), training)
+    print(f"  {'LDA (ours)':16s} {1e3 * best(lambda: lda.step(rng, start, training), 5):8.2f}")
+    if find_spec("tomotopy"):
+        import tomotopy
+
+        peers = {
+            "tomotopy LDA": (tomotopy.LDAModel(k=options.topics, eta=0.05, seed=1), 10),
+            "tomotopy CT": (tomotopy.CTModel(k=options.topics, eta=0.05, seed=1), 20),
+        }
+        for name, (peer, iterations) in peers.items():
+            tomotopy_documents(peer, training)
+            seconds = best(lambda p=peer, n=iterations: p.train(n, workers=1), 3) / iterations
+            print(f"  {name:16s} {1e3 * seconds:8.2f}", flush=True)
+
+
+def run(model, training, held_out, seconds, seed, burn_in=0.3):
+    """Sweeps and held-out score at growing times, each over the draws after its first 30 %."""
+    rng = np.random.default_rng(seed)
+    model.step(rng, model.init(rng, training), training)  # compile
+    clock = time.perf_counter
+    begin = clock()
+    state = model.init(rng, training)
+    marks = [seconds * share for share in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)]
+    windows = {mark: pgmult.DocumentCompletion(held_out, every=3) for mark in marks}
+    sweeps = 0
+    for mark in marks:
+        while clock() - begin < mark:
+            state = model.step(rng, state, training)
+            sweeps += 1
+            passed = clock() - begin
+            for end, completion in windows.items():
+                if burn_in * end < passed <= end:
+                    completion(Sweep(model, training, state, sweeps))
+        yield mark, sweeps, windows[mark]
+
+
+def curve(options):
+    training, held_out = ap_split(options.observed)
+    print(f"unigram {unigram_log_predictive(training, held_out)}")
+    for name, model in (
+        ("SB-CTM", pgmult.CorrelatedTopics(options.topics)),
+        ("LDA, alpha learned", pgmult.LDA(options.topics)),
+    ):
+        for seed in range(options.seeds):
+            for mark, sweeps, completion in run(model, training, held_out, options.seconds, seed):
+                if completion.num_draws:
+                    score = completion.score()
+                    print(f"{name:20s} seed {seed} {mark:6.1f} s {sweeps:5d} sweeps {score}")
+
+
+def starts(options):
+    training, held_out = ap_split(options.observed)
+    for start_sweeps in (0, 3, 10, 30, 100, 300):
+        model = pgmult.CorrelatedTopics(options.topics, start_sweeps=start_sweeps)
+        for seed in range(options.seeds):
+            line = [  # the first mark may pass during the start
+                f"{mark:.0f} s {completion.log_predictive:.3f}"
+                for mark, _, completion in run(model, training, held_out, options.seconds, seed)
+                if completion.num_draws
+            ]
+            print(f"start_sweeps {start_sweeps:3d} seed {seed}: " + ", ".join(line), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["parts", "curve", "starts"])
+    parser.add_argument("--topics", type=int, default=50)
+    parser.add_argument("--observed", type=float, default=0.5)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    {"parts": parts, "curve": curve, "starts": starts}[chosen.what](chosen)
