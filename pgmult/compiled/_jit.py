@@ -118,20 +118,24 @@ class _FolderCache(FunctionCache):
             super().save_overload(sig, data)
 
 
-def jit(function=None, *, reassociate=False):
+def jit(function=None, *, inline=False, reassociate=False):
     """Compile a function when it is first called.
 
     Parameters
     ----------
+    inline : bool
+        Have the compiler paste the function into its callers. For scalar draws: a stream's state
+        that goes through memory at a call costs more than the draw.
     reassociate : bool
         Let the compiler reorder floating-point sums so that reductions vectorise. Infinities and
         nans keep their meaning (this is not ``fastmath``).
     """
     if function is None:
-        return lambda f: jit(f, reassociate=reassociate)
+        return lambda f: jit(f, inline=inline, reassociate=reassociate)
     dispatcher = numba.njit(
         nogil=True,
         error_model="numpy",
+        forceinline=inline,
         fastmath={"reassoc", "contract"} if reassociate else False,
     )(function)
     if not config.DISABLE_JIT and cache_directory() is not None:

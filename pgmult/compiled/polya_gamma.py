@@ -1,7 +1,32 @@
 """Pólya-gamma draws, PG(b, c): scalar functions that other compiled kernels inline.
 
 ``draw(b, c, state)`` takes real b >= 0, ``draw_integer(n, c, state)`` a count; both return
-``(omega, state)``. Nan, a negative b or an infinite b gives nan; b = 0 gives exactly 0.
+``(omega, state)``. Nan, an infinite or a negative b gives nan; b = 0 gives exactly 0.
+
+The density of PG(b, c) is exp(-c**2 x / 2) cosh(c / 2)**b times
+
+    f(x; b) = 2**b b / (2 sqrt(2 pi x**3)) exp(-b**2 / 8x) R(x; b),
+    R(x; b) = 1 - a_1 + a_2 - ...,   a_n = (b)_n / n! (2n + b) / b exp(-n (n + b) / 2x)
+
+(Polson, Scott and Windle 2013, section 4). R falls from 1 to 0 as x grows, and once the a_n fall
+they go on falling, so a few terms decide whether a number is below R. Four samplers rest on it.
+
+*Strips* (b = 1, 2, 3, 4; \\|c\\| < 4; exact). PG(b, c) with b >= 1 is a sum of gamma variables of
+shape b, so its density is log-concave. For each b and for base tilts c0 = 0, 1/b, 2/b, ... the
+region below the density is covered by rectangles of equal area and one exponential tail (Ahrens
+1993, "Sampling from general distributions by suboptimal division of domains"). A draw from the
+base at or below c, thinned by exp(-(c**2 - c0**2) x / 2), is a draw from PG(b, c); one exponential
+variate settles the thinning and, 19 times in 20, the rectangle as well.
+
+*Inverse Gaussian* (real b; exact). f without R, tilted, is inverse Gaussian; accept with
+probability R. The acceptance rate is (1 + exp(-c))**-b.
+
+*Sums* (exact): PG(b1, c) + PG(b2, c) = PG(b1 + b2, c).
+
+*Gamma terms* (real b). PG(b, c) is the sum over k >= 0 of Gamma(b) / lambda_k with
+lambda_k = 2 pi**2 (k + 1/2)**2 + c**2 / 2. The leading terms are drawn as they are, and the rest
+as one shifted gamma variable with its first three cumulants. This one is not exact: see
+`LAST_TWO_TERMS`.
 """
 
 import math
@@ -11,25 +36,234 @@ import numpy as np
 from . import streams
 from ._jit import jit
 
-_MOST_PROPOSALS = 1000  # every acceptance probability here exceeds 1/2: 2**-1000 never happens
-_LARGEST_TILTED = 8.0  # beyond it PG(b <= 1, c) has less than 2**-53 of its mass
+_MOST_PROPOSALS = 1000  # acceptance is above 1/2 everywhere: never reached, and nothing can hang
+_MOST_TERMS = 200
+_LEADING = (2.0 * math.pi) ** 1.5
+
+# Where each sampler is used.
+LARGEST_STRIP = 4  # integers up to it have strips
+LARGEST_TILT = 4.0  # strips below it, inverse Gaussian from it on
+LARGEST_SUM = 8  # integers up to it are sums of strips
+LAST_FRACTION = 2.0  # other b up to it are 1 from strips and an inverse Gaussian fraction
+LAST_THREE_TERMS = 5.0
+LAST_TWO_TERMS = 7000.0
+LEAST_REJECTION = 0.3  # inverse Gaussian where b exp(-c) is below it: accepts 3 of 4
+
+_STRIPS = 128
+_TILTS = 8  # base tilts for b = 1; in proportion for others
+_STRIP = np.uint64(_STRIPS - 1)
+
+
+def _log_kernel(b, c, x):
+    """Log density of PG(b, c) up to a constant, for 1 <= b <= 4 and x up to 8."""
+    series = np.ones(np.broadcast_shapes(np.shape(b), np.shape(x)))
+    coefficient = 1.0
+    for n in range(1, 27):
+        coefficient = coefficient * (1.0 - b - n) / n
+        series += coefficient * (2.0 * n + b) / b * np.exp(-n * (n + b) / (2.0 * x))
+    series = np.maximum(series, 1e-300)  # far out, where it is nothing but rounding
+    return np.log(series) - 1.5 * np.log(x) - b * b / (8.0 * x) - 0.5 * c * c * x
+
+
+def _strips():
+    """Strips (inner and outer edge, gap) and their tilt, area and tail's rate, for each table.
+
+    From the mode outwards, a rectangle of area A ends where its height, the density at its inner
+    edge, is used up; the leftmost ends at 0, and the last strip is the tail. A is the smallest on
+    a grid that leaves at most A for the tail. Edges are rounded to single precision, and A then
+    raised until every rectangle is as high as the density again.
+    """
+    sizes = range(1, LARGEST_STRIP + 1)
+    b = np.concatenate([np.full(_TILTS * n, float(n)) for n in sizes])
+    step = np.concatenate([np.arange(_TILTS * n) / (float(_TILTS) * n) for n in sizes])
+    tilt = step + np.sqrt(step * (step + 8.0))  # c**2 / (8 + 2 c) = step
+    grid = np.linspace(0.004, 6.0, 1500)[:, None]
+    log_density = _log_kernel(b, tilt, grid)
+    peak = log_density.max(axis=0)
+    mode = grid[log_density.argmax(axis=0), 0]
+    area = np.trapezoid(np.exp(log_density - peak), grid, axis=0) / _STRIPS
+    area = area * np.linspace(1.0, 1.15, 11)[:, None]
+
+    def density(x):
+        return np.exp(np.maximum(_log_kernel(b, tilt, x) - peak, -300.0))
+
+    right, left = [mode + 0.0 * area], [mode + 0.0 * area]
+    for _ in range(_STRIPS - 1):
+        right.append(np.minimum(right[-1] + area / density(right[-1]), 6.0))
+        inner = left[-1]
+        width = area / density(np.maximum(inner, 1e-2 * mode))
+        left.append(np.where(width < inner, inner - width, 0.0))
+    right = np.array(right, dtype=np.float32).astype(np.float64)
+    left = np.array(left, dtype=np.float32).astype(np.float64)
+    num_left = (left > 0.0).sum(axis=0)  # as many rectangles have their inner edge there
+    last = np.take_along_axis(right, (_STRIPS - 1 - num_left)[None], axis=0)[0]
+    # a chord of a concave function, continued, lies above it
+    near = 0.999 * last
+    rate = (_log_kernel(b, tilt, near) - _log_kernel(b, tilt, last)) / (last - near)
+    choice = (density(last) <= area * rate).argmax(axis=0)
+    strips = np.zeros((b.size, _STRIPS, 4), dtype=np.float32)
+    shapes = np.zeros((b.size, 3))
+    for row, k in enumerate(choice):
+        lefts = num_left[k, row]
+        rights = _STRIPS - 1 - lefts
+        inner = np.concatenate([left[:lefts, k, row], right[:rights, k, row]])
+        outer = np.concatenate([left[1 : lefts + 1, k, row], right[1 : rights + 1, k, row]])
+        log_inner = _log_kernel(b[row], tilt[row], inner)
+        log_outer = _log_kernel(b[row], tilt[row], np.maximum(outer, 1e-300))
+        tail = math.exp(_log_kernel(b[row], tilt[row], last[k, row])) / rate[k, row]
+        size = max(tail, (np.exp(log_inner) * np.abs(outer - inner)).max())
+        log_height = np.log(size / np.abs(outer - inner))
+        strips[row, :-1, 0] = inner
+        strips[row, :-1, 1] = outer
+        strips[row, :-1, 2] = log_height - log_inner + 1e-6
+        strips[row, :-1, 3] = np.minimum(1.000001 * (log_inner - log_outer), 1000.0)
+        strips[row, -1] = last[k, row], last[k, row], math.inf, 0.0
+        shapes[row] = tilt[row], size, rate[k, row]
+    return strips, shapes
+
+
+_STRIP_TABLE, _SHAPE_TABLE = _strips()
 
 
 @jit
+def _below_series(u, b, x):
+    """Whether u <= R(x; b)."""
+    rate = -0.5 / x
+    total, previous, binomial = 1.0, 1.0, 1.0
+    for n in range(1, _MOST_TERMS):
+        binomial *= (b + (n - 1.0)) / n
+        term = binomial * (2.0 * n + b) / b * math.exp(rate * n * (n + b))
+        falling = term <= previous
+        if n & 1:
+            total -= term
+            if falling and u <= total:
+                return True
+        else:
+            total += term
+            if falling and u > total:
+                return False
+        if term < 1e-17 and falling:
+            break
+        previous = term
+    return u <= total
+
+
+@jit(inline=True)
+def _strip_draw(n, c, state):
+    """PG(n, c) for n = 1, ..., LARGEST_STRIP and 0 <= c < LARGEST_TILT: exact."""
+    b = np.float64(n)
+    table = _TILTS * (n * (n - 1) // 2) + np.int64((0.5 * _TILTS) * b * c * c / (4.0 + c))
+    tilt = _SHAPE_TABLE[table, 0]
+    thinning = 0.5 * (c - tilt) * (c + tilt)
+    for _ in range(_MOST_PROPOSALS):
+        bits, state = streams.next_uint64(state)
+        strip = np.int64(bits & _STRIP)
+        inner = np.float64(_STRIP_TABLE[table, strip, 0])
+        width = np.float64(_STRIP_TABLE[table, strip, 1]) - inner
+        u = (np.float64(bits >> np.uint64(12)) + 0.5) * 2.0**-52
+        x = inner + u * width
+        e, state = streams.exponential(state)
+        rest = e - thinning * x
+        # the log density lies above its chord
+        if rest >= _STRIP_TABLE[table, strip, 2] + u * _STRIP_TABLE[table, strip, 3]:
+            return x, state
+        if rest < 0.0:
+            continue
+        area = _SHAPE_TABLE[table, 1]
+        if strip == _STRIPS - 1:
+            f, state = streams.exponential(state)
+            rate = _SHAPE_TABLE[table, 2]
+            x += f / rate
+            rest = e - thinning * x
+            if rest < 0.0:
+                continue
+            height = area * rate * math.exp(-f)
+        else:
+            height = area / abs(width)
+        exponent = 0.125 * b * b / x + 0.5 * tilt * tilt * x - rest
+        if _below_series(height * x * math.sqrt(x) * math.exp(exponent), b, x):
+            return x, state
+    return 0.25 * b, state
+
+
+@jit(inline=True)
+def _inverse_gaussian_draw(b, c, state):
+    """PG(b, c) for b > 0, c >= 0, at (1 + exp(-c))**b proposals a draw: exact.
+
+    An inverse Gaussian of mean m = b / 2c and shape b**2 / 4 is m s or m / s, with s the larger
+    root of a quadratic in a squared normal (Michael, Schucany and Haas 1976).
+    """
+    c = max(c, 1e-30)  # the same law, and no division by zero
+    if b < 1e-270:
+        return 0.0, state  # b**2, the scale of nearly all draws, underflows
+    mean = 0.5 * b / c
+    scale = 1.0 / math.sqrt(2.0 * b * c)
+    # a tangent of log(b + 2) lies above it
+    most = 1.0986122886681098 + (b - 1.0) / 3.0 if b <= 4.0 else math.log(b + 2.0)
+    for _ in range(_MOST_PROPOSALS):
+        x, state = streams.normal(state)
+        z = abs(x) * scale
+        root = z + math.sqrt(1.0 + z * z)
+        s = root * root
+        r = 1.0 / s
+        u, state = streams.uniform(state)
+        x = mean * (r + np.float64(u * (1.0 + r) > 1.0) * (s - r))
+        e, state = streams.exponential(state)
+        # reject with probability a_1 - a_2 + ... <= a_1
+        if 2.0 * x * (e + most) <= 1.0 + b:
+            return x, state
+        u = -math.expm1(-e)
+        if b <= 1.0:
+            # R(x; b) <= R(x; 1), and PG(1, 0) has density below 2 pi exp(-pi**2 x / 2)
+            exponent = 0.125 / x - (0.5 * math.pi * math.pi) * x
+            if u > _LEADING * x * math.sqrt(x) * math.exp(exponent):
+                continue
+        elif x > 8.0 * b:
+            continue
+        if _below_series(u, b, x):
+            return x, state
+    return 0.25 * b, state
+
+
+@jit(inline=True)
 def _cumulants(c):
-    """The first three cumulants of PG(1, c); b times these are those of PG(b, c)."""
+    """The first three cumulants of PG(1, c), c >= 0; times b, those of PG(b, c)."""
     if c < 0.35:
         w = 0.25 * c * c
-        first = 0.25 + w * (-1 / 12 + w * (1 / 30 - w * (17 / 1260 - w * 0.005467372134038801)))
+        first = 0.25 + w * (
+            -1 / 12
+            + w
+            * (
+                1 / 30
+                + w
+                * (
+                    -0.013492063492063493
+                    + w * (0.005467372134038801 + w * (-0.0022158088824755493 + w * 8.98e-4))
+                )
+            )
+        )
         second = 1 / 24 + w * (
-            -1 / 30 + w * (17 / 840 - w * (0.010934744268077601 - w * 0.005539522206188873))
+            -1 / 30
+            + w
+            * (
+                0.02023809523809524
+                + w
+                * (
+                    -0.010934744268077601
+                    + w * (0.005539522206188873 + w * (-0.002694096027429361 + w * 1.274e-3))
+                )
+            )
         )
         third = 1 / 60 + w * (
-            -17 / 840
+            -0.02023809523809524
             + w
             * (
                 0.0164021164021164
-                - w * (0.011079044412377746 - w * (0.006735240068573402 - w * 0.00382156526600971))
+                + w
+                * (
+                    -0.011079044412377746
+                    + w * (0.006735240068573402 + w * (-0.00382156526600971 + w * 2.065e-3))
+                )
             )
         )
         return first, second, third
@@ -44,97 +278,113 @@ def _cumulants(c):
     return first, second, third
 
 
-@jit
-def _inverse_gaussian_series(b, c, state):
-    """Exact: an inverse Gaussian proposal, thinned by the alternating series of the density."""
+def _remainders():
+    """Chebyshev fits of the shifted gamma (shape, scale, shift) for the terms after 2 and 3.
+
+    Functions of c**2 without a singularity nearer than -(5 pi)**2; shape and shift are those of
+    b = 1 and proportional to b.
+    """
+    nodes = np.polynomial.chebyshev.chebpts1(_DEGREE + 1)
+    tilt_squared = 0.5 * _WIDEST**2 * (nodes + 1.0)
+    last = 4000
+    fits = np.empty((2, 3, _DEGREE + 1))
+    for terms in (2, 3):
+        k = np.arange(terms, last)[:, None] + 0.5
+        inverse = 1.0 / (2.0 * np.pi**2 * k**2 + 0.5 * tilt_squared)
+        # beyond the last term, sums are integrals
+        first = inverse.sum(axis=0) + 1.0 / (2.0 * np.pi**2 * last)
+        second = (inverse**2).sum(axis=0) + 1.0 / (12.0 * np.pi**4 * last**3)
+        third = 2.0 * (inverse**3).sum(axis=0)
+        scale = 0.5 * third / second
+        shape = second / scale**2
+        for i, values in enumerate((shape, scale, first - shape * scale)):
+            chebyshev = np.polynomial.chebyshev.chebfit(nodes, values, _DEGREE)
+            fits[terms - 2, i] = np.polynomial.chebyshev.cheb2poly(chebyshev)
+    return fits
+
+
+_DEGREE = 9
+_WIDEST = math.log(LAST_TWO_TERMS / LEAST_REJECTION)  # beyond it the inverse Gaussian is used
+_REMAINDERS = _remainders()
+
+
+@jit(inline=True)
+def _gamma(shape, state):
+    """A gamma variate of shape >= 2 (Marsaglia and Tsang 2000) with a sharper squeeze.
+
+    With y = k x the log acceptance is -(3/4) d y**4 g(y), g(y) = sum_j 4 / (j + 4) (-y)**j; for
+    d > 4 the squeeze 1 - 0.02 x**4 / d is positive for y**4 < 1 / 1.62 d < 0.155 only, and there
+    g < 2.16.
+    """
+    d = shape - 1.0 / 3.0
+    inverse = 1.0 / d
+    k = math.sqrt((1.0 / 9.0) * inverse)
+    squeeze = 0.02 * inverse if d > 4.0 else 0.0331
     for _ in range(_MOST_PROPOSALS):
         x, state = streams.normal(state)
-        v = x * x / b
-        if c < 1.0:
-            s = c + v + math.sqrt(v * (2.0 * c + v))
-        else:
-            v /= c
-            s = c * (1.0 + v + math.sqrt(v * (2.0 + v)))
         u, state = streams.uniform(state)
-        x = 0.5 * b / s
-        if u * (1.0 + c / s) > 1.0:
-            x = 0.5 * b / c * (s / c)
-        u, state = streams.uniform(state)
-        if c < 4.0 and x > _LARGEST_TILTED:
-            continue
-        # reject where u > 1 - a_1 + a_2 - ..., a_n = (b)_n / n! (2n + b) / b exp(-n (n + b) / 2x)
-        total = 1.0
-        term = 1.0
-        ratio = b
-        n = 1
-        rate = -0.5 / x
-        while n < 100:
-            ratio_now = ratio * (2.0 * n + b) / b
-            now = ratio_now * math.exp(rate * n * (n + b))
-            falling = now <= term
-            if n % 2 == 1:
-                total -= now
-                if falling and u <= total:
-                    return x, state
-            else:
-                total += now
-                if falling and u > total:
-                    break
-            if now < 1e-18 and falling:
-                if u <= total:
-                    return x, state
-                break
-            term = now
-            ratio *= (b + n) / (n + 1.0)
-            n += 1
-    return 0.5 * b * math.tanh(0.5 * c) / c if c > 0.0 else 0.25 * b, state
+        root = 1.0 + k * x
+        v = root * root * root
+        square = x * x
+        if u < 1.0 - squeeze * square * square:
+            return d * v, state
+        if root > 0.0 and math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)):
+            return d * v, state
+    return shape, state
 
 
-@jit
-def _gamma_series(b, c, state):
-    """The leading terms of the infinite gamma sum, and a shifted gamma with the cumulants of the
-    rest."""
-    first, second, third = _cumulants(c)
-    terms = 2 if b < 200.0 else (1 if b < 5000.0 else 0)
-    omega = 0.0
-    rate = 0.5 * math.pi * math.pi + 0.5 * c * c
-    if terms > 0:
-        x, state = streams.gamma(b, state)
-        r = 1.0 / rate
-        omega += x * r
-        first, second, third = first - r, second - r * r, third - 2.0 * r * r * r
-    if terms > 1:
-        x, state = streams.gamma(b, state)
-        r = 1.0 / (rate + 4.0 * math.pi * math.pi)
-        omega += x * r
-        first, second, third = first - r, second - r * r, third - 2.0 * r * r * r
-    scale = 0.5 * third / second
-    shape = second / (scale * scale)
-    x, state = streams.gamma(b * shape, state)
-    return omega + b * (first - shape * scale) + scale * x, state
+@jit(inline=True)
+def _gamma_draw(b, c, state):
+    """PG(b, c) for b >= 2: leading gamma terms, and a shifted gamma for the rest."""
+    if b >= LAST_TWO_TERMS:
+        first, second, third = _cumulants(c)
+        scale = 0.5 * third / second
+        shape = second / (scale * scale)
+        x, state = _gamma(b * shape, state)
+        return b * (first - shape * scale) + scale * x, state
+    fit = 1 if b < LAST_THREE_TERMS else 0
+    z = c * c * (2.0 / (_WIDEST * _WIDEST)) - 1.0
+    shape, scale, shift = 0.0, 0.0, 0.0
+    for i in range(_DEGREE, -1, -1):
+        shape = shape * z + _REMAINDERS[fit, 0, i]
+        scale = scale * z + _REMAINDERS[fit, 1, i]
+        shift = shift * z + _REMAINDERS[fit, 2, i]
+    x, state = _gamma(b * shape, state)
+    omega = b * shift + scale * x
+    rate = 0.5 * (math.pi * math.pi + c * c)
+    for k in range(2 + fit):
+        x, state = _gamma(b, state)
+        omega += x / (rate + (2.0 * math.pi * math.pi) * (k * (k + 1)))
+    return omega, state
 
 
 @jit
 def draw(b, c, state):
-    """One draw from PG(b, c), b >= 0 and c real."""
+    """One draw from PG(b, c): b >= 0 and c real; b = 0 gives 0."""
     c = abs(c)
-    if not (b > 0.0 and b < math.inf and c < math.inf):
-        return (0.0 if b == 0.0 and c == c else math.nan), state
-    if b <= 1.0 or b * math.exp(-c) < 0.3:
-        return _inverse_gaussian_series(b, c, state)
-    if b < 5.0:
-        whole = math.floor(b)
-        omega = 0.0
-        if b > whole:
-            omega, state = _inverse_gaussian_series(b - whole, c, state)
-        for _ in range(np.int64(whole)):
-            x, state = _inverse_gaussian_series(1.0, c, state)
-            omega += x
-        return omega, state
-    return _gamma_series(b, c, state)
+    if not (0.0 < b < math.inf and c < math.inf):
+        return (0.0 if (b == 0.0 or c == math.inf) and c == c else math.nan), state
+    if c >= LARGEST_TILT:
+        if b * math.exp(-c) < LEAST_REJECTION:
+            return _inverse_gaussian_draw(b, c, state)
+        return _gamma_draw(b, c, state)
+    if b > LARGEST_SUM or (b > LAST_FRACTION and b != math.floor(b)):
+        return _gamma_draw(b, c, state)
+    whole = np.int64(b)
+    if b <= LARGEST_STRIP and b == whole:
+        return _strip_draw(whole, c, state)
+    omega = 0.0
+    if b > whole:
+        omega, state = _inverse_gaussian_draw(b - whole, c, state)
+    while whole > 0:
+        part = min(whole, LARGEST_STRIP)
+        x, state = _strip_draw(part, c, state)
+        omega += x
+        whole -= part
+    return omega, state
 
 
 @jit
 def draw_integer(n, c, state):
-    """One draw from PG(n, c), n >= 0 an integer."""
+    """One draw from PG(n, c): n an integer, c real; n = 0 gives 0."""
     return draw(np.float64(n), c, state)

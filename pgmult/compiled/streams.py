@@ -63,7 +63,7 @@ def open_stream(key, row):
     return philox(key[0], key[1], np.uint64(row))
 
 
-@jit
+@jit(inline=True)
 def next_uint64(state):
     """64 random bits (xoshiro256++) and the next state."""
     s0, s1, s2, s3 = state
@@ -79,7 +79,7 @@ def next_uint64(state):
     return result, (s0, s1, s2, s3)
 
 
-@jit
+@jit(inline=True)
 def uniform(state):
     """A uniform on the open interval (0, 1): its log and that of its complement are finite."""
     bits, state = next_uint64(state)
@@ -114,7 +114,7 @@ _LAYER = np.uint64(0xFF)
 _ONE = np.uint64(1)
 
 
-@jit
+@jit(inline=True)
 def exponential(state):
     """A unit exponential."""
     shift = 0.0
@@ -145,7 +145,7 @@ def _normal_tail(state):
             return _NORMAL_TAIL + x, state
 
 
-@jit
+@jit(inline=True)
 def normal(state):
     """A standard normal."""
     while True:
