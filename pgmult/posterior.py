@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult import __version__, diagnostics
-from pgmult.store import Run, RunWriter, StoredDraws, rectangle
+from pgmult.store import Run, RunWriter, StoredDraws, flat_entries, rectangle
 
 __all__ = ["Posterior", "Summary", "load"]
 
@@ -112,6 +112,9 @@ class Posterior(Mapping[str, NDArray[Any]]):
         except KeyError:
             hint = " (it is in posterior.sample_stats)" if name in self.sample_stats else ""
             raise KeyError(f"no variable {name!r}; kept: {', '.join(self)}{hint}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._draws
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._draws)
@@ -234,18 +237,22 @@ class Posterior(Mapping[str, NDArray[Any]]):
             )
         high: list[tuple[float, str]] = []
         few: list[tuple[float, str]] = []
+        undefined: list[str] = []
         notes: list[str] = []
         checked = 0
         for name in [*self, *self.sample_stats]:
             labels, draws, note = self._entries(name, CHECKED_ENTRIES)
             notes += [note] if note else []
             checked += len(labels)
+            undefined += [labels[i] for i in np.flatnonzero(np.isnan(draws).any(axis=(0, 1)))]
             r_hat, ess = self._worst(name, draws)
             high += [(-r, label) for r, label in zip(r_hat, labels, strict=True) if r > R_HAT_LIMIT]
             few += [
                 (e, label) for e, label in zip(ess, labels, strict=True) if e < ESS_PER_CHAIN_LIMIT
             ]
         problems = []
+        if undefined:
+            problems.append(f"{len(undefined)} are nan in some draw ({', '.join(undefined[:4])})")
         if high:
             worst = ", ".join(f"{label} {-r:.3g}" for r, label in sorted(high)[:4])
             problems.append(f"{len(high)} have a split R-hat above {R_HAT_LIMIT} (worst: {worst})")
@@ -360,7 +367,8 @@ def load(path: str | os.PathLike[str], *, damaged: Literal["raise", "drop"] = "r
         kept = [run.undamaged(chain) for chain in numbers]
         warnings.warn(f"{path}: read {kept} undamaged draws of the chains", stacklevel=2)
     else:
-        kept = [run.counters(chain)["kept"] for chain in numbers]
+        counters = [run.counters(chain) for chain in numbers]
+        kept = [chain["kept"] for chain in counters]
     chains, num_draws = rectangle(kept)
     if num_draws == 0:
         warnings.warn(f"{path}: there are no draws yet", stacklevel=2)
@@ -377,7 +385,7 @@ def load(path: str | os.PathLike[str], *, damaged: Literal["raise", "drop"] = "r
     stats = StoredDraws(run, run.meta["sample_stats"], readable, num_draws, sizes)
     attrs = run.meta["attrs"]
     if damaged == "raise":
-        attrs = attrs | {"seconds": [run.counters(i)["seconds"] for i in chains]}
+        attrs = attrs | {"seconds": [counters[i]["seconds"] for i in chains]}
     all_labels = coords.pop("chain", np.arange(run.num_chains))
     coords.pop("draw", None)
     return Posterior(
@@ -401,8 +409,7 @@ def _entries_of(
     """Some entries of a variable, ``(chain, draw, len(chosen))``, by their flat numbers."""
     if isinstance(draws, StoredDraws):
         return draws.entries(name, chosen).astype(np.float64)
-    array = np.asarray(draws[name])
-    return array.reshape(*array.shape[:2], -1)[:, :, chosen].astype(np.float64)
+    return flat_entries(np.asarray(draws[name]), 2)[:, :, chosen].astype(np.float64)
 
 
 _COLUMNS = ("mean", "sd", "5%", "95%", "mcse_mean", "ess_bulk", "ess_tail", "r_hat")

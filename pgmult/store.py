@@ -20,6 +20,7 @@ dropped. Nothing here is a pickle.
 import errno
 import io
 import json
+import math
 import os
 import re
 import time
@@ -42,15 +43,18 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ChainWriter", "Run", "RunWriter", "StoredDraws", "rectangle"]
+__all__ = ["ChainWriter", "Run", "RunWriter", "StoredDraws", "flat_entries", "rectangle"]
 
 SCHEMA = 1
 FLUSH_SECONDS = 5.0
-"""How often a chain writes its draws and a checkpoint; less often where that takes long."""
+"""How often a chain writes its draws and a checkpoint."""
+FLUSH_SHARE = 0.05
+"""The share of a chain's time that writing may take: where it is slow, it is done less often."""
 FLUSH_BYTES = 2**25
 """A part is written as soon as it holds so much."""
 
 _PART = re.compile(r"(\w+)\.(\d{9,})-(\d{9,})\.([0-9a-f]{8})\.npy")
+_CRC_DIGITS = 8
 _BEFORE_INPUTS = {"lock", "coords.npz", "meta.json"}
 
 
@@ -118,7 +122,7 @@ class Run:
 
     def coords(self) -> dict[str, NDArray[Any]]:
         """Labels of the labelled axes."""
-        with np.load(self.path / "coords.npz", allow_pickle=False) as file:
+        with _read_npz(self.path / "coords.npz") as file:
             return dict(file)
 
     def inputs(self, modules: Collection[str] = ()) -> dict[str, Any]:
@@ -141,8 +145,7 @@ class Run:
         file = self._folder(chain) / "checkpoint.npz"
         if not file.exists():
             return {"kept": 0, "sweep": 0, "seconds": 0.0}
-        tree = _read_tree(file)["$dict"]
-        return {name: decode(tree[name]) for name in ("kept", "sweep", "seconds")}
+        return _read_bundle(file, only=("kept", "sweep", "seconds"))
 
     def parts(self, chain: int, name: str, kept: int) -> list[Part]:
         """The files that hold draws 0 to `kept` of one variable, in order."""
@@ -300,7 +303,7 @@ class ChainWriter:
         _replace(self._folder / "checkpoint.npz", _bundle({"kept": stop, **checkpoint}))
         self._kept, self._waiting, self._bytes = stop, {}, 0
         ended = time.monotonic()
-        self._next_time = ended + max(FLUSH_SECONDS, 20 * (ended - began))
+        self._next_time = ended + max(FLUSH_SECONDS, (ended - began) / FLUSH_SHARE)
 
 
 class StoredDraws(Mapping[str, NDArray[Any]]):
@@ -348,6 +351,9 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
             self._arrays[name] = array
         return self._arrays[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
 
@@ -361,10 +367,10 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
     def entries(self, name: str, chosen: NDArray[np.int64]) -> NDArray[Any]:
         """Some entries ``(chain, draw, len(chosen))``, holding one part in memory at a time."""
         if name in self._arrays:
-            return self._arrays[name].reshape(*self.shape_of(name)[:2], -1)[:, :, chosen]
+            return flat_entries(self._arrays[name], 2)[:, :, chosen]
         array = np.empty((*self.shape_of(name)[:2], len(chosen)), self._kinds[name][1])
         for chain, draws, values in self._pieces(name):
-            array[chain, draws] = values.reshape(len(values), -1)[:, chosen]
+            array[chain, draws] = flat_entries(values, 1)[:, chosen]
         return array
 
     def _pieces(self, name: str) -> Iterator[tuple[int, slice, NDArray[Any]]]:
@@ -372,6 +378,11 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
             for part in parts:
                 stop = min(part.stop, self._num_draws)
                 yield chain, slice(part.start, stop), part.read()[: stop - part.start]
+
+
+def flat_entries(array: NDArray[Any], lead: int) -> NDArray[Any]:
+    """The array with all axes after the first `lead` as one."""
+    return array.reshape(*array.shape[:lead], math.prod(array.shape[lead:]))
 
 
 def rectangle(kept: list[int]) -> tuple[list[int], int]:
@@ -409,7 +420,12 @@ def _refuse_occupied(folder: Path) -> None:
 
 def _lock(folder: Path) -> BinaryIO:
     """The open lock file; closing it, or dying, releases the lock."""
-    file = open(folder / "lock", "ab")  # noqa: SIM115
+    try:
+        file = open(folder / "lock", "ab")  # noqa: SIM115
+    except OSError as error:
+        raise OSError(
+            error.errno, f"the run directory cannot be written to: {error.strerror}", str(folder)
+        ) from None
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -427,12 +443,23 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """The content of an .npz file that ends, in its comment, with the CRC-32 of all before."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
         for name, array in arrays.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-    return buffer.getvalue()
+                np.lib.format.write_array(member, array, allow_pickle=False)
+        file.comment = bytes(_CRC_DIGITS)
+    content = buffer.getvalue()[:-_CRC_DIGITS]
+    return content + f"{zlib.crc32(content):08x}".encode()
+
+
+def _read_npz(path: Path) -> "np.lib.npyio.NpzFile":
+    content = path.read_bytes()
+    if f"{zlib.crc32(content[:-_CRC_DIGITS]):08x}".encode() != content[-_CRC_DIGITS:]:
+        raise ValueError(f"{path} is damaged: its CRC-32 is not the one at its end")
+    file: np.lib.npyio.NpzFile = np.load(io.BytesIO(content), allow_pickle=False)
+    return file
 
 
 def _bundle(value: Mapping[str, Any]) -> bytes:
@@ -442,24 +469,15 @@ def _bundle(value: Mapping[str, Any]) -> bytes:
     return _npz({"tree": np.frombuffer(tree.encode(), np.uint8), **arrays})
 
 
-def _read_tree(path: Path) -> dict[str, Any]:
-    try:
-        with zipfile.ZipFile(path) as file:
-            content = io.BytesIO(file.read("tree.npy"))
-        tree: dict[str, Any] = json.loads(np.load(content, allow_pickle=False).tobytes())
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    return tree
-
-
-def _read_bundle(path: Path, modules: Collection[str]) -> dict[str, Any]:
-    tree = _read_tree(path)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    value: dict[str, Any] = decode(tree, arrays, modules)
+def _read_bundle(
+    path: Path, modules: Collection[str] = (), only: Collection[str] = ()
+) -> dict[str, Any]:
+    """The mapping that was written, or some entries of it that hold no arrays."""
+    with _read_npz(path) as file:
+        tree = json.loads(file["tree"].tobytes())
+        if only:
+            return {name: decode(tree["$dict"][name]) for name in only}
+        value: dict[str, Any] = decode(tree, file, modules)
     return value
 
 

@@ -145,6 +145,7 @@ def sample(
         entropy=_as_entropy(random_seed),
         keep=_as_keep(keep, model),
     )
+    initvals = list(initvals) if isinstance(initvals, tuple) else initvals
     model, data, initvals = contiguous(model), contiguous(data), contiguous(initvals)
     if isinstance(initvals, list) and len(initvals) != settings.chains:
         raise ValueError(
@@ -336,6 +337,7 @@ class _Chains:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._active = 0
+        self._abandoned = False
         self._errors: list[BaseException] = []
         self.interrupted = False
 
@@ -362,9 +364,12 @@ class _Chains:
         except KeyboardInterrupt:
             self.interrupted = True
             self._stop.set()
-            self._watch(threads)  # a second Ctrl-C ends the wait for sweeps under way
+            try:
+                self._watch(threads)  # for the sweeps under way
+            except KeyboardInterrupt:
+                self._abandoned = True
+                raise
         finally:
-            self._stop.set()
             self._progress.close()
         if self._errors:
             raise self._errors[0]
@@ -397,8 +402,7 @@ class _Chains:
                 self.interrupted = True
                 self._stop.set()
             except BaseException as error:
-                kind = "tuning" if chain.sweep < self.settings.tune else "after tuning"
-                error.add_note(f"in chain {chain.number}, sweep {chain.sweep} ({kind})")
+                error.add_note(f"in chain {chain.number}, {self._place(chain)}")
                 if store is not None:
                     error.add_note(
                         f"pgmult.load({store!r}) reads the draws that were stored before,"
@@ -426,7 +430,8 @@ class _Chains:
                 if recorder.due():
                     recorder.commit(chain.checkpoint())
         finally:
-            recorder.commit(chain.checkpoint())
+            if not self._abandoned:
+                recorder.commit(chain.checkpoint())
             chain.seconds += time.perf_counter() - chain.began
 
     def _sweep(self, chain: _Chain, recorder: _Recorder) -> None:
@@ -446,6 +451,12 @@ class _Chains:
             sweep = Sweep(chain.number, index, index < tune, state, self.model, self.data)
             with self._lock:
                 self._callback(sweep)
+
+    def _place(self, chain: _Chain) -> str:
+        if chain.state is None:
+            return "at its start"
+        kind = "tuning" if chain.sweep < self.settings.tune else "after tuning"
+        return f"sweep {chain.sweep} ({kind})"
 
     def _share(self) -> int:
         """Threads for the rows of one chain, of those that run now."""

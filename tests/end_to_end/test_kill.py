@@ -1,0 +1,133 @@
+"""A run that is killed again and again, at random moments, is the run that was not.
+
+As a script, this file is the process that gets killed: it begins or resumes the run in a
+directory and prints a line for every commit.
+"""
+
+import os
+import random
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chain_models import Normal, same, values
+
+import pgmult
+from pgmult import store
+
+SETTINGS = {"draws": 1500, "tune": 100, "chains": 3, "random_seed": 4, "keep": ["mean", "latent"]}
+RUNS = 8
+KILLS_A_RUN = 3
+
+
+def begin_or_resume(path):
+    """In a process of its own: commit as often as the disk can."""
+    store.FLUSH_SECONDS, store.FLUSH_SHARE = 0.0, 0.9
+    commit = store.ChainWriter.commit
+
+    def reporting(writer, checkpoint):
+        commit(writer, checkpoint)
+        os.write(1, f"{writer._folder.name[-1]} {writer._kept}\n".encode())
+
+    store.ChainWriter.commit = reporting
+    warnings.simplefilter("ignore")
+    os.write(1, b"ready\n")
+    if (path / "inputs.npz").exists():
+        pgmult.resume(path, model=Normal(), data=values(), cores=2)
+    else:
+        pgmult.sample(Normal(), values(), store=path, cores=2, **SETTINGS)
+
+
+def killed_after(path, seconds):
+    """Run the process, kill it, and give what each chain had said to have committed."""
+    command = [sys.executable, __file__, path]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:
+        assert child.stdout.readline() == b"ready\n"
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        committed = [0] * SETTINGS["chains"]
+        for line in child.stdout.read().splitlines():
+            chain, kept = line.split()
+            committed[int(chain)] = int(kept)
+    return child.returncode, committed
+
+
+def test_killed_runs_equal_the_unbroken_one(tmp_path):
+    seed = random.SystemRandom().randrange(2**32)
+    print("moments drawn from seed", seed)  # which a failure shows
+    moments = random.Random(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        unbroken = pgmult.sample(Normal(), values(), **SETTINGS)
+        kills = unfinished = 0
+        for i in range(RUNS):
+            path = tmp_path / f"run-{i}"
+            for _ in range(KILLS_A_RUN):
+                code, committed = killed_after(path, moments.uniform(0.0, 0.3))
+                kills += code == -9
+                if not (path / "meta.json").exists():
+                    assert not any(committed)
+                    continue
+                posterior = pgmult.load(path)
+                chains, draws = posterior.coords["chain"], posterior.num_draws
+                unfinished += draws < SETTINGS["draws"] or len(chains) < SETTINGS["chains"]
+                for name in posterior:
+                    np.testing.assert_array_equal(posterior[name], unbroken[name][chains, :draws])
+                kept = [store.Run(path).counters(c)["kept"] for c in range(SETTINGS["chains"])]
+                assert all(np.greater_equal(kept, committed)), (kept, committed)
+            if not (path / "inputs.npz").exists():
+                resumed = pgmult.sample(Normal(), values(), store=path, **SETTINGS)
+            else:
+                resumed = pgmult.resume(path, model=Normal(), data=values())
+            assert same(resumed, unbroken)
+            assert not list(path.rglob("*.tmp"))
+    assert kills >= 20
+    assert unfinished >= 10
+
+
+@pytest.mark.parametrize("stage", range(8))
+def test_killed_between_any_two_writes(tmp_path, stage):
+    """Kill at the very start, after a given number of files, half-way through the next."""
+    code = (
+        "import os, signal, sys, warnings\n"
+        "from pathlib import Path\n"
+        "import pgmult\n"
+        "from pgmult import store\n"
+        "from chain_models import Normal, values\n"
+        "from test_kill import SETTINGS\n"
+        "write, left = store._write, int(sys.argv[2])\n"
+        "def dying(path, content):\n"
+        "    global left\n"
+        "    left -= 1\n"
+        "    if left < 0:\n"
+        "        path.write_bytes(content[: len(content) // 2])\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    write(path, content)\n"
+        "store._write = dying\n"
+        "pgmult.sample(Normal(), values(), store=sys.argv[1], cores=1, **SETTINGS)\n"
+    )
+    here = Path(__file__).parent
+    environment = os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
+    path = tmp_path / "run"
+    dead = subprocess.run([sys.executable, "-c", code, path, str(stage)], env=environment)
+    assert dead.returncode == -9
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        unbroken = pgmult.sample(Normal(), values(), **SETTINGS)
+        if (path / "meta.json").exists():
+            pgmult.load(path)
+        if (path / "inputs.npz").exists():
+            resumed = pgmult.resume(path, model=Normal(), data=values())
+        else:
+            resumed = pgmult.sample(Normal(), values(), store=path, **SETTINGS)
+    assert same(resumed, unbroken)
+
+
+if __name__ == "__main__":
+    begin_or_resume(Path(sys.argv[1]))
