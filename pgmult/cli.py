@@ -1,0 +1,393 @@
+"""The command line: ``pgmult demo``, ``topics fit``, ``topics show``, ``warmup``, ``doctor``.
+
+Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one line on the error
+stream; 130 interrupted with Ctrl-C, after the draws so far were stored. Modules that compile or
+draw are imported when a command needs them, so that help and version come at once.
+"""
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pgmult import __version__
+
+__all__ = ["main"]
+
+INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
+REPORT = "report.html"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning  # put back at the end of the block
+        try:
+            return int(options.command(options))
+        except KeyboardInterrupt:
+            _complain("interrupted")
+            return INTERRUPTED
+        except BrokenPipeError:  # the reader of a pipe has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except OSError as error:
+            if error.filename is not None and error.strerror is not None:
+                _complain(f"{error.filename}: {error.strerror}")
+            else:
+                _complain(str(error))
+        except (ValueError, ImportError, MemoryError) as error:
+            _complain(str(error) or type(error).__name__)
+    return 2
+
+
+def _complain(message: str) -> None:
+    print(f"pgmult: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    _complain(f"warning: {message}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pgmult", description="Bayesian inference for dependent multinomial data."
+    )
+    parser.add_argument("--version", action="version", version=f"pgmult {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo", help="model the documentation of the installed numpy and scipy; no download"
+    )
+    demo.set_defaults(command=_demo)
+    demo.add_argument("--topics", type=_at_least(2), default=20, metavar="K")
+    demo.add_argument("--draws", type=_at_least(1), default=400, metavar="N")
+    demo.add_argument("--tune", type=_at_least(0), default=400, metavar="N")
+    demo.add_argument("--chains", type=_at_least(1), default=2, metavar="N")
+    demo.add_argument("--out", type=Path, default=Path("pgmult-demo"), metavar="RUN")
+    _add_running(demo)
+
+    topics = commands.add_parser("topics", help="correlated topic models of your own corpus")
+    actions = topics.add_subparsers(required=True, metavar="ACTION")
+    fit = actions.add_parser(
+        "fit",
+        help="sample a correlated topic model into a run directory",
+        epilog="With --resume, what is not given is as the run was begun.",
+    )
+    fit.set_defaults(command=_fit)
+    fit.add_argument(
+        "corpus",
+        metavar="CORPUS",
+        help="an LDA-C file, a folder or file of text, an .npz of counts, a .csv, .tsv or .jsonl",
+    )
+    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
+    fit.add_argument("--resume", action="store_true", help="go on with RUN, if it was begun")
+    fit.add_argument("--topics", type=_at_least(2), metavar="K", help="default: 50")
+    fit.add_argument("--draws", type=_at_least(1), metavar="N", help="a chain; default: 1000")
+    fit.add_argument("--tune", type=_at_least(0), metavar="N", help="default: 1000")
+    fit.add_argument("--chains", type=_at_least(1), metavar="N", help="default: 4")
+    fit.add_argument("--thin", type=_at_least(1), metavar="N", help="default: 1")
+    _add_running(fit)
+    _add_corpus(fit.add_argument_group("corpus"))
+    show = actions.add_parser("show", help="print what a run found")
+    show.set_defaults(command=_show)
+    show.add_argument("run", type=Path, metavar="RUN")
+    show.add_argument("--words", type=_at_least(1), default=8, metavar="N", help="words a topic")
+
+    warmup = commands.add_parser("warmup", help="compile now, so that the next process starts warm")
+    warmup.set_defaults(command=_warmup)
+    doctor = commands.add_parser("doctor", help="check this installation")
+    doctor.set_defaults(command=_doctor)
+    return parser
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=_at_least(0), metavar="N", help="default: 0")
+    parser.add_argument("--cores", type=_at_least(1), metavar="N", help="default: all")
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+
+
+def _add_corpus(group: Any) -> None:
+    group.add_argument("--vocabulary", metavar="FILE", help="a word a line, for files of counts")
+    group.add_argument("--column", metavar="NAME", help="where the texts of a table are")
+    group.add_argument(
+        "--documents",
+        choices=["lines", "paragraphs"],
+        default="lines",
+        help="what is a document in a file of text (default: lines)",
+    )
+    group.add_argument("--encoding", default="utf-8", metavar="NAME")
+    group.add_argument("--min-count", type=_at_least(1), metavar="N", help="of a word, in all")
+    group.add_argument("--min-documents", type=_at_least(1), metavar="N", help="with a word")
+    group.add_argument("--max-document-share", type=float, metavar="X", help="with a word, 0 to 1")
+    group.add_argument("--max-words", type=_at_least(2), metavar="V", help="size of the vocabulary")
+
+
+def _at_least(minimum: int) -> Any:
+    def whole_number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
+        if value < minimum:
+            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
+        return value
+
+    return whole_number
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from pgmult.demo import run_demo
+
+    _leave_convergence_to_the_report()
+    began = perf_counter()
+    posterior, report = run_demo(
+        options.out,
+        num_topics=options.topics,
+        draws=options.draws,
+        tune=options.tune,
+        chains=options.chains,
+        cores=options.cores,
+        random_seed=options.seed or 0,
+        progressbar=not options.quiet,
+        say=lambda text: print(text, flush=True),
+    )
+    _publish(report, options.out)
+    print(f"{perf_counter() - began:.0f} s in all")
+    return INTERRUPTED if _is_unfinished(posterior) else 0
+
+
+def _fit(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from pgmult.datasets import read_corpus, recognise
+    from pgmult.inference import resume, sample
+    from pgmult.models.topics import CorrelatedTopics
+    from pgmult.report import run_facts, topic_report
+
+    _leave_convergence_to_the_report()
+    source = recognise(options.corpus)
+    choices = {
+        name: getattr(options, name)
+        for name in ("min_count", "min_documents", "max_document_share", "max_words")
+        if getattr(options, name) is not None
+    }
+    corpus = read_corpus(
+        options.corpus,
+        vocabulary=options.vocabulary,
+        column=options.column,
+        documents=options.documents,
+        encoding=options.encoding,
+        **choices,
+    )
+    beside = options.vocabulary or source.vocabulary
+    words = f" with the words of {beside}" if beside else ""
+    print(f"{options.corpus} ({source.kind}){words}: {corpus}", flush=True)
+    running = {"cores": options.cores, "progressbar": not options.quiet}
+    try:
+        if options.resume and (options.out / "meta.json").exists():
+            for name in ("tune", "chains", "thin", "seed"):
+                if getattr(options, name) is not None:
+                    raise ValueError(f"--{name} cannot change when a run is resumed")
+            model = None if options.topics is None else CorrelatedTopics(options.topics)
+            posterior = resume(
+                options.out, draws=options.draws, model=model, data=corpus, **running
+            )
+        else:
+            posterior = sample(
+                CorrelatedTopics(options.topics or 50),
+                corpus,
+                draws=options.draws or 1000,
+                tune=1000 if options.tune is None else options.tune,
+                chains=options.chains or 4,
+                thin=options.thin or 1,
+                random_seed=options.seed or 0,
+                store=options.out,
+                **running,
+            )
+    except KeyboardInterrupt:
+        _say_how_to_resume(options)
+        return INTERRUPTED
+    report = topic_report(
+        np.random.default_rng(0),
+        posterior,
+        title=f"Topics in {Path(options.corpus).name}",
+        facts={"corpus": str(corpus), **run_facts(posterior)},
+        link=_link(options.out),
+    )
+    _publish(report, options.out)
+    if _is_unfinished(posterior):
+        _say_how_to_resume(options)
+        return INTERRUPTED
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from pgmult.posterior import load
+    from pgmult.report import as_text, run_facts, topic_report
+
+    posterior = load(options.run)
+    if "topics" not in posterior:
+        raise ValueError(f"{options.run} is a run without topics; it keeps {', '.join(posterior)}")
+    if posterior.num_draws == 0:
+        raise ValueError(f"{options.run} has no draws yet")
+    report = topic_report(
+        np.random.default_rng(0),
+        posterior,
+        title=str(options.run),
+        facts=run_facts(posterior),
+        link=_link(options.run),
+        num_words=options.words,
+    )
+    print(as_text(report, width=max(60, shutil.get_terminal_size().columns)), end="")
+    return 0
+
+
+def _leave_convergence_to_the_report() -> None:
+    from pgmult.diagnostics import ConvergenceWarning
+
+    warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+def _publish(report: Any, run: Path) -> None:
+    """Print a report and write its page into the run directory."""
+    from pgmult.report import as_html, as_text
+
+    print()
+    print(as_text(report, width=max(60, shutil.get_terminal_size().columns)))
+    page = run / REPORT
+    page.write_text(as_html(report), encoding="utf-8")
+    print(f"Draws are in {run}, the report is {page}")
+
+
+def _link(run: Path) -> Any:
+    """The link of the model that a run is of."""
+    from pgmult._codec import decode
+    from pgmult.store import Run
+
+    return getattr(decode(Run(run).meta.get("model")), "link", None)
+
+
+def _is_unfinished(posterior: Any) -> bool:
+    return bool(posterior.num_draws < posterior.attrs["draws"])
+
+
+def _say_how_to_resume(options: argparse.Namespace) -> None:
+    command = f"pgmult topics fit {shlex.quote(str(options.corpus))}"
+    _complain(
+        f"interrupted; what was drawn is in {options.out}: go on with"
+        f" {command} --out {shlex.quote(str(options.out))} --resume"
+        " (and the same choice of words)"
+    )
+
+
+def _warmup(options: argparse.Namespace) -> int:
+    from pgmult.compiled._jit import cache_directory
+
+    began = perf_counter()
+    _run_everything_once()
+    seconds = perf_counter() - began
+    folder = cache_directory()
+    if folder is None:
+        print(f"Compiled in {seconds:.1f} s, in memory only: there is no folder to keep it in")
+        print("(see pgmult doctor)")
+    else:
+        files = sum(1 for _ in folder.iterdir())
+        print(f"Ready in {seconds:.1f} s; machine code is in {folder} ({files} files)")
+    return 0
+
+
+def _run_everything_once() -> None:
+    """The main jobs on a tiny corpus: whatever they compile is compiled afterwards."""
+    import numpy as np
+
+    from pgmult.corpus import as_corpus, split_tokens
+    from pgmult.heldout import DocumentCompletion
+    from pgmult.inference import sample
+    from pgmult.models.lda import LDA
+    from pgmult.models.topics import CorrelatedTopics
+    from pgmult.summaries import topic_correlations
+
+    rng = np.random.default_rng(0)
+    training, held_out = split_tokens(rng, as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
+    _leave_convergence_to_the_report()
+    for model in (CorrelatedTopics(3), LDA(3)):
+        posterior = sample(
+            model, training, draws=4, tune=1, chains=1, random_seed=0, progressbar=False,
+            callback=DocumentCompletion(held_out, every=1),
+        )  # fmt: skip
+        if "Sigma" in posterior:
+            topic_correlations(rng, posterior, num_simulated=10)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """Print what this installation is made of, and try it."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    print(f"pgmult {__version__} on Python {platform.python_version()}, {platform.platform()}")
+    for group, names in {
+        "needs": ("numpy", "scipy", "numba", "llvmlite"),
+        "may use": ("arviz", "scikit-learn", "matplotlib", "distributed", "pooch", "pandas"),
+    }.items():
+        found = []
+        for name in names:
+            try:
+                found.append(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                found.append(f"{name} -")
+        print(f"{group:<9} {', '.join(found)}")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print(f"cores     {available} available of {os.cpu_count()}")
+    print(f"cache     {_cache_in_words()}")
+    trouble = _self_check()
+    print(f"sampler   {trouble or 'Pólya-gamma draws have the right mean, with any threads'}")
+    return 1 if trouble else 0
+
+
+def _cache_in_words() -> str:
+    from pgmult.compiled._jit import cache_directory
+
+    folder = cache_directory()
+    if folder is not None:
+        files = sum(1 for _ in folder.iterdir())
+        return f"{folder}: private and writable, {files} files"
+    if os.environ.get("PGMULT_CACHE") == "0":
+        return "off (PGMULT_CACHE=0): every process compiles anew"
+    return (
+        "none: no private folder is writable, so every process compiles anew"
+        " (set PGMULT_CACHE_DIR to a folder that only you can write to)"
+    )
+
+
+def _self_check() -> str:
+    """What is wrong with the sampler, in words; empty if nothing."""
+    import numpy as np
+
+    from pgmult import polya_gamma
+    from pgmult.compiled._rows import row_threads
+
+    shape, tilt, size = 3, 1.5, 20_000
+    counts, tilts = np.full(size, shape), np.full(size, tilt)
+    draws = polya_gamma.sample(np.random.default_rng(0), counts, tilts)
+    with row_threads(2):
+        again = polya_gamma.sample(np.random.default_rng(0), counts, tilts)
+    if not np.array_equal(draws, again):
+        return "two threads draw other numbers than one"
+    error = np.sqrt(float(polya_gamma.var(shape, tilt)) / size)
+    expected = float(polya_gamma.mean(shape, tilt))
+    if not abs(draws.mean() - expected) < 5.0 * error:
+        return f"the mean of Pólya-gamma draws is {draws.mean():.5f} and should be {expected:.5f}"
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

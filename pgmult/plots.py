@@ -1,0 +1,162 @@
+"""Figures of topic posteriors, on matplotlib (``pip install "pgmult[plots]"``).
+
+Every function draws on the axes it is given, or on a figure of its own, and returns the axes; none
+touches pyplot or any global setting. Numbers come from `pgmult.summaries`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pgmult.summaries import TopicCorrelations, TopWord, similar_together
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+else:
+    Axes = Figure = Any
+
+__all__ = ["held_out_curve", "log_likelihood_trace", "top_word_bars", "topic_correlation_heatmap"]
+
+_BLUE = "#2a6f97"
+_CYCLE = (_BLUE, "#c8553d", "#588157", "#6d597a", "#b08900", "#4a4e69")
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'pgmult[plots]'") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _clean(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def topic_correlation_heatmap(
+    correlations: TopicCorrelations, labels: Sequence[str], axes: Axes | None = None
+) -> Axes:
+    """The mean correlation matrix, similar topics side by side.
+
+    A dot marks a cell whose interval contains zero.
+
+    Parameters
+    ----------
+    correlations : TopicCorrelations
+    labels : sequence of str
+        One a topic.
+    axes : matplotlib Axes, optional
+    """
+    num_topics = len(labels)
+    if axes is None:
+        side = 2.8 + 0.24 * num_topics
+        axes = _new_figure(side + 0.6, side).add_subplot()
+    order = similar_together(correlations)
+    mean = correlations.mean[np.ix_(order, order)].copy()
+    np.fill_diagonal(mean, np.nan)
+    unsure = ((correlations.lower < 0.0) & (correlations.upper > 0.0))[np.ix_(order, order)]
+    limit = max(0.05, float(np.nanmax(np.abs(mean), initial=0.0)))
+    image = axes.imshow(mean, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    rows, columns = np.nonzero(unsure & ~np.isnan(mean))
+    axes.plot(columns, rows, ".", color="0.45", markersize=2.5)
+    names = [labels[k] for k in order]
+    axes.set_xticks(range(num_topics), names, rotation=90, fontsize=7)
+    axes.set_yticks(range(num_topics), names, fontsize=7)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    colorbar = axes.figure.colorbar(image, ax=axes, shrink=0.6)
+    colorbar.ax.tick_params(labelsize=7)
+    percent = round(100 * correlations.probability)
+    axes.set_title(f"correlation over documents (dot: {percent} % interval contains 0)", fontsize=8)
+    return axes
+
+
+def top_word_bars(
+    words: Sequence[Sequence[TopWord]],
+    titles: Sequence[str] | None = None,
+    *,
+    num_columns: int = 4,
+) -> Figure:
+    """A panel a topic: the probabilities of its top words, with two posterior sd each way.
+
+    Parameters
+    ----------
+    words : lists of TopWord
+        As from `pgmult.summaries.top_words`.
+    titles : sequence of str, optional
+        One a topic; ``topic 0`` and so on by default.
+    num_columns : int
+    """
+    num_columns = min(num_columns, len(words))
+    num_rows = -(-len(words) // num_columns)
+    height = 0.45 + 0.16 * max(map(len, words))
+    figure = _new_figure(2.4 * num_columns, height * num_rows)
+    right = max(word.mean + 2.0 * word.sd for topic in words for word in topic)
+    panels = figure.subplots(num_rows, num_columns, squeeze=False, sharex=True).ravel()
+    for k, (axes, topic) in enumerate(zip(panels, words, strict=False)):
+        places = range(len(topic))
+        means = [word.mean for word in topic]
+        bars = [2.0 * word.sd for word in topic]
+        axes.barh(places, means, color=_BLUE, height=0.72)
+        axes.errorbar(means, places, xerr=bars, fmt="none", ecolor="0.25", elinewidth=0.8)
+        axes.set_yticks(places, [word.word for word in topic], fontsize=7)
+        axes.invert_yaxis()
+        axes.set_xlim(0.0, 1.03 * right)
+        axes.tick_params(axis="x", labelsize=6)
+        axes.tick_params(axis="y", length=0)
+        axes.set_title(titles[k] if titles is not None else f"topic {k}", fontsize=8)
+        _clean(axes)
+    for axes in panels[len(words) :]:
+        axes.set_visible(False)
+    return figure
+
+
+def log_likelihood_trace(log_likelihood: ArrayLike, axes: Axes | None = None) -> Axes:
+    """The log likelihood of the kept draws, a line a chain.
+
+    Parameters
+    ----------
+    log_likelihood : array, ``(chain, draw)``
+        As in ``posterior.sample_stats["log_likelihood"]``.
+    axes : matplotlib Axes, optional
+    """
+    chains = np.asarray(log_likelihood)
+    if chains.ndim != 2:
+        raise ValueError(f"log_likelihood must be (chain, draw), got shape {chains.shape}")
+    axes = _new_figure(6.0, 2.4).add_subplot() if axes is None else axes
+    for number, chain in enumerate(chains):
+        color = _CYCLE[number % len(_CYCLE)]
+        axes.plot(chain, color=color, linewidth=0.9, label=f"chain {number}")
+    axes.set_xlabel("draw")
+    axes.set_ylabel("log likelihood")
+    if len(chains) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    _clean(axes)
+    return axes
+
+
+def held_out_curve(
+    curves: Mapping[str, tuple[ArrayLike, ArrayLike]], axes: Axes | None = None
+) -> Axes:
+    """Held-out log predictive probability per token as sampling goes on.
+
+    Parameters
+    ----------
+    curves : mapping from a name to ``(x, score)``
+        `x` counts draws or seconds; one number as `score` is a level line, `x` then unused.
+    axes : matplotlib Axes, optional
+    """
+    axes = _new_figure(6.0, 2.4).add_subplot() if axes is None else axes
+    for number, (name, (x, score)) in enumerate(curves.items()):
+        color = _CYCLE[number % len(_CYCLE)]
+        if np.ndim(score) == 0:
+            axes.axhline(float(np.asarray(score)), color=color, linestyle="--", label=name)
+        else:
+            axes.plot(np.asarray(x), np.asarray(score), color=color, label=name)
+    axes.set_ylabel("held-out log p\nper token")
+    axes.legend(frameon=False, fontsize=8)
+    _clean(axes)
+    return axes
