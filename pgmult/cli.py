@@ -145,7 +145,7 @@ def _at_least(minimum: int) -> Any:
 def _demo(options: argparse.Namespace) -> int:
     from pgmult.demo import run_demo
 
-    _leave_convergence_to_the_report()
+    _silence_what_is_told_anyway()
     began = perf_counter()
     posterior, report = run_demo(
         options.out,
@@ -160,7 +160,10 @@ def _demo(options: argparse.Namespace) -> int:
     )
     _publish(report, options.out)
     print(f"{perf_counter() - began:.0f} s in all")
-    return INTERRUPTED if _is_unfinished(posterior) else 0
+    if _is_unfinished(posterior):
+        _complain("interrupted; the report is of the draws so far")
+        return INTERRUPTED
+    return 0
 
 
 def _fit(options: argparse.Namespace) -> int:
@@ -171,7 +174,7 @@ def _fit(options: argparse.Namespace) -> int:
     from pgmult.models.topics import CorrelatedTopics
     from pgmult.report import run_facts, topic_report
 
-    _leave_convergence_to_the_report()
+    _silence_what_is_told_anyway()
     source = recognise(options.corpus)
     choices = {
         name: getattr(options, name)
@@ -251,10 +254,11 @@ def _show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _leave_convergence_to_the_report() -> None:
+def _silence_what_is_told_anyway() -> None:
     from pgmult.diagnostics import ConvergenceWarning
 
-    warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the report has diagnostics
+    warnings.filterwarnings("ignore", "interrupted: ")  # the command says how to go on
 
 
 def _publish(report: Any, run: Path) -> None:
@@ -318,7 +322,7 @@ def _run_everything_once() -> None:
 
     rng = np.random.default_rng(0)
     training, held_out = split_tokens(rng, as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
-    _leave_convergence_to_the_report()
+    _silence_what_is_told_anyway()
     for model in (CorrelatedTopics(3), LDA(3)):
         posterior = sample(
             model, training, draws=4, tune=1, chains=1, random_seed=0, progressbar=False,
