@@ -37,14 +37,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult._validate import as_positive, as_positive_int, new_key
-from pgmult.compiled._rows import num_workers, over_rows
-from pgmult.compiled.tokens import allocate, entry_probs
+from pgmult._validate import as_positive, as_positive_int
 from pgmult.corpus import Corpus, simulate_words
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.typing import FloatArray, IntArray
-from pgmult.updates.collapsed_topics import collapsed_sweeps, random_allocation
+from pgmult.updates.topic_allocation import (
+    allocate_tokens,
+    effective_topics,
+    start_by_size,
+    topic_shares,
+    words_log_likelihood,
+)
 
 __all__ = ["CorrelatedTopics", "CorrelatedTopicsState"]
 
@@ -159,27 +163,25 @@ class CorrelatedTopics:
 
     def init(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
-        alpha = np.full(self.num_topics, 5.0 / self.num_topics)
-        allocation = collapsed_sweeps(
-            rng, data, random_allocation(rng, data, self.num_topics),
-            alpha, self.word_concentration, self.start_sweeps,
-        )  # fmt: skip
-        by_size = np.argsort(-allocation.word_counts.sum(axis=0), kind="stable")
+        topic_counts, word_counts, theta = start_by_size(
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps
+        )
         if self.link.order is not None:
-            by_size = by_size[np.argsort(self.link.order)]
-        topic_counts = np.ascontiguousarray(allocation.topic_counts[:, by_size])
-        word_counts = allocation.word_counts[:, by_size]
-        smoothed = topic_counts + alpha
-        psi = self.link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
+            labels = np.argsort(self.link.order)
+            topic_counts, theta = topic_counts[:, labels].copy(), theta[:, labels]
+            word_counts = word_counts[labels]
+        psi = self.link.inverse(theta)
         mu, Sigma = self._niw.condition(psi).sample(rng)
-        topics = Dirichlet(self.word_concentration).condition(word_counts.T).sample(rng)
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
 
     def step(
         self, rng: np.random.Generator, state: CorrelatedTopicsState, data: Corpus
     ) -> CorrelatedTopicsState:
         """One sweep over all blocks."""
-        topic_counts, word_counts = self._allocate(rng, state, data)
+        topic_counts, word_counts = allocate_tokens(
+            rng, data, self.theta(state, data), state.topics, state.topic_counts
+        )
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         potential = self.link.augment(rng, state.psi, topic_counts)
         psi = MvNormal(state.mu, state.Sigma).condition(potential).sample(rng)
@@ -188,13 +190,7 @@ class CorrelatedTopics:
 
     def log_likelihood(self, state: CorrelatedTopicsState, data: Corpus) -> float:
         """Log probability of the words given theta and the topics, assignments summed out."""
-        probs = np.empty(len(data.words))
-        over_rows(
-            entry_probs, data.num_documents, data.indptr, data.words,
-            self.theta(state, data), np.ascontiguousarray(state.topics.T), probs,
-        )  # fmt: skip
-        with np.errstate(divide="ignore"):
-            return float(np.sum(data.counts * np.log(probs)))
+        return words_log_likelihood(data, self.theta(state, data), state.topics)
 
     def theta(self, state: CorrelatedTopicsState, data: Corpus) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
@@ -202,33 +198,8 @@ class CorrelatedTopics:
 
     def topic_shares(self, state: CorrelatedTopicsState, data: Corpus) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
-        totals = state.topic_counts.sum(axis=0)
-        return np.asarray(totals / max(1, totals.sum()))
+        return topic_shares(state.topic_counts)
 
     def effective_topics(self, state: CorrelatedTopicsState, data: Corpus) -> float:
         """Exponential of the entropy of the topic shares: the same under any labels."""
-        shares = self.topic_shares(state, data)
-        used = shares[shares > 0]
-        return float(np.exp(-np.sum(used * np.log(used))))
-
-    def _allocate(
-        self, rng: np.random.Generator, state: CorrelatedTopicsState, data: Corpus
-    ) -> tuple[IntArray, IntArray]:
-        """Draw z: topics in documents, and words in topics ``(num_topics, num_words)``."""
-        theta = self.theta(state, data)
-        topic_counts = np.zeros((data.num_documents, self.num_topics), dtype=np.int64)
-        word_counts = np.zeros(
-            (num_workers(data.num_documents), data.num_words, self.num_topics), dtype=np.int32
-        )
-        statuses = over_rows(
-            allocate, data.num_documents, new_key(rng), data.indptr, data.words, data.counts,
-            state.topic_counts, theta.astype(np.float32),
-            np.ascontiguousarray(state.topics.T, dtype=np.float32), theta, state.topics,
-            topic_counts, word_counts,
-        )  # fmt: skip
-        failed = [status - 1 for status in statuses if status]
-        if failed:
-            raise FloatingPointError(
-                f"document {min(failed)} holds a word of probability 0 under every topic"
-            )
-        return topic_counts, word_counts.sum(axis=0).T.astype(np.int64)
+        return effective_topics(state.topic_counts)

@@ -21,6 +21,7 @@ from pgmult.compiled._rows import row_threads
 from pgmult.datasets import associated_press
 from pgmult.heldout import unigram_log_predictive
 from pgmult.priors import Dirichlet, MvNormal
+from pgmult.updates.topic_allocation import allocate_tokens
 
 
 class Sweep:
@@ -73,10 +74,15 @@ def parts(options):
     for _ in range(30):
         state = model.step(rng, state, training)
     words = Dirichlet(model.word_concentration)
-    counts, word_counts = model._allocate(rng, state, training)
+
+    def allocate():
+        theta = model.theta(state, training)
+        return allocate_tokens(rng, training, theta, state.topics, state.topic_counts)
+
+    counts, word_counts = allocate()
     potential = model.link.augment(rng, state.psi, counts)
     blocks = {
-        "z (with theta)": lambda: model._allocate(rng, state, training),
+        "z (with theta)": allocate,
         "topics": lambda: words.condition(word_counts).sample(rng),
         "Pólya-gamma": lambda: model.link.augment(rng, state.psi, counts),
         "psi": lambda: MvNormal(state.mu, state.Sigma).condition(potential).sample(rng),
