@@ -1,9 +1,8 @@
 """Small dense linear algebra whose bits do not depend on BLAS, its threads or the batch's split.
 
 Single matrices, a few hundred rows at most, are factored by plain loops. Many Gaussian systems that
-share a prior and differ in their diagonal are factored side by side, one system a SIMD lane
-(`sample_diagonal_posteriors`): the inner loop runs over `LANES` systems, so it vectorises whatever
-the size of one system.
+share a prior and differ in their diagonal are factored eight at a time, one system a SIMD lane
+(`sample_diagonal_posteriors`), which is fast whatever the size of one system.
 """
 
 import math
@@ -11,9 +10,17 @@ import math
 import numpy as np
 
 from ._jit import jit
+from .simd import (
+    WIDTH,
+    add_product,
+    load,
+    multiply,
+    reciprocal_root,
+    splat,
+    store,
+    subtract_product,
+)
 from .streams import gamma, normal, open_stream
-
-LANES = 32  # systems factored side by side; shorter inner loops would run scalar
 
 
 @jit
@@ -101,58 +108,95 @@ def sample_inverse_wishart(key, scale_factor, dof, cov):
 
 
 @jit
-def _factor_lanes(a, n):
-    """Packed Cholesky factors of all lanes of `a`, with *reciprocal* diagonals."""
-    lanes = a.shape[1]
-    for i in range(n):
-        row = i * (i + 1) // 2
-        for j in range(i + 1):
-            other = j * (j + 1) // 2
-            k = 0
-            while k + 4 <= j:
-                for lane in range(lanes):
-                    a[row + j, lane] -= (
-                        a[row + k, lane] * a[other + k, lane]
-                        + a[row + k + 1, lane] * a[other + k + 1, lane]
-                    ) + (
-                        a[row + k + 2, lane] * a[other + k + 2, lane]
-                        + a[row + k + 3, lane] * a[other + k + 3, lane]
-                    )
-                k += 4
-            while k < j:
-                for lane in range(lanes):
-                    a[row + j, lane] -= a[row + k, lane] * a[other + k, lane]
-                k += 1
-            if i > j:
-                for lane in range(lanes):
-                    a[row + j, lane] *= a[other + j, lane]
-            else:
-                for lane in range(lanes):
-                    a[row + i, lane] = 1.0 / math.sqrt(a[row + i, lane])
+def _row(i):
+    """Where row i of a packed lower triangle of lanes begins."""
+    return i * (i + 1) // 2 * WIDTH
 
 
 @jit
-def _solve_lower_lanes(a, x, n):
-    lanes = a.shape[1]
-    for i in range(n):
-        row = i * (i + 1) // 2
-        for k in range(i):
-            for lane in range(lanes):
-                x[i, lane] -= a[row + k, lane] * x[k, lane]
-        for lane in range(lanes):
-            x[i, lane] *= a[row + i, lane]
+def _factor_lanes(a, n):
+    """Cholesky factors, in place, of `n` packed rows of lanes, with *reciprocal* diagonals.
+
+    Tiles of four rows and two columns stay in registers while they run along their rows.
+    A right-hand side packed as one more row comes out as the forward solution.
+    """
+    for i in range(0, n, 4):
+        rows = min(4, n - i)
+        r0 = _row(i)
+        r1 = _row(i + 1) if rows > 1 else r0
+        r2 = _row(i + 2) if rows > 2 else r0
+        r3 = _row(i + 3) if rows > 3 else r0
+        for j in range(0, i, 2):
+            c0, c1, here = _row(j), _row(j + 1), j * WIDTH
+            x00, x01 = load(a, r0 + here), load(a, r0 + here + WIDTH)
+            x10, x11 = load(a, r1 + here), load(a, r1 + here + WIDTH)
+            x20, x21 = load(a, r2 + here), load(a, r2 + here + WIDTH)
+            x30, x31 = load(a, r3 + here), load(a, r3 + here + WIDTH)
+            for k in range(0, here, WIDTH):
+                left, right = load(a, c0 + k), load(a, c1 + k)
+                y = load(a, r0 + k)
+                x00, x01 = subtract_product(x00, y, left), subtract_product(x01, y, right)
+                y = load(a, r1 + k)
+                x10, x11 = subtract_product(x10, y, left), subtract_product(x11, y, right)
+                y = load(a, r2 + k)
+                x20, x21 = subtract_product(x20, y, left), subtract_product(x21, y, right)
+                y = load(a, r3 + k)
+                x30, x31 = subtract_product(x30, y, left), subtract_product(x31, y, right)
+            left, right = load(a, c0 + here), load(a, c1 + here + WIDTH)
+            across = load(a, c1 + here)
+            x00, x10 = multiply(x00, left), multiply(x10, left)
+            x20, x30 = multiply(x20, left), multiply(x30, left)
+            x01 = multiply(subtract_product(x01, x00, across), right)
+            x11 = multiply(subtract_product(x11, x10, across), right)
+            x21 = multiply(subtract_product(x21, x20, across), right)
+            x31 = multiply(subtract_product(x31, x30, across), right)
+            # rows beyond the last repeat row i: it is written last
+            store(a, r3 + here, x30)
+            store(a, r3 + here + WIDTH, x31)
+            store(a, r2 + here, x20)
+            store(a, r2 + here + WIDTH, x21)
+            store(a, r1 + here, x10)
+            store(a, r1 + here + WIDTH, x11)
+            store(a, r0 + here, x00)
+            store(a, r0 + here + WIDTH, x01)
+        for r in range(i, i + rows):
+            for c in range(i, r + 1):
+                x = load(a, _row(r) + c * WIDTH)
+                for k in range(0, c * WIDTH, WIDTH):
+                    x = subtract_product(x, load(a, _row(r) + k), load(a, _row(c) + k))
+                x = multiply(x, load(a, _row(c) + c * WIDTH)) if c < r else reciprocal_root(x)
+                store(a, _row(r) + c * WIDTH, x)
 
 
 @jit
 def _solve_upper_lanes(a, x, n):
-    lanes = a.shape[1]
+    """Solve L' y = x in place, L as `_factor_lanes` leaves it."""
     for i in range(n - 1, -1, -1):
-        row = i * (i + 1) // 2
-        for lane in range(lanes):
-            x[i, lane] *= a[row + i, lane]
-        for k in range(i):
-            for lane in range(lanes):
-                x[k, lane] -= a[row + k, lane] * x[i, lane]
+        row = _row(i)
+        y = multiply(load(x, i * WIDTH), load(a, row + i * WIDTH))
+        store(x, i * WIDTH, y)
+        for k in range(0, i * WIDTH, WIDTH):
+            store(x, k, subtract_product(load(x, k), load(a, row + k), y))
+
+
+@jit
+def _complete_lanes(inverse_root, root, whitened, x, depth):
+    """Fill coordinates ``depth..n-1`` of x from the prior's conditional given the first `depth`.
+
+    With z = L x standard normal under the prior (L the inverse of `root`), the leading z follow
+    from the leading x, and the trailing z come in as noise in `whitened`; then x = root z.
+    """
+    n = root.shape[0]
+    for i in range(depth):
+        z = splat(0.0)
+        for k in range(i + 1):
+            z = add_product(z, splat(inverse_root[i, k]), load(x, k * WIDTH))
+        store(whitened, i * WIDTH, z)
+    for i in range(depth, n):
+        y = splat(0.0)
+        for k in range(i + 1):
+            y = add_product(y, splat(root[i, k]), load(whitened, k * WIDTH))
+        store(x, i * WIDTH, y)
 
 
 @jit
@@ -165,70 +209,55 @@ def sample_diagonal_posteriors(
     zero beyond. So only the m x m posterior of those is factored. Its prior precision is that of
     the *marginal* of the leading coordinates, L_m' L_m with L the inverse of the covariance's
     Cholesky factor `root`; the other coordinates follow from the prior's conditional by forward
-    substitution. Cost: O(m^3) a row, in vector operations, and never less than O(n^2).
+    substitution. Cost: O(m^3) a row, eight rows at a time.
 
-    Groups of `LANES` rows of neighbouring depth (`order` sorts rows by depth) are factored side by
-    side; this piece does groups ``worker, worker + pieces, ...``, which balances the pieces, so
-    `start` and `stop` go unused. Returns 0, or 1 + a row without a proper posterior.
+    Groups of rows of neighbouring depth (`order` sorts rows by depth) are factored side by side;
+    this piece does groups ``worker, worker + pieces, ...``, which balances the pieces, so `start`
+    and `stop` go unused. Returns 0, or 1 + a row without a proper posterior.
     """
     num_rows, n = out.shape
     inverse_root = invert_lower(root)
     precision = np.zeros((n, n))
     reached = 0
-    packed = np.empty((n * (n + 1) // 2, LANES))
-    x = np.empty((n, LANES))
-    whitened = np.empty((n, LANES))
-    for group in range(worker, (num_rows + LANES - 1) // LANES, pieces):
-        first = group * LANES
-        width = min(LANES, num_rows - first)
+    packed = np.empty(_row(n + 1))
+    x = np.empty(n * WIDTH)
+    whitened = np.empty(n * WIDTH)
+    for group in range(worker, (num_rows + WIDTH - 1) // WIDTH, pieces):
+        first = group * WIDTH
+        width = min(WIDTH, num_rows - first)
         depth = depths[order[first + width - 1]]
         while reached < depth:  # the marginal's precision grows by one row of L at a time
             for i in range(reached + 1):
-                scale = inverse_root[reached, i]
                 for j in range(i + 1):
-                    precision[i, j] += scale * inverse_root[reached, j]
+                    precision[i, j] += inverse_root[reached, i] * inverse_root[reached, j]
             reached += 1
         for i in range(depth):
-            row = i * (i + 1) // 2
+            row = _row(i)
             for j in range(i + 1):
-                for lane in range(LANES):
-                    packed[row + j, lane] = precision[i, j]
-        for lane in range(LANES):
+                store(packed, row + j * WIDTH, splat(precision[i, j]))
+        for lane in range(WIDTH):
             r = order[first + min(lane, width - 1)]
-            m = mean[r] if mean.shape[0] > 1 else mean[0]
+            m = min(r, mean.shape[0] - 1)
             for i in range(depth):
-                packed[i * (i + 1) // 2 + i, lane] += J[r, i]
-                x[i, lane] = h[r, i] - J[r, i] * m[i]
-        _factor_lanes(packed, depth)
-        _solve_lower_lanes(packed, x, depth)
+                packed[_row(i) + i * WIDTH + lane] += J[r, i]
+                packed[_row(depth) + i * WIDTH + lane] = h[r, i] - J[r, i] * mean[m, i]
+            packed[_row(depth) + depth * WIDTH + lane] = 1.0
+        _factor_lanes(packed, depth + 1)
         for lane in range(width):
             state = open_stream(key, order[first + lane])
             for i in range(depth):
                 noise, state = normal(state)
-                x[i, lane] += noise
+                x[i * WIDTH + lane] = packed[_row(depth) + i * WIDTH + lane] + noise
             for i in range(depth, n):
-                whitened[i, lane], state = normal(state)
+                whitened[i * WIDTH + lane], state = normal(state)
         _solve_upper_lanes(packed, x, depth)
-        for i in range(depth):  # whitened coordinates of what was drawn: L (x - mean)
-            for lane in range(LANES):
-                whitened[i, lane] = 0.0
-            for k in range(i + 1):
-                scale = inverse_root[i, k]
-                for lane in range(LANES):
-                    whitened[i, lane] += scale * x[k, lane]
-        for i in range(depth, n):
-            for lane in range(LANES):
-                x[i, lane] = 0.0
-            for k in range(i + 1):
-                scale = root[i, k]
-                for lane in range(LANES):
-                    x[i, lane] += scale * whitened[k, lane]
+        if depth < n:
+            _complete_lanes(inverse_root, root, whitened, x, depth)
         for lane in range(width):
             r = order[first + lane]
-            m = mean[r] if mean.shape[0] > 1 else mean[0]
+            m = min(r, mean.shape[0] - 1)
             for i in range(n):
-                value = m[i] + x[i, lane]
-                if not math.isfinite(value):
+                out[r, i] = mean[m, i] + x[i * WIDTH + lane]
+                if not math.isfinite(out[r, i]):
                     return 1 + r
-                out[r, i] = value
     return 0

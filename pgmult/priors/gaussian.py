@@ -27,12 +27,12 @@ from scipy.special import multigammaln
 from pgmult._validate import as_finite, as_generator, as_positive_int, as_spd, new_key
 from pgmult.compiled._rows import num_workers, over_rows
 from pgmult.compiled.linalg import (
-    LANES,
     cholesky,
     sample_diagonal_posteriors,
     sample_inverse_wishart,
     scatter,
 )
+from pgmult.compiled.simd import WIDTH
 from pgmult.potentials import DensePotential, DiagonalPotential
 from pgmult.typing import FloatArray
 
@@ -188,7 +188,7 @@ class MvNormal:
         depths[~observed.any(axis=1)] = 0
         root = _root(self.prior_cov)
         out = np.empty_like(h)
-        groups = -(-len(h) // LANES)
+        groups = -(-len(h) // WIDTH)
         statuses = over_rows(
             sample_diagonal_posteriors, groups, num_workers(groups, 1),
             np.argsort(depths, kind="stable"), depths, root, np.atleast_2d(self.prior_mean),

@@ -6,7 +6,8 @@ from scipy import stats
 
 from pgmult import DensePotential, DiagonalPotential, MvNormal, NormalInverseWishart
 from pgmult.compiled._rows import row_threads
-from pgmult.compiled.linalg import LANES, cholesky, invert_lower, scatter
+from pgmult.compiled.linalg import cholesky, invert_lower, scatter
+from pgmult.compiled.simd import WIDTH
 
 
 def random_spd(rng, n):
@@ -113,7 +114,7 @@ def test_no_observation_is_the_prior(rng):
 
 
 def test_draws_do_not_depend_on_threads_or_on_other_rows(rng):
-    rows, n = 3 * LANES + 5, 6
+    rows, n = 7 * WIDTH + 5, 6
     potential = staircase_potential(rng, rows, n)
     prior = MvNormal(np.zeros(n), random_spd(rng, n)).condition(potential)
     alone = prior.sample(np.random.default_rng(3))
