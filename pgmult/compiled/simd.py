@@ -111,7 +111,7 @@ def subtract_product(typing_context, total, x, y):
     return _lanes(_lanes, _lanes, _lanes), code
 
 
-@_operation(lambda x: 1.0 / np.sqrt(x))
+@_operation(lambda x: 1.0 / np.sqrt(np.where(x > 0.0, x, np.nan)))
 def reciprocal_root(typing_context, x):
     """Lane by lane, 1 / sqrt(x); nan for negative x."""
 
