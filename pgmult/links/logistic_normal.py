@@ -137,8 +137,8 @@ class LogisticNormal:
             raise ValueError(f"k must be one of 0, ..., {num_categories - 1}, got {k}")
         totals = counts.sum(axis=-1)
         others = logsumexp(np.delete(psi, k, axis=-1), axis=-1)
-        J = polya_gamma.sample(rng, totals, psi[..., k] - others)
-        return DiagonalPotential(J, counts[..., k] - 0.5 * totals + J * others)
+        J = np.asarray(polya_gamma.sample(rng, totals, psi[..., k] - others))
+        return DiagonalPotential(J, np.asarray(counts[..., k] - 0.5 * totals + J * others))
 
     def expected(self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike) -> DensePotential:
         """The potential of Böhning's (1992) quadratic lower bound, best for the given moments.
