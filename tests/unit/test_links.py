@@ -211,7 +211,7 @@ def scores_against(exact_mean, exact_square, draws):
     return max(np.abs(e.mean(0) / (e.std(0) / math.sqrt(len(e)))).max() for e in errors)
 
 
-def gibbs_score_of_sticks(augment, counts, num_rows=4_000, sweeps=15):
+def gibbs_score_of_sticks(augment, counts, num_rows=2_000, sweeps=12):
     """Gibbs sampling from N(0.3, 1.5) priors, many rows at once, against quadrature."""
     taken, reaching = counts[:-1], np.cumsum(counts[::-1])[::-1][:-1]
     grid = np.arange(-15.0, 15.0, 1e-2)[:, None]
@@ -253,7 +253,7 @@ def test_a_broken_augmentation_is_noticed(mutant):
     assert gibbs_score_of_sticks(mutant, COUNTS) > 10.0
 
 
-def gibbs_score_of_softmax(augment_coordinate, counts, num_rows=4_000, sweeps=15):
+def gibbs_score_of_softmax(augment_coordinate, counts, num_rows=2_000, sweeps=12):
     """As for sticks, one coordinate at a time, against a three-dimensional grid."""
     grid = np.stack(np.meshgrid(*3 * [np.linspace(-7.0, 7.5, 70)], indexing="ij"), axis=-1)
     log_posterior = -0.5 * ((grid - PRIOR_MEAN) ** 2).sum(axis=-1) / PRIOR_VAR
