@@ -51,8 +51,9 @@ def topic_correlation_heatmap(
     axes : matplotlib Axes, optional
     """
     num_topics = len(labels)
+    cell = min(0.24, 14.0 / num_topics)  # inches
     if axes is None:
-        side = 2.8 + 0.24 * num_topics
+        side = 2.8 + cell * num_topics
         axes = _new_figure(side + 0.6, side).add_subplot()
     order = similar_together(correlations)
     mean = correlations.mean[np.ix_(order, order)].copy()
@@ -63,8 +64,9 @@ def topic_correlation_heatmap(
     rows, columns = np.nonzero(unsure & ~np.isnan(mean))
     axes.plot(columns, rows, ".", color="0.45", markersize=2.5)
     names = [labels[k] for k in order]
-    axes.set_xticks(range(num_topics), names, rotation=90, fontsize=7)
-    axes.set_yticks(range(num_topics), names, fontsize=7)
+    size = min(7.0, 50.0 * cell)  # points
+    axes.set_xticks(range(num_topics), names, rotation=90, fontsize=size)
+    axes.set_yticks(range(num_topics), names, fontsize=size)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     colorbar = axes.figure.colorbar(image, ax=axes, shrink=0.6)

@@ -45,6 +45,9 @@ __all__ = [
 ]
 
 
+MOST_PANELS = 24  # topics, the largest, whose words are drawn; all are listed
+
+
 class HeldOutScore(NamedTuple):
     """How well a model predicts held-out tokens.
 
@@ -398,11 +401,10 @@ def _topics_html(report: TopicReport, labels: Sequence[str]) -> str:
             f'<tr><td class="number">{k}</td><td class="number">{share}</td><td>{words}</td></tr>'
         )
     table = f"<table>{''.join(rows)}</table>"
-    order = report.by_size
-    titles = [f"{k}: {labels[k]}" for k in order]
-    return table + _figure(
-        "Top words", plots.top_word_bars, [report.words[k] for k in order], titles
-    )
+    drawn = report.by_size[:MOST_PANELS]
+    titles = [f"{k}: {labels[k]}" for k in drawn]
+    panels = [report.words[k] for k in drawn]
+    return table + _figure("Top words", plots.top_word_bars, panels, titles)
 
 
 def _correlations_html(correlations: TopicCorrelations, labels: Sequence[str]) -> list[str]:

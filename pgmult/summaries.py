@@ -104,8 +104,8 @@ def topic_correlations(
     *,
     link: Link | None = None,
     chain: int = 0,
-    num_simulated: int = 4000,
-    max_draws: int = 200,
+    num_simulated: int = 2000,
+    max_draws: int = 100,
     probability: float = 0.9,
 ) -> TopicCorrelations:
     """Correlations between topics over documents, on simulated proportions.
