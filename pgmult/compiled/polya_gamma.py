@@ -11,7 +11,7 @@ The density of PG(b, c) is exp(-c**2 x / 2) cosh(c / 2)**b times
 (Polson, Scott and Windle 2013, section 4). R falls from 1 to 0 as x grows, and once the a_n fall
 they go on falling, so a few terms decide whether a number is below R. Four samplers rest on it.
 
-*Strips* (b = 1, 2, 3, 4; \\|c\\| < 4; exact). PG(b, c) with b >= 1 is a sum of gamma variables of
+*Strips* (b = 1, 2, 3, 4; |c| < 4; exact). PG(b, c) with b >= 1 is a sum of gamma variables of
 shape b, so its density is log-concave. For each b and for base tilts c0 = 0, 1/b, 2/b, ... the
 region below the density is covered by rectangles of equal area and one exponential tail (Ahrens
 1993, "Sampling from general distributions by suboptimal division of domains"). A draw from the
@@ -167,7 +167,7 @@ def _strip_draw(n, c, state):
         # the log density lies above its chord
         if rest >= _STRIP_TABLE[table, strip, 2] + u * _STRIP_TABLE[table, strip, 3]:
             return x, state
-        if rest < 0.0:
+        if rest < 0.0 or x <= 0.0:
             continue
         area = _SHAPE_TABLE[table, 1]
         if strip == _STRIPS - 1:
@@ -180,7 +180,7 @@ def _strip_draw(n, c, state):
             height = area * rate * math.exp(-f)
         else:
             height = area / abs(width)
-        exponent = 0.125 * b * b / x + 0.5 * tilt * tilt * x - rest
+        exponent = min(0.125 * b * b / x + 0.5 * tilt * tilt * x - rest, 700.0)
         if _below_series(height * x * math.sqrt(x) * math.exp(exponent), b, x):
             return x, state
     return 0.25 * b, state
@@ -388,3 +388,151 @@ def draw(b, c, state):
 def draw_integer(n, c, state):
     """One draw from PG(n, c): n an integer, c real; n = 0 gives 0."""
     return draw(np.float64(n), c, state)
+
+
+# The samplers by name, each within the validity that `pgmult.polya_gamma` checks
+
+
+@jit
+def draw_devroye(b, c, state):
+    """PG(b, c) as a sum of b exact draws from PG(1, c)."""
+    c = abs(c)
+    omega = 0.0
+    for _ in range(np.int64(b)):
+        if c < LARGEST_TILT:
+            x, state = _strip_draw(1, c, state)
+        else:
+            x, state = _inverse_gaussian_draw(1.0, c, state)
+        omega += x
+    return omega, state
+
+
+@jit
+def draw_alternate(b, c, state):
+    """PG(b, c) as a sum of exact draws by alternating series, each accepted half the time."""
+    c = abs(c)
+    pieces = max(1, np.int64(math.ceil(b * math.log1p(math.exp(-c)) / math.log(2.0))))
+    omega = 0.0
+    for _ in range(pieces):
+        x, state = _inverse_gaussian_draw(b / pieces, c, state)
+        omega += x
+    return omega, state
+
+
+@jit
+def draw_gamma(b, c, state):
+    """PG(b, c) from leading gamma terms and a shifted gamma for the rest; b >= 2."""
+    return _gamma_draw(b, abs(c), state)
+
+
+@jit
+def draw_normal(b, c, state):
+    """A normal variable with the mean and the variance of PG(b, c)."""
+    first, second, _ = _cumulants(abs(c))
+    z, state = streams.normal(state)
+    return b * first + math.sqrt(b * second) * z, state
+
+
+@jit
+def _log_cosh_root(w):
+    """g(w) = log cosh sqrt(w), continued to w > -pi**2 / 4, and its first two derivatives."""
+    if abs(w) < 1e-4:
+        g = w * (0.5 + w * (-1 / 12 + w / 45))
+        return g, 0.5 + w * (-1 / 6 + w / 15), -1 / 6 + w * (2 / 15 - w * 17 / 210)
+    if w > 0.0:
+        y = math.sqrt(w)
+        e = math.exp(-2.0 * y)
+        g = y + math.log1p(e) - math.log(2.0)
+        t = (1.0 - e) / (1.0 + e)
+        s = 4.0 * e / ((1.0 + e) * (1.0 + e))
+        return g, 0.5 * t / y, 0.25 * (s - t / y) / w
+    y = math.sqrt(-w)
+    t = math.tan(y)
+    return math.log(math.cos(y)), 0.5 * t / y, 0.25 * (1.0 + t * t - t / y) / w
+
+
+@jit
+def saddle_normal(w, b, c):
+    """The x at the saddlepoint t = c**2 / 2 - 2 w of PG(b, c), and r*: nearly normal.
+
+    r* = r + log(u / r) / r with r**2 / 2 = t x - K(t) and u = t sqrt(K''(t)) (Barndorff-Nielsen
+    1991); K is the cumulant generating function, x = K'(t).
+    """
+    centre, _, centre_second = _log_cosh_root(0.25 * c * c)
+    g, first, second = _log_cosh_root(w)
+    x = 0.5 * b * first
+    t = 0.5 * c * c - 2.0 * w
+    u = t * math.sqrt(-0.25 * b * second)
+    if abs(u) < 1e-3:
+        step = 1e-3 * (0.25 * c * c + 2.0)
+        _, _, left = _log_cosh_root(0.25 * c * c - step)
+        _, _, right = _log_cosh_root(0.25 * c * c + step)
+        third = 0.125 * b * (right - left) / (2.0 * step)
+        return x, u + third / (6.0 * (-0.25 * b * centre_second) ** 1.5)
+    r = math.copysign(math.sqrt(max(2.0 * (t * x - b * (centre - g)), 0.0)), t)
+    return x, r + math.log(u / r) / r
+
+
+@jit
+def draw_saddle(b, c, state):
+    """The variable whose r* is standard normal: the saddlepoint approximation of PG(b, c)."""
+    c = abs(c)
+    z, state = streams.normal(state)
+    lowest = -0.25 * math.pi * math.pi
+    low = high = 0.25 * c * c
+    _, here = saddle_normal(low, b, c)
+    x = 0.0
+    step = 1.0 / math.sqrt(b)
+    for _ in range(60):  # r* falls as w grows
+        if here < z:
+            low = lowest + (low - lowest) / (1.0 + step)
+            x, value = saddle_normal(low, b, c)
+            if value >= z:
+                break
+        else:
+            high = lowest + (high - lowest) * (1.0 + step)
+            x, value = saddle_normal(high, b, c)
+            if value < z:
+                break
+        step *= 2.0
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        x, value = saddle_normal(middle, b, c)
+        if value < z:
+            high = middle
+        else:
+            low = middle
+    return x, state
+
+
+CHUNK = 512
+METHODS = ("devroye", "alternate", "gamma", "saddle", "normal")
+
+
+@jit
+def fill(worker, start, stop, key, first, b, c, out):
+    """Draws into flat `out`; its i-th chunk of `CHUNK` draws has stream first + i."""
+    for chunk in range(start, stop):
+        state = streams.open_stream(key, first + chunk)
+        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, out.size)):
+            out[i], state = draw(b[i], c[i], state)
+
+
+@jit
+def fill_by_name(worker, start, stop, key, first, b, c, out, method):
+    """As `fill`, by the sampler ``METHODS[method]``; b = 0 gives 0."""
+    for chunk in range(start, stop):
+        state = streams.open_stream(key, first + chunk)
+        for i in range(chunk * CHUNK, min((chunk + 1) * CHUNK, out.size)):
+            if b[i] == 0.0:
+                out[i] = 0.0
+            elif method == 0:
+                out[i], state = draw_devroye(b[i], c[i], state)
+            elif method == 1:
+                out[i], state = draw_alternate(b[i], c[i], state)
+            elif method == 2:
+                out[i], state = draw_gamma(b[i], c[i], state)
+            elif method == 3:
+                out[i], state = draw_saddle(b[i], c[i], state)
+            else:
+                out[i], state = draw_normal(b[i], c[i], state)

@@ -13,6 +13,7 @@ import math
 import mpmath
 import numpy as np
 from scipy.special import erfcx, gammaln, ndtr
+from scipy.stats import kstwobign
 
 
 def log_cosh(z):
@@ -86,7 +87,7 @@ def series_cdf(x, b, c):
     return (1.0 + math.exp(-c)) ** b * (sign * np.exp(log_weight) * hitting).sum(axis=-1)
 
 
-def series_pdf(x, b, c, digits=80):
+def series_pdf(x, b, c, digits=400):
     """The density of PG(b, c) at one x, in mpmath."""
     with mpmath.workdps(digits):
         x, b, c = mpmath.mpf(float(x)), mpmath.mpf(float(b)), mpmath.mpf(float(c))
@@ -94,9 +95,27 @@ def series_pdf(x, b, c, digits=80):
         while True:
             term = coefficient * (2 * n + b) * mpmath.exp(-((2 * n + b) ** 2) / (8 * x))
             total += (-1) ** n * term
-            if n > 2 * x and abs(term) < abs(total) * mpmath.mpf(10) ** (-digits // 2):
+            if n > 2 * x and abs(term) < abs(total) * mpmath.mpf(10) ** (-(digits // 2)):
                 break
             coefficient *= (n + b) / (n + 1)
             n += 1
         tilt = b * mpmath.log(2 * mpmath.cosh(c / 2)) - c * c * x / 2
         return total * mpmath.exp(tilt) / (2 * mpmath.sqrt(2 * mpmath.pi * x**3))
+
+
+def discrepancies(draws, b, c, num_points=200):
+    """z of the mean, z of the variance and p of the Kolmogorov-Smirnov distance to PG(b, c).
+
+    The distance is taken over `num_points` quantiles of the draws: never above the full one.
+    """
+    size = draws.size
+    mean, variance, _, fourth = cumulants(b, c)
+    squares = (draws - mean) ** 2
+    z_mean = (draws.mean() - mean) / math.sqrt(variance / size)
+    z_var = (squares.mean() - variance) / math.sqrt((fourth + 2.0 * variance**2) / size)
+    ranks = np.linspace(0, size - 1, num_points + 2).astype(int)[1:-1]
+    ordered = np.sort(draws)
+    points = ordered[ranks]
+    exact = series_cdf(points, b, c) if b < 0.5 else characteristic_cdf(points, b, c)
+    below = np.searchsorted(ordered, points, side="right") / size
+    return z_mean, z_var, float(kstwobign.sf(math.sqrt(size) * np.abs(below - exact).max()))

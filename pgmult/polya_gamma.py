@@ -1,0 +1,594 @@
+r"""The Pólya-gamma distribution PG(b, c): draws, moments, density and distribution function.
+
+PG(b, c), b >= 0, is the law whose Laplace transform is
+
+    E exp(-t X) = cosh(c / 2)^b / cosh(sqrt((c^2 / 2 + t) / 2))^b
+
+(Polson, Scott and Windle 2013). It turns logistic likelihoods into Gaussian ones: for
+psi real and kappa = a - b / 2,
+
+    exp(a psi) / (1 + exp(psi))^b = 2^-b exp(kappa psi) E exp(-X psi^2 / 2),   X ~ PG(b, 0),
+
+and X given psi is PG(b, psi). b = 0 is a point mass at 0.
+
+>>> import numpy as np
+>>> draws = sample(np.random.default_rng(0), np.full(100_000, 3), 1.5)
+>>> bool(abs(draws.mean() - mean(3, 1.5)) < 4 * np.sqrt(var(3, 1.5) / draws.size))
+True
+
+What is exact, and what is not
+------------------------------
+``method="auto"`` chooses by the table below, and so does every fused loop in this package. The
+error is the largest difference between the distribution functions of PG(b, c) and of what is
+drawn, found by inverting the difference of their characteristic functions. 10^7 draws show
+differences above 4e-4.
+
+==============================  ==================  =======  ===========================
+where                           sampler             error    costs, ns a draw (2.6 GHz)
+==============================  ==================  =======  ===========================
+|c| < 4, b = 1, ..., 4          strips              exact    14-20
+|c| < 4, b = 5, ..., 8          two of them         exact    26-33
+|c| < 4, other b < 1            inverse Gaussian    exact    18 (small b) - 50 (b -> 1)
+|c| < 4, other 1 < b < 2        both                exact    32-70
+|c| < 4, other 2 < b < 5        three gamma terms   4e-7     40-48
+|c| >= 4, b exp(-|c|) < 0.3    inverse Gaussian    exact    22
+else, b < 7000                  two gamma terms     2e-7     32
+else                            a shifted gamma     1e-6     19-24
+==============================  ==================  =======  ===========================
+
+"Exact" means up to rounding in double precision. The first three cumulants are always exact.
+
+* *Strips*: the log-concave density of PG(b, c0) for a grid of tilts c0, covered by rectangles of
+  equal area (Ahrens 1993), thinned by exp(-(c^2 - c0^2) x / 2); the density is the alternating
+  series of Polson, Scott and Windle (2013), decided by a few terms as in Devroye (2009).
+* *Inverse Gaussian*: the first term of that series, tilted, as the proposal. Accepts with
+  probability (1 + exp(-|c|))^-b.
+* *Gamma terms*: PG(b, c) = sum_k Gamma(b) / lambda_k, lambda_k = 2 pi^2 (k + 1/2)^2 + c^2 / 2; the
+  leading terms as they are and one shifted gamma with the first three cumulants of the rest. The
+  relative error of the fourth cumulant is below 1e-6 with terms and 3e-2 / b without.
+
+References
+----------
+Ahrens (1993), "Sampling from general distributions by suboptimal division of domains".
+Barndorff-Nielsen (1991), "Modified signed log likelihood ratio".
+Devroye (2009), "On exact simulation algorithms for some distributions related to Jacobi theta
+functions".
+Marsaglia and Tsang (2000), "A simple method for generating gamma variables".
+Michael, Schucany and Haas (1976), "Generating random variates using transformations with multiple
+roots".
+Polson, Scott and Windle (2013), "Bayesian inference for logistic models using Pólya-gamma latent
+variables".
+Weideman and Trefethen (2007), "Parabolic and hyperbolic contours for computing the Bromwich
+integral".
+Windle, Polson and Scott (2014), "Sampling Pólya-gamma random variates: alternate and approximate
+techniques".
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import erfcx, ndtr, zeta
+
+from pgmult._validate import as_finite, as_generator, as_nonnegative, new_key
+from pgmult.compiled import polya_gamma as _compiled
+from pgmult.compiled._rows import over_rows
+from pgmult.typing import ArrayLike, BoolArray, FloatArray
+
+__all__ = [
+    "cdf",
+    "cumulants",
+    "expected_mean",
+    "kl",
+    "laplace_transform",
+    "logpdf",
+    "mean",
+    "sample",
+    "var",
+]
+
+_CHUNKS_A_CALL = 1024
+_LARGEST_SUM = 1000.0  # methods whose cost is proportional to b stop there
+_LEAST_SADDLE = 32.0  # distribution function within 2e-5
+_MOST_SKEWNESS = 1.5e-3  # of a normal approximation: distribution function within 1e-4
+
+
+def sample(
+    rng: np.random.Generator,
+    b: ArrayLike,
+    c: ArrayLike,
+    *,
+    out: FloatArray | None = None,
+    method: str = "auto",
+) -> Any:
+    """Draws from PG(b, c), one for each element of the broadcast arguments.
+
+    The numbers depend on `rng`, on the arguments and on the method, not on the number of threads.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    b : array or scalar
+        Real numbers >= 0; 0 gives exactly 0.
+    c : array or scalar
+        Real numbers.
+    out : float64 array, optional
+        Where to put the draws; of the broadcast shape.
+    method : str
+        ``"auto"`` is right everywhere. The others refuse arguments outside their validity:
+        ``"devroye"`` (integers b <= 1000, exact, cost proportional to b), ``"alternate"``
+        (b <= 1000, exact, likewise), ``"gamma"`` (b >= 2), ``"saddle"`` (b >= 32; distribution
+        function within 2e-5), ``"normal"`` (skewness below 0.0015, so b above 1.7 million). With
+        the packages of those names, ``"polyagamma"`` and ``"pypolyagamma"`` are for comparison,
+        where those packages are right.
+
+    Returns
+    -------
+    float64 array of the broadcast shape; a float where all arguments are scalars.
+
+    Raises
+    ------
+    ValueError
+        For negative, nan or infinite arguments, shapes that do not broadcast, an unknown method,
+        or arguments outside a method's validity.
+    """
+    as_generator(rng)
+    b_array, c_array = _broadcast(b, c)
+    if out is not None:
+        _check_out(out, b_array.shape)
+    flat_b = np.ascontiguousarray(b_array).reshape(-1)
+    flat_c = np.ascontiguousarray(c_array).reshape(-1)
+    if method in _OTHERS:
+        limits, others_sample = _OTHERS[method]
+        _refuse(method, b_array, c_array, limits)
+        draws = np.zeros(flat_b.size)
+        positive = flat_b > 0.0
+        if positive.any():
+            draws[positive] = others_sample(rng, flat_b[positive], flat_c[positive])
+    elif method == "auto":
+        draws = _fill(rng, flat_b, flat_c, _compiled.fill)
+    elif method in _LIMITS:
+        _refuse(method, b_array, c_array, _LIMITS[method])
+        index = _compiled.METHODS.index(method)
+        draws = _fill(rng, flat_b, flat_c, _compiled.fill_by_name, index)
+    else:
+        names = ", ".join(["auto", *_LIMITS, *_OTHERS])
+        raise ValueError(f"method must be one of {names}, got {method!r}")
+    if out is not None:
+        out[...] = draws.reshape(b_array.shape)
+        return out
+    return draws.reshape(b_array.shape) if b_array.ndim else float(draws[0])
+
+
+def _fill(
+    rng: np.random.Generator, b: FloatArray, c: FloatArray, kernel: Callable[..., Any], *method: int
+) -> FloatArray:
+    """Draws by a compiled kernel, in calls short enough for an interrupt to come between."""
+    key = new_key(rng)
+    draws = np.empty(b.size)
+    for first in range(0, -(-b.size // _compiled.CHUNK), _CHUNKS_A_CALL):
+        piece = slice(first * _compiled.CHUNK, (first + _CHUNKS_A_CALL) * _compiled.CHUNK)
+        arrays = b[piece], c[piece], draws[piece]
+        num_chunks = -(-arrays[0].size // _compiled.CHUNK)
+        over_rows(kernel, num_chunks, key, first, *arrays, *method, grain=4)
+    return draws
+
+
+def _broadcast(b: ArrayLike, c: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    b_array, c_array = as_nonnegative(b, "b"), as_finite(c, "c")
+    try:
+        shape = np.broadcast_shapes(b_array.shape, c_array.shape)
+    except ValueError:
+        raise ValueError(
+            f"b and c must broadcast, got shapes {b_array.shape} and {c_array.shape}"
+        ) from None
+    return np.broadcast_to(b_array, shape), np.broadcast_to(c_array, shape)
+
+
+def _check_out(out: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(out, np.ndarray) or out.dtype != np.float64:
+        kind = out.dtype if isinstance(out, np.ndarray) else type(out).__name__
+        raise TypeError(f"out must be a float64 array, got {kind}")
+    if out.shape != shape:
+        raise ValueError(f"out must have shape {shape}, got {out.shape}")
+    if not out.flags.writeable:
+        raise ValueError("out must be writable, got a read-only array (pass a copy)")
+
+
+# Why a method refuses some b > 0 and c: a predicate and the reason
+
+_Limit = tuple[Callable[[FloatArray, FloatArray], BoolArray], str]
+
+
+def _refuse(method: str, b: FloatArray, c: FloatArray, limits: tuple[_Limit, ...]) -> None:
+    for is_outside, reason in limits:
+        bad = np.asarray(is_outside(b, c) & (b > 0.0))
+        if bad.any():
+            index = tuple(int(i) for i in np.argwhere(bad)[0])
+            place = f" at index {index if len(index) > 1 else index[0]}" if index else ""
+            raise ValueError(
+                f"method {method!r} refuses b = {b[index]:g}, c = {c[index]:g}{place}: {reason}"
+                " (use method='auto')"
+            )
+
+
+def _is_too_skew(b: FloatArray, c: FloatArray) -> BoolArray:
+    _, second, third, _ = cumulants(np.where(b > 0.0, b, 1.0), c)
+    return np.asarray(third > _MOST_SKEWNESS * second**1.5)
+
+
+_IS_LARGE: _Limit = (lambda b, c: b > _LARGEST_SUM, "its cost is proportional to b, up to 1000")
+_LIMITS: dict[str, tuple[_Limit, ...]] = {
+    "devroye": ((lambda b, c: b != np.floor(b), "it needs an integer b"), _IS_LARGE),
+    "alternate": (_IS_LARGE,),
+    "gamma": ((lambda b, c: b < 2.0, "it is exact to 1e-6 from b = 2 on only"),),
+    "saddle": ((lambda b, c: b < _LEAST_SADDLE, "it is right to 2e-5 from b = 32 on only"),),
+    "normal": ((_is_too_skew, "PG(b, c) is too skew there to be called normal"),),
+}
+
+
+def _sample_polyagamma(rng: np.random.Generator, b: FloatArray, c: FloatArray) -> FloatArray:
+    try:
+        from polyagamma import random_polyagamma
+    except ImportError:
+        raise ImportError(
+            "method 'polyagamma' needs the package of that name (pip install polyagamma)"
+        ) from None
+    draws: FloatArray = random_polyagamma(b, c, random_state=rng)
+    return draws
+
+
+def _sample_pypolyagamma(rng: np.random.Generator, b: FloatArray, c: FloatArray) -> FloatArray:
+    try:
+        from pypolyagamma import PyPolyaGamma
+    except ImportError:
+        raise ImportError(
+            "method 'pypolyagamma' needs the package of that name (pip install pypolyagamma)"
+        ) from None
+    draws = np.empty(b.size)
+    PyPolyaGamma(int(rng.integers(2**31))).pgdrawv(b, c, draws)
+    return draws
+
+
+_Sampler = Callable[[np.random.Generator, FloatArray, FloatArray], FloatArray]
+_OTHERS: dict[str, tuple[tuple[_Limit, ...], _Sampler]] = {
+    "polyagamma": (
+        (
+            (
+                lambda b, c: (b > 1.0) & (b < 4.0) & (b != np.floor(b)),
+                "version 2.0.2 draws with a mean 1 % and a variance 5 % too large",
+            ),
+            (
+                lambda b, c: (b >= 8.0) & (b <= 50.0) & (np.abs(c) > 25.0),
+                "version 2.0.2 draws stick at 2.75 times the mean",
+            ),
+            (
+                lambda b, c: (b > 50.0) & ((np.abs(c) > 40.0) | _is_too_skew(b, c)),
+                "version 2.0.2 draws a normal variable, and PG(b, c) is too skew for it",
+            ),
+            (lambda b, c: np.abs(c) > 150.0, "version 2.0.2 draws with up to 57 times the mean"),
+        ),
+        _sample_polyagamma,
+    ),
+    "pypolyagamma": (
+        (
+            (
+                lambda b, c: (b > 13.0) & (b <= 170.0) & (b * np.abs(c) > 710.0),
+                "it draws with a mean 10 % too large and nearly no variance",
+            ),
+            (
+                lambda b, c: (b > 170.0) & _is_too_skew(b, c),
+                "it draws a normal variable, and PG(b, c) is too skew for it",
+            ),
+        ),
+        _sample_pypolyagamma,
+    ),
+}
+
+
+# Moments. With w = (c / 2)^2 and g(w) = log cosh sqrt(w), the cumulant generating function is
+# b (g(w) - g(w - t / 2)), so cumulant j is -b (-1/2)^j times derivative j of g at w.
+
+_SMALL_TILT = 1.5
+_ORDERS = np.arange(1, 31)
+_LOG_COSH = np.concatenate(  # Taylor coefficients of g: sums of (-1)^(n+1) / n (pi (k - 1/2))^-2n
+    [[0.0], -((-1.0) ** _ORDERS) / _ORDERS * (4.0**_ORDERS - 1.0) * zeta(2.0 * _ORDERS)]
+) / np.pi ** (2.0 * np.arange(31))
+_DERIVATIVES = [np.polynomial.polynomial.polyder(_LOG_COSH, j) for j in range(5)]
+
+
+def _by_tilt(c: FloatArray, order: int, far: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """-(-1/2)^order times derivative `order` of g: by its Taylor series for small c, else `far`."""
+    c = np.abs(c)
+    is_small = c < _SMALL_TILT
+    small = np.where(is_small, 0.5 * c, 0.0)
+    series = np.polynomial.polynomial.polyval(small * small, _DERIVATIVES[order])
+    large = far(np.where(is_small, 2.0, c))
+    return np.asarray(np.where(is_small, -((-0.5) ** order) * series, large))
+
+
+def _tanh_and_sech2(c: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """tanh(c / 2) and sech(c / 2)^2, c > 0, without overflow."""
+    e = np.exp(-c)
+    return (1.0 - e) / (1.0 + e), 4.0 * e / (1.0 + e) ** 2
+
+
+def _far_first(c: FloatArray) -> FloatArray:
+    t, _ = _tanh_and_sech2(c)
+    return 0.5 * t / c
+
+
+def _far_second(c: FloatArray) -> FloatArray:
+    t, s = _tanh_and_sech2(c)
+    return 0.25 / c / c * (2.0 * t / c - s)
+
+
+def _far_third(c: FloatArray) -> FloatArray:
+    t, s = _tanh_and_sech2(c)
+    return 0.25 / c / c / c * ((6.0 * t / c - 3.0 * s) / c - t * s)
+
+
+def _far_fourth(c: FloatArray) -> FloatArray:
+    t, s = _tanh_and_sech2(c)
+    inner = ((120.0 * t / c - 60.0 * s) / c - 24.0 * t * s) / c + 2.0 * s * s - 4.0 * t * t * s
+    return 0.0625 / c / c / c / c * inner
+
+
+def mean(b: ArrayLike, c: ArrayLike) -> FloatArray:
+    """E X = b tanh(c / 2) / (2 c), b / 4 at c = 0: shapes broadcast."""
+    b_array, c_array = _broadcast(b, c)
+    return b_array * _by_tilt(c_array, 1, _far_first)
+
+
+def var(b: ArrayLike, c: ArrayLike) -> FloatArray:
+    """Var X = b (sinh c - c) / (4 c^3 cosh(c / 2)^2), b / 24 at c = 0: shapes broadcast."""
+    b_array, c_array = _broadcast(b, c)
+    return b_array * _by_tilt(c_array, 2, _far_second)
+
+
+def cumulants(b: ArrayLike, c: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """The first four cumulants: mean, variance, third and fourth; shapes broadcast."""
+    b_array, c_array = _broadcast(b, c)
+    third = b_array * _by_tilt(c_array, 3, _far_third)
+    fourth = b_array * _by_tilt(c_array, 4, _far_fourth)
+    return mean(b_array, c_array), var(b_array, c_array), third, fourth
+
+
+def _log_cosh(c: FloatArray) -> FloatArray:
+    """Log cosh(c / 2), to full relative precision near 0."""
+    c = np.abs(c)
+    return -_by_tilt(c, 0, lambda x: -(0.5 * x + np.log1p(np.exp(-x)) - np.log(2.0)))
+
+
+def kl(b: ArrayLike, c: ArrayLike) -> FloatArray:
+    """KL(PG(b, c) || PG(b, 0)) = b (log cosh(c / 2) - c tanh(c / 2) / 4) >= 0.
+
+    What mean-field bounds pay for each augmented binomial; b c^4 / 192 near c = 0.
+    """
+    b_array, c_array = _broadcast(b, c)
+    c_array = np.abs(c_array)
+    is_small = c_array < _SMALL_TILT
+    # g(w) - w g'(w): no cancellation term by term
+    weights = _LOG_COSH * (1.0 - np.arange(_LOG_COSH.size))
+    w = (0.5 * np.where(is_small, c_array, 0.0)) ** 2
+    far = np.where(is_small, 2.0, c_array)
+    t, _ = _tanh_and_sech2(far)
+    large = 0.25 * far * (2.0 - t) + np.log1p(np.exp(-far)) - np.log(2.0)
+    small = np.polynomial.polynomial.polyval(w, weights)
+    return np.asarray(b_array * np.where(is_small, small, large))
+
+
+def laplace_transform(t: ArrayLike, b: ArrayLike, c: ArrayLike) -> FloatArray:
+    """E exp(-t X) = (cosh(c / 2) / cosh(sqrt(c^2 + 2 t) / 2))^b, t >= 0: shapes broadcast."""
+    t_array = as_nonnegative(t, "t")
+    b_array, c_array = _broadcast(b, c)
+    near = np.abs(c_array)
+    far = np.hypot(near, np.sqrt(2.0 * t_array))
+    # (near - far) / 2 without cancellation
+    slope = np.divide(-t_array, far + near, out=np.zeros(far.shape), where=far > 0.0)
+    rest = np.log1p(np.exp(-near)) - np.log1p(np.exp(-far))
+    return np.asarray(np.exp(b_array * (slope + rest)))
+
+
+# Density and distribution function. Where x is small, the alternating series of the density; else
+# the Laplace transform inverted along the parabola w = v0 - v^2 + 2 i a v through the saddlepoint,
+# where the trapezoid rule converges geometrically (Weideman and Trefethen 2007).
+
+_LEAST_DROP = 42.0  # of the log integrand along the contour: exp(-42) is 6e-19
+_SERIES_TERMS = np.arange(1.0, 16.0)
+
+
+def _is_left(x: FloatArray, b: FloatArray) -> BoolArray:
+    """Whether the alternating series has a_1 < 0.1: no cancellation, and few terms."""
+    return np.asarray(1.0 + b > 2.0 * x * np.log(10.0 * (b + 2.0)))
+
+
+def logpdf(x: ArrayLike, b: ArrayLike, c: ArrayLike) -> FloatArray:
+    """Log density of PG(b, c) at x: shapes broadcast; -inf for x <= 0.
+
+    The relative error of the density is near 1e-12 for b of order 1; it grows like 1e-16 / b for
+    small b and 1e-16 b for large b. b = 0 has no density: -inf everywhere but at 0, where inf.
+    """
+    return _elementwise(x, b, c, _logpdf)
+
+
+def cdf(x: ArrayLike, b: ArrayLike, c: ArrayLike) -> FloatArray:
+    """P(X <= x), X ~ PG(b, c): shapes broadcast. Error as in `logpdf`, relative below the mean."""
+    return _elementwise(x, b, c, _cdf)
+
+
+def _elementwise(
+    x: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike,
+    function: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
+) -> FloatArray:
+    """`function` on flat pieces small enough for one matrix of contour nodes."""
+    x_array, (b_array, c_array) = as_finite(x, "x"), _broadcast(b, c)
+    arrays = np.broadcast_arrays(x_array, b_array, np.abs(c_array))
+    flat = [array.reshape(-1) for array in arrays]
+    result = np.empty(flat[0].size)
+    for start in range(0, result.size, 256):
+        piece = slice(start, start + 256)
+        result[piece] = function(*(array[piece] for array in flat))
+    return result.reshape(arrays[0].shape)
+
+
+def _log_tilt(x: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    """Log of cosh(c / 2)^b exp(-c^2 x / 2), the density's factor that depends on c."""
+    return b * _log_cosh(c) - 0.5 * c * c * x
+
+
+def _logpdf(x: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    result = np.where((b == 0.0) & (x == 0.0), np.inf, -np.inf)
+    left = _is_left(x, b) & (x > 0.0) & (b > 0.0)
+    if left.any():
+        result[left] = _logpdf_left(x[left], b[left], c[left])
+    right = ~left & (x > 0.0) & (b > 0.0)
+    if right.any():
+        x, b, c = x[right], b[right], c[right]
+        w, nodes, slope, step = _parabola(x, b, _saddlepoint(x, b), np.inf)
+        values = np.exp(_log_integrand(x, b, w, nodes)) * (slope + 1j * nodes)
+        values[:, 0] *= 0.5
+        height = 2.0 * x * w - b * _log_cosh_root(w[:, None] + 0j)[:, 0].real
+        integral = np.maximum(4.0 / np.pi * step * values.real.sum(axis=1), 1e-300)
+        result[right] = _log_tilt(x, b, c) + height + np.log(integral)
+    return result
+
+
+def _series_weights(b: FloatArray) -> FloatArray:
+    """(-1)^n (b)_n / (n! b) for n = 1, 2, ...: a row for each b."""
+    n = _SERIES_TERMS
+    factors = (n - 1.0 + b[:, None]) / -n
+    factors[:, 0] = -1.0
+    return np.asarray(np.cumprod(factors, axis=1))
+
+
+def _logpdf_left(x: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    n, by_x, by_b = _SERIES_TERMS, x[:, None], b[:, None]
+    terms = _series_weights(b) * (2.0 * n + by_b) * np.exp(-n * (n + by_b) / (2.0 * by_x))
+    # the exponent of the tilted first term is a square: nothing cancels
+    gaussian = -((b - 2.0 * c * x) ** 2) / (8.0 * x) + b * np.log1p(np.exp(-c))
+    scale = np.log(b) - 0.5 * np.log(8.0 * np.pi) - 1.5 * np.log(x)
+    return np.asarray(gaussian + scale + np.log1p(terms.sum(axis=1)))
+
+
+def _cdf(x: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    result = np.where((b == 0.0) & (x >= 0.0), 1.0, 0.0)
+    left = _is_left(x, b) & (x > 0.0) & (b > 0.0)
+    if left.any():
+        result[left] = _cdf_left(x[left], b[left], c[left])
+    right = ~left & (x > 0.0) & (b > 0.0)
+    if right.any():
+        x, b, c = x[right], b[right], c[right]
+        pole = 0.25 * c * c
+        # clear of the pole by half a standard deviation's worth, or one half
+        clear = np.minimum(0.5 / np.sqrt(var(b, c)), 0.5)
+        w = _saddlepoint(x, b)
+        w = np.where(w < pole - clear, w, np.maximum(w, pole + clear))
+        w, nodes, slope, step = _parabola(x, b, w, pole)
+        along = w[:, None] - nodes * nodes + 2j * slope * nodes
+        values = np.exp(_log_integrand(x, b, w, nodes)) * (slope + 1j * nodes)
+        values /= along - pole[:, None]
+        values[:, 0] *= 0.5
+        height = _log_tilt(x, b, c) + 2.0 * x * w - b * _log_cosh_root(w[:, None] + 0j)[:, 0].real
+        integral = 2.0 / np.pi * step * np.exp(height) * values.real.sum(axis=1)
+        result[right] = np.clip(np.where(w > pole, integral, 1.0 + integral), 0.0, 1.0)
+    return result
+
+
+def _cdf_left(x: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    n, by_b, by_c = _SERIES_TERMS, b[:, None], c[:, None]
+    weights = _series_weights(b) * by_b * np.exp(-n * by_c)
+    total = _hitting(x, 0.5 * b, c)
+    total += (weights * _hitting(x[:, None], n + 0.5 * by_b, by_c)).sum(axis=1)
+    return np.asarray(np.exp(b * np.log1p(np.exp(-c))) * total)
+
+
+def _hitting(x: FloatArray, level: FloatArray, c: FloatArray) -> FloatArray:
+    """P(Brownian motion with drift c has reached `level` by time x): an inverse Gaussian."""
+    root = np.sqrt(x)
+    reflected = 0.5 * erfcx((level + c * x) / (np.sqrt(2.0) * root))
+    reflected = reflected * np.exp(-((level - c * x) ** 2) / (2.0 * x))
+    return np.asarray(ndtr((c * x - level) / root) + reflected)
+
+
+def _saddlepoint(x: FloatArray, b: FloatArray) -> FloatArray:
+    """The w > -pi^2 / 4 where b tanh(sqrt(w)) / (4 sqrt(w)) = x, about: any w nearby would do."""
+    target = 4.0 * x / b
+    is_left = target < 1.0
+    low = np.zeros(x.shape)
+    high = np.where(is_left, 1.0 / np.where(is_left, target, 1.0), 0.5 * np.pi)
+    for _ in range(40):
+        y = 0.5 * (low + high)
+        above = np.where(is_left, np.tanh(y) > target * y, np.tan(y) < target * y)
+        low, high = np.where(above, y, low), np.where(above, high, y)
+    return np.maximum(np.where(is_left, low * low, -low * low), 0.01 - 0.25 * np.pi**2)
+
+
+def _log_cosh_root(w: Any) -> Any:
+    """Log cosh sqrt(w) for complex w, continuous along a contour around the negative axis."""
+    root = np.sqrt(w)
+    return root + np.log1p(np.exp(-2.0 * root)) - np.log(2.0)
+
+
+def _log_integrand(x: FloatArray, b: FloatArray, w: FloatArray, nodes: FloatArray) -> Any:
+    """Log of exp(2 x w) / cosh(sqrt(w))^b along the parabola, relative to its vertex."""
+    slope = _slope(w)
+    shift = -nodes * nodes + 2j * slope * nodes
+    vertex = w[:, None] + 0j
+    change = _log_cosh_root(vertex + shift) - _log_cosh_root(vertex)
+    return 2.0 * x[:, None] * shift - b[:, None] * change
+
+
+def _slope(w: FloatArray) -> FloatArray:
+    """a: the integrand is analytic for |Im v| < a, and a little further."""
+    return 0.9 * np.sqrt(w + 0.25 * np.pi**2)[:, None]
+
+
+def _parabola(
+    x: FloatArray, b: FloatArray, w: FloatArray, pole: Any
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Vertex, nodes v >= 0 (a row for each element), slope a and step of the trapezoid rule."""
+    slope = _slope(w)
+    end = np.sqrt(0.5 * _LEAST_DROP / x)[:, None]
+    for _ in range(40):
+        drop = _log_integrand(x, b, w, end).real
+        if (drop < -_LEAST_DROP).all():
+            break
+        end = np.where(drop < -_LEAST_DROP, end, 1.3 * end)
+    fractions = np.linspace(0.0, 1.0, 257)[1:]
+    matters = _log_integrand(x, b, w, end * fractions).real > -_LEAST_DROP
+    last = np.where(matters, fractions, 0.0).max(axis=1, keepdims=True)
+    end = end * np.maximum(last + fractions[0], 2.0 * fractions[0])
+    width = np.minimum(0.8 * slope, 0.5 * np.abs(w - pole)[:, None] / slope)
+    count = int(np.clip((end * 38.0 / (2.0 * np.pi * width)).max(), 64.0, 8192.0))
+    nodes = end * np.linspace(0.0, 1.0, count + 1)
+    return w, nodes, slope, (end / count)[:, 0]
+
+
+def expected_mean(b: ArrayLike, mean: ArrayLike, var: ArrayLike) -> FloatArray:
+    """E[mean(b, psi)] for psi ~ Normal(mean, var): what exact variational updates need.
+
+    A trapezoid sum over 8.5 standard deviations, with a relative error near 1e-13. The
+    Jaakkola-Jordan value, ``polya_gamma.mean(b, sqrt(mean**2 + var))``, is an approximation of it
+    from below: 1 to 6 % at var = 1.
+
+    Parameters
+    ----------
+    b, mean, var : arrays
+        Shapes that broadcast; var >= 0.
+    """
+    b_array, centre = _broadcast(b, as_finite(mean, "mean"))
+    variance = as_nonnegative(var, "var")
+    scale = np.sqrt(variance)
+    widest = float(scale.max(initial=0.0))
+    # the integrand has poles at +-i pi: the step must resolve them and the normal density
+    step = min(0.6, 0.6 / max(widest, 1.0))
+    nodes = step * np.arange(-np.ceil(8.5 / step), np.ceil(8.5 / step) + 1.0)
+    weights = np.exp(-0.5 * nodes * nodes)
+    weights /= weights.sum()
+    total = np.zeros(np.broadcast_shapes(b_array.shape, scale.shape))
+    for node, weight in zip(nodes, weights, strict=True):
+        total += weight * _by_tilt(centre + node * scale, 1, _far_first)
+    return b_array * total
