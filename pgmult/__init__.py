@@ -19,6 +19,7 @@ _PUBLIC = {
     "DocumentCompletion": "pgmult.heldout",
     "LDA": "pgmult.models.lda",
     "LogisticNormal": "pgmult.links",
+    "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
     "MvNormal": "pgmult.priors",
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pgmult.inference.gibbs import resume, sample
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.lda import LDA
+    from pgmult.models.logistic_normal_topics import LogisticNormalTopics
     from pgmult.models.topics import CorrelatedTopics
     from pgmult.posterior import Posterior, load
     from pgmult.potentials import DensePotential, DiagonalPotential
@@ -52,6 +54,7 @@ __all__ = [
     "Dirichlet",
     "DocumentCompletion",
     "LogisticNormal",
+    "LogisticNormalTopics",
     "MvNormal",
     "NormalInverseWishart",
     "Posterior",

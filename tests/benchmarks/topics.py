@@ -94,6 +94,17 @@ def parts(options):
     with row_threads(options.threads):
         for name, block in blocks.items():
             print(f"  {name:16s} {1e3 * best(block):8.2f}", flush=True)
+    softmax = pgmult.LogisticNormalTopics(options.topics)
+    state = softmax.init(rng, training)
+    for _ in range(30):
+        state = softmax.step(rng, state, training)
+    blocks = {
+        "LN-CTM psi": lambda: softmax._sample_psi(rng, state, state.topic_counts),
+        "LN-CTM sweep": lambda: softmax.step(rng, state, training),
+    }
+    with row_threads(options.threads):
+        for name, block in blocks.items():
+            print(f"  {name:16s} {1e3 * best(block):8.2f}", flush=True)
     lda = pgmult.LDA(options.topics)
     start = lda.step(rng, lda.init(rng, training), training)
     print(f"  {'LDA (ours)':16s} {1e3 * best(lambda: lda.step(rng, start, training), 5):8.2f}")
@@ -136,6 +147,7 @@ def curve(options):
     print(f"unigram {unigram_log_predictive(training, held_out)}")
     for name, model in (
         ("SB-CTM", pgmult.CorrelatedTopics(options.topics)),
+        ("LN-CTM", pgmult.LogisticNormalTopics(options.topics)),
         ("LDA, alpha learned", pgmult.LDA(options.topics)),
     ):
         for seed in range(options.seeds):
