@@ -374,7 +374,7 @@ def geweke(
         scores = differences.mean(axis=0) / error
         return Verdict(
             test="geweke",
-            statistics=tuple(np.array(names)[changed]),
+            statistics=tuple(names[i] for i in np.flatnonzero(changed)),
             scores=scores,
             p_values=2.0 * scipy.special.stdtr(replicates - 1, -np.abs(scores)),
             replicates=replicates,
