@@ -54,10 +54,15 @@ sampler fails with probability at most 2 * level**2: 0.0002 by default.
 A test that nothing fails is not a test: `mutant` makes deliberately broken models, and `rejects`
 asserts that a check refuses one.
 
+>>> import pgmult
 >>> from pgmult.testing import check_model, mutant, rejects
->>> check_model(model, data)                                            # doctest: +SKIP
->>> stuck = mutant(model, step=lambda self, rng, state, data: state)    # doctest: +SKIP
->>> rejects(check_model, stuck, data)                                   # doctest: +SKIP
+>>> model = pgmult.CorrelatedTopics(num_topics=2, word_concentration=1.0)
+>>> data = pgmult.as_corpus([[2, 1, 0], [0, 0, 0], [1, 0, 3]])
+>>> check_model(model, data, replicates=200).passed
+True
+>>> stuck = mutant(model, step=lambda self, rng, state, data: state)
+>>> rejects(check_model, stuck, data)[:31]
+'step must move every variable, '
 
 References
 ----------
@@ -636,13 +641,16 @@ def _same_structure(what: str, one: Any, other: Any, *, shapes: bool) -> None:
             )
 
 
-def _check_protocol(model: Any, data: Any, state: Any) -> None:
+def _check_protocol(model: Any) -> None:
     for name in ("coords", "prior", "simulate", "init", "step", "log_likelihood"):
         if not callable(getattr(model, name, None)):
             raise AssertionError(f"{type(model).__name__} must have a method {name}")
     for name in ("dims", "default_keep", "label_dims"):
         if not hasattr(model, name):
             raise AssertionError(f"{type(model).__name__} must have an attribute {name}")
+
+
+def _check_plain(model: Any, data: Any, state: Any) -> None:
     for what, value in (("model", model), ("data", data), ("state", state)):
         kind = type(value)
         parameters = getattr(kind, "__dataclass_params__", None)
@@ -765,9 +773,9 @@ def check_model(
     AssertionError
         At the first thing that is wrong.
     """
+    _check_protocol(model)
     rng = np.random.default_rng(random_seed)
-    state = model.prior(rng, data)
-    _check_protocol(model, data, state)
+    _check_plain(model, data, model.prior(rng, data))
 
     state = _pure(model.prior, random_seed, data)
     simulated = _pure(model.simulate, random_seed, state, data)
