@@ -12,7 +12,8 @@ class Progress:
     """A line that rewrites itself; nothing at all where the error stream is no terminal."""
 
     def __init__(self, total: int, start: int = 0, *, enabled: bool = True):
-        self.enabled = enabled and sys.stderr is not None and sys.stderr.isatty()
+        closed = sys.stderr is None or sys.stderr.closed
+        self.enabled = enabled and not closed and sys.stderr.isatty()
         self._total = total
         self._start = start
         self._began = time.perf_counter()

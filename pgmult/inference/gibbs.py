@@ -5,9 +5,11 @@ spare share the rows inside a chain. Chain c draws from a Philox generator seede
 child of the seed, so draws depend on the seed and nothing else: not on `cores`, not on how the
 threads take turns, not on whether the run was stored, killed and resumed.
 
->>> import pgmult
->>> posterior = pgmult.sample(model, data, draws=500, random_seed=1)   # doctest: +SKIP
->>> print(posterior.summary())                                         # doctest: +SKIP
+::
+
+    posterior = pgmult.sample(model, data, draws=500, random_seed=1, store="run")
+    print(posterior.summary())
+    posterior = pgmult.resume("run", draws=2000)
 """
 
 import json
@@ -20,7 +22,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -236,7 +238,7 @@ def resume(
                 chain.restore(checkpoint)
         if settings.draws != meta["settings"]["draws"]:
             writer.update(
-                settings=settings.as_json(), attrs=meta["attrs"] | {"draws": settings.draws}
+                settings=asdict(settings), attrs=meta["attrs"] | {"draws": settings.draws}
             )
         run.go([writer.chain(i) for i in range(settings.chains)], str(store))
     posterior = run.load(store)
@@ -259,9 +261,6 @@ class _Settings:
     def sweeps(self) -> int:
         """Sweeps of one chain."""
         return self.tune + self.draws * self.thin
-
-    def as_json(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 class _Recorder(Protocol):
@@ -519,7 +518,7 @@ class _Variables:
         return values
 
     def _value(self, name: str, state: Any) -> NDArray[Any]:
-        if name in state.__dataclass_fields__:
+        if name in getattr(state, "__dataclass_fields__", ()):
             return np.asarray(getattr(state, name))
         return np.asarray(getattr(self._model, name)(state, self._data))
 
@@ -695,7 +694,7 @@ def _meta(model: Any, data: Any, settings: _Settings) -> dict[str, Any]:
         "dims": {name: list(model.dims[name]) for name in settings.keep},
         "sample_stats": [LOG_LIKELIHOOD],
         "label_dims": sorted(model.label_dims),
-        "settings": settings.as_json(),
+        "settings": asdict(settings),
         "model": encode(model, place="model"),
         "data_type": f"{type(data).__module__}:{type(data).__qualname__}",
         "data_hash": fingerprint(data),

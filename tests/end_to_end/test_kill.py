@@ -18,14 +18,14 @@ from chain_models import Normal, same, values
 import pgmult
 from pgmult import store
 
-SETTINGS = {"draws": 1500, "tune": 100, "chains": 3, "random_seed": 4, "keep": ["mean", "latent"]}
+SETTINGS = {"draws": 3000, "tune": 100, "chains": 3, "random_seed": 4, "keep": ["mean", "latent"]}
 RUNS = 8
 KILLS_A_RUN = 3
 
 
-def begin_or_resume(path):
-    """In a process of its own: commit as often as the disk can."""
-    store.FLUSH_SECONDS, store.FLUSH_SHARE = 0.0, 0.9
+def begin_or_resume(path, share):
+    """In a process of its own: spend a given share of time on commits."""
+    store.FLUSH_SECONDS, store.FLUSH_SHARE = 0.0, share
     commit = store.ChainWriter.commit
 
     def reporting(writer, checkpoint):
@@ -34,42 +34,58 @@ def begin_or_resume(path):
 
     store.ChainWriter.commit = reporting
     warnings.simplefilter("ignore")
+    begin, resume = pgmult.sample, pgmult.resume  # imported now
     os.write(1, b"ready\n")
     if (path / "inputs.npz").exists():
-        pgmult.resume(path, model=Normal(), data=values(), cores=2)
+        resume(path, model=Normal(), data=values(), cores=2)
     else:
-        pgmult.sample(Normal(), values(), store=path, cores=2, **SETTINGS)
+        begin(Normal(), values(), store=path, cores=2, **SETTINGS)
 
 
-def killed_after(path, seconds):
-    """Run the process, kill it, and give what each chain had said to have committed."""
-    command = [sys.executable, __file__, path]
+def killed_after(path, commits, seconds, share):
+    """Run the process, kill it so many seconds after so many commits.
+
+    Returns its exit code and what each chain had said to have committed.
+    """
+    command = [sys.executable, __file__, path, str(share)]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:
         assert child.stdout.readline() == b"ready\n"
+        lines = [child.stdout.readline() for _ in range(commits)]
         try:
             child.wait(seconds)
         except subprocess.TimeoutExpired:
             child.kill()
         committed = [0] * SETTINGS["chains"]
-        for line in child.stdout.read().splitlines():
+        for line in [*filter(None, lines), *child.stdout]:
             chain, kept = line.split()
             committed[int(chain)] = int(kept)
     return child.returncode, committed
 
 
-def test_killed_runs_equal_the_unbroken_one(tmp_path):
+@pytest.fixture(scope="module")
+def unbroken():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pgmult.sample(Normal(), values(), **SETTINGS)
+
+
+def test_killed_runs_equal_the_unbroken_one(tmp_path, unbroken):
     seed = random.SystemRandom().randrange(2**32)
     print("moments drawn from seed", seed)  # which a failure shows
     moments = random.Random(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        unbroken = pgmult.sample(Normal(), values(), **SETTINGS)
         kills = unfinished = 0
         for i in range(RUNS):
             path = tmp_path / f"run-{i}"
             for _ in range(KILLS_A_RUN):
-                code, committed = killed_after(path, moments.uniform(0.0, 0.3))
+                code, committed = killed_after(
+                    path,
+                    commits=moments.randrange(10),
+                    seconds=moments.uniform(0.0, 0.03),
+                    share=moments.choice([0.5, 1e9]),
+                )
                 kills += code == -9
                 if not (path / "meta.json").exists():
                     assert not any(committed)
@@ -92,7 +108,7 @@ def test_killed_runs_equal_the_unbroken_one(tmp_path):
 
 
 @pytest.mark.parametrize("stage", range(8))
-def test_killed_between_any_two_writes(tmp_path, stage):
+def test_killed_between_any_two_writes(tmp_path, unbroken, stage):
     """Kill at the very start, after a given number of files, half-way through the next."""
     code = (
         "import os, signal, sys, warnings\n"
@@ -119,7 +135,6 @@ def test_killed_between_any_two_writes(tmp_path, stage):
     assert dead.returncode == -9
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        unbroken = pgmult.sample(Normal(), values(), **SETTINGS)
         if (path / "meta.json").exists():
             pgmult.load(path)
         if (path / "inputs.npz").exists():
@@ -130,4 +145,4 @@ def test_killed_between_any_two_writes(tmp_path, stage):
 
 
 if __name__ == "__main__":
-    begin_or_resume(Path(sys.argv[1]))
+    begin_or_resume(Path(sys.argv[1]), float(sys.argv[2]))

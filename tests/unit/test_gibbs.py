@@ -254,7 +254,7 @@ def test_a_real_interrupt_returns_the_draws_so_far():
         child.send_signal(signal.SIGINT)
         output = child.stdout.read()
     chains, draws, *message = output.split()
-    assert int(chains) == 2
+    assert int(chains) in (1, 2)
     assert 200 <= int(draws) < 10**7
     assert message[0] == "interrupted:"
 
@@ -283,13 +283,11 @@ def test_an_error_at_the_start():
 def test_an_error_keeps_the_stored_draws(tmp_path):
     store = tmp_path / "run"
     with pytest.raises(ArithmeticError) as caught:
-        short(Faulty(sweep=30), store=store, chains=2, cores=2)
+        short(Faulty(sweep=30), store=store, chains=2, cores=1)
     assert "pgmult.load(" in caught.value.__notes__[1]
-    posterior = pgmult.load(store)
-    expected = short(chains=2)
-    assert 1 <= posterior.num_draws <= 20
-    rows = posterior.coords["chain"]
-    np.testing.assert_array_equal(posterior["mean"], expected["mean"][rows, : posterior.num_draws])
+    with pytest.warns(UserWarning, match=r"left out of 20 draws a chain: 1 \(0 draws\)"):
+        posterior = pgmult.load(store)
+    np.testing.assert_array_equal(posterior["mean"], short(chains=1)["mean"][:, :20])
 
 
 # What the arguments may be
@@ -420,7 +418,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_on_a_terminal_only(monkeypatch, capsys):
+def test_progress_on_a_terminal_only(capsys, monkeypatch):
     short()
     assert capsys.readouterr() == ("", "")
     screen = Terminal()

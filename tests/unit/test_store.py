@@ -469,6 +469,22 @@ def test_foreign_models_must_be_passed_and_match(run):
     assert len(resume(run, data=None)["mean"]) == 2  # read back: its class came with the model
 
 
+def test_a_run_of_pgmults_own_model_is_read_without_help(tmp_path):
+    def callback(sweep):
+        if (sweep.chain, sweep.index) == (1, 7):
+            raise KeyboardInterrupt
+
+    counts = np.random.default_rng(0).poisson(0.5, size=(12, 15))
+    corpus = pgmult.as_corpus(counts, vocabulary=[f"word {i}" for i in range(15)])
+    options = {"draws": 12, "tune": 4, "chains": 2, "random_seed": 1, "cores": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = pgmult.sample(pgmult.LDA(3), corpus, **options)
+        pgmult.sample(pgmult.LDA(3), corpus, store=tmp_path / "run", callback=callback, **options)
+        assert pgmult.load(tmp_path / "run").num_chains == 1
+        assert same(pgmult.resume(tmp_path / "run", cores=2), whole)
+
+
 def test_another_version_is_mentioned(run, whole):
     meta = json.loads((run / "meta.json").read_text())
     (run / "meta.json").write_text(json.dumps(meta | {"version": "0.0.1"}))
