@@ -107,9 +107,12 @@ def test_killed_runs_equal_the_unbroken_one(tmp_path, unbroken):
     assert unfinished >= 10
 
 
-@pytest.mark.parametrize("stage", range(8))
-def test_killed_between_any_two_writes(tmp_path, unbroken, stage):
-    """Kill at the very start, after a given number of files, half-way through the next."""
+STAGES = [("_write", i) for i in range(8)] + [("replace", i) for i in range(5)]
+
+
+@pytest.mark.parametrize(("act", "stage"), STAGES)
+def test_killed_between_any_two_writes(tmp_path, unbroken, act, stage):
+    """Kill half-way through a given file, or just before one takes its name."""
     code = (
         "import os, signal, sys, warnings\n"
         "from pathlib import Path\n"
@@ -117,21 +120,24 @@ def test_killed_between_any_two_writes(tmp_path, unbroken, stage):
         "from pgmult import store\n"
         "from chain_models import Normal, values\n"
         "from test_kill import SETTINGS\n"
-        "write, left = store._write, int(sys.argv[2])\n"
+        "act, left = sys.argv[2], int(sys.argv[3])\n"
+        "place = os if act == 'replace' else store\n"
+        "proper = getattr(place, act)\n"
         "def dying(path, content):\n"
         "    global left\n"
         "    left -= 1\n"
         "    if left < 0:\n"
-        "        path.write_bytes(content[: len(content) // 2])\n"
+        "        if act == '_write':\n"
+        "            path.write_bytes(content[: len(content) // 2])\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    write(path, content)\n"
-        "store._write = dying\n"
+        "    proper(path, content)\n"
+        "setattr(place, act, dying)\n"
         "pgmult.sample(Normal(), values(), store=sys.argv[1], cores=1, **SETTINGS)\n"
     )
     here = Path(__file__).parent
     environment = os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
     path = tmp_path / "run"
-    dead = subprocess.run([sys.executable, "-c", code, path, str(stage)], env=environment)
+    dead = subprocess.run([sys.executable, "-c", code, path, act, str(stage)], env=environment)
     assert dead.returncode == -9
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
