@@ -24,7 +24,10 @@ _PUBLIC = {
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
     "StickBreaking": "pgmult.links",
+    "VariationalTopics": "pgmult.inference.svi",
     "as_corpus": "pgmult.corpus",
+    "fit_cavi": "pgmult.inference.svi",
+    "fit_svi": "pgmult.inference.svi",
     "load": "pgmult.posterior",
     "resume": "pgmult.inference.gibbs",
     "sample": "pgmult.inference.gibbs",
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from pgmult.diagnostics import ConvergenceWarning
     from pgmult.heldout import DocumentCompletion
     from pgmult.inference.gibbs import resume, sample
+    from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.lda import LDA
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
@@ -59,8 +63,11 @@ __all__ = [
     "NormalInverseWishart",
     "Posterior",
     "StickBreaking",
+    "VariationalTopics",
     "__version__",
     "as_corpus",
+    "fit_cavi",
+    "fit_svi",
     "load",
     "resume",
     "sample",

@@ -29,7 +29,12 @@ from pgmult.compiled.tokens import entry_probs
 from pgmult.corpus import Corpus
 from pgmult.typing import FloatArray, variable
 
-__all__ = ["CompletionScore", "DocumentCompletion", "unigram_log_predictive"]
+__all__ = [
+    "CompletionScore",
+    "DocumentCompletion",
+    "completion_score",
+    "unigram_log_predictive",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,38 @@ def _score(held_out: Corpus, probs: FloatArray, num_draws: int) -> CompletionSco
     count = max(2, int(scored.sum()))
     spread = np.sqrt(np.sum(residuals**2) * count / (count - 1)) / totals.sum()
     return CompletionScore(level, float(spread), by_document, num_draws)
+
+
+def completion_score(theta: FloatArray, topics: FloatArray, held_out: Corpus) -> CompletionScore:
+    """The score of one theta and one set of topics: posterior means, say of a variational fit.
+
+    Parameters
+    ----------
+    theta : array, ``(num_documents, num_topics)``
+        Of the documents of `held_out`, inferred from their other tokens.
+    topics : array, ``(num_topics, num_words)``
+    held_out : Corpus
+        Tokens to score.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree or there is nothing to score.
+    """
+    if held_out.num_tokens == 0:
+        raise ValueError("held_out has no tokens to score")
+    expected = (held_out.num_documents, held_out.num_words)
+    got = (len(theta), topics.shape[1])
+    if got != expected or theta.shape[1] != len(topics):
+        raise ValueError(
+            f"theta @ topics must be {expected} like held_out, got {theta.shape} @ {topics.shape}"
+        )
+    probs = np.empty(len(held_out.words))
+    over_rows(
+        entry_probs, held_out.num_documents, held_out.indptr, held_out.words,
+        np.ascontiguousarray(theta), np.ascontiguousarray(topics.T), probs,
+    )  # fmt: skip
+    return _score(held_out, probs, 1)
 
 
 class DocumentCompletion:

@@ -5,6 +5,7 @@ Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it
     python tests/benchmarks/topics.py parts --topics 50   # one sweep, part by part, and peers
     python tests/benchmarks/topics.py curve --topics 50   # held-out score against seconds
     python tests/benchmarks/topics.py starts --topics 50  # collapsed sweeps to start from
+    python tests/benchmarks/topics.py variational --topics 50  # coordinate ascent and minibatches
 
 Protocol: the 4,000 most frequent terms; 112 test documents whose first half (`--observed`) of
 shuffled tokens joins training; document completion averaged over posterior draws.
@@ -19,7 +20,7 @@ import numpy as np
 import pgmult
 from pgmult.compiled._rows import row_threads
 from pgmult.datasets import associated_press
-from pgmult.heldout import unigram_log_predictive
+from pgmult.heldout import completion_score, unigram_log_predictive
 from pgmult.priors import Dirichlet, MvNormal
 from pgmult.updates.topic_allocation import allocate_tokens
 
@@ -170,9 +171,33 @@ def starts(options):
             print(f"start_sweeps {start_sweeps:3d} seed {seed}: " + ", ".join(line), flush=True)
 
 
+def variational(options):
+    training, held_out = ap_split(options.observed)
+    model = pgmult.CorrelatedTopics(options.topics)
+    fits = {
+        "fit_cavi": lambda seed: pgmult.fit_cavi(model, training, random_seed=seed, cores=cores),
+        "fit_svi": lambda seed: pgmult.fit_svi(model, training, random_seed=seed, cores=cores),
+    }
+    cores = options.threads
+    for name, fit in fits.items():
+        fit(0)  # compile
+        for seed in range(options.seeds):
+            begin = time.perf_counter()
+            q = fit(seed)
+            seconds = time.perf_counter() - begin
+            documents = q.infer(training)
+            score = completion_score(documents.theta(), q.topics, held_out)
+            bound = q.bound(documents).total
+            print(
+                f"{name:9s} seed {seed} {seconds:6.1f} s {len(q.elbo):4d} updates"
+                f" bound {bound:.0f} {score}",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parts", "curve", "starts"])
+    parser.add_argument("what", choices=["parts", "curve", "starts", "variational"])
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--seconds", type=float, default=20.0)
@@ -180,4 +205,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    {"parts": parts, "curve": curve, "starts": starts}[chosen.what](chosen)
+    {"parts": parts, "curve": curve, "starts": starts, "variational": variational}[chosen.what](
+        chosen
+    )
