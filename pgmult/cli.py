@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(command=_demo)
     demo.add_argument("--topics", type=_at_least(2), default=20, metavar="K")
     demo.add_argument("--draws", type=_at_least(1), default=400, metavar="N")
-    demo.add_argument("--tune", type=_at_least(0), default=400, metavar="N")
+    demo.add_argument("--tune", type=_at_least(0), default=800, metavar="N")
     demo.add_argument("--chains", type=_at_least(1), default=2, metavar="N")
     demo.add_argument("--out", type=Path, default=Path("pgmult-demo"), metavar="RUN")
     _add_running(demo)

@@ -28,7 +28,7 @@ def run_demo(
     *,
     num_topics: int = 20,
     draws: int = 400,
-    tune: int = 400,
+    tune: int = 800,
     chains: int = 2,
     cores: int | None = None,
     random_seed: int = 0,
@@ -64,12 +64,12 @@ def run_demo(
     }  # fmt: skip
     say(f"Sampling a correlated topic model of {num_topics} topics")
     model = CorrelatedTopics(num_topics)
-    correlated = DocumentCompletion(held_out)
+    correlated = DocumentCompletion(held_out, every=1)
     posterior = sample(model, training, store=store, callback=correlated, **settings)
     scores = {"correlated topics": correlated.score()}
     if posterior.num_draws == draws:
         say(f"Sampling latent Dirichlet allocation of {num_topics} topics, for comparison")
-        independent = DocumentCompletion(held_out)
+        independent = DocumentCompletion(held_out, every=1)
         sample(LDA(num_topics), training, callback=independent, **settings)
         scores["LDA, prior learned"] = independent.score()
     scores["unigram"] = unigram_log_predictive(training, held_out)

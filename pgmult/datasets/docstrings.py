@@ -106,10 +106,10 @@ def _words(text: str) -> list[str]:
 def _docstrings() -> Iterator[tuple[str, str]]:
     """Names and docstrings of the public functions, classes and methods, each object once."""
     seen: dict[int, Any] = {}  # the objects are kept, so that no number is used again
-    for package in _PACKAGES:
-        for module in _modules(package, seen):
-            for name in sorted(getattr(module, "__all__", ())):
-                yield from _object(getattr(module, name, None), f"{module.__name__}.{name}", seen)
+    modules = [module for package in _PACKAGES for module in _modules(package, seen)]
+    for module in modules:  # all are imported by now: one may rewrite another's docstrings
+        for name in sorted(getattr(module, "__all__", ())):
+            yield from _object(getattr(module, name, None), f"{module.__name__}.{name}", seen)
 
 
 def _modules(name: str, seen: dict[int, Any]) -> Iterator[ModuleType]:

@@ -266,6 +266,15 @@ class TestShow:
 
 
 class TestDemo:
+    @pytest.fixture(autouse=True)
+    def _few_documents(self, monkeypatch):
+        from pgmult import demo
+        from pgmult.datasets import demo_corpus
+
+        whole = demo_corpus(max_words=100)
+        few = pgmult.as_corpus(whole.to_csr()[:60], whole.vocabulary, whole.names[:60])
+        monkeypatch.setattr(demo, "demo_corpus", lambda: few)
+
     def test_small(self, capsys, tmp_path):
         out = tmp_path / "run"
         code, output, errors = run(capsys, "demo", "--out", out, *SMALL)
@@ -332,7 +341,8 @@ class TestHousekeeping:
     @pytest.mark.slow
     def test_after_warmup_nothing_is_compiled(self, corpus, tmp_path):
         environment = {**os.environ, "PGMULT_CACHE_DIR": str(tmp_path / "cache")}
-        environment.pop("PGMULT_CACHE", None)
+        for name in ("PGMULT_CACHE", "NUMBA_DISABLE_JIT"):
+            environment.pop(name, None)
 
         def process(*arguments):
             command = [sys.executable, "-m", "pgmult.cli", *map(str, arguments)]
