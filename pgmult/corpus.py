@@ -96,6 +96,8 @@ def as_corpus(
         two-dimensional; if `vocabulary` or `names` has the wrong length.
     """
     if isinstance(counts, Corpus):
+        if vocabulary is None and names is None:
+            return counts
         vocabulary = counts.vocabulary if vocabulary is None else vocabulary
         names = counts.names if names is None else names
         counts = counts.to_csr()

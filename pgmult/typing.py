@@ -76,7 +76,8 @@ class Model(Protocol[Data, State]):
     """What `pgmult.sample` asks of a model.
 
     A *variable* that can be kept is a field of the state or a method of the model called as
-    ``method(state, data)``; `dims` names every such variable and its axes.
+    ``method(state, data)``; `dims` names every such variable and its axes. A model may also have
+    ``as_data(data)``, which turns what users have into its data type, or refuses it.
 
     Attributes
     ----------
@@ -111,6 +112,6 @@ class Model(Protocol[Data, State]):
 
 def variable(model: Model[Data, State], state: State, data: Data, name: str) -> Any:
     """The value of a keepable variable: a field of the state, or a method of the model."""
-    if hasattr(state, name):
+    if name in getattr(state, "__dataclass_fields__", ()):
         return getattr(state, name)
     return getattr(model, name)(state, data)

@@ -36,7 +36,7 @@ from pgmult.diagnostics import ConvergenceWarning
 from pgmult.inference._progress import Progress
 from pgmult.posterior import Posterior, load
 from pgmult.store import RunWriter, rectangle
-from pgmult.typing import Model
+from pgmult.typing import Model, variable
 
 __all__ = ["Sweep", "resume", "sample"]
 
@@ -91,7 +91,7 @@ def sample(
     model : Model
         Hyperparameters and the rule of one sweep: see `pgmult.typing.Model`.
     data : object
-        What the model is conditioned on, of the type that it asks for.
+        What the model is conditioned on: its own data type, or anything its ``as_data`` takes.
     draws : int
         Draws to keep of each chain.
     tune : int
@@ -148,6 +148,7 @@ def sample(
         keep=_as_keep(keep, model),
     )
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
+    data = _as_data(model, data)
     model, data, initvals = contiguous(model), contiguous(data), contiguous(initvals)
     if isinstance(initvals, list) and len(initvals) != settings.chains:
         raise ValueError(
@@ -512,15 +513,13 @@ class _Variables:
         self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
 
     def __call__(self, state: Any) -> dict[str, NDArray[Any]]:
-        values = {name: self._checked(name, self._value(name, state)) for name in self._keep}
+        values = {
+            name: self._checked(name, np.asarray(variable(self._model, state, self._data, name)))
+            for name in self._keep
+        }
         log_likelihood = self._model.log_likelihood(state, self._data)
         values[LOG_LIKELIHOOD] = np.asarray(log_likelihood, dtype=np.float64)
         return values
-
-    def _value(self, name: str, state: Any) -> NDArray[Any]:
-        if name in getattr(state, "__dataclass_fields__", ()):
-            return np.asarray(getattr(state, name))
-        return np.asarray(getattr(self._model, name)(state, self._data))
 
     def _checked(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
         if name not in self._kinds:
@@ -622,6 +621,10 @@ def _check_model(model: Any) -> None:
             f"model must have {', '.join(_MODEL_PARTS)} (see pgmult.typing.Model);"
             f" {type(model).__name__} has no {', '.join(missing)}"
         )
+
+
+def _as_data(model: Any, data: Any) -> Any:
+    return model.as_data(data) if hasattr(model, "as_data") else data
 
 
 def _as_entropy(random_seed: Any) -> int:
@@ -780,7 +783,7 @@ def _checked_inputs(writer: RunWriter, model: Any, data: Any, modules: set[str])
     if data is None:
         inputs = writer.inputs(modules)
         return model, inputs["data"], inputs["initvals"]
-    data = contiguous(data)
+    data = contiguous(_as_data(model, data))
     if fingerprint(data) != meta["data_hash"]:
         raise ValueError(f"data must be that of the run in {writer.path}: its hash differs")
     return model, data, writer.inputs(modules)["initvals"]

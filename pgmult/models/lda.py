@@ -25,7 +25,7 @@ from scipy.special import gammaln
 from pgmult._validate import as_positive, as_positive_int, new_key
 from pgmult.compiled._rows import num_workers, over_rows
 from pgmult.compiled.tokens import sample_tables
-from pgmult.corpus import Corpus, simulate_words
+from pgmult.corpus import Corpus, as_corpus, simulate_words
 from pgmult.priors import Dirichlet
 from pgmult.typing import FloatArray, IntArray
 from pgmult.updates.collapsed_topics import (
@@ -85,6 +85,10 @@ class LDA:
         as_positive_int(self.num_topics, "num_topics", minimum=2)
         for name in ("word_concentration", "alpha_shape", "alpha_rate"):
             as_positive(getattr(self, name), name)
+
+    def as_data(self, data: Any) -> Corpus:
+        """A corpus from a sparse matrix or array of counts: see `pgmult.as_corpus`."""
+        return as_corpus(data)
 
     def coords(self, data: Corpus) -> Mapping[str, NDArray[Any]]:
         """Words and documents by name where the corpus has names."""

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from pgmult._validate import as_positive, as_positive_int, new_key
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.softmax import sample_rows
-from pgmult.corpus import Corpus, simulate_words
+from pgmult.corpus import Corpus, as_corpus, simulate_words
 from pgmult.links import LogisticNormal
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.typing import FloatArray, IntArray
@@ -149,6 +149,10 @@ class LogisticNormalTopics:
     def _niw(self) -> NormalInverseWishart:
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
+
+    def as_data(self, data: Any) -> Corpus:
+        """A corpus from a sparse matrix or array of counts: see `pgmult.as_corpus`."""
+        return as_corpus(data)
 
     def coords(self, data: Corpus) -> Mapping[str, NDArray[Any]]:
         """Words and documents by name where the corpus has names."""

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult._validate import as_positive, as_positive_int
-from pgmult.corpus import Corpus, simulate_words
+from pgmult.corpus import Corpus, as_corpus, simulate_words
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.typing import FloatArray, IntArray
@@ -92,7 +92,8 @@ class CorrelatedTopics:
         With ``order=``, another order of sticks; chains start with topics sorted by size, so that
         early sticks are large topics.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+        A chain starts from this many collapsed sweeps of latent Dirichlet allocation. A few are
+        enough: they break the symmetry, and more of them only lock words into early topics.
 
     Notes
     -----
@@ -104,7 +105,7 @@ class CorrelatedTopics:
     word_concentration: float = 0.05
     gaussian: NormalInverseWishart | None = None
     link: StickBreaking = field(default_factory=StickBreaking)
-    start_sweeps: int = 30
+    start_sweeps: int = 5
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("document", "stick"),
@@ -139,6 +140,10 @@ class CorrelatedTopics:
     def _niw(self) -> NormalInverseWishart:
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
+
+    def as_data(self, data: Any) -> Corpus:
+        """A corpus from a sparse matrix or array of counts: see `pgmult.as_corpus`."""
+        return as_corpus(data)
 
     def coords(self, data: Corpus) -> Mapping[str, NDArray[Any]]:
         """Words and documents by name where the corpus has names."""
