@@ -290,10 +290,10 @@ _OTHERS: dict[str, tuple[tuple[_Limit, ...], _Sampler]] = {
 # b (g(w) - g(w - t / 2)), so cumulant j is -b (-1/2)^j times derivative j of g at w.
 
 _SMALL_TILT = 1.5
-_ORDERS = np.arange(1, 31)
+_ORDERS = np.arange(1, 41)
 _LOG_COSH = np.concatenate(  # Taylor coefficients of g: sums of (-1)^(n+1) / n (pi (k - 1/2))^-2n
     [[0.0], -((-1.0) ** _ORDERS) / _ORDERS * (4.0**_ORDERS - 1.0) * zeta(2.0 * _ORDERS)]
-) / np.pi ** (2.0 * np.arange(31))
+) / np.pi ** (2.0 * np.arange(41))
 _DERIVATIVES = [np.polynomial.polynomial.polyder(_LOG_COSH, j) for j in range(5)]
 
 

@@ -45,7 +45,7 @@ LARGEST_STRIP = 4  # integers up to it have strips
 LARGEST_TILT = 4.0  # strips below it, inverse Gaussian from it on
 LARGEST_SUM = 8  # integers up to it are sums of strips
 LAST_FRACTION = 2.0  # other b up to it are 1 from strips and an inverse Gaussian fraction
-LAST_THREE_TERMS = 5.0
+LAST_THREE_TERMS = 8.0
 LAST_TWO_TERMS = 7000.0
 LEAST_REJECTION = 0.3  # inverse Gaussian where b exp(-c) is below it: accepts 3 of 4
 
@@ -80,7 +80,10 @@ def _strips():
     grid = np.linspace(0.004, 6.0, 1500)[:, None]
     log_density = _log_kernel(b, tilt, grid)
     peak = log_density.max(axis=0)
-    mode = grid[log_density.argmax(axis=0), 0]
+    best = log_density.argmax(axis=0)
+    before, at, after = (log_density[best + i, np.arange(b.size)] for i in (-1, 0, 1))
+    spacing = grid[1, 0] - grid[0, 0]
+    mode = grid[best, 0] + 0.5 * spacing * (before - after) / (before - 2.0 * at + after)
     area = np.trapezoid(np.exp(log_density - peak), grid, axis=0) / _STRIPS
     area = area * np.linspace(1.0, 1.15, 11)[:, None]
 
@@ -111,7 +114,7 @@ def _strips():
         log_inner = _log_kernel(b[row], tilt[row], inner)
         log_outer = _log_kernel(b[row], tilt[row], np.maximum(outer, 1e-300))
         tail = math.exp(_log_kernel(b[row], tilt[row], last[k, row])) / rate[k, row]
-        size = max(tail, (np.exp(log_inner) * np.abs(outer - inner)).max())
+        size = (1.0 + 1e-6) * max(tail, (np.exp(log_inner) * np.abs(outer - inner)).max())
         log_height = np.log(size / np.abs(outer - inner))
         strips[row, :-1, 0] = inner
         strips[row, :-1, 1] = outer

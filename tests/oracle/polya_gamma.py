@@ -9,6 +9,7 @@
 """
 
 import math
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -21,39 +22,23 @@ def log_cosh(z):
     return z + np.log1p(np.exp(-2.0 * z)) - math.log(2.0)
 
 
+@cache
 def cumulants(b, c, order=4):
-    """Cumulants 1, ..., order of PG(b, c) by mpmath differentiation of the generating function."""
-    with mpmath.workdps(50):
-        c = mpmath.mpf(float(c))
-
-        def generating(t):  # log E exp(t X), even in the root and analytic at 0
-            inside = (c * c / 2 - t) / 2
-            return -mpmath.log(mpmath.cosh(mpmath.sqrt(inside)))
-
-        if abs(c) < mpmath.mpf("1e-8"):
-            coefficients = [
-                mpmath.mpf(4) ** n
-                * (mpmath.mpf(4) ** n - 1)
-                * mpmath.bernoulli(2 * n)
-                / (2 * n * mpmath.factorial(2 * n))
-                for n in range(1, order + 1)
-            ]
-            # log cosh(sqrt(w)) = sum_n coefficient_n w**n with w = -t / 2
-            return [
-                float(-b * mpmath.factorial(n) * a * mpmath.mpf(-0.5) ** n)
-                for n, a in enumerate(coefficients, start=1)
-            ]
-        # circles around 0 that stay clear of the pole at c**2 / 2 + pi**2 / 2
-        taylor = mpmath.taylor(generating, 0, order, method="quad", radius=mpmath.mpf(1))
-        return [float(b * mpmath.re(taylor[n]) * mpmath.factorial(n)) for n in range(1, order + 1)]
+    """Cumulants 1, ..., order of PG(b, c): mpmath derivatives of g(w) = log cosh sqrt(w)."""
+    with mpmath.workdps(60):
+        # log E exp(t X) = b (g(w) - g(w - t / 2)) at w = c**2 / 4
+        w = mpmath.mpf(float(c)) ** 2 / 4
+        derivatives = mpmath.diffs(lambda v: mpmath.log(mpmath.cosh(mpmath.sqrt(v))), w, order)
+        scaled = [mpmath.re(d) * -(mpmath.mpf(-0.5) ** j) for j, d in enumerate(derivatives)]
+        return [float(b * value) for value in scaled[1:]]
 
 
 def characteristic_cdf(x, b, c):
     """P(X <= x), X ~ PG(b, c), for an array x; absolute error near 1e-10 for b >= 0.5."""
     x = np.asarray(x, dtype=float)
-    mean, variance = cumulants(b, c, 2)
+    variance = cumulants(b, c)[1]
     # the right tail is exponential at rate (pi**2 + c**2) / 2 or thinner
-    period = max(45.0 * math.sqrt(variance), mean + 80.0 / (math.pi**2 + c * c) * (1.0 + b))
+    period = 45.0 * math.sqrt(variance) + 80.0 / (math.pi**2 + c * c)
     step = 2.0 * math.pi / period
     # |phi(t)| = exp(-b sqrt(t) / 2) about, for large t; or a Gaussian, for large b
     longest = 1.0

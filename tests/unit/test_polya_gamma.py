@@ -1,0 +1,512 @@
+"""The Pólya-gamma law: its functions against slow references, its samplers against their bounds."""
+
+import math
+import os
+import subprocess
+import sys
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+from pgmult import polya_gamma
+from pgmult.compiled import polya_gamma as compiled
+from pgmult.compiled import streams
+from pgmult.compiled._jit import jit
+from pgmult.compiled._rows import row_threads
+from tests.oracle import polya_gamma as oracle
+
+EDGE_B = [0.0, 1e-8, 0.5, 1.0, 1.0000001, 2.0, 2.7, 13.0, 170.0, 171.0, 1e4, 1e8]
+EDGE_C = [0.0, 1e-12, 1.0, -1.0, 50.0, -50.0, 1e3, -1e3, 1e8, -1e8, 5e-324, -2e-310]
+KEY = np.array([3, 5], dtype=np.uint64)
+
+
+# The law
+
+
+@pytest.mark.parametrize("b", [1e-8, 1.0, 2.7, 1e8])
+@pytest.mark.parametrize("c", [0.0, 5e-324, 1e-9, 1e-4, 0.3, 1.4999, 1.5001, 4.0, 40.0, 1e3])
+def test_cumulants_match_fifty_digits(b, c):
+    expected = oracle.cumulants(b, c)
+    np.testing.assert_allclose(polya_gamma.cumulants(b, c), expected, rtol=3e-14)
+    np.testing.assert_allclose(polya_gamma.cumulants(b, -c), expected, rtol=3e-14)
+    np.testing.assert_allclose(polya_gamma.mean(b, c), expected[0], rtol=2e-15)
+    np.testing.assert_allclose(polya_gamma.var(b, c), expected[1], rtol=3e-15)
+
+
+def test_moments_at_enormous_tilts():
+    np.testing.assert_allclose(polya_gamma.mean(3.0, [1e8, 1e300]), [1.5e-8, 1.5e-300], rtol=1e-15)
+    np.testing.assert_allclose(polya_gamma.var(3.0, [1e8, 1e100]), [1.5e-24, 1.5e-300], rtol=1e-15)
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-6, 1e-3, 0.1, 1.4999, 1.5001, 10.0, 700.0, 1e8])
+def test_kl_matches_fifty_digits(c):
+    with mpmath.workdps(60):
+        y = mpmath.mpf(c) / 2
+        expected = mpmath.log(mpmath.cosh(y)) - y / 2 * mpmath.tanh(y)
+    np.testing.assert_allclose(polya_gamma.kl(2.5, c), float(2.5 * expected), rtol=1e-14)
+
+
+def test_kl_is_the_mean_log_ratio_of_the_densities():
+    b, c = 2.5, 3.0
+
+    def integrand(x):
+        log_p = float(polya_gamma.logpdf(x, b, c))
+        return math.exp(log_p) * (log_p - float(polya_gamma.logpdf(x, b, 0.0)))
+
+    value, _ = quad(integrand, 0.0, 6.0, points=[0.1, 0.4, 1.0], epsabs=1e-11)
+    np.testing.assert_allclose(polya_gamma.kl(b, c), value, rtol=1e-8)
+
+
+@pytest.mark.parametrize("b", [0.3, 1.0, 12.0])
+@pytest.mark.parametrize("c", [0.0, 0.7, 9.0])
+def test_laplace_transform_is_the_integral_of_the_density(b, c):
+    for t in (0.0, 0.5, 6.0):
+        value, _ = quad(
+            lambda x, t=t: math.exp(float(polya_gamma.logpdf(x, b, c)) - t * x),
+            0.0,
+            12.0,
+            points=[0.001, 0.01, 0.1, 0.5, 1.0, 3.0],
+            limit=400,
+        )
+        np.testing.assert_allclose(polya_gamma.laplace_transform(t, b, c), value, rtol=1e-7)
+
+
+def test_laplace_transform_for_huge_arguments():
+    # nearly a point mass at b / 2c
+    value = polya_gamma.laplace_transform([2.0, 0.0, 0.0], [1e4, 1.0, 1.0], [1e8, 0.0, 1e8])
+    np.testing.assert_allclose(value, [math.exp(-1e-4), 1.0, 1.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("b", [1e-3, 0.5, 1.0, 2.7, 8.0, 40.0, 300.0])
+@pytest.mark.parametrize("c", [0.0, 1.0, 6.0, 40.0])
+def test_density_and_distribution_function(b, c):
+    mean, variance = oracle.cumulants(b, c)[:2]
+    x = mean + math.sqrt(variance) * np.array([-2.5, -1.0, -0.3, 0.0, 0.01, 1.0, 3.0, 6.0])
+    x = x[x > 0.0]
+    expected = [float(mpmath.log(oracle.series_pdf(point, b, c))) for point in x]
+    np.testing.assert_allclose(polya_gamma.logpdf(x, b, c), expected, rtol=0, atol=2e-11)
+    expected = (oracle.series_cdf if b < 4.0 else oracle.characteristic_cdf)(x, b, c)
+    np.testing.assert_allclose(polya_gamma.cdf(x, b, c), expected, rtol=0, atol=1e-12)
+
+
+def test_the_two_reference_distribution_functions_agree():
+    x = np.linspace(0.05, 3.0, 30)
+    for b, c in [(0.5, 0.0), (1.0, 2.0), (3.7, 1.0)]:
+        inverted = oracle.characteristic_cdf(x, b, c)
+        np.testing.assert_allclose(inverted, oracle.series_cdf(x, b, c), rtol=0, atol=1e-12)
+
+
+def test_density_outside_the_support():
+    np.testing.assert_array_equal(polya_gamma.logpdf([-1.0, 0.0], 2.0, 1.0), [-np.inf, -np.inf])
+    np.testing.assert_array_equal(polya_gamma.cdf([-1.0, 0.0], 2.0, 1.0), [0.0, 0.0])
+    np.testing.assert_array_equal(polya_gamma.cdf([-1.0, 0.0, 1.0], 0.0, 1.0), [0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(polya_gamma.logpdf([0.0, 1.0], 0.0, 1.0), [np.inf, -np.inf])
+
+
+@pytest.mark.parametrize(("mean", "var"), [(0.0, 0.0), (1.0, 0.01), (-3.0, 1.0), (0.5, 60.0)])
+def test_expected_mean_is_the_integral(mean, var):
+    def integrand(z):
+        psi = mean + math.sqrt(var) * z
+        return math.exp(-0.5 * z * z) * float(polya_gamma.mean(1.5, psi))
+
+    value, _ = quad(integrand, -9.0, 9.0, epsabs=1e-14, limit=200)
+    value /= math.sqrt(2.0 * math.pi)
+    np.testing.assert_allclose(polya_gamma.expected_mean(1.5, mean, var), value, rtol=1e-11)
+
+
+# What the samplers rest on
+
+
+def remainder_factor(x, b):
+    """R(x; b) in mpmath."""
+    total, binomial = mpmath.mpf(1), mpmath.mpf(1)
+    for n in range(1, 1000):
+        binomial *= (b + n - 1) / mpmath.mpf(n)
+        term = binomial * (2 * n + b) / b * mpmath.exp(-n * (n + b) / (2 * x))
+        total += (-1) ** n * term
+        if n > 4 * x and term < mpmath.mpf(10) ** -45:
+            return total
+    raise AssertionError("the series did not converge")
+
+
+def test_the_inverse_gaussian_proposal_dominates():
+    """R <= 1 falls in x, rises in b below 1, and stays below the leading exponential of b = 1."""
+    with mpmath.workdps(50):
+        slack = mpmath.mpf(10) ** -40
+        grid = [mpmath.mpf(10) ** (mpmath.mpf(i) / 10) for i in range(-15, 10)]
+        above = [mpmath.mpf(1)] * len(grid)
+        for b in (8.0, 3.0, 1.0, 0.999, 0.9, 0.5, 0.1, 1e-3, 1e-8):
+            values = [remainder_factor(x, mpmath.mpf(b)) for x in grid]
+            assert all(later <= earlier + slack for earlier, later in pairwise(values))
+            if b <= 1.0:
+                assert all(v <= a + slack for v, a in zip(values, above, strict=True))
+                above = values
+            assert max(values) <= 1
+            if b == 1.0:
+                for x, value in zip(grid, values, strict=True):
+                    bound = (2 * mpmath.pi * x) ** 1.5 * mpmath.exp(
+                        1 / (8 * x) - mpmath.pi**2 * x / 2
+                    )
+                    assert value <= bound + slack
+
+
+@pytest.mark.parametrize("b", [0.01, 0.7, 1.0, 4.0, 60.0])
+def test_the_series_decides_as_the_full_sum_does(b):
+    rng = np.random.default_rng(1)
+    for x in b * np.array([0.02, 0.1, 0.2, 0.3]) + 0.05:
+        exact = float(remainder_factor(mpmath.mpf(x), mpmath.mpf(b)))
+        uniforms = [*rng.uniform(size=20), exact - 1e-10, exact + 1e-10]
+        for u in uniforms:
+            assert compiled._below_series(float(u), b, float(x)) == (u <= exact)
+
+
+def test_strips_cover_the_density():
+    """Rectangles of equal area above the density, chords below it, the tail below its bound."""
+    table, shapes = compiled._STRIP_TABLE.astype(float), compiled._SHAPE_TABLE
+    row = 0
+    for n in range(1, compiled.LARGEST_STRIP + 1):
+        for _ in range(compiled._TILTS * n):
+            tilt, area, rate = shapes[row]
+            inner, outer, slack, slope = table[row, :-1].T
+            height = area / np.abs(outer - inner)
+            for u in (0.0, 0.3, 0.7, 1.0):
+                x = np.maximum(inner + u * (outer - inner), 1e-12)
+                ratio = compiled._log_kernel(float(n), tilt, x) - np.log(height)
+                assert (ratio <= 1e-9).all()
+                assert (ratio >= -(slack + u * slope) - 1e-9)[outer > 0.0].all()
+            edges = np.sort(np.concatenate([inner, outer]))
+            assert edges[0] == 0.0
+            assert edges[-1] == table[row, -1, 0]
+            # no gap and no overlap: but for the ends and the mode, edges are shared by two
+            left, right = np.minimum(inner, outer), np.maximum(inner, outer)
+            np.testing.assert_array_equal(np.sort(left)[1:], np.sort(right)[:-1])
+            beyond = edges[-1] + np.linspace(0.0, 1.0, 50)
+            bound = np.log(area * rate) - rate * (beyond - edges[-1])
+            assert (compiled._log_kernel(float(n), tilt, beyond) <= bound + 1e-9).all()
+            row += 1
+    assert row == len(table)
+
+
+def test_gamma_squeeze_is_below_the_acceptance_probability():
+    x = np.linspace(-6.0, 12.0, 20_001)
+    for d in [5 / 3, 2.0, 3.9, 4.0, 4.0001, 5.0, 8.0, 50.0, 1e4]:
+        squeeze = 1.0 - (0.02 / d if d > 4.0 else 0.0331) * x**4
+        root = np.maximum(1.0 + x / math.sqrt(9.0 * d), 1e-300)
+        log_accept = 0.5 * x**2 + d * (1.0 - root**3 + 3.0 * np.log(root))
+        assert (squeeze <= np.exp(np.minimum(log_accept, 0.0)) + 1e-10).all()
+
+
+def gamma_terms(b, c):
+    """Rates of the leading terms, and the shifted gamma, as the compiled sampler takes them."""
+    if b >= compiled.LAST_TWO_TERMS:
+        first, second, third = compiled._cumulants(c)
+        scale = 0.5 * third / second
+        shape = second / scale**2
+        return np.empty(0), b * shape, scale, b * (first - shape * scale)
+    fit = int(b < compiled.LAST_THREE_TERMS)
+    z = 2.0 * (c / compiled._WIDEST) ** 2 - 1.0
+    shape, scale, shift = (
+        np.polynomial.polynomial.polyval(z, row) for row in compiled._REMAINDERS[fit]
+    )
+    rates = 0.5 * ((math.pi * (2.0 * np.arange(2 + fit) + 1.0)) ** 2 + c * c)
+    return rates, b * shape, scale, b * shift
+
+
+GAMMA_ERRORS = [
+    (2.01, 1.5e-6),
+    (3.3, 4e-7),
+    (7.99, 4e-8),
+    (8.01, 4e-7),
+    (50.0, 4e-7),
+    (1000.0, 4e-7),
+    (6999.0, 4e-7),
+    (7000.0, 1.2e-6),
+    (1e5, 1.2e-6),
+    (1e8, 1.2e-6),
+]
+
+
+@pytest.mark.parametrize(("b", "bound"), GAMMA_ERRORS)
+def test_gamma_terms_are_as_near_as_documented(b, bound):
+    """The largest difference of the distribution functions, and the first four cumulants."""
+    frequencies = np.arange(2**13) + 0.5
+    points = np.arange(2**14)
+    widest = max(compiled.LARGEST_TILT, math.log(b / compiled.LEAST_REJECTION))
+    for c in np.linspace(0.0, widest, 9):
+        rates, shape, scale, shift = gamma_terms(b, c)
+        exact = oracle.cumulants(b, c)
+        drawn = [
+            math.factorial(j - 1) * (b * (rates**-j).sum() + shape * scale**j) for j in (1, 2, 3, 4)
+        ]
+        drawn[0] += shift
+        sd = math.sqrt(exact[1])
+        assert abs(drawn[0] - exact[0]) < 1e-8 * sd
+        np.testing.assert_allclose(drawn[1:3], exact[1:3], rtol=1e-10)
+        assert abs(drawn[3] - exact[3]) < 2e-4 * sd**4  # 10**7 draws show 1.5e-3
+        # in units of the standard deviation, a period of 60
+        t = 2.0 * np.pi / (60.0 * sd) * frequencies
+        log_phi = b * (
+            oracle.log_cosh(0.5 * c + 0j) - oracle.log_cosh(np.sqrt(0.25 * c * c - 0.5j * t))
+        )
+        log_drawn = 1j * t * shift - shape * np.log1p(-1j * scale * t)
+        for rate in rates:
+            log_drawn -= b * np.log1p(-1j * t / rate)
+        centred = np.exp(log_phi - 1j * t * exact[0]) - np.exp(log_drawn - 1j * t * exact[0])
+        waves = np.exp(-1j * np.pi * points / points.size)
+        difference = np.imag(np.fft.fft(centred / (np.pi * frequencies), points.size) * waves)
+        assert np.abs(difference).max() < bound
+
+
+@pytest.mark.parametrize(("b", "bound"), [(32.0, 2e-5), (500.0, 1e-6)])
+def test_the_saddlepoint_law_is_as_near_as_documented(b, bound):
+    for c in (0.0, 1.0, 6.0, 30.0):
+        spread = np.exp(np.linspace(-3.0, 3.0, 41) / math.sqrt(b))
+        w = -0.25 * np.pi**2 + (0.25 * c * c + 0.25 * np.pi**2) * spread
+        x, normal = np.array([compiled.saddle_normal(point, b, c) for point in w]).T
+        drawn = 0.5 * np.array([math.erfc(-z / math.sqrt(2.0)) for z in normal])
+        assert np.ptp(drawn) > 0.5
+        assert np.abs(drawn - oracle.characteristic_cdf(x, b, c)).max() < bound
+
+
+# Draws
+
+
+CELLS = [(0.05, 1.0), (0.9, 0.0), (1.0, 0.0), (1.0, 3.9), (1.6, 1.0), (2.0, 1.1), (3.0, 2.0)]
+CELLS += [(2.3, 0.5), (4.0, 0.7), (7.0, 1.7), (6.5, 3.0), (12.0, 0.2), (3.0, 5.0), (900.0, 6.0)]
+CELLS += [(40.0, 60.0), (2e4, 2.0)]
+
+
+def assert_draws(draws, b, c):
+    z_mean, z_var, p_value = oracle.discrepancies(draws, b, c)
+    assert abs(z_mean) < 4.5
+    assert abs(z_var) < 6.0  # heavier tails than a normal's for small b
+    assert p_value > 1e-5
+
+
+@pytest.mark.parametrize(("b", "c"), CELLS)
+def test_draws_follow_the_law(b, c):
+    rng = np.random.default_rng([7, int(1000 * b), int(10 * c)])
+    assert_draws(polya_gamma.sample(rng, np.full(200_000, b), -c), b, c)
+
+
+NAMED_CELLS = [
+    ("devroye", 3.0, 1.0),
+    ("devroye", 12.0, 5.0),
+    ("alternate", 0.4, 0.0),
+    ("alternate", 5.5, 1.0),
+    ("gamma", 2.5, 1.0),
+    ("gamma", 5e4, 1.0),
+    ("saddle", 32.0, 0.0),
+    ("saddle", 100.0, 8.0),
+    ("normal", 1e7, 0.0),
+    ("normal", 1e7, 30.0),
+]
+
+
+@pytest.mark.parametrize(("method", "b", "c"), NAMED_CELLS)
+def test_named_methods_follow_the_law(method, b, c):
+    rng = np.random.default_rng([8, int(b)])
+    size = 20_000 if method == "saddle" else 100_000
+    assert_draws(polya_gamma.sample(rng, np.full(size, b), c, method=method), b, c)
+
+
+def test_polyagamma_where_it_is_right():
+    pytest.importorskip("polyagamma")
+    rng = np.random.default_rng(9)
+    draws = polya_gamma.sample(rng, np.full(100_000, 2), 1.0, method="polyagamma")
+    assert_draws(draws, 2.0, 1.0)
+    assert polya_gamma.sample(rng, 0.0, 1.0, method="polyagamma") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("method", "b", "c", "reason"),
+    [
+        ("devroye", 2.5, 0.0, "integer"),
+        ("devroye", 1001, 0.0, "cost"),
+        ("alternate", 1001.5, 0.0, "cost"),
+        ("gamma", 1.5, 0.0, "from b = 2"),
+        ("saddle", 31.0, 0.0, "from b = 32"),
+        ("normal", 1e6, 0.0, "skew"),
+        ("polyagamma", 2.5, 0.0, "mean 1 %"),
+        ("polyagamma", 20.0, -30.0, "2.75 times"),
+        ("polyagamma", 100.0, 1.0, "normal variable"),
+        ("polyagamma", 1.0, 200.0, "57 times"),
+        ("pypolyagamma", 20.0, 40.0, "variance"),
+        ("pypolyagamma", 200.0, 1.0, "normal variable"),
+    ],
+)
+def test_methods_refuse_what_they_cannot_do(method, b, c, reason):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=rf"refuses b = .* at index 1: .*{reason}"):
+        polya_gamma.sample(rng, [0.0, b], [0.0, c], method=method)
+
+
+def test_absent_packages_are_named(monkeypatch):
+    rng = np.random.default_rng(0)
+    for name in ("polyagamma", "pypolyagamma"):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ImportError, match=f"pip install {name}"):
+            polya_gamma.sample(rng, 1.0, 0.0, method=name)
+
+
+def test_same_bits_for_any_number_of_threads():
+    rng = np.random.default_rng(2)
+    b, c = rng.integers(0, 300, size=50_001).astype(float), rng.normal(scale=4.0, size=50_001)
+    b[::7] += 0.3
+
+    def draws(threads, method="auto"):
+        with row_threads(threads):
+            return polya_gamma.sample(np.random.default_rng(3), b, c, method=method)
+
+    for threads in (2, 3):
+        np.testing.assert_array_equal(draws(threads), draws(1))
+    np.testing.assert_array_equal(draws(2, "alternate"), draws(1, "alternate"))
+
+
+def test_a_draw_does_not_depend_on_how_many_follow():
+    whole = polya_gamma.sample(np.random.default_rng(4), np.full(700_000, 3.0), 1.0)
+    start = polya_gamma.sample(np.random.default_rng(4), np.full(1000, 3.0), 1.0)
+    np.testing.assert_array_equal(whole[:1000], start)
+    assert np.unique(whole).size > 699_000  # no stream twice
+
+
+def test_shapes_and_out():
+    rng = np.random.default_rng(5)
+    assert isinstance(polya_gamma.sample(rng, 2, 1.0), float)
+    assert polya_gamma.sample(rng, [1, 2, 3], [[0.0], [1.0]]).shape == (2, 3)
+    assert polya_gamma.sample(rng, np.ones((0, 3)), 1.0).shape == (0, 3)
+    out = np.full((3, 4), -1.0)
+    view = out[:, ::2]
+    drawn = polya_gamma.sample(rng, [[1], [2], [3]], [0.0, 1.0], out=view)
+    assert drawn is view
+    assert (out[:, ::2] > 0.0).all()
+    assert (out[:, 1::2] == -1.0).all()
+    assert polya_gamma.mean([1, 2], [[0.0], [1.0]]).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("b", "c", "message"),
+    [
+        ([1.0, -2.0], 0.0, r"b must be non-negative, got -2\.0 at position 1"),
+        ([[1.0, np.nan]], 0.0, r"b must be finite, got nan at row 0, column 1"),
+        ([np.inf], 0.0, r"b must be finite, got inf at position 0"),
+        (1.0, [0.0, np.nan], r"c must be finite, got nan at position 1"),
+        (1.0, -np.inf, "c must be finite, got -inf"),
+        ([1.0, 2.0], [1.0, 2.0, 3.0], "must broadcast"),
+    ],
+)
+def test_bad_arguments_are_named(b, c, message):
+    with pytest.raises(ValueError, match=message):
+        polya_gamma.sample(np.random.default_rng(0), b, c)
+    with pytest.raises(ValueError, match=message):
+        polya_gamma.mean(b, c)
+
+
+def test_other_bad_arguments():
+    rng = np.random.default_rng(0)
+    with pytest.raises(TypeError, match=r"numpy\.random\.Generator"):
+        polya_gamma.sample(0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="method must be one of auto, devroye"):
+        polya_gamma.sample(rng, 1.0, 1.0, method="exact")
+    with pytest.raises(TypeError, match="out must be a float64 array, got float32"):
+        polya_gamma.sample(rng, [1.0], 1.0, out=np.empty(1, dtype=np.float32))
+    with pytest.raises(ValueError, match=r"out must have shape \(2,\)"):
+        polya_gamma.sample(rng, [1.0, 2.0], 1.0, out=np.empty(1))
+    frozen = np.empty(1)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        polya_gamma.sample(rng, [1.0], 1.0, out=frozen)
+
+
+@jit
+def draw_all(key, b, c, out):
+    state = streams.open_stream(key, 0)
+    for i in range(out.size):
+        out[i], state = compiled.draw(b[i], c[i], state)
+
+
+@jit
+def draw_counts(key, n, c, out):
+    state = streams.open_stream(key, 0)
+    for i in range(out.size):
+        out[i], state = compiled.draw_integer(n[i], c[i], state)
+
+
+def test_compiled_draws_of_what_no_caller_should_pass():
+    b = np.array([np.nan, -1.0, np.inf, 1.0, 0.0, 0.0, 5.0, 0.5, -0.0])
+    c = np.array([1.0, 1.0, 1.0, np.nan, 1.0, np.nan, np.inf, -np.inf, 1e308])
+    out = np.empty(b.size)
+    draw_all(KEY, b, c, out)
+    np.testing.assert_array_equal(out, [np.nan] * 4 + [0.0, np.nan, 0.0, 0.0, 0.0])
+
+
+def test_counts_are_drawn_as_floats_are():
+    n = np.arange(5000) % 40
+    c = np.linspace(-9.0, 9.0, n.size)
+    counts, floats = np.empty(n.size), np.empty(n.size)
+    draw_counts(KEY, n, c, counts)
+    draw_all(KEY, n.astype(float), c, floats)
+    np.testing.assert_array_equal(counts, floats)
+    assert (counts[n == 0] == 0.0).all()
+
+
+shapes = st.sampled_from(EDGE_B) | st.floats(0.0, 1e9) | st.floats(0.0, 20.0)
+tilts = st.sampled_from(EDGE_C) | st.floats(-1e9, 1e9) | st.floats(-12.0, 12.0)
+
+
+@settings(max_examples=400, deadline=None)
+@given(b=shapes, c=tilts, seed=st.integers(0, 2**32 - 1))
+def test_every_draw_is_within_the_law(b, c, seed):
+    draws = polya_gamma.sample(np.random.default_rng(seed), np.full(20, b), c)
+    if b == 0.0:
+        assert (draws == 0.0).all()
+        return
+    assert np.isfinite(draws).all()
+    assert (draws >= 0.0).all()
+    if b >= 1e-100:
+        below = polya_gamma.cdf(draws, b, c)
+        assert (below > 1e-11).all()
+        assert (below < 1.0 - 1e-11).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(b=st.floats(0.0, 1.7e308), c=st.floats(allow_nan=False, allow_infinity=False))
+def test_no_arguments_whatever_break_a_draw(b, c):
+    out = np.empty(3)
+    draw_all(KEY, np.full(3, b), np.full(3, c), out)
+    assert (out >= 0.0).all()
+
+
+SMOKE = """
+import warnings
+import numpy as np
+warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+from pgmult import polya_gamma
+b = np.array([0.0, 0.3, 1.0, 1.7, 2.0, 2.5, 4.0, 7.0, 9.5, 30.0, 800.0, 1e5] * 4)
+c = np.repeat([0.0, 1.3, -3.9, 30.0], 12)
+draws = [polya_gamma.sample(np.random.default_rng(1), b, c)]
+for method, shape in [("devroye", 3.0), ("alternate", 2.2), ("gamma", 5.0), ("saddle", 40.0)]:
+    draws.append(polya_gamma.sample(np.random.default_rng(2), shape, c[::12], method=method))
+draws.append(polya_gamma.sample(np.random.default_rng(2), [1e8], 0.5, method="normal"))
+print(" ".join(repr(float(x)) for x in np.concatenate(draws)))
+"""
+
+
+def test_without_compilation_the_draws_are_the_same():
+    def draws(**environment):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", SMOKE],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return np.array(done.stdout.split(), dtype=float)
+
+    np.testing.assert_allclose(draws(NUMBA_DISABLE_JIT="1"), draws(), rtol=1e-9)
