@@ -121,6 +121,13 @@ def as_simplex(value: ArrayLike, name: str = "pi") -> NDArray[np.float64]:
     return array
 
 
+def _has_root(matrix: NDArray[np.float64]) -> bool:
+    """Whether the Cholesky factorisation that will be used goes through."""
+    from pgmult.compiled.linalg import cholesky
+
+    return bool(cholesky(matrix.copy()) == 0)
+
+
 def as_spd(value: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
     """A float64 array ``(..., n, n)`` of symmetric positive definite matrices."""
     array = as_finite(value, name)
@@ -134,14 +141,12 @@ def as_spd(value: ArrayLike, name: str, size: int | None = None) -> NDArray[np.f
     bad = np.abs(array - np.swapaxes(array, -1, -2)) > 1e-8 * scale
     if bad.any():
         raise ValueError(f"{name} must be symmetric, it is not{_place(bad)}")
-    try:
-        np.linalg.cholesky(array)
-    except np.linalg.LinAlgError:
+    if not all(_has_root(matrix) for matrix in array.reshape(-1, *array.shape[-2:])):
         smallest = float(np.linalg.eigvalsh(array).min())
         raise ValueError(
             f"{name} must be positive definite, got smallest eigenvalue {smallest:.3g}"
             " (add a small multiple of the identity, or drop collinear columns)"
-        ) from None
+        )
     return array
 
 
