@@ -18,6 +18,7 @@ compared on the same tokens, paired by document.
 True
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,36 +76,45 @@ def _score(held_out: Corpus, probs: FloatArray, num_draws: int) -> CompletionSco
     return CompletionScore(level, float(spread), by_document, num_draws)
 
 
-def completion_score(theta: FloatArray, topics: FloatArray, held_out: Corpus) -> CompletionScore:
-    """The score of one theta and one set of topics: posterior means, say of a variational fit.
+def completion_score(
+    draws: Iterable[tuple[FloatArray, FloatArray]], held_out: Corpus
+) -> CompletionScore:
+    """The score of given theta and topics, p(w) averaged over them.
 
     Parameters
     ----------
-    theta : array, ``(num_documents, num_topics)``
-        Of the documents of `held_out`, inferred from their other tokens.
-    topics : array, ``(num_topics, num_words)``
+    draws : iterable of pairs of arrays
+        theta, ``(num_documents, num_topics)``, of the documents of `held_out`, inferred from their
+        other tokens; and topics, ``(num_topics, num_words)``. One pair of posterior means is the
+        score of a variational fit.
     held_out : Corpus
         Tokens to score.
 
     Raises
     ------
     ValueError
-        If shapes do not agree or there is nothing to score.
+        If shapes do not agree, or there is nothing to score or to score it by.
     """
     if held_out.num_tokens == 0:
         raise ValueError("held_out has no tokens to score")
     expected = (held_out.num_documents, held_out.num_words)
-    got = (len(theta), topics.shape[1])
-    if got != expected or theta.shape[1] != len(topics):
-        raise ValueError(
-            f"theta @ topics must be {expected} like held_out, got {theta.shape} @ {topics.shape}"
-        )
-    probs = np.empty(len(held_out.words))
-    over_rows(
-        entry_probs, held_out.num_documents, held_out.indptr, held_out.words,
-        np.ascontiguousarray(theta), np.ascontiguousarray(topics.T), probs,
-    )  # fmt: skip
-    return _score(held_out, probs, 1)
+    total, count = np.zeros(len(held_out.words)), 0
+    probs = np.empty_like(total)
+    for theta, topics in draws:
+        if (len(theta), topics.shape[1]) != expected or theta.shape[1] != len(topics):
+            raise ValueError(
+                f"theta @ topics must be {expected} like held_out, got"
+                f" {theta.shape} @ {topics.shape}"
+            )
+        over_rows(
+            entry_probs, held_out.num_documents, held_out.indptr, held_out.words,
+            np.ascontiguousarray(theta), np.ascontiguousarray(topics.T), probs,
+        )  # fmt: skip
+        total += probs
+        count += 1
+    if count == 0:
+        raise ValueError("draws must hold at least one pair of theta and topics")
+    return _score(held_out, total / count, count)
 
 
 class DocumentCompletion:
