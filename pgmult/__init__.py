@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Corpus": "pgmult.corpus",
     "ConvergenceWarning": "pgmult.diagnostics",
+    "CorrelatedTopicModel": "pgmult.estimators",
     "CorrelatedTopics": "pgmult.models.topics",
     "DensePotential": "pgmult.potentials",
     "DiagonalPotential": "pgmult.potentials",
@@ -28,6 +29,7 @@ _PUBLIC = {
     "as_corpus": "pgmult.corpus",
     "fit_cavi": "pgmult.inference.svi",
     "fit_svi": "pgmult.inference.svi",
+    "fold_in": "pgmult.inference.fold_in",
     "load": "pgmult.posterior",
     "resume": "pgmult.inference.gibbs",
     "sample": "pgmult.inference.gibbs",
@@ -37,7 +39,9 @@ _PUBLIC = {
 if TYPE_CHECKING:
     from pgmult.corpus import Corpus, as_corpus, split_tokens
     from pgmult.diagnostics import ConvergenceWarning
+    from pgmult.estimators import CorrelatedTopicModel
     from pgmult.heldout import DocumentCompletion
+    from pgmult.inference.fold_in import fold_in
     from pgmult.inference.gibbs import resume, sample
     from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
     from pgmult.links import LogisticNormal, StickBreaking
@@ -52,6 +56,7 @@ __all__ = [
     "LDA",
     "ConvergenceWarning",
     "Corpus",
+    "CorrelatedTopicModel",
     "CorrelatedTopics",
     "DensePotential",
     "DiagonalPotential",
@@ -68,6 +73,7 @@ __all__ = [
     "as_corpus",
     "fit_cavi",
     "fit_svi",
+    "fold_in",
     "load",
     "resume",
     "sample",

@@ -186,7 +186,7 @@ def variational(options):
             q = fit(seed)
             seconds = time.perf_counter() - begin
             documents = q.infer(training)
-            score = completion_score(documents.theta(), q.topics, held_out)
+            score = completion_score([(documents.theta(), q.topics)], held_out)
             bound = q.bound(documents).total
             print(
                 f"{name:9s} seed {seed} {seconds:6.1f} s {len(q.elbo):4d} updates"

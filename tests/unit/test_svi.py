@@ -337,15 +337,17 @@ def test_held_out_tokens_are_scored_under_posterior_means():
     training, held_out = split_tokens(np.random.default_rng(0), corpus, documents=40)
     fit = fit_cavi(CorrelatedTopics(3), training, random_seed=0)
     theta = fit.theta(training)
-    score = completion_score(theta, fit.topics, held_out)
+    score = completion_score([(theta, fit.topics)], held_out)
     counts = held_out.to_csr().toarray()
     by_hand = np.sum(counts * np.log(theta @ fit.topics)) / counts.sum()
     assert score.log_predictive == pytest.approx(by_hand, rel=1e-12)
     assert by_hand > unigram_log_predictive(training, held_out).log_predictive + 0.1
+    with pytest.raises(ValueError, match="at least one pair"):
+        completion_score([], held_out)
     with pytest.raises(ValueError, match="no tokens"):
-        completion_score(theta, fit.topics, as_corpus(np.zeros((150, 24), int)))
+        completion_score([(theta, fit.topics)], as_corpus(np.zeros((150, 24), int)))
     with pytest.raises(ValueError, match=r"must be \(150, 24\)"):
-        completion_score(theta[:9], fit.topics, held_out)
+        completion_score([(theta[:9], fit.topics)], held_out)
 
 
 def test_the_order_of_sticks_is_data(fitted, corpus):
