@@ -330,6 +330,7 @@ def test_polyagamma_where_it_is_right():
         ("devroye", 1001, 0.0, "cost"),
         ("alternate", 1001.5, 0.0, "cost"),
         ("gamma", 1.5, 0.0, "from b = 2"),
+        ("gamma", 5.0, -4.5, "do not lead"),
         ("saddle", 31.0, 0.0, "from b = 32"),
         ("normal", 1e6, 0.0, "skew"),
         ("polyagamma", 2.5, 0.0, "mean 1 %"),
@@ -491,7 +492,7 @@ b = np.array([0.0, 0.3, 1.0, 1.7, 2.0, 2.5, 4.0, 7.0, 9.5, 30.0, 800.0, 1e5] * 4
 c = np.repeat([0.0, 1.3, -3.9, 30.0], 12)
 draws = [polya_gamma.sample(np.random.default_rng(1), b, c)]
 for method, shape in [("devroye", 3.0), ("alternate", 2.2), ("gamma", 5.0), ("saddle", 40.0)]:
-    draws.append(polya_gamma.sample(np.random.default_rng(2), shape, c[::12], method=method))
+    draws.append(polya_gamma.sample(np.random.default_rng(2), shape, c[:36:12], method=method))
 draws.append(polya_gamma.sample(np.random.default_rng(2), [1e8], 0.5, method="normal"))
 print(" ".join(repr(float(x)) for x in np.concatenate(draws)))
 """
