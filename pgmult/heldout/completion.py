@@ -28,12 +28,14 @@ from pgmult._validate import as_positive_int
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.tokens import entry_probs
 from pgmult.corpus import Corpus
-from pgmult.typing import FloatArray, variable
+from pgmult.typing import FloatArray, IntArray, variable
 
 __all__ = [
     "CompletionScore",
     "DocumentCompletion",
     "completion_score",
+    "mean_by_token",
+    "paired_difference",
     "unigram_log_predictive",
 ]
 
@@ -63,17 +65,37 @@ class CompletionScore:
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
 
 
-def _score(held_out: Corpus, probs: FloatArray, num_draws: int) -> CompletionScore:
-    with np.errstate(divide="ignore"):
-        entries = np.concatenate([[0.0], np.cumsum(held_out.counts * np.log(probs))])
-    by_document = np.diff(entries[held_out.indptr])
-    totals = held_out.totals
+def mean_by_token(by_document: FloatArray, totals: IntArray) -> tuple[float, float]:
+    """Sums over tokens, by document, as a mean by token and its standard error over documents."""
     level = float(by_document.sum() / totals.sum())
     scored = totals > 0
     residuals = by_document[scored] - level * totals[scored]
     count = max(2, int(scored.sum()))
     spread = np.sqrt(np.sum(residuals**2) * count / (count - 1)) / totals.sum()
-    return CompletionScore(level, float(spread), by_document, num_draws)
+    return level, float(spread)
+
+
+def paired_difference(
+    by_document: FloatArray, reference: FloatArray, totals: IntArray
+) -> tuple[float, float]:
+    """Mean gain a token over a reference on the same documents, and its standard error.
+
+    Parameters
+    ----------
+    by_document, reference : arrays, ``(num_documents,)``
+        Summed log probabilities of each document's tokens under two models.
+    totals : int array, ``(num_documents,)``
+        How many tokens of each document were scored.
+    """
+    return mean_by_token(by_document - reference, totals)
+
+
+def _score(held_out: Corpus, probs: FloatArray, num_draws: int) -> CompletionScore:
+    with np.errstate(divide="ignore"):
+        entries = np.concatenate([[0.0], np.cumsum(held_out.counts * np.log(probs))])
+    by_document = np.diff(entries[held_out.indptr])
+    level, spread = mean_by_token(by_document, held_out.totals)
+    return CompletionScore(level, spread, by_document, num_draws)
 
 
 def completion_score(
