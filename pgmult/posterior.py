@@ -149,6 +149,15 @@ class Posterior(Mapping[str, NDArray[Any]]):
         array = self[name]
         return array.reshape(-1, *array.shape[2:])
 
+    def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
+        """One variable's draws in one chain, one after the other.
+
+        Of a run on disk, one file of draws is in memory at a time.
+        """
+        if name in self._draws and isinstance(self._draws, StoredDraws):
+            return self._draws.each(name, chain)
+        return iter(self[name][chain])
+
     def summary(
         self,
         var_names: str | Sequence[str] | None = None,

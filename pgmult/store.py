@@ -373,6 +373,14 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
             array[chain, draws] = flat_entries(values, 1)[:, chosen]
         return array
 
+    def each(self, name: str, chain: int) -> Iterator[NDArray[Any]]:
+        """The draws of one chain in order, holding one part in memory at a time."""
+        if name in self._arrays:
+            yield from self._arrays[name][chain]
+            return
+        for part in self._parts[name][chain]:
+            yield from part.read()[: self._num_draws - part.start]
+
     def _pieces(self, name: str) -> Iterator[tuple[int, slice, NDArray[Any]]]:
         for chain, parts in enumerate(self._parts[name]):
             for part in parts:
