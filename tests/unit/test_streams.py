@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numba import config
 from scipy import stats
 from scipy.special import digamma, polygamma
 
@@ -11,7 +12,8 @@ from pgmult.compiled import streams
 from pgmult.compiled._jit import jit
 
 KEY = np.array([0x0123456789ABCDEF, 0xFEDCBA9876543210], dtype=np.uint64)
-SIZE = 400_000
+FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
+SIZE = 400_000 // FEWER
 
 
 @pytest.mark.parametrize("row", [1, 2, 3, 1000, 2**40, 2**63 - 1])
@@ -65,7 +67,7 @@ def test_neighbouring_rows_and_keys_are_unrelated():
         for row in range(out.size):
             out[row], _ = streams.normal(streams.open_stream(key, row))
 
-    x, y = np.empty(100_000), np.empty(100_000)
+    x, y = np.empty(SIZE // 4), np.empty(SIZE // 4)
     first_normals(KEY, x)
     first_normals(KEY + np.array([1, 0], dtype=np.uint64), y)
     assert stats.kstest(x, "norm").pvalue > 1e-4
@@ -143,15 +145,16 @@ def test_uniform():
 def test_ziggurats_and_their_tails(fill, law, tail_start):
     x = draws(fill)
     assert_law(x, law)
-    many = draws(fill, size=6_000_000)
+    many = draws(fill, size=6_000_000 // FEWER)
     tail = np.abs(many[np.abs(many) > tail_start])
     share = law.sf(tail_start) * (2.0 if law.a < 0.0 else 1.0)
     assert abs(tail.size - many.size * share) < 4.5 * math.sqrt(many.size * share)
     beyond = stats.kstest(tail, lambda t: 1.0 - law.sf(t) / law.sf(tail_start))
     assert beyond.pvalue > 1e-4
     # the strips are many and narrow: a fine histogram sees each edge
-    quantiles = law.ppf(np.arange(1, 2000) / 2000)
-    counts = np.bincount(np.searchsorted(quantiles, many), minlength=2000)
+    cells = 2000 // FEWER
+    quantiles = law.ppf(np.arange(1, cells) / cells)
+    counts = np.bincount(np.searchsorted(quantiles, many), minlength=cells)
     assert stats.chisquare(counts).pvalue > 1e-4
 
 
