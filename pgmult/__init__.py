@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "Corpus": "pgmult.corpus",
     "ConvergenceWarning": "pgmult.diagnostics",
+    "Corpus": "pgmult.corpus",
     "CorrelatedTopicModel": "pgmult.estimators",
     "CorrelatedTopics": "pgmult.models.topics",
     "DensePotential": "pgmult.potentials",
@@ -21,23 +21,29 @@ _PUBLIC = {
     "LDA": "pgmult.models.lda",
     "LogisticNormal": "pgmult.links",
     "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
+    "MatrixNormalInverseWishart": "pgmult.priors",
     "MvNormal": "pgmult.priors",
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
     "StickBreaking": "pgmult.links",
+    "StructuralTopics": "pgmult.models.structural_topics",
+    "StructuredCorpus": "pgmult.covariates",
     "VariationalTopics": "pgmult.inference.svi",
     "as_corpus": "pgmult.corpus",
     "fit_cavi": "pgmult.inference.svi",
     "fit_svi": "pgmult.inference.svi",
     "fold_in": "pgmult.inference.fold_in",
     "load": "pgmult.posterior",
+    "prevalence": "pgmult.models.structural_topics",
     "resume": "pgmult.inference.gibbs",
     "sample": "pgmult.inference.gibbs",
     "split_tokens": "pgmult.corpus",
+    "with_covariates": "pgmult.covariates",
 }
 
 if TYPE_CHECKING:
     from pgmult.corpus import Corpus, as_corpus, split_tokens
+    from pgmult.covariates import StructuredCorpus, with_covariates
     from pgmult.diagnostics import ConvergenceWarning
     from pgmult.estimators import CorrelatedTopicModel
     from pgmult.heldout import DocumentCompletion
@@ -47,10 +53,11 @@ if TYPE_CHECKING:
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.lda import LDA
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
+    from pgmult.models.structural_topics import StructuralTopics, prevalence
     from pgmult.models.topics import CorrelatedTopics
     from pgmult.posterior import Posterior, load
     from pgmult.potentials import DensePotential, DiagonalPotential
-    from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
+    from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
 
 __all__ = [
     "LDA",
@@ -64,10 +71,13 @@ __all__ = [
     "DocumentCompletion",
     "LogisticNormal",
     "LogisticNormalTopics",
+    "MatrixNormalInverseWishart",
     "MvNormal",
     "NormalInverseWishart",
     "Posterior",
     "StickBreaking",
+    "StructuralTopics",
+    "StructuredCorpus",
     "VariationalTopics",
     "__version__",
     "as_corpus",
@@ -75,9 +85,11 @@ __all__ = [
     "fit_svi",
     "fold_in",
     "load",
+    "prevalence",
     "resume",
     "sample",
     "split_tokens",
+    "with_covariates",
 ]
 
 

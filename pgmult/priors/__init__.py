@@ -2,5 +2,6 @@
 
 from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
+from pgmult.priors.regression import MatrixNormalInverseWishart
 
-__all__ = ["Dirichlet", "MvNormal", "NormalInverseWishart"]
+__all__ = ["Dirichlet", "MatrixNormalInverseWishart", "MvNormal", "NormalInverseWishart"]

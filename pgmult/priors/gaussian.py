@@ -294,14 +294,19 @@ class NormalInverseWishart:
 
     def log_density(self, mu: ArrayLike, Sigma: ArrayLike) -> float:
         """Normalised log density."""
-        n = len(self.mean)
-        cov = as_spd(Sigma, "Sigma", n)
-        log_det_scale = np.linalg.slogdet(self.scale)[1]
-        log_det_cov = np.linalg.slogdet(cov)[1]
-        inverse_wishart = (
-            0.5 * self.dof * (log_det_scale - n * math.log(2.0))
-            - multigammaln(0.5 * self.dof, n)
-            - 0.5 * (self.dof + n + 1) * log_det_cov
-            - 0.5 * np.trace(np.linalg.solve(cov, self.scale))
+        cov = as_spd(Sigma, "Sigma", len(self.mean))
+        normal = MvNormal(self.mean, cov / self.strength)
+        return inverse_wishart_log_density(cov, self.dof, self.scale) + float(
+            normal.log_density(mu)
         )
-        return float(inverse_wishart + MvNormal(self.mean, cov / self.strength).log_density(mu))
+
+
+def inverse_wishart_log_density(cov: FloatArray, dof: float, scale: FloatArray) -> float:
+    """Normalised log density of IW(scale, dof) at a symmetric positive definite `cov`."""
+    n = len(cov)
+    return float(
+        0.5 * dof * (np.linalg.slogdet(scale)[1] - n * math.log(2.0))
+        - multigammaln(0.5 * dof, n)
+        - 0.5 * (dof + n + 1) * np.linalg.slogdet(cov)[1]
+        - 0.5 * np.trace(np.linalg.solve(cov, scale))
+    )

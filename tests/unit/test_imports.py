@@ -13,14 +13,15 @@ PACKAGE = ROOT / "pgmult"
 # From the ground up; a name is a module or a package of pgmult. Modules may import their own floor.
 FLOORS = [
     {"compiled"},
-    {"_validate", "corpus", "polya_gamma", "potentials", "typing", "links", "priors", "updates"},
+    {"_validate", "corpus", "covariates", "polya_gamma", "potentials", "typing"}
+    | {"links", "priors", "updates"},
     {"models"},
     {"inference", "posterior", "diagnostics", "summaries", "store", "heldout", "_arviz", "_codec"},
     {"testing", "estimators", "distributed", "datasets", "plots", "report", "demo", "cli"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 OPTIONAL = {"arviz", "arviz_base", "distributed", "matplotlib", "pandas", "polyagamma", "pooch"}
-OPTIONAL |= {"pypolyagamma", "sklearn", "xarray"}
+OPTIONAL |= {"formulaic", "pypolyagamma", "sklearn", "xarray"}
 
 
 FACES = {"pgmult.estimators": {"sklearn"}}  # modules of classes that are of an optional package

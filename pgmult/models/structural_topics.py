@@ -1,0 +1,348 @@
+"""Correlated topics whose prevalence depends on covariates: a structural topic model.
+
+The correlated topic model under the stick-breaking link with a linear model for the mean of psi
+(Roberts, Stewart and Airoldi 2016, "A model of text for experimentation in the social sciences",
+whose link is the softmax)::
+
+    topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
+    B, Sigma      ~ MNIW,                                           B: covariates x sticks
+    psi_d         ~ N(B' x_d, Sigma),               d = 1..D        K - 1 sticks
+    theta_d       = stick-breaking(psi_d)                           topics in documents
+    z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
+
+Every block of the sweep is an exact draw, as in `pgmult.CorrelatedTopics`; the last one is a
+Bayesian regression of psi on the covariates.
+
+A coefficient lives on a stick, and what it does to a topic depends on the sticks before it. So read
+effects from `prevalence`: the expected topic proportions E[theta | x] at covariates x, and
+contrasts of them.
+
+>>> import numpy as np, pgmult
+>>> rng = np.random.default_rng(0)
+>>> counts = rng.poisson(0.5, size=(20, 30))
+>>> data = pgmult.with_covariates(counts, {"year": np.arange(20), "party": ["D", "R"] * 10})
+>>> posterior = pgmult.sample(
+...     pgmult.StructuralTopics(num_topics=3), data,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> posterior["coefficients"].shape
+(1, 10, 3, 2)
+>>> expected = pgmult.prevalence(rng, posterior, data, {"party": ["D", "R"], "year": 10})
+>>> expected.mean.shape, expected.contrast(1, 0).mean.shape
+((2, 3), (3,))
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult._validate import as_generator, as_positive, as_positive_int
+from pgmult.corpus import simulate_words
+from pgmult.covariates import StructuredCorpus
+from pgmult.links import StickBreaking
+from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors.regression import linear_means
+from pgmult.typing import FloatArray, IntArray, Link
+from pgmult.updates.topic_allocation import (
+    allocate_tokens,
+    effective_topics,
+    start_by_size,
+    topic_shares,
+    words_log_likelihood,
+)
+
+__all__ = ["Prevalence", "StructuralTopics", "StructuralTopicsState", "prevalence"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructuralTopicsState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    psi : array, ``(num_documents, num_topics - 1)``
+    coefficients : array, ``(num_covariates, num_topics - 1)``
+        Of the centred and scaled covariates.
+    Sigma : array, ``(num_topics - 1, num_topics - 1)``
+        Covariance of psi given the covariates.
+    topics : array, ``(num_topics, num_words)``
+        Word probabilities of each topic; rows sum to 1.
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+        Tokens of each document by topic, as last allocated.
+    """
+
+    psi: FloatArray
+    coefficients: FloatArray
+    Sigma: FloatArray
+    topics: FloatArray
+    topic_counts: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructuralTopics:
+    """Correlated topic model with covariates of prevalence, sampled in exact blocks.
+
+    Parameters
+    ----------
+    num_topics : int
+        K >= 2.
+    word_concentration : float
+        Dirichlet concentration eta of words in topics.
+    regression : MatrixNormalInverseWishart, optional
+        Prior of the coefficients and Sigma on K - 1 sticks; by default
+        `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
+        equally probable.
+    link : StickBreaking
+        With ``order=``, another order of sticks.
+    start_sweeps : int
+        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+
+    Notes
+    -----
+    The data are a `StructuredCorpus`, made by `pgmult.with_covariates`. A sweep costs what one of
+    `CorrelatedTopics` does, plus O(D p (p + K)) for p covariates.
+    """
+
+    num_topics: int
+    word_concentration: float = 0.05
+    regression: MatrixNormalInverseWishart | None = None
+    link: StickBreaking = field(default_factory=StickBreaking)
+    start_sweeps: int = 5
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "psi": ("document", "stick"),
+        "coefficients": ("covariate", "stick"),
+        "unscaled_coefficients": ("covariate", "stick"),
+        "mu": ("stick",),
+        "Sigma": ("stick", "other_stick"),
+        "topics": ("topic", "word"),
+        "topic_counts": ("document", "topic"),
+        "theta": ("document", "topic"),
+        "topic_shares": ("topic",),
+        "effective_topics": (),
+    }
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "topics", "coefficients", "mu", "Sigma", "topic_shares", "effective_topics",
+    )  # fmt: skip
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_topics, "num_topics", minimum=2)
+        as_positive(self.word_concentration, "word_concentration")
+        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        self.link.probs(np.zeros(self.num_topics - 1))  # refuses an order of other categories
+        if self.regression is not None and self.regression.mean.shape[1] != self.num_topics - 1:
+            raise ValueError(
+                f"regression must have {self.num_topics - 1} columns (num_topics - 1),"
+                f" got {self.regression.mean.shape[1]}"
+            )
+
+    def _prior_of(self, data: StructuredCorpus) -> MatrixNormalInverseWishart:
+        names = data.design.names
+        if self.regression is None:
+            mean = np.zeros((len(names), self.num_topics - 1))
+            mean[0] = self.link.inverse(np.full(self.num_topics, 1.0 / self.num_topics))
+            return MatrixNormalInverseWishart.weak(mean)
+        if len(self.regression.mean) != len(names):
+            raise ValueError(
+                f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"
+                f" got {len(self.regression.mean)}"
+            )
+        return self.regression
+
+    def as_data(self, data: Any) -> StructuredCorpus:
+        """`data` itself, if it is a corpus with as many covariates as the prior has."""
+        if not isinstance(data, StructuredCorpus):
+            raise TypeError(
+                f"data must be a corpus with covariates, got {type(data).__name__}"
+                " (make one with pgmult.with_covariates)"
+            )
+        self._prior_of(data)
+        return data
+
+    def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
+        """Covariates by name; words and documents where the corpus has names."""
+        labels = {
+            "covariate": data.design.names,
+            "word": data.vocabulary,
+            "document": data.names,
+        }
+        return {dim: names for dim, names in labels.items() if names is not None}
+
+    def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
+        """A state from the prior, its topic counts from the documents' totals."""
+        coefficients, Sigma = self._prior_of(data).sample(rng)
+        psi = MvNormal(linear_means(data.covariates, coefficients), Sigma).sample(rng)
+        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
+        topic_counts = self.link.simulate(rng, psi, data.totals)
+        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+
+    def simulate(
+        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+    ) -> StructuredCorpus:
+        """Documents of the same lengths: a word for every token that the state allocates."""
+        topic_ids = np.tile(np.arange(self.num_topics), data.num_documents)
+        assignments = np.repeat(topic_ids, state.topic_counts.ravel())
+        drawn = simulate_words(rng, assignments, state.topics, data)
+        return replace(data, indptr=drawn.indptr, words=drawn.words, counts=drawn.counts)
+
+    def init(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
+        """A start from collapsed LDA sweeps, topics sorted by size."""
+        topic_counts, word_counts, theta = start_by_size(
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps
+        )
+        if self.link.order is not None:
+            labels = np.argsort(self.link.order)
+            topic_counts, theta = topic_counts[:, labels].copy(), theta[:, labels]
+            word_counts = word_counts[labels]
+        psi = self.link.inverse(theta)
+        coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+
+    def step(
+        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+    ) -> StructuralTopicsState:
+        """One sweep over all blocks."""
+        topic_counts, word_counts = allocate_tokens(
+            rng, data, self.theta(state, data), state.topics, state.topic_counts
+        )
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        potential = self.link.augment(rng, state.psi, topic_counts)
+        means = linear_means(data.covariates, state.coefficients)
+        psi = MvNormal(means, state.Sigma).condition(potential).sample(rng)
+        coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
+        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+
+    def log_likelihood(self, state: StructuralTopicsState, data: StructuredCorpus) -> float:
+        """Log probability of the words given theta and the topics, assignments summed out."""
+        return words_log_likelihood(data, self.theta(state, data), state.topics)
+
+    def unscaled_coefficients(
+        self, state: StructuralTopicsState, data: StructuredCorpus
+    ) -> FloatArray:
+        """Coefficients of the covariates as given, ``(num_covariates, num_topics - 1)``."""
+        return data.design.unscale(state.coefficients)
+
+    def mu(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
+        """Mean of psi at the documents' average covariates, ``(num_topics - 1,)``.
+
+        With Sigma it says how topics go together in documents of the same covariates.
+        """
+        average = data.covariates.mean(axis=0)
+        return np.asarray(np.einsum("p,pn->n", average, state.coefficients))
+
+    def theta(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
+        """Topic proportions of each document, ``(num_documents, num_topics)``."""
+        return self.link.probs(state.psi)
+
+    def topic_shares(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
+        """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
+        return topic_shares(state.topic_counts)
+
+    def effective_topics(self, state: StructuralTopicsState, data: StructuredCorpus) -> float:
+        """Exponential of the entropy of the topic shares: the same under any labels."""
+        return effective_topics(state.topic_counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prevalence:
+    """Posterior of expected topic proportions, or of a difference between two of them.
+
+    Attributes
+    ----------
+    draws : array, ``(draw, setting, topic)``, or ``(draw, topic)`` for a difference
+    probability : float
+        Of the central interval from `lower` to `upper`.
+    """
+
+    draws: FloatArray
+    probability: float
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior mean, ``(setting, topic)``."""
+        return np.asarray(self.draws.mean(axis=0))
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower end of the interval, ``(setting, topic)``."""
+        return np.asarray(np.quantile(self.draws, 0.5 - 0.5 * self.probability, axis=0))
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper end of the interval, ``(setting, topic)``."""
+        return np.asarray(np.quantile(self.draws, 0.5 + 0.5 * self.probability, axis=0))
+
+    def contrast(self, setting: int, baseline: int) -> "Prevalence":
+        """How much more of each topic is expected in one setting than in another, ``(topic,)``."""
+        return Prevalence(self.draws[:, setting] - self.draws[:, baseline], self.probability)
+
+
+def prevalence(
+    rng: np.random.Generator,
+    posterior: Mapping[str, NDArray[Any]],
+    data: StructuredCorpus,
+    covariates: Any,
+    *,
+    link: Link | None = None,
+    chain: int = 0,
+    num_simulated: int = 1000,
+    max_draws: int = 200,
+    probability: float = 0.9,
+) -> Prevalence:
+    """Expected topic proportions of documents with given covariates, E[theta | x].
+
+    For each draw of the coefficients B and Sigma, theta = link(psi) is averaged over psi ~
+    N(B' x, Sigma), one simulated psi for each of `num_simulated` documents. All draws and all
+    settings share the same standard normals, in pairs of opposite sign, so that Monte Carlo error
+    hardly touches intervals and contrasts.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    posterior : Posterior, or mapping with ``coefficients`` and ``Sigma``
+        ``(chain, draw, covariate, stick)`` and ``(chain, draw, stick, stick)``.
+    data : StructuredCorpus
+        What the model was fitted to.
+    covariates : mapping, pandas DataFrame or matrix
+        One setting a row, as `pgmult.covariates.Design.rows` takes them.
+    link : Link, optional
+        The model's; `StickBreaking` by default.
+    chain : int
+    num_simulated : int
+        Documents, at least 2; an odd number is rounded up.
+    max_draws : int
+        At most so many draws are used, evenly spread over the chain.
+    probability : float in (0, 1)
+
+    Returns
+    -------
+    Prevalence
+
+    Raises
+    ------
+    ValueError
+        If `covariates` do not fit the data or `probability` is no probability.
+    """
+    if not 0.0 < probability < 1.0:
+        raise ValueError(f"probability must be in (0, 1), got {probability}")
+    as_positive_int(num_simulated, "num_simulated", minimum=2)
+    as_positive_int(max_draws, "max_draws")
+    rows = data.design.rows(covariates)
+    coefficients = np.asarray(posterior["coefficients"][chain], dtype=np.float64)
+    Sigma = np.asarray(posterior["Sigma"][chain], dtype=np.float64)
+    num_draws, _, sticks = coefficients.shape
+    link = StickBreaking() if link is None else link
+    half = as_generator(rng).standard_normal(((num_simulated + 1) // 2, sticks))
+    noise = np.concatenate([half, -half])
+    used = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(np.int64))
+    expected = np.empty((len(used), len(rows), sticks + 1))
+    for place, i in zip(expected, used, strict=True):
+        scattered = noise @ np.linalg.cholesky(Sigma[i]).T
+        for setting, mean in enumerate(linear_means(rows, coefficients[i])):
+            place[setting] = link.probs(mean + scattered).mean(axis=0)
+    return Prevalence(expected, float(probability))
