@@ -16,8 +16,8 @@ shape b, so its density is log-concave. For each b and for 8 b base tilts c0 fro
 below the density is covered by rectangles of equal area and one exponential tail (Ahrens 1993,
 "Sampling from general distributions by suboptimal division of domains"). A draw from the base at
 or below c, thinned by exp(-(c**2 - c0**2) x / 2), is a draw from PG(b, c); one exponential variate
-settles the thinning and, 98 times in 100, the rectangle as well. The base is close enough for the
-thinning to accept 85 in 100 at worst.
+settles the thinning and, 95 times in 100, the rectangle as well. The base is close enough for the
+thinning to accept 84 in 100 at worst.
 
 *Inverse Gaussian* (real b; exact). f without R, tilted, is inverse Gaussian; accept with
 probability R. The acceptance rate is (1 + exp(-c))**-b. That R <= 1 is known for b = 1, follows for
