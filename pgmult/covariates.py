@@ -1,9 +1,9 @@
 """Covariates of documents: from columns, a matrix or a formula to a design matrix, and back.
 
 `with_covariates` attaches what is known about each document (its year, its author's party) to a
-corpus. The design matrix always begins with the intercept. Columns of numbers are centred and
-scaled, so that one prior suits them all, and that is undone wherever coefficients are reported. The
-design remembers how it was made: `Design.rows` makes the same columns for other values.
+corpus. The design matrix always begins with the intercept. Its columns of numbers are centred and
+scaled, which `Design.unscale` undoes for coefficients. The design remembers how it was made:
+`Design.rows` makes the same columns for other values.
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(1.0, size=(4, 6))
@@ -174,7 +174,8 @@ def with_covariates(
         Of a matrix's columns; ``x0, x1, ...`` if left out.
     standardize : bool
         Whether to bring columns of the design matrix to mean 0 and standard deviation 1, except
-        those of only zeros and ones.
+        those of only zeros and ones. Models' default priors do not depend on it; a prior of your
+        own is one of the coefficients of these columns.
 
     Returns
     -------

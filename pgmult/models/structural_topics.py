@@ -94,7 +94,8 @@ class StructuralTopics:
     regression : MatrixNormalInverseWishart, optional
         Prior of the coefficients and Sigma on K - 1 sticks; by default
         `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
-        equally probable.
+        equally probable: worth one average document, and the same for any units and coding of the
+        covariates.
     link : StickBreaking
         With ``order=``, another order of sticks.
     start_sweeps : int
@@ -145,7 +146,7 @@ class StructuralTopics:
         if self.regression is None:
             mean = np.zeros((len(names), self.num_topics - 1))
             mean[0] = self.link.inverse(np.full(self.num_topics, 1.0 / self.num_topics))
-            return MatrixNormalInverseWishart.weak(mean)
+            return MatrixNormalInverseWishart.weak(mean, data.covariates)
         if len(self.regression.mean) != len(names):
             raise ValueError(
                 f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"

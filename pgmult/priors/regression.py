@@ -11,11 +11,11 @@ prior precision of 1 is worth one row with that covariate at 1. With one constan
 the normal-inverse-Wishart (Rowe 2003, Multivariate Bayesian Statistics, chapter 8).
 
 >>> import numpy as np
->>> prior = MatrixNormalInverseWishart.weak(np.zeros((2, 1)))
->>> x = np.column_stack([np.ones(50), np.arange(50.0)])
+>>> x = np.column_stack([np.ones(49), np.arange(49.0)])
+>>> prior = MatrixNormalInverseWishart.weak(np.zeros((2, 1)), x)
 >>> prior.condition(3.0 * x[:, [1]] - 1.0, x).mean.round(2)
-array([[-0.92],
-       [ 3.  ]])
+array([[-0.98],
+       [ 2.94]])
 """
 
 import math
@@ -77,15 +77,23 @@ class MatrixNormalInverseWishart:
             )
 
     @classmethod
-    def weak(cls, mean: ArrayLike, var: float = 1.0) -> "MatrixNormalInverseWishart":
-        """A proper prior worth little data: E[Sigma] = var I, dof n + 2, row precision I.
+    def weak(
+        cls, mean: ArrayLike, covariates: ArrayLike, var: float = 1.0
+    ) -> "MatrixNormalInverseWishart":
+        """A proper prior worth little data: one average row, and E[Sigma] = var I from dof n + 2.
 
-        A covariate of standard deviation 1 then explains, before any data, as much variance as it
-        leaves.
+        The row precision is X'X / num_rows for the covariates X, ``(num_rows, p)``, of the rows to
+        come (Kass and Wasserman 1995, the unit information prior). So it is the same prior of what
+        the regression predicts whatever the units, origins or coding of the covariates.
         """
-        centre = as_finite(mean, "mean")
-        p, n = centre.shape
-        return cls(centre, np.eye(p), n + 2.0, var * np.eye(n))
+        centre, x = as_finite(mean, "mean"), as_finite(covariates, "covariates")
+        if centre.ndim != 2 or x.ndim != 2 or x.shape[1] != len(centre) or len(x) == 0:
+            raise ValueError(
+                "mean must have shape (p, n) and covariates (rows, p), got"
+                f" {centre.shape} and {x.shape}"
+            )
+        n = centre.shape[1]
+        return cls(centre, scatter(x, np.zeros(x.shape[1])) / len(x), n + 2.0, var * np.eye(n))
 
     def condition(self, rows: ArrayLike, covariates: ArrayLike) -> "MatrixNormalInverseWishart":
         """The posterior given rows ``(num_rows, n)`` and their covariates ``(num_rows, p)``.

@@ -106,6 +106,19 @@ def test_one_constant_covariate_is_the_normal_inverse_wishart(rng):
         assert other.log_density(mu[None], Sigma) == pytest.approx(one.log_density(mu, Sigma))
 
 
+def test_the_weak_prior_is_worth_one_average_row(rng, regression):
+    """Over the rows' covariates, the prior variance of what is predicted averages p Sigma."""
+    _, covariates = regression
+    weak = MatrixNormalInverseWishart.weak(np.zeros((3, 2)), covariates, var=2.0)
+    leverage = np.einsum("rp,pq,rq->r", covariates, np.linalg.inv(weak.row_precision), covariates)
+    assert leverage.mean() == pytest.approx(3.0)
+    np.testing.assert_array_equal(weak.scale, 2.0 * np.eye(2))
+    again = weak.condition(np.zeros((9, 2)), covariates)
+    np.testing.assert_allclose(again.row_precision, 10.0 * weak.row_precision)
+    with pytest.raises(ValueError, match=r"got \(3, 2\) and \(9, 2\)"):
+        MatrixNormalInverseWishart.weak(np.zeros((3, 2)), covariates[:, 1:])
+
+
 def test_draws_have_the_moments_of_the_matrix_normal(rng, prior):
     """Cov(vec B) = row_precision^-1 (x) E[Sigma], and E[Sigma] = scale / (dof - n - 1)."""
     draws = 20_000

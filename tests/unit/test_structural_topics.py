@@ -242,7 +242,10 @@ def test_formulas_without_formulaic_say_what_to_install(corpus, monkeypatch):
         ({"num_topics": 3, "word_concentration": -1.0}, ValueError, "word_concentration"),
         ({"num_topics": 3, "link": StickBreaking(order=np.array([1, 0]))}, ValueError, "3"),
         (
-            {"num_topics": 3, "regression": MatrixNormalInverseWishart.weak(np.zeros((4, 3)))},
+            {
+                "num_topics": 3,
+                "regression": MatrixNormalInverseWishart.weak(np.zeros((4, 3)), np.eye(4)),
+            },
             ValueError,
             "regression must have 2 columns",
         ),
@@ -256,7 +259,9 @@ def test_bad_models_are_refused(arguments, error, message):
 def test_data_without_the_models_covariates_are_refused(corpus):
     with pytest.raises(TypeError, match=r"a corpus with covariates, got Corpus.*with_covariates"):
         sample(StructuralTopics(3), corpus)
-    model = StructuralTopics(3, regression=MatrixNormalInverseWishart.weak(np.zeros((3, 2))))
+    model = StructuralTopics(
+        3, regression=MatrixNormalInverseWishart.weak(np.zeros((3, 2)), np.eye(3))
+    )
     with pytest.raises(ValueError, match=r"must have 2 rows, one a covariate \(Intercept, year\)"):
         sample(model, with_covariates(corpus, {"year": YEARS}))
 
@@ -296,6 +301,20 @@ def test_an_intercept_alone_is_the_correlated_topic_model(corpus):
     np.testing.assert_allclose(other.coefficients[0], one.mu, rtol=1e-8)
     for name in ("psi", "Sigma", "topics", "topic_counts"):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-8)
+
+
+def test_units_and_origins_of_covariates_make_no_difference(corpus):
+    """Same random numbers, same chain: the default prior and the predictions are the same."""
+    states = []
+    for year, standardize in ((YEARS, True), (YEARS, False), (2000.0 + YEARS / 7.0, False)):
+        columns = {"party": PARTIES == "R", "year": year}
+        data = with_covariates(corpus, columns, "~ party * year", standardize=standardize)
+        model, rng = StructuralTopics(3), np.random.default_rng(4)
+        state = model.step(rng, model.init(rng, data), data)
+        states.append((state, data.covariates @ state.coefficients))
+    for state, means in states[1:]:
+        np.testing.assert_allclose(state.psi, states[0][0].psi, rtol=1e-4)
+        np.testing.assert_allclose(means, states[0][1], rtol=1e-4)
 
 
 def test_the_data_survive_storage(corpus):
