@@ -180,9 +180,7 @@ def anneal_sticks(
 
 
 @jit
-def anneal_dirichlet(
-    worker, start, stop, key, indptr, words, counts, relative, alpha, shares, out
-):
+def anneal_dirichlet(worker, start, stop, key, indptr, words, counts, relative, alpha, shares, out):
     """As `anneal_sticks`, under theta ~ Dirichlet(alpha)."""
     theta = np.empty(alpha.shape[0])
     topic_counts = np.zeros(alpha.shape[0], dtype=np.int64)
@@ -328,7 +326,5 @@ def filter_dirichlet(
                     u, state = uniform(state)
                     topic_counts[r, _pick_topic(expected, there, u * _dot(expected, there))] += 1
                     state = _draw_theta(alpha, topic_counts[r], theta, state)
-                    state = _allocate_tokens(
-                        tokens, i + 1, relative, theta, topic_counts[r], state
-                    )
+                    state = _allocate_tokens(tokens, i + 1, relative, theta, topic_counts[r], state)
     return 0

@@ -66,10 +66,14 @@ class CompletionScore:
 
 
 def mean_by_token(by_document: FloatArray, totals: IntArray) -> tuple[float, float]:
-    """Sums over tokens, by document, as a mean by token and its standard error over documents."""
+    """Sums over tokens, by document, as a mean by token and its standard error over documents.
+
+    A document of probability 0 makes them -inf and nan.
+    """
     level = float(by_document.sum() / totals.sum())
     scored = totals > 0
-    residuals = by_document[scored] - level * totals[scored]
+    with np.errstate(invalid="ignore"):
+        residuals = by_document[scored] - level * totals[scored]
     count = max(2, int(scored.sum()))
     spread = np.sqrt(np.sum(residuals**2) * count / (count - 1)) / totals.sum()
     return level, float(spread)

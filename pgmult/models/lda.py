@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from pgmult._validate import as_positive, as_positive_int, new_key
@@ -65,12 +65,15 @@ class LDA:
         Dirichlet concentration eta of words in topics.
     alpha_shape, alpha_rate : float
         Gamma prior of each alpha_k.
+    alpha : float or array, ``(num_topics,)``, optional
+        Held fixed where given, instead of learned.
     """
 
     num_topics: int
     word_concentration: float = 0.05
     alpha_shape: float = 1.0
     alpha_rate: float = 1.0
+    alpha: ArrayLike | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "assignments": ("token",),
@@ -85,6 +88,14 @@ class LDA:
         as_positive_int(self.num_topics, "num_topics", minimum=2)
         for name in ("word_concentration", "alpha_shape", "alpha_rate"):
             as_positive(getattr(self, name), name)
+        if self.alpha is not None:
+            alpha = as_positive(self.alpha, "alpha")
+            if alpha.shape not in ((), (self.num_topics,)):
+                raise ValueError(
+                    f"alpha must be one number or {self.num_topics} (num_topics), got shape"
+                    f" {alpha.shape}"
+                )
+            object.__setattr__(self, "alpha", np.array(np.broadcast_to(alpha, self.num_topics)))
 
     def as_data(self, data: Any) -> Corpus:
         """A corpus from a sparse matrix or array of counts: see `pgmult.as_corpus`."""
@@ -97,7 +108,8 @@ class LDA:
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> LDAState:
         """A state from the prior, given the documents' lengths."""
-        alpha = rng.gamma(self.alpha_shape, 1.0 / self.alpha_rate, size=self.num_topics)
+        learned = rng.gamma(self.alpha_shape, 1.0 / self.alpha_rate, size=self.num_topics)
+        alpha = learned if self.alpha is None else np.array(self.alpha)
         theta = Dirichlet(alpha).sample(rng, (data.num_documents, self.num_topics))
         documents = np.repeat(np.arange(data.num_documents), data.totals)
         running = np.cumsum(theta, axis=1)[documents]
@@ -111,16 +123,20 @@ class LDA:
         return simulate_words(rng, state.assignments, topics, data)
 
     def init(self, rng: np.random.Generator, data: Corpus) -> LDAState:
-        """Uniform assignments and alpha = 5 / K."""
+        """Uniform assignments, and alpha = 5 / K where it is learned."""
         allocation = random_allocation(rng, data, self.num_topics)
-        return LDAState(allocation.assignments, np.full(self.num_topics, 5.0 / self.num_topics))
+        start = np.full(self.num_topics, 5.0 / self.num_topics)
+        alpha = start if self.alpha is None else np.array(self.alpha)
+        return LDAState(allocation.assignments, alpha)
 
     def step(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> LDAState:
-        """All assignments, then alpha."""
+        """All assignments, then alpha where it is learned."""
         allocation = collapsed_sweeps(
             rng, data, self._allocation(state, data), state.alpha, self.word_concentration
         )
-        alpha = self._sample_alpha(rng, state.alpha, allocation.topic_counts)
+        alpha = state.alpha
+        if self.alpha is None:
+            alpha = self._sample_alpha(rng, alpha, allocation.topic_counts)
         return LDAState(allocation.assignments, alpha)
 
     def log_likelihood(self, state: LDAState, data: Corpus) -> float:
