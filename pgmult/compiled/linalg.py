@@ -65,6 +65,25 @@ def invert_lower(a):
 
 
 @jit
+def invert_positive_definite(a):
+    """The inverse of a symmetric positive definite matrix, exactly symmetric."""
+    n = a.shape[0]
+    root = a.copy()
+    cholesky(root)
+    inverse_root = invert_lower(root)
+    inverse = np.zeros((n, n))
+    for k in range(n):
+        for i in range(k + 1):
+            scale = inverse_root[k, i]
+            for j in range(i + 1):
+                inverse[i, j] += scale * inverse_root[k, j]
+    for i in range(n):
+        for j in range(i):
+            inverse[j, i] = inverse[i, j]
+    return inverse
+
+
+@jit
 def scatter(x, mean):
     """Sum over rows of the outer products (x - mean)(x - mean)', ``(n, n)``."""
     num_rows, n = x.shape

@@ -16,7 +16,8 @@ potential for psi_d, so every block of the sweep is an exact draw:
 2. topics | z                Dirichlet rows
 3. omega | psi, z            Pólya-gamma
 4. psi | omega, z, mu, Sigma Gaussian, all documents at once
-5. mu, Sigma | psi           normal-inverse-Wishart
+5. psi | z, mu, Sigma        stick by stick, proposed from the prior: unused topics move freely
+6. mu, Sigma | psi           normal-inverse-Wishart
 
 Sigma lives on sticks and depends on their order: read correlations of topics from simulated theta.
 
@@ -42,6 +43,7 @@ from pgmult.corpus import Corpus, as_corpus, simulate_words
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.typing import FloatArray, IntArray
+from pgmult.updates.prior_proposals import propose_from_prior
 from pgmult.updates.topic_allocation import (
     allocate_tokens,
     effective_topics,
@@ -189,7 +191,9 @@ class CorrelatedTopics:
         )
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         potential = self.link.augment(rng, state.psi, topic_counts)
-        psi = MvNormal(state.mu, state.Sigma).condition(potential).sample(rng)
+        prior = MvNormal(state.mu, state.Sigma)
+        psi = prior.condition(potential).sample(rng)
+        psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
         mu, Sigma = self._niw.condition(psi).sample(rng)
         return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 from pgmult import DensePotential, DiagonalPotential, MvNormal, NormalInverseWishart
 from pgmult.compiled._rows import row_threads
-from pgmult.compiled.linalg import cholesky, invert_lower, scatter
+from pgmult.compiled.linalg import cholesky, invert_lower, invert_positive_definite, scatter
 from pgmult.compiled.simd import WIDTH
 
 
@@ -36,6 +36,9 @@ def test_compiled_algebra_agrees_with_lapack(rng, n):
     assert cholesky(root) == 0
     np.testing.assert_allclose(root, np.linalg.cholesky(a), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(invert_lower(root) @ root, np.eye(n), atol=1e-9)
+    inverse = invert_positive_definite(a)
+    np.testing.assert_allclose(inverse @ a, np.eye(n), atol=1e-8)
+    np.testing.assert_array_equal(inverse, inverse.T)
     x = rng.normal(size=(11, n))
     centred = x - x.mean(axis=0)
     np.testing.assert_allclose(scatter(x, x.mean(axis=0)), centred.T @ centred, atol=1e-12)
