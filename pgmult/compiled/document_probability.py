@@ -82,7 +82,7 @@ def _sticks_of_prior(root, centre, psi, state):
 
 @jit
 def _draw_theta(alpha, topic_counts, theta, state):
-    """theta ~ Dirichlet(alpha + topic_counts), in log space: alpha may be tiny."""
+    """Draw theta from Dirichlet(alpha + topic_counts), in log space: alpha may be tiny."""
     largest = -math.inf
     for k in range(alpha.shape[0]):
         theta[k], state = log_gamma(alpha[k] + topic_counts[k], state)

@@ -1,4 +1,4 @@
-r"""Probabilities of whole unseen documents: log p(w | topics, prior of theta), theta integrated out.
+r"""Probabilities of whole unseen documents, theta integrated out: log p(w | topics, prior).
 
 For N tokens w = (w_1, ..., w_N) in their order (no multinomial coefficient),
 
@@ -19,8 +19,8 @@ algorithm was first given, it is not: a factor's particles are then no draws fro
 unless the Gibbs step mixes perfectly, and their errors correlate from factor to factor.
 
 * Under a Dirichlet a particle is the topics z_<i of the tokens so far, theta integrated out:
-  p(w_i | z_<i) = sum_k (alpha_k + n_k) topics_kw / (sum alpha + i - 1). The step draws theta | z and
-  then z | theta.
+  p(w_i | z_<i) = sum_k (alpha_k + n_k) topics_kw / (sum alpha + i - 1). The step draws theta | z
+  and then z | theta.
 * Under Gaussian sticks a particle is psi, and z is integrated out: p(w_i | psi) = f(w_i | theta).
   The step draws z | psi, then one Pólya-gamma variable a stick, then psi given both, exactly as in
   the sampler of the model.
@@ -319,8 +319,8 @@ def _estimate(
                 alpha = np.broadcast_to(prior.concentration, mean_theta.shape)
                 statuses = dirichlet(common, np.array(alpha), log_ratios)
             else:
-                root = np.linalg.cholesky(prior.prior_cov)
-                gaussian = _Gaussian(np.linalg.inv(prior.prior_cov), root, prior.prior_mean)
+                root = np.asarray(np.linalg.cholesky(prior.prior_cov), dtype=np.float64)
+                gaussian = _Gaussian(prior.precision(), root, prior.prior_mean)
                 statuses = sticks(common, gaussian, log_ratios)
         failed = [status - 1 for status in statuses if status]
         if failed:

@@ -92,19 +92,15 @@ MUTANTS = {
     ("filter_sticks", FUTURE): ALL_TOKENS,
     ("filter_dirichlet", FUTURE): ALL_TOKENS,
     ("filter_sticks", "particles not resampled"): KEEP_ALL,
-    ("filter_sticks", "theta fitted to the document"): (
-        "for i in range(length):\n                probs_rows(worker, 0, particles, psi, order, theta)",
-        "for i in range(length):\n                probs_rows(worker, 0, particles, psi, order, theta)"
-        "\n                if i == 0:"
-        "\n                    for r in range(particles):"
-        "\n                        state = _allocate_tokens("
-        "\n                            tokens, length, relative, theta[r], topic_counts[r], state)"
-        "\n                    for first in range(0, particles, WIDTH):"
-        "\n                        state = _draw_sticks(first, min(WIDTH, particles - first),"
-        " topic_counts, precision, centre, packed, x, psi, state)"
-        "\n                    probs_rows(worker, 0, particles, psi, order, theta)",
+    ("filter_sticks", "first theta plugged in"): (
+        "_sticks_of_prior(root, centre, psi, state)\n            out",
+        "_sticks_of_prior(0.0 * root, centre, psi, state)\n            out",
     ),
-    ("filter_dirichlet", "token left out of the count"): ("alpha.sum() + i)", "alpha.sum() + i + 1)"),
+    ("filter_dirichlet", "mean theta plugged in"): (
+        "_dot(alpha + topic_counts[r], there) / (alpha.sum() + i)",
+        "_dot(alpha, there) / alpha.sum()",
+    ),
+    ("filter_dirichlet", "a token too many"): ("alpha.sum() + i)", "alpha.sum() + i + 1)"),
 }  # fmt: skip
 
 
