@@ -1,4 +1,4 @@
-"""The command line: ``pgmult demo``, ``topics fit``, ``topics show``, ``warmup``, ``doctor``.
+"""The command line: ``pgmult demo``, ``topics fit``, ``show``, ``compare``, ``warmup``, ``doctor``.
 
 Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one line on the error
 stream; 130 interrupted with Ctrl-C, after the draws so far were stored. Modules that compile or
@@ -93,12 +93,30 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--tune", type=_at_least(0), metavar="N", help="default: 1000")
     fit.add_argument("--chains", type=_at_least(1), metavar="N", help="default: 4")
     fit.add_argument("--thin", type=_at_least(1), metavar="N", help="default: 1")
+    fit.add_argument(
+        "--keep-theta",
+        action=argparse.BooleanOptionalAction,
+        help="store proportions of topics in documents (default: if these are fewer than words)",
+    )
     _add_running(fit)
     _add_corpus(fit.add_argument_group("corpus"))
     show = actions.add_parser("show", help="print what a run found")
     show.set_defaults(command=_show)
     show.add_argument("run", type=Path, metavar="RUN")
     show.add_argument("--words", type=_at_least(1), default=8, metavar="N", help="words a topic")
+    show.add_argument(
+        "--by",
+        choices=["probability", "frex", "lift", "relevance"],
+        default="probability",
+        help="what words are ranked by (default: probability)",
+    )
+    show.add_argument("--topic", type=_at_least(0), metavar="K", help="this topic alone")
+    show.add_argument("--documents", type=_at_least(0), metavar="N", help="documents a topic")
+    compare = actions.add_parser("compare", help="match the topics of two runs")
+    compare.set_defaults(command=_compare)
+    compare.add_argument("first", type=Path, metavar="RUN")
+    compare.add_argument("second", type=Path, metavar="RUN")
+    compare.add_argument("--words", type=_at_least(1), default=8, metavar="N", help="words a topic")
 
     warmup = commands.add_parser("warmup", help="compile now, so that the next process starts warm")
     warmup.set_defaults(command=_warmup)
@@ -195,17 +213,23 @@ def _fit(options: argparse.Namespace) -> int:
     running = {"cores": options.cores, "progressbar": not options.quiet}
     try:
         if options.resume and (options.out / "meta.json").exists():
-            for name in ("tune", "chains", "thin", "seed"):
+            for name in ("tune", "chains", "thin", "seed", "keep_theta"):
                 if getattr(options, name) is not None:
-                    raise ValueError(f"--{name} cannot change when a run is resumed")
+                    option = name.replace("_", "-")
+                    raise ValueError(f"--{option} cannot change when a run is resumed")
             model = None if options.topics is None else CorrelatedTopics(options.topics)
             posterior = resume(
                 options.out, draws=options.draws, model=model, data=corpus, **running
             )
         else:
+            model = CorrelatedTopics(options.topics or 50)
+            keep_theta = options.keep_theta
+            if keep_theta is None:
+                keep_theta = corpus.num_documents <= corpus.num_words  # less than the topics take
             posterior = sample(
-                CorrelatedTopics(options.topics or 50),
+                model,
                 corpus,
+                keep=(*model.default_keep, *(["theta"] if keep_theta else [])),
                 draws=options.draws or 1000,
                 tune=1000 if options.tune is None else options.tune,
                 chains=options.chains or 4,
@@ -223,6 +247,7 @@ def _fit(options: argparse.Namespace) -> int:
         title=f"Topics in {Path(options.corpus).name}",
         facts={"corpus": str(corpus), **run_facts(posterior)},
         link=_link(options.out),
+        reference=corpus,
     )
     _publish(report, options.out)
     if _is_unfinished(posterior):
@@ -234,24 +259,69 @@ def _fit(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     import numpy as np
 
-    from pgmult.posterior import load
     from pgmult.report import as_text, run_facts, topic_report
 
-    posterior = load(options.run)
-    if "topics" not in posterior:
-        raise ValueError(f"{options.run} is a run without topics; it keeps {', '.join(posterior)}")
-    if posterior.num_draws == 0:
-        raise ValueError(f"{options.run} has no draws yet")
+    posterior = _load_topics(options.run)
+    num_topics = len(posterior.coords["topic"])
+    if options.topic is not None and options.topic >= num_topics:
+        raise ValueError(f"--topic must be from 0 to {num_topics - 1}, got {options.topic}")
+    if options.documents and "theta" not in posterior and "psi" not in posterior:
+        raise ValueError(
+            f"{options.run} keeps no topic proportions of documents (fit with --keep-theta)"
+        )
     report = topic_report(
         np.random.default_rng(0),
         posterior,
         title=str(options.run),
         facts=run_facts(posterior),
         link=_link(options.run),
+        reference=_corpus(options.run),
+        by=options.by,
         num_words=options.words,
+        num_documents=options.documents or 0,
+        rank_for_page=False,
     )
-    print(as_text(report, width=max(60, shutil.get_terminal_size().columns)), end="")
+    print(as_text(report, width=_width(), topic=options.topic), end="")
     return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pgmult.report import matches_as_text
+    from pgmult.summaries import match_runs, top_words
+
+    runs = [_load_topics(run) for run in (options.first, options.second)]
+    words = [top_words(run, options.words) for run in runs]
+    print(f"first   {options.first}\nsecond  {options.second}\n")
+    print(matches_as_text(match_runs(*runs), *words, width=_width()), end="")
+    return 0
+
+
+def _load_topics(run: Path) -> Any:
+    """The posterior of a run with topics."""
+    from pgmult.posterior import load
+
+    posterior = load(run)
+    if "topics" not in posterior:
+        raise ValueError(f"{run} is a run without topics; it keeps {', '.join(posterior)}")
+    if posterior.num_draws == 0:
+        raise ValueError(f"{run} has no draws yet")
+    return posterior
+
+
+def _corpus(run: Path) -> Any:
+    """The corpus that a run is of; None of draws that were saved without one."""
+    from pgmult.corpus import Corpus
+    from pgmult.store import Run
+
+    try:
+        data = Run(run).inputs()["data"]
+    except FileNotFoundError:
+        return None
+    return data if isinstance(data, Corpus) else None
+
+
+def _width() -> int:
+    return max(60, shutil.get_terminal_size().columns)
 
 
 def _silence_what_is_told_anyway() -> None:
@@ -266,7 +336,7 @@ def _publish(report: Any, run: Path) -> None:
     from pgmult.report import as_html, as_text
 
     print()
-    print(as_text(report, width=max(60, shutil.get_terminal_size().columns)))
+    print(as_text(report, width=_width()))
     page = run / REPORT
     page.write_text(as_html(report), encoding="utf-8")
     print(f"Draws are in {run}, the report is {page}")

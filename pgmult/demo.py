@@ -65,7 +65,10 @@ def run_demo(
     say(f"Sampling a correlated topic model of {num_topics} topics")
     model = CorrelatedTopics(num_topics)
     correlated = DocumentCompletion(held_out, every=1)
-    posterior = sample(model, training, store=store, callback=correlated, **settings)
+    posterior = sample(
+        model, training, store=store, callback=correlated,
+        keep=(*model.default_keep, "theta"), **settings,
+    )  # fmt: skip
     scores = {"correlated topics": correlated.score()}
     if posterior.num_draws == draws:
         say(f"Sampling latent Dirichlet allocation of {num_topics} topics, for comparison")
@@ -84,5 +87,6 @@ def run_demo(
         },
         held_out=compare(scores, held_out),
         link=model.link,
+        reference=training,
     )
     return posterior, report

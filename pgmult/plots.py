@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmult.summaries import TopicCorrelations, TopWord, similar_together
+from pgmult.summaries import TopicCorrelations, TopWord, correlation_graph, similar_together
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,10 +18,17 @@ if TYPE_CHECKING:
 else:
     Axes = Figure = Any
 
-__all__ = ["held_out_curve", "log_likelihood_trace", "top_word_bars", "topic_correlation_heatmap"]
+__all__ = [
+    "held_out_curve",
+    "log_likelihood_trace",
+    "top_word_bars",
+    "topic_correlation_graph",
+    "topic_correlation_heatmap",
+]
 
 _BLUE = "#2a6f97"
-_CYCLE = (_BLUE, "#c8553d", "#588157", "#6d597a", "#b08900", "#4a4e69")
+_RED = "#c8553d"
+_CYCLE = (_BLUE, _RED, "#588157", "#6d597a", "#b08900", "#4a4e69")
 
 
 def _new_figure(width: float, height: float) -> Figure:
@@ -73,6 +80,54 @@ def topic_correlation_heatmap(
     colorbar.ax.tick_params(labelsize=7)
     percent = round(100 * correlations.probability)
     axes.set_title(f"correlation over documents (dot: {percent} % interval contains 0)", fontsize=8)
+    return axes
+
+
+def topic_correlation_graph(
+    correlations: TopicCorrelations,
+    labels: Sequence[str],
+    *,
+    max_pairs: int | None = None,
+    axes: Axes | None = None,
+) -> Axes:
+    """Topics as points, joined where the interval of their correlation excludes zero.
+
+    Positive correlations are red, negative ones blue and dashed; the stronger, the thicker.
+
+    Parameters
+    ----------
+    correlations : TopicCorrelations
+    labels : sequence of str
+        One a topic.
+    max_pairs : int, optional
+        The strongest pairs are drawn; twice as many as topics if left out.
+    axes : matplotlib Axes, optional
+    """
+    graph = correlation_graph(correlations, max_pairs)
+    if axes is None:
+        side = 4.0 + 0.5 * len(labels) ** 0.5
+        axes = _new_figure(1.4 * side, side).add_subplot()
+    strongest = max((abs(pair.mean) for pair in graph.pairs), default=1.0)
+    for pair in graph.pairs:
+        x, y = graph.places[[pair.first, pair.second]].T
+        strength = abs(pair.mean) / strongest
+        color, style = (_RED, "-") if pair.mean > 0.0 else (_BLUE, (0, (3, 2)))
+        axes.plot(x, y, color=color, linestyle=style, linewidth=0.3 + 3.0 * strength, alpha=0.4)
+    axes.scatter(
+        graph.places[:, 0], graph.places[:, 1], s=30, color="white", edgecolors="0.25", zorder=3
+    )
+    for label, (x, y) in zip(labels, graph.places, strict=True):
+        axes.annotate(
+            label, (x, y), (0, 6), textcoords="offset points", ha="center", fontsize=7, zorder=4
+        )
+    axes.margins(0.1)
+    axes.set_axis_off()
+    percent = round(100 * correlations.probability)
+    axes.set_title(
+        f"the {len(graph.pairs)} strongest of {graph.num_sure} correlations whose {percent} %"
+        " interval excludes 0",
+        fontsize=8,
+    )
     return axes
 
 
@@ -158,6 +213,35 @@ def held_out_curve(
             axes.axhline(float(np.asarray(score)), color=color, linestyle="--", label=name)
         else:
             axes.plot(np.asarray(x), np.asarray(score), color=color, label=name)
+    axes.set_ylabel("held-out log p\nper token")
+    axes.legend(frameon=False, fontsize=8)
+    _clean(axes)
+    return axes
+
+
+def score_by_num_topics(choice: TopicChoice, axes: Axes | None = None) -> Axes:
+    """Held-out score of each number of topics, the best one ringed.
+
+    Bars are one standard error, paired by document, of the difference from the best.
+
+    Parameters
+    ----------
+    choice : TopicChoice
+        From `pgmult.selection.compare_num_topics`.
+    axes : matplotlib Axes, optional
+    """
+    axes = _new_figure(4.8, 3.0).add_subplot() if axes is None else axes
+    numbers = [candidate.num_topics for candidate in choice.candidates]
+    scores = [candidate.log_predictive for candidate in choice.candidates]
+    errors = [candidate.difference_error for candidate in choice.candidates]
+    axes.errorbar(numbers, scores, yerr=errors, color=_BLUE, marker="o", markersize=4, capsize=2)
+    best = choice.best
+    axes.plot(
+        best.num_topics, best.log_predictive, "o", markersize=11, color=_CYCLE[1],
+        fillstyle="none", label=f"best: {best.num_topics}",
+    )  # fmt: skip
+    axes.set_xticks(numbers, [str(number) for number in numbers])
+    axes.set_xlabel("number of topics")
     axes.set_ylabel("held-out log p\nper token")
     axes.legend(frameon=False, fontsize=8)
     _clean(axes)

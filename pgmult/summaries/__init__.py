@@ -12,10 +12,11 @@ and runs are compared topic by topic after the best matching of their mean topic
 
 from pgmult.summaries.coherence import exclusivity, npmi, topic_diversity, u_mass
 from pgmult.summaries.correlations import (
+    CorrelationGraph,
     PairCorrelation,
     TopicCorrelations,
     correlated_pairs,
-    graph_layout,
+    correlation_graph,
     similar_together,
     strongest_pairs,
     topic_correlations,
@@ -50,6 +51,7 @@ from pgmult.summaries.words import (
 __all__ = [
     "SCORES",
     "AlignedTopics",
+    "CorrelationGraph",
     "DocumentTopics",
     "PairCorrelation",
     "RunMatches",
@@ -60,10 +62,10 @@ __all__ = [
     "WordScores",
     "align_topics",
     "correlated_pairs",
+    "correlation_graph",
     "document_topics",
     "exclusivity",
     "frex",
-    "graph_layout",
     "lift",
     "match_runs",
     "match_topics",

@@ -18,10 +18,11 @@ from pgmult.summaries._draws import Draws, spread
 from pgmult.typing import FloatArray, IntArray, Link
 
 __all__ = [
+    "CorrelationGraph",
     "PairCorrelation",
     "TopicCorrelations",
     "correlated_pairs",
-    "graph_layout",
+    "correlation_graph",
     "similar_together",
     "strongest_pairs",
     "topic_correlations",
@@ -143,26 +144,50 @@ def similar_together(correlations: TopicCorrelations) -> IntArray:
     return np.asarray(leaves_list(tree), dtype=np.int64)
 
 
-def graph_layout(
-    num_topics: int, pairs: Sequence[PairCorrelation], order: Sequence[int] | IntArray
-) -> FloatArray:
-    """Places for drawing topics as a graph, ``(topic, 2)``, within [0, 1].
+@dataclass(frozen=True, slots=True, eq=False)
+class CorrelationGraph:
+    """Topics as a graph: pairs whose correlation is surely not zero are joined.
 
-    Pairs with positive correlation attract in proportion to it, all topics repel (Fruchterman and
-    Reingold 1991), from a start on a circle in the given order. Nothing is random.
+    Attributes
+    ----------
+    pairs : list of PairCorrelation
+        Those drawn, the strongest first.
+    num_sure : int
+        How many pairs have an interval that excludes zero, drawn or not.
+    places : array, ``(topic, 2)``
+        Where to draw each topic, within [0, 1].
+    """
+
+    pairs: list[PairCorrelation]
+    num_sure: int
+    places: FloatArray
+
+
+def correlation_graph(
+    correlations: TopicCorrelations, max_pairs: int | None = None
+) -> CorrelationGraph:
+    """The pairs whose interval excludes zero, and places for the topics that show them.
+
+    Pairs with positive correlation attract in proportion to it and all topics repel (Fruchterman
+    and Reingold 1991), from a start on a circle in the order of `similar_together`. Nothing is
+    random.
 
     Parameters
     ----------
-    num_topics : int
-    pairs : sequence of PairCorrelation
-        The edges, as from `correlated_pairs`.
-    order : sequence of int, ``(topic,)``
-        As from `similar_together`.
+    correlations : TopicCorrelations
+    max_pairs : int, optional
+        The strongest are kept; twice as many as topics if left out.
     """
-    if num_topics == 1:
-        return np.full((1, 2), 0.5)
+    num_topics = len(correlations.mean)
+    sure = correlated_pairs(correlations)
+    pairs = sure[: 2 * num_topics if max_pairs is None else max_pairs]
+    return CorrelationGraph(pairs, len(sure), _places(pairs, similar_together(correlations)))
+
+
+def _places(pairs: Sequence[PairCorrelation], order: IntArray) -> FloatArray:
+    num_topics = len(order)
     angles = np.empty(num_topics)
-    angles[np.asarray(order)] = 2.0 * np.pi * np.arange(num_topics) / num_topics
+    angles[order] = 2.0 * np.pi * np.arange(num_topics) / num_topics
     places = 0.5 + 0.5 * np.column_stack([np.cos(angles), np.sin(angles)])
     pull = np.zeros((num_topics, num_topics))
     strongest = max((pair.mean for pair in pairs), default=0.0)

@@ -91,6 +91,25 @@ class TestFit:
         whole, resumed = pgmult.load(tmp_path / "whole"), pgmult.load(tmp_path / "broken")
         np.testing.assert_array_equal(whole["topics"], resumed["topics"])
 
+    def test_proportions_are_kept_where_they_are_few_or_asked_for(self, capsys, tmp_path):
+        few, many = tmp_path / "few.dat", tmp_path / "many.dat"
+        few.write_text("2 0:3 6:2\n" * 7)
+        many.write_text("2 0:3 6:2\n" * 8)
+        for corpus, option, kept in (
+            (few, [], True),
+            (few, ["--no-keep-theta"], False),
+            (many, [], False),
+            (many, ["--keep-theta"], True),
+        ):
+            out = tmp_path / f"{corpus.stem}{len(option)}{kept}"
+            assert fit(capsys, corpus, out, *SMALL, *option)[0] == 0
+            assert ("theta" in pgmult.load(out)) is kept
+            page = (out / "report.html").read_text(encoding="utf-8")
+            assert ("Representative documents" in page) is kept
+        resumed = fit(capsys, many, out, "--resume", "--keep-theta")
+        assert resumed[0] == 2
+        assert "--keep-theta cannot change" in resumed[2]
+
     def test_interrupt_keeps_the_draws(self, capsys, corpus, tmp_path, monkeypatch):
         step = CorrelatedTopics.step
         sweeps = []
@@ -213,8 +232,68 @@ class TestShow:
         fit(capsys, corpus, out, *SMALL)
         code, output, errors = run(capsys, "topics", "show", out, "--words", 2)
         assert (code, errors) == (0, "")
-        assert "Topics: top words" in output
+        assert "Topics: NPMI, top words" in output
         assert output.count("±") == 2 * 3 + 1, "two words for each of three topics, and the title"
+
+    def test_one_topic_by_another_score_with_its_documents(self, capsys, corpus, tmp_path):
+        from pgmult.datasets import read_corpus
+        from pgmult.summaries import npmi, representative_documents, top_words
+
+        out = tmp_path / "run"
+        fit(capsys, corpus, out, *SMALL, "--keep-theta")
+        arguments = ["topics", "show", out, "--topic", 1, "--by", "frex", "--words", 3]
+        code, output, errors = run(capsys, *arguments, "--documents", 2)
+        assert (code, errors) == (0, "")
+        posterior = pgmult.load(out)
+        lines = output.splitlines()
+        shown = lines[lines.index("Top words, frex ± posterior sd") + 1 :][:3]
+        assert [line.split()[-1] for line in shown] == [
+            word.word for word in top_words(posterior, 3, by="frex")[1]
+        ]
+        first = next(i for i, line in enumerate(lines) if line.startswith("Documents")) + 1
+        documents = [line.split()[0] for line in lines[first : first + 2]]
+        expected = representative_documents(posterior, 2)[1]
+        assert documents == [document.document for document in expected]
+        coherence = npmi(top_words(posterior, 10), read_corpus(corpus))
+        assert f"NPMI {coherence[1]:.2f}" in lines[0]
+        assert "Diagnostics" not in output
+
+    def test_what_a_run_cannot_show(self, capsys, corpus, tmp_path):
+        out = tmp_path / "run"
+        fit(capsys, corpus, out, *SMALL)
+        for arguments, message in {
+            ("--topic", 3): "--topic must be from 0 to 2, got 3",
+            ("--documents", 2): "keeps no topic proportions of documents (fit with --keep-theta)",
+            ("--by", "idf"): "invalid choice: 'idf'",
+        }.items():
+            code, _, errors = run(capsys, "topics", "show", out, *arguments)
+            assert code == 2
+            assert message in errors
+            assert "Traceback" not in errors
+
+    def test_draws_saved_without_their_corpus(self, capsys, corpus, tmp_path):
+        fit(capsys, corpus, tmp_path / "run", *SMALL)
+        pgmult.load(tmp_path / "run").save(tmp_path / "copy")
+        code, output, _ = run(capsys, "topics", "show", tmp_path / "copy")
+        assert code == 0
+        assert "NPMI" not in output
+
+    def test_two_runs_are_matched(self, capsys, corpus, tmp_path):
+        fit(capsys, corpus, tmp_path / "a", *SMALL)
+        fit(capsys, corpus, tmp_path / "b", "--topics", 4, *SMALL[2:], "--seed", 3)
+        same = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "a", "--words", 2)
+        assert same[::2] == (0, "")
+        assert "3 topics found in both runs" in same[1]
+        assert same[1].count("0.00 ") == 3
+        assert "alone" not in same[1]
+        code, output, errors = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "b")
+        assert (code, errors) == (0, "")
+        assert "of the second run alone" in output, "a fourth topic has no partner"
+        posterior = pgmult.Posterior({"x": np.zeros((1, 4))}, dims={"x": ()})
+        posterior.save(tmp_path / "x")
+        code, _, errors = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "x")
+        assert code == 2
+        assert "a run without topics" in errors
 
     def test_correlations_follow_the_stored_link(self, capsys, corpus, tmp_path):
         """The sticks of a run with another order are read in that order."""
@@ -279,10 +358,18 @@ class TestDemo:
         out = tmp_path / "run"
         code, output, errors = run(capsys, "demo", "--out", out, *SMALL)
         assert (code, errors) == (0, "")
-        for piece in ("correlated topics", "LDA", "unigram", "Strongest topic corr", "R-hat"):
+        for piece in (
+            "correlated topics",
+            "LDA",
+            "unigram",
+            "Strongest topic corr",
+            "R-hat",
+            "NPMI",
+        ):
             assert piece in output
         page = (out / "report.html").read_text(encoding="utf-8")
         assert "Held-out words" in page
+        assert "Representative documents" in page
         assert pgmult.load(out)["topics"].shape[:3] == (2, 6, 3)
 
     def test_interrupt(self, capsys, tmp_path, monkeypatch):

@@ -54,6 +54,20 @@ def test_unknown_names(posterior):
         posterior.summary(["level", "x"])
 
 
+def test_each_draw_in_memory_and_on_disk(posterior, tmp_path, monkeypatch):
+    monkeypatch.setattr("pgmult.store.FLUSH_BYTES", 1000)  # several files a chain
+    posterior.save(tmp_path / "run")
+    stored = pgmult.load(tmp_path / "run")
+    for draws in (posterior, stored):
+        found = list(draws.each("cov", 2))
+        np.testing.assert_array_equal(found, posterior["cov"][2])
+        assert found[0].dtype == np.float32
+    assert stored["cov"].shape == (3, 40, 2, 2)
+    np.testing.assert_array_equal(list(stored.each("cov", 1)), posterior["cov"][1])
+    with pytest.raises(KeyError, match="no variable 'x'"):
+        stored.each("x")
+
+
 def test_stack_puts_chains_one_after_the_other(posterior):
     stacked = posterior.stack("cov")
     assert stacked.shape == (120, 2, 2)

@@ -1,7 +1,10 @@
 """The report and its figures: complete, well-formed, and without matplotlib too."""
 
+import html
 import html.parser
+import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -10,10 +13,17 @@ import pytest
 
 from pgmult import Posterior, as_corpus, plots, report
 from pgmult.heldout import CompletionScore
-from pgmult.summaries import TopicCorrelations, top_words
+from pgmult.summaries import (
+    RunMatches,
+    TopicCorrelations,
+    exclusivity,
+    npmi,
+    top_words,
+    word_scores,
+)
 
 
-def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0):
+def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num_documents=7):
     """A posterior of topics that was never sampled."""
     rng = np.random.default_rng(seed)
     base = rng.dirichlet(np.full(num_words, 0.3), size=num_topics)
@@ -27,6 +37,7 @@ def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0):
             "Sigma": Sigma,
             "topic_shares": rng.dirichlet(np.arange(1.0, num_topics + 1) * 50, size=lead),
             "effective_topics": 4.0 + 0.1 * rng.normal(size=lead),
+            "theta": rng.dirichlet(np.ones(num_topics), size=(*lead, num_documents)),
         },
         dims={
             "topics": ("topic", "word"),
@@ -34,12 +45,21 @@ def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0):
             "Sigma": ("stick", "other_stick"),
             "topic_shares": ("topic",),
             "effective_topics": (),
+            "theta": ("document", "topic"),
         },
-        coords={"word": [f"w{j}<b>" for j in range(num_words)]},
+        coords={
+            "word": [f"w{j}<b>" for j in range(num_words)],
+            "document": [f"d{d}&" for d in range(num_documents)],
+        },
         sample_stats={"log_likelihood": rng.normal(-1000.0, 5.0, size=lead)},
         attrs={"draws": num_draws, "tune": 7, "random_seed": 3, "seconds": [1.0, 2.0]},
         label_dims=frozenset({"topic", "stick", "other_stick"}),
     )
+
+
+REFERENCE = as_corpus(
+    np.random.default_rng(1).poisson(0.7, size=(30, 12)), [f"w{j}<b>" for j in range(12)]
+)
 
 
 @pytest.fixture
@@ -56,6 +76,7 @@ def summary():
         title="Run <1> & more",
         facts={"corpus": "a < b", **report.run_facts(posterior)},
         held_out=held_out,
+        reference=REFERENCE,
     )
 
 
@@ -68,7 +89,7 @@ class WellFormed(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.attributes += attrs
-        if tag not in ("meta", "img"):
+        if tag not in ("meta", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -110,23 +131,133 @@ def test_correlations_and_findings_are_told(summary):
     assert "0 of 5 topics have no counterpart" in text
 
 
-@pytest.mark.parametrize("has_matplotlib", [True, False])
-def test_page_is_whole(summary, monkeypatch, has_matplotlib):
-    if has_matplotlib:
-        pytest.importorskip("matplotlib", reason="the optional figures need it")
-    else:
-        monkeypatch.setattr(report, "find_spec", lambda name: None)
-        monkeypatch.setitem(sys.modules, "matplotlib", None)
+def test_topics_are_judged(summary):
+    """Coherence and exclusivity are of the ten most probable words, whatever words are shown."""
+    posterior = draws_of()
+    most_probable = top_words(posterior, 10)
+    by_frex = report.topic_report(
+        np.random.default_rng(0), posterior, title="t", by="frex", reference=REFERENCE, num_words=3
+    )
+    for made in (summary, by_frex):
+        np.testing.assert_allclose(made.coherence, npmi(most_probable, REFERENCE))
+        np.testing.assert_allclose(
+            made.exclusivity, exclusivity(word_scores(posterior).mean, 10), rtol=1e-12
+        )
+    assert by_frex.words == top_words(posterior, 3, by="frex")
+    assert "Topics: NPMI, top words, frex ± posterior sd" in report.as_text(by_frex)
+    assert f" {summary.coherence[0]:5.2f} " in report.as_text(summary)
+
+
+def test_one_topic_is_told_with_its_documents_and_correlations(summary):
+    text = report.as_text(summary, topic=2)
+    assert "exclusivity" in text.splitlines()[0]
+    for word in summary.words[2]:
+        assert re.search(rf"^ .*{re.escape(word.word)}$", text, re.M)
+    for document in summary.documents[2]:
+        assert f"{document.document} {document.mean:.2f}".replace(" 0.", " .") in text
+    others = [int(n) for n in re.findall(r"\]  +(\d) w", text)]
+    assert sorted(others) == [0, 1, 3, 4], "each pair with topic 2 once"
+
+
+def test_page_is_whole(summary):
     page = report.as_html(summary)
     parser = parsed(page)
     text = " ".join(parser.text)
-    for piece in ("Run <1> & more", "a < b", "w0<b>", "too close to call", "R-hat"):
+    for piece in ("Run <1> & more", "a < b", "w0<b>", "too close to call", "R-hat", "d0&"):
         assert piece in text
-    sources = [value for name, value in parser.attributes if name in ("src", "href")]
-    assert len(sources) == (3 if has_matplotlib else 0)
-    assert all(source.startswith("data:image/png;base64,") for source in sources)
-    assert ("polyline" in page) is not has_matplotlib
-    assert "<script" not in page
+    for piece in ("NPMI", "exclusivity", "words by FREX", "Representative documents"):
+        assert piece in text
+    assert not [value for name, value in parser.attributes if name in ("src", "href")]
+    assert "://" not in page
+    assert '<p id="controls" hidden>' in page, "shown by the script that they need"
+
+
+def test_page_draws_each_sure_correlation_and_each_pair(summary):
+    page = report.as_html(summary)
+    matrix = page[page.index('class="matrix"') :]
+    cells = re.findall(r'data-t="(\d) (\d)"[^>]*>\s*<title>([^<]*)', matrix)
+    assert len(cells) == 10
+    assert {tuple(sorted((int(i), int(j)))) for i, j, _ in cells} == {
+        (i, j) for i in range(5) for j in range(i + 1, 5)
+    }
+    found = summary.correlations
+    for i, j, title in cells:
+        assert title.endswith(f"{found.mean[int(i), int(j)]:+.2f} [" + title.split("[")[1])
+    sure = int(np.sum(np.triu((found.lower > 0) | (found.upper < 0), k=1)))
+    assert page.count("<line ") == min(sure, 10)
+    assert f"of {sure} correlations" in page
+
+
+def test_page_ranks_words_as_the_library_does(summary):
+    """The script's arithmetic on the page's numbers gives the rankings of `top_words`."""
+    page = report.as_html(summary)
+    packed = json.loads(re.search(r'id="words">(.*?)</script>', page, re.S)[1])
+    posterior = draws_of()
+    for weight in (0.0, 0.35, 0.6, 1.0):
+        for k, expected in enumerate(top_words(posterior, 8, by="relevance", weight=weight)):
+            words = packed["topics"][k]
+            scores = {w[0]: weight * w[3] + (1.0 - weight) * w[4] for w in words}
+            best = sorted(scores, key=scores.get, reverse=True)[: packed["count"]]
+            np.testing.assert_allclose(
+                [scores[name] for name in best], [word.mean for word in expected], atol=2e-3
+            )
+    for place, by in {1: "probability", 2: "frex"}.items():
+        for k, expected in enumerate(top_words(posterior, 8, by=by)):
+            best = sorted(packed["topics"][k], key=lambda w: -w[place])[: packed["count"]]
+            np.testing.assert_allclose(
+                [w[place] for w in best], [word.mean for word in expected], atol=2e-5
+            )
+
+
+def test_script_ranks_and_points_out(summary, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("the script runs in a browser: install chromium")
+    page = report.as_html(summary)
+    asked = """<script>by.value = "relevance"; lambda.value = "0"; rank(); pick("3");</script>"""
+    file = tmp_path / "page.html"
+    file.write_text(page.replace("</body>", asked + "</body>"), encoding="utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", file.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    row = re.search(r'<tr data-t="3" class="on">.*?</tr>', dom, re.S)[0]
+    ranked = re.search(r'<td class="ranked">(.*?)</td>', row, re.S)[1]
+    shown = re.findall(r'"word">(.*?) <small>', ranked)
+    expected = top_words(draws_of(), 8, by="relevance", weight=0.0)[3]
+    assert shown == [html.escape(word.word) for word in expected]
+    assert dom.count('<tr data-t="3" class="on">') == 2, "among topics and among documents"
+    assert '<p id="controls">' in dom
+
+
+def test_page_needs_its_rankings():
+    plain = report.topic_report(
+        np.random.default_rng(0), draws_of(), title="t", rank_for_page=False, num_documents=0
+    )
+    assert plain.documents == []
+    assert "Topics: top words, probability" in report.as_text(plain)
+    with pytest.raises(ValueError, match="rank_for_page=True"):
+        report.as_html(plain)
+
+
+def test_page_of_fifty_topics_is_small():
+    posterior = draws_of(num_topics=50, num_words=400, num_draws=3)
+    made = report.topic_report(np.random.default_rng(0), posterior, title="t")
+    page = report.as_html(made)
+    parsed(page)
+    assert len(page.encode()) < 1_000_000
+
+
+def test_two_runs_side_by_side():
+    words = top_words(draws_of(), 3)
+    matches = RunMatches(
+        np.array([[1, 4], [0, 2]]), np.array([0.05, 0.25]), np.array([2, 3, 4]), np.array([], int)
+    )
+    text = report.matches_as_text(matches, words, words)
+    lines = text.splitlines()
+    assert lines[0].startswith("2 topics found in both runs")
+    assert lines[2].split()[:3] == ["0.05", "1", words[1][0].word]
+    assert lines[3].split()[:2] == ["4", words[4][0].word]
+    assert "3 topics of the first run alone" in text
+    assert "second run alone" not in text
 
 
 def test_few_draws_and_missing_variables():
@@ -196,6 +327,26 @@ class TestPlots:
             tuple(sorted((order[int(x)], order[int(y)]))) for x, y in axes.lines[0].get_xydata()
         }
         assert dots == {("b", "c")}
+
+    def test_graph_joins_sure_pairs(self):
+        mean = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, -0.1], [-0.2, -0.1, 1.0]])
+        width = np.array([[0, 0.1, 0.1], [0.1, 0, 0.3], [0.1, 0.3, 0]])
+        found = TopicCorrelations(mean, mean - width, mean + width, 0.9)
+        axes = plots.topic_correlation_graph(found, ["a", "b", "c"])
+        labels = {text.get_text(): text.xy for text in axes.texts}
+        joined = {
+            "".join(sorted(n for n, xy in labels.items() if [*xy] in line.get_xydata().tolist())): (
+                line.get_linestyle(),
+                line.get_linewidth(),
+            )
+            for line in axes.lines
+        }
+        assert joined.keys() == {"ab", "ac"}
+        assert joined["ab"][0] == "-" != joined["ac"][0]
+        assert joined["ab"][1] > joined["ac"][1]
+        only = plots.topic_correlation_graph(found, ["a", "b", "c"], max_pairs=1)
+        assert len(only.lines) == 1
+        assert "the 1 strongest of 2 correlations" in only.get_title()
 
     def test_bars_show_words_and_are_never_cut(self):
         words = top_words(draws_of(), 4)
