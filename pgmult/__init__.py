@@ -30,6 +30,7 @@ _PUBLIC = {
     "StructuredCorpus": "pgmult.covariates",
     "VariationalTopics": "pgmult.inference.svi",
     "as_corpus": "pgmult.corpus",
+    "compare_num_topics": "pgmult.selection",
     "fit_cavi": "pgmult.inference.svi",
     "fit_svi": "pgmult.inference.svi",
     "fold_in": "pgmult.inference.fold_in",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from pgmult.posterior import Posterior, load
     from pgmult.potentials import DensePotential, DiagonalPotential
     from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
+    from pgmult.selection import compare_num_topics
 
 __all__ = [
     "LDA",
@@ -81,6 +83,7 @@ __all__ = [
     "VariationalTopics",
     "__version__",
     "as_corpus",
+    "compare_num_topics",
     "fit_cavi",
     "fit_svi",
     "fold_in",

@@ -16,7 +16,8 @@ FLOORS = [
     {"_validate", "corpus", "covariates", "polya_gamma", "potentials", "typing"}
     | {"links", "priors", "updates"},
     {"models"},
-    {"inference", "posterior", "diagnostics", "summaries", "store", "heldout", "_arviz", "_codec"},
+    {"inference", "posterior", "diagnostics", "summaries", "store", "heldout", "selection"}
+    | {"_arviz", "_codec"},
     {"testing", "estimators", "distributed", "datasets", "plots", "report", "demo", "cli"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
