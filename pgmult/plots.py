@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pgmult.selection import TopicChoice
 from pgmult.summaries import TopicCorrelations, TopWord, correlation_graph, similar_together
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ else:
 __all__ = [
     "held_out_curve",
     "log_likelihood_trace",
+    "score_by_num_topics",
     "top_word_bars",
     "topic_correlation_graph",
     "topic_correlation_heatmap",
