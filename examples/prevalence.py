@@ -44,7 +44,7 @@ corpus = pgmult.as_corpus(counts, [word for topic in TOPICS.values() for word in
 columns = {"year": years, "party": party}
 data = pgmult.with_covariates(corpus, columns, "~ year * party")
 posterior = pgmult.sample(
-    pgmult.StructuralTopics(num_topics=3), data, draws=400, tune=200, chains=2, random_seed=1
+    pgmult.StructuralTopics(num_topics=3), data, draws=800, tune=400, chains=2, random_seed=1
 )
 
 owner = {topic[0].word: k for k, topic in enumerate(top_words(posterior, num_words=1))}

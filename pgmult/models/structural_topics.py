@@ -10,8 +10,8 @@ whose link is the softmax)::
     theta_d       = stick-breaking(psi_d)                           topics in documents
     z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
-Every block of the sweep is an exact draw, as in `pgmult.CorrelatedTopics`; the last one is a
-Bayesian regression of psi on the covariates.
+The blocks of the sweep are those of `pgmult.CorrelatedTopics`; the last one is a Bayesian
+regression of psi on the covariates.
 
 A coefficient lives on a stick, and what it does to a topic depends on the sticks before it. So read
 effects from `prevalence`: the expected topic proportions E[theta | x] at covariates x, and
@@ -46,6 +46,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.regression import linear_means
 from pgmult.typing import FloatArray, IntArray, Link
+from pgmult.updates.prior_proposals import propose_from_prior
 from pgmult.updates.topic_allocation import (
     allocate_tokens,
     effective_topics,
@@ -83,7 +84,7 @@ class StructuralTopicsState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuralTopics:
-    """Correlated topic model with covariates of prevalence, sampled in exact blocks.
+    """Correlated topic model with covariates of prevalence.
 
     Parameters
     ----------
@@ -214,7 +215,9 @@ class StructuralTopics:
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         potential = self.link.augment(rng, state.psi, topic_counts)
         means = linear_means(data.covariates, state.coefficients)
-        psi = MvNormal(means, state.Sigma).condition(potential).sample(rng)
+        prior = MvNormal(means, state.Sigma)
+        psi = prior.condition(potential).sample(rng)
+        psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
         coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
 

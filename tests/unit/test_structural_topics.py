@@ -290,17 +290,16 @@ def test_same_seed_same_draws_for_any_number_of_threads():
 
 
 def test_an_intercept_alone_is_the_correlated_topic_model(corpus):
-    """The same random numbers and the same prior: the same chain, up to rounding."""
+    """The same random numbers and the same prior: the same draws, up to rounding."""
     data = with_covariates(corpus, {}, "~ 1")
-    states = []
-    for model in (CorrelatedTopics(3), StructuralTopics(3)):
-        rng = np.random.default_rng(4)
-        state = model.init(rng, data)
-        states.append(model.step(rng, state, data))
-    one, other = states
-    np.testing.assert_allclose(other.coefficients[0], one.mu, rtol=1e-8)
-    for name in ("psi", "Sigma", "topics", "topic_counts"):
-        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-8)
+    for method in ("prior", "init"):
+        one, other = (
+            getattr(model, method)(np.random.default_rng(4), data)
+            for model in (CorrelatedTopics(3), StructuralTopics(3))
+        )
+        np.testing.assert_allclose(other.coefficients[0], one.mu, rtol=1e-8)
+        for name in ("psi", "Sigma", "topics", "topic_counts"):
+            np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-8)
 
 
 def test_units_and_origins_of_covariates_make_no_difference(corpus):
