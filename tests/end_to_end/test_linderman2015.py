@@ -1,0 +1,41 @@
+"""The reproduction of Linderman, Johnson and Adams (2015) runs, here on a small made-up corpus."""
+
+import csv
+import importlib.util
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pgmult import as_corpus
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "linderman2015" / "figure2.py"
+
+
+@pytest.mark.slow
+def test_figure2(monkeypatch, tmp_path, capsys):
+    spec = importlib.util.spec_from_file_location("figure2", SCRIPT)
+    figure2 = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(figure2)
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(30, 0.1), size=3)
+    theta = rng.dirichlet(np.ones(3), size=60)
+    counts = np.array([rng.multinomial(40, p) for p in theta @ topics])
+    words = [f"word{v}" for v in range(30)]
+    monkeypatch.setattr(figure2, "associated_press", lambda: as_corpus(counts, words))
+    options = Namespace(
+        seconds=0.3, topics=3, observed=[0.5, 0.1], splits=2, documents=20, out=tmp_path
+    )
+    figure2.main(options)
+
+    with open(tmp_path / "figure2.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    ends = [row for row in rows if float(row["seconds"]) == 0.3]
+    assert len(ends) == 2 * 2 * 4
+    for row in ends:
+        assert float(row["log_predictive"]) > float(row["unigram"])
+        if row["model"] == figure2.REFERENCE:
+            assert float(row["gain_over_learned_alpha_at_end"]) == 0.0
+    assert (tmp_path / "figure2.png").read_bytes().startswith(b"\x89PNG")
+    assert "10% observed, SB-CTM:" in capsys.readouterr().out
