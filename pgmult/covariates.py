@@ -217,7 +217,14 @@ def with_covariates(
 def _as_mapping(covariates: Any, names: Sequence[str] | None) -> dict[str, Any]:
     """Columns by name, from a mapping, a DataFrame or a matrix."""
     if hasattr(covariates, "items"):
-        return {str(name): column for name, column in covariates.items()}
+        pairs = [(str(name), column) for name, column in covariates.items()]
+        columns = dict(pairs)
+        if len(columns) < len(pairs):
+            raise ValueError(
+                "covariates must have columns of different names, got"
+                f" {', '.join(name for name, _ in pairs)}"
+            )
+        return columns
     matrix = np.asanyarray(covariates)
     if matrix.ndim != 2:
         raise ValueError(

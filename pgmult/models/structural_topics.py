@@ -330,7 +330,7 @@ def prevalence(
     Raises
     ------
     ValueError
-        If `covariates` do not fit the data or `probability` is no probability.
+        If `covariates` do not fit the data, the data not the posterior, or `probability` is none.
     """
     if not 0.0 < probability < 1.0:
         raise ValueError(f"probability must be in (0, 1), got {probability}")
@@ -339,7 +339,13 @@ def prevalence(
     rows = data.design.rows(covariates)
     coefficients = np.asarray(posterior["coefficients"][chain], dtype=np.float64)
     Sigma = np.asarray(posterior["Sigma"][chain], dtype=np.float64)
-    num_draws, _, sticks = coefficients.shape
+    num_draws, num_covariates, sticks = coefficients.shape
+    if num_covariates != rows.shape[1]:
+        raise ValueError(
+            f"data must be what the model was fitted to: the posterior has {num_covariates}"
+            f" coefficients a stick, the data have {rows.shape[1]} covariates"
+            f" ({', '.join(data.design.names)})"
+        )
     link = StickBreaking() if link is None else link
     half = as_generator(rng).standard_normal(((num_simulated + 1) // 2, sticks))
     noise = np.concatenate([half, -half])

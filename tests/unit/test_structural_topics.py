@@ -204,6 +204,8 @@ def test_bad_covariates_are_refused(corpus, columns, formula, error, message):
 
 
 def test_bad_names_are_refused(corpus):
+    with pytest.raises(ValueError, match="columns of different names, got a, a"):
+        with_covariates(corpus, pd.DataFrame(np.eye(6)[:, :2], columns=["a", "a"]))
     for names in (["a"], ["a", "a"]):
         with pytest.raises(ValueError, match=r"covariates must have . columns"):
             with_covariates(corpus, np.eye(6)[:, :2], names=names)
@@ -416,3 +418,5 @@ def test_intervals_hold_their_share_of_the_draws(rng, corpus):
     assert prevalence(rng, draws, data, {"year": 2000}, max_draws=7).draws.shape == (7, 1, 3)
     with pytest.raises(ValueError, match="probability"):
         prevalence(rng, draws, data, {"year": 2000}, probability=1.5)
+    with pytest.raises(ValueError, match="has 2 coefficients a stick, the data have 4 covariates"):
+        prevalence(rng, draws, with_covariates(corpus, COLUMNS), COLUMNS)
