@@ -18,6 +18,7 @@ _PUBLIC = {
     "DiagonalPotential": "pgmult.potentials",
     "Dirichlet": "pgmult.priors",
     "DocumentCompletion": "pgmult.heldout",
+    "DynamicTopics": "pgmult.models.dynamic_topics",
     "LDA": "pgmult.models.lda",
     "LogisticNormal": "pgmult.links",
     "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
@@ -28,8 +29,10 @@ _PUBLIC = {
     "StickBreaking": "pgmult.links",
     "StructuralTopics": "pgmult.models.structural_topics",
     "StructuredCorpus": "pgmult.covariates",
+    "TimedCorpus": "pgmult.corpus",
     "VariationalTopics": "pgmult.inference.svi",
     "as_corpus": "pgmult.corpus",
+    "as_timed_corpus": "pgmult.corpus",
     "compare_num_topics": "pgmult.selection",
     "fit_cavi": "pgmult.inference.svi",
     "fit_svi": "pgmult.inference.svi",
@@ -43,7 +46,7 @@ _PUBLIC = {
 }
 
 if TYPE_CHECKING:
-    from pgmult.corpus import Corpus, as_corpus, split_tokens
+    from pgmult.corpus import Corpus, TimedCorpus, as_corpus, as_timed_corpus, split_tokens
     from pgmult.covariates import StructuredCorpus, with_covariates
     from pgmult.diagnostics import ConvergenceWarning
     from pgmult.estimators import CorrelatedTopicModel
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from pgmult.inference.gibbs import resume, sample
     from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
     from pgmult.links import LogisticNormal, StickBreaking
+    from pgmult.models.dynamic_topics import DynamicTopics
     from pgmult.models.lda import LDA
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
     from pgmult.models.structural_topics import StructuralTopics, prevalence
@@ -71,6 +75,7 @@ __all__ = [
     "DiagonalPotential",
     "Dirichlet",
     "DocumentCompletion",
+    "DynamicTopics",
     "LogisticNormal",
     "LogisticNormalTopics",
     "MatrixNormalInverseWishart",
@@ -80,9 +85,11 @@ __all__ = [
     "StickBreaking",
     "StructuralTopics",
     "StructuredCorpus",
+    "TimedCorpus",
     "VariationalTopics",
     "__version__",
     "as_corpus",
+    "as_timed_corpus",
     "compare_num_topics",
     "fit_cavi",
     "fit_svi",

@@ -27,7 +27,7 @@ import numpy as np
 from pgmult._validate import as_positive_int
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.tokens import entry_probs
-from pgmult.corpus import Corpus
+from pgmult.corpus import Corpus, TimedCorpus
 from pgmult.typing import FloatArray, IntArray, variable
 
 __all__ = [
@@ -178,9 +178,12 @@ class DocumentCompletion:
             raise ValueError(f"held_out must be {expected} like the training corpus, got {got}")
         theta = variable(sweep.model, sweep.state, data, "theta")
         topics = variable(sweep.model, sweep.state, data, "topics")
-        probs = np.empty(len(self.held_out.words))
+        held_out = self.held_out
+        if isinstance(data, TimedCorpus):  # topics are (num_topics, num_times, num_words)
+            held_out, topics = data.by_time(held_out), topics.reshape(len(topics), -1)
+        probs = np.empty(len(held_out.words))
         over_rows(
-            entry_probs, data.num_documents, self.held_out.indptr, self.held_out.words,
+            entry_probs, data.num_documents, held_out.indptr, held_out.words,
             theta, np.ascontiguousarray(topics.T), probs,
         )  # fmt: skip
         self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
