@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pgmult._validate import as_positive_int, new_key
 from pgmult.compiled import fold_in as kernels
 from pgmult.compiled._rows import over_rows
-from pgmult.corpus import Corpus
+from pgmult.corpus import as_corpus
 from pgmult.links import StickBreaking
 from pgmult.typing import FloatArray
 
@@ -42,7 +42,7 @@ class FoldedIn(NamedTuple):
 
 def fold_in(
     posterior: Mapping[str, NDArray[Any]],
-    corpus: Corpus,
+    corpus: Any,
     *,
     chain: int = 0,
     max_draws: int = 100,
@@ -57,7 +57,7 @@ def fold_in(
     ----------
     posterior : Posterior, or mapping with ``topics``, ``mu`` and ``Sigma``
         Of `pgmult.CorrelatedTopics`, ``(chain, draw, ...)``.
-    corpus : Corpus
+    corpus : Corpus, or sparse matrix or array of counts
         With the words of the posterior's corpus.
     chain : int
         Labels of topics mean something within a chain only.
@@ -87,6 +87,7 @@ def fold_in(
     max_draws = as_positive_int(max_draws, "max_draws")
     sweeps = as_positive_int(sweeps, "sweeps")
     warm_up = as_positive_int(warm_up, "warm_up", minimum=0)
+    corpus = as_corpus(corpus)
     num_draws, num_topics, num_words = topics.shape
     if corpus.num_words != num_words:
         raise ValueError(f"corpus must have the posterior's {num_words} words, got {corpus!r}")

@@ -37,6 +37,7 @@ True
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma, gammaln, multigammaln
@@ -99,7 +100,7 @@ class DocumentPosterior:
 
         The average over 32 antithetic pairs of draws from q(psi), the same standard normal vectors
         for every document and every call: no randomness, and a document's answer depends on that
-        document alone. Its Monte Carlo error is a few per cent of theta's standard deviation.
+        document alone. Its Monte Carlo error is some 5 % of theta's posterior standard deviation.
         """
         noise = np.random.Generator(np.random.Philox(0)).standard_normal(
             (_POINTS, self.mean.shape[1])
@@ -174,7 +175,7 @@ class VariationalTopics:
         cls,
         rng: np.random.Generator,
         model: CorrelatedTopics,
-        corpus: Corpus,
+        corpus: Any,
         num_documents: int | None = None,
         *,
         start_sweeps: int = START_SWEEPS,
@@ -185,13 +186,14 @@ class VariationalTopics:
         ----------
         rng : numpy.random.Generator
         model : CorrelatedTopics
-        corpus : Corpus
+        corpus : Corpus, or sparse matrix or array of counts
             All documents, or the first of a stream.
         num_documents : int, optional
             How many documents there are in all; those of `corpus` if left out.
         start_sweeps : int
+            As in `fit_cavi`.
         """
-        _check_words(corpus)
+        corpus = _as_words(corpus)
         starting = replace(model, start_sweeps=start_sweeps)  # which also checks it
         state = starting.init(as_generator(rng), corpus)
         scale = _scale(corpus, num_documents)
@@ -207,13 +209,13 @@ class VariationalTopics:
         return Dirichlet(self.concentration).mean()
 
     def infer(
-        self, corpus: Corpus, *, tolerance: float = 1e-4, max_steps: int = 500
+        self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500
     ) -> DocumentPosterior:
         """The q of documents, seen before or not, with q of the topics, mu and Sigma as they are.
 
         Parameters
         ----------
-        corpus : Corpus
+        corpus : Corpus, or sparse matrix or array of counts
             With the words of the fit.
         tolerance : float
             A document is done when a step moves less than this share of its tokens.
@@ -232,15 +234,16 @@ class VariationalTopics:
         threads of the enclosing context; a document's answer does not depend on the others.
         """
         as_positive(tolerance, "tolerance")
-        return self._infer(corpus, float(tolerance), as_positive_int(max_steps, "max_steps"))
+        max_steps = as_positive_int(max_steps, "max_steps")
+        return self._infer(as_corpus(corpus), float(tolerance), max_steps)
 
-    def theta(self, corpus: Corpus) -> FloatArray:
+    def theta(self, corpus: Any) -> FloatArray:
         """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
         return self.infer(corpus).theta()
 
     def update(
         self,
-        minibatch: Corpus,
+        minibatch: Any,
         num_documents: int | None = None,
         *,
         step_size: float | None = None,
@@ -251,7 +254,7 @@ class VariationalTopics:
 
         Parameters
         ----------
-        minibatch : Corpus
+        minibatch : Corpus, or sparse matrix or array of counts
         num_documents : int, optional
             How many documents there are in all, of which the minibatch stands for its share; those
             of the minibatch if left out.
@@ -265,7 +268,7 @@ class VariationalTopics:
         VariationalTopics
             With step size 1 and all documents this is one iteration of `fit_cavi`.
         """
-        _check_words(minibatch)
+        minibatch = _as_words(minibatch)
         if step_size is None:
             step_size = _step_size(self.num_updates + 1, delay, forgetting)
         if not 0.0 < step_size <= 1.0:
@@ -363,7 +366,7 @@ class VariationalTopics:
 
 def fit_cavi(
     model: CorrelatedTopics,
-    corpus: Corpus,
+    corpus: Any,
     *,
     max_iterations: int = 200,
     tolerance: float = 1e-5,
@@ -376,7 +379,7 @@ def fit_cavi(
     Parameters
     ----------
     model : CorrelatedTopics
-    corpus : Corpus
+    corpus : Corpus, or sparse matrix or array of counts
     max_iterations : int
     tolerance : float
         The fit ends when the bound changes by less than this share of itself.
@@ -399,6 +402,7 @@ def fit_cavi(
     ValueError
         If the corpus has no tokens, or an argument is out of range.
     """
+    corpus = _as_words(corpus)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     as_positive(tolerance, "tolerance")
     elbo: list[float] = []
@@ -419,7 +423,7 @@ def fit_cavi(
 
 def fit_svi(
     model: CorrelatedTopics,
-    corpus: Corpus,
+    corpus: Any,
     *,
     batch_size: int = 256,
     max_epochs: int = 20,
@@ -435,7 +439,7 @@ def fit_svi(
     Parameters
     ----------
     model : CorrelatedTopics
-    corpus : Corpus
+    corpus : Corpus, or sparse matrix or array of counts
     batch_size : int
         Documents in a minibatch.
     max_epochs : int
@@ -457,6 +461,7 @@ def fit_svi(
     VariationalTopics
         With ``elbo`` estimated from each minibatch, before its step.
     """
+    corpus = _as_words(corpus)
     batch_size = as_positive_int(batch_size, "batch_size")
     max_epochs = as_positive_int(max_epochs, "max_epochs")
     as_positive(tolerance, "tolerance")
@@ -467,8 +472,8 @@ def fit_svi(
     levels: list[float] = []
     converged = False
     with row_threads(_as_cores(cores)):
-        _check_words(corpus)
-        first = as_corpus(counts[np.sort(rng.permutation(total)[: 4 * batch_size])])
+        some = rng.permutation(np.flatnonzero(corpus.totals))[: 4 * batch_size]
+        first = as_corpus(counts[np.sort(some)])
         q = VariationalTopics.start(rng, model, first, total, start_sweeps=start_sweeps)
         while len(levels) < max_epochs and not converged:
             shuffled = rng.permutation(total)
@@ -480,9 +485,8 @@ def fit_svi(
                 step_size = _step_size(q.num_updates + 1, delay, forgetting)
                 q = q._toward(documents, total / len(rows), step_size)
             levels.append(float(np.mean(elbo[-len(batches) :])))
-            converged = len(levels) > 1 and abs(levels[-1] - levels[-2]) < tolerance * abs(
-                levels[-1]
-            )
+            if len(levels) > 1:
+                converged = abs(levels[-1] - levels[-2]) < tolerance * abs(levels[-1])
     return replace(q, elbo=np.array(elbo), converged=converged)
 
 
@@ -490,9 +494,12 @@ def _as_cores(cores: int | None) -> int:
     return _available_cores() if cores is None else as_positive_int(cores, "cores")
 
 
-def _check_words(corpus: Corpus) -> None:
+def _as_words(counts: Any) -> Corpus:
+    """A corpus with at least one token."""
+    corpus = as_corpus(counts)
     if corpus.num_tokens == 0:
         raise ValueError(f"the corpus must have at least one token, got {corpus!r}")
+    return corpus
 
 
 def _scale(corpus: Corpus, num_documents: int | None) -> float:
