@@ -398,8 +398,8 @@ def test_bad_arguments_are_refused(fitted, corpus, call, error, message):
 def test_means_agree_with_gibbs_and_spreads_are_too_small():
     """Three topics of disjoint words, a long chain started at the fit, so with its labels.
 
-    Means agree within part of the posterior's standard deviation; the standard deviations do not:
-    mean field has those of the sticks some 30 % too small, Sigma some 40 %, and those of most word
+    Means of theta agree within half the posterior's standard deviation, topics within 0.15 in total
+    variation. The standard deviations do not: mean field has those of the sticks some 30 % too small, Sigma some 40 %, and those of most word
     probabilities severalfold. The chain's own error is well below the tolerances.
     """
     rng = np.random.default_rng(0)
