@@ -24,8 +24,8 @@ words, 200 documents of 40 words each, sticks have standard deviations some 30 %
 some 40 % too small, and most word probabilities have standard deviations several times too small.
 Posterior means of theta differ from those of Gibbs by about a third of a posterior standard
 deviation, those of word probabilities by about one; where topics share a third or more of their
-words, by half and by one and a half. Use it for speed and for streams, and Gibbs (`pgmult.sample`)
-for uncertainty and for the last tenth of a nat.
+words, by half and by one and a half, as far as one slowly mixing chain can tell. Use mean field for
+speed and for streams, and Gibbs (`pgmult.sample`) for uncertainty.
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
