@@ -102,7 +102,7 @@ def topic_correlation_graph(
     labels : sequence of str
         One a topic.
     max_pairs : int, optional
-        The strongest pairs are drawn; twice as many as topics if left out.
+        The strongest so many pairs of either sign are drawn; as many as topics if left out.
     axes : matplotlib Axes, optional
     """
     graph = correlation_graph(correlations, max_pairs)
@@ -126,8 +126,8 @@ def topic_correlation_graph(
     axes.set_axis_off()
     percent = round(100 * correlations.probability)
     axes.set_title(
-        f"the {len(graph.pairs)} strongest of {graph.num_sure} correlations whose {percent} %"
-        " interval excludes 0",
+        f"{len(graph.pairs)} of {graph.num_sure} correlations whose {percent} % interval excludes"
+        " 0, the strongest of each sign",
         fontsize=8,
     )
     return axes

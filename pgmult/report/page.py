@@ -185,8 +185,8 @@ def _correlations_html(
             "Correlations over documents of simulated topic proportions, posterior mean and"
             f" {percent} % interval. Proportions sum to 1, so a correlation near"
             f" {-1 / (len(labels) - 1):.2f} is what unrelated topics of equal size would show."
-            f" Lines: the {len(graph.pairs)} strongest of {graph.num_sure} correlations whose"
-            " interval excludes zero; red positive, dashed blue negative."
+            f" Lines: {len(graph.pairs)} of {graph.num_sure} correlations whose interval excludes"
+            " zero, the strongest of each sign; red positive, dashed blue negative."
         ),
         _graph_svg(graph, [" ".join(label.split()[:2]) for label in labels], report.shares),
         "<h3>Strongest positive</h3>" + positive if positive else "",

@@ -151,7 +151,7 @@ class CorrelationGraph:
     Attributes
     ----------
     pairs : list of PairCorrelation
-        Those drawn, the strongest first.
+        Those drawn, positive ones first.
     num_sure : int
         How many pairs have an interval that excludes zero, drawn or not.
     places : array, ``(topic, 2)``
@@ -176,11 +176,14 @@ def correlation_graph(
     ----------
     correlations : TopicCorrelations
     max_pairs : int, optional
-        The strongest are kept; twice as many as topics if left out.
+        The strongest so many pairs of either sign are kept; as many as topics if left out. Shares
+        of one whole crowd each other out, so without a limit most lines would be weak negatives.
     """
-    num_topics = len(correlations.mean)
     sure = correlated_pairs(correlations)
-    pairs = sure[: 2 * num_topics if max_pairs is None else max_pairs]
+    limit = len(correlations.mean) if max_pairs is None else max_pairs
+    positive = [pair for pair in sure if pair.mean > 0.0][:limit]
+    negative = [pair for pair in sure if pair.mean <= 0.0][:limit]
+    pairs = positive + negative
     return CorrelationGraph(pairs, len(sure), _places(pairs, similar_together(correlations)))
 
 
