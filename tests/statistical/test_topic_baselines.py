@@ -201,7 +201,7 @@ def test_dynamic_topics_reach_the_posterior():
             "dk,kdv->dv", DYNAMIC.theta(state, data), DYNAMIC.topics(state, data)[:, data.times]
         )[:2],
     }
-    check_sbc(DYNAMIC, TIMED, identified, tune=40, thin=20, draws=5, replicates=120)
+    check_sbc(DYNAMIC, TIMED, identified, tune=40, thin=20, draws=5, replicates=100)
 
 
 def words_at_reversed_times(self, rng, state, data):
