@@ -104,11 +104,11 @@ def _anneal_weight(indptr, counts, d, dots, here, there):
     """Log of the ratio of the likelihoods with shares `there` and `here` of words from topics."""
     total = 0.0
     for entry in range(indptr[d], indptr[d + 1]):
-        share = dots[entry - indptr[d]]
-        after = 1.0 - there + there * share
+        dot = dots[entry - indptr[d]]
+        after = 1.0 - there + there * dot
         if not after > 0.0:
             return -math.inf
-        total += counts[entry] * math.log(after / (1.0 - here + here * share))
+        total += counts[entry] * math.log(after / (1.0 - here + here * dot))
     return total
 
 
@@ -128,6 +128,7 @@ def _allocate_share(indptr, words, counts, relative, d, theta, dots, share, topi
 
 @jit
 def _fill_dots(indptr, words, relative, d, theta, dots):
+    """Probability under theta of each entry's word, relative to the background."""
     for entry in range(indptr[d], indptr[d + 1]):
         dots[entry - indptr[d]] = _dot(theta, relative[words[entry]])
 
@@ -235,6 +236,7 @@ def _resample(weights, parents, state):
 
 @jit
 def _allocate_tokens(tokens, length, relative, theta, topic_counts, state):
+    """Draw the topics of the first `length` tokens: their counts."""
     topic_counts[:] = 0
     for i in range(length):
         there = relative[tokens[i]]
@@ -274,8 +276,11 @@ def filter_sticks(
                 probs_rows(worker, 0, particles, psi, order, theta)
                 for r in range(particles):
                     weights[r] = _dot(theta[r], relative[tokens[i]])
+                if not weights.max() > 0.0:
+                    out[d, run] = -math.inf
+                    break
                 out[d, run] += math.log(weights.mean())
-                if i == length - 1 or not weights.max() > 0.0:
+                if i == length - 1:
                     break
                 state = _resample(weights, parents, state)
                 psi = psi[parents]
@@ -316,8 +321,11 @@ def filter_dirichlet(
                 there = relative[tokens[i]]
                 for r in range(particles):
                     weights[r] = _dot(alpha + topic_counts[r], there) / (alpha.sum() + i)
+                if not weights.max() > 0.0:
+                    out[d, run] = -math.inf
+                    break
                 out[d, run] += math.log(weights.mean())
-                if i == length - 1 or not weights.max() > 0.0:
+                if i == length - 1:
                     break
                 state = _resample(weights, parents, state)
                 topic_counts = topic_counts[parents]

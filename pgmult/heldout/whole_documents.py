@@ -55,7 +55,6 @@ topics and the prior before the logarithm, so they estimate log p(w | training c
 (5,)
 """
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -69,6 +68,7 @@ from pgmult.compiled import document_probability as kernels
 from pgmult.compiled._rows import over_rows, row_threads
 from pgmult.corpus import Corpus
 from pgmult.heldout.completion import mean_by_token
+from pgmult.inference.gibbs import _available_cores
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal
 from pgmult.typing import FloatArray
@@ -301,7 +301,7 @@ def _estimate(
 ) -> DocumentScore:
     """Log p^ by document: the mean over draws and runs, and its error."""
     runs = as_positive_int(runs, "runs")
-    cores = (os.cpu_count() or 1) if cores is None else as_positive_int(cores, "cores")
+    cores = _available_cores() if cores is None else as_positive_int(cores, "cores")
     if corpus.num_tokens == 0:
         raise ValueError("corpus has no tokens to score")
     rng = np.random.Generator(np.random.Philox(random_seed))
