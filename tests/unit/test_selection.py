@@ -6,7 +6,7 @@ import pytest
 from pgmult import LDA, DocumentCompletion, as_corpus, plots, sample, split_tokens
 from pgmult.selection import Candidate, TopicChoice, compare_num_topics
 
-QUICK = {"draws": 30, "tune": 30, "chains": 1, "progressbar": False}
+QUICK = {"draws": 20, "tune": 30, "chains": 1, "progressbar": False}
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
 
@@ -15,13 +15,13 @@ def corpus():
     """Four topics of disjoint words, about one and a half topics a document."""
     rng = np.random.default_rng(3)
     topics = np.kron(np.eye(4), np.full((1, 8), 1 / 8))
-    theta = rng.dirichlet(np.full(4, 0.2), size=100)
-    return as_corpus(np.array([rng.multinomial(40, p) for p in theta @ topics]))
+    theta = rng.dirichlet(np.full(4, 0.2), size=60)
+    return as_corpus(np.array([rng.multinomial(30, p) for p in theta @ topics]))
 
 
 @pytest.fixture(scope="module")
 def choice(corpus):
-    return compare_num_topics(LDA, corpus, [8, 2, 4], documents=40, random_seed=1, **QUICK)
+    return compare_num_topics(LDA, corpus, [8, 2, 4], documents=30, random_seed=1, **QUICK)
 
 
 def test_too_few_topics_are_told_from_enough(choice):
@@ -37,7 +37,7 @@ def test_too_few_topics_are_told_from_enough(choice):
 def test_the_table_is_one_of_paired_completion_scores(choice, corpus):
     """Done again by hand for one number of topics: same split, same draws, same score."""
     rng = np.random.Generator(np.random.Philox(1))
-    training, held_out = split_tokens(rng, corpus, 40, 0.5)
+    training, held_out = split_tokens(rng, corpus, 30, 0.5)
     completion = DocumentCompletion(held_out)
     sample(LDA(4), training, callback=completion, random_seed=1, **QUICK)
     score = completion.score()
@@ -85,7 +85,7 @@ def test_the_figure_shows_scores_and_paired_errors():
         ([3, 3], {}, ValueError, r"got \[3, 3\]"),
         ([1, 3], {}, ValueError, "candidates must be at least 2, got 1"),
         ([2.5], {}, TypeError, "candidates must be an integer"),
-        ([3], {"documents": 1000}, ValueError, "documents must be from 1 to 100"),
+        ([3], {"documents": 1000}, ValueError, "documents must be from 1 to 60"),
         ([3], {"observed": 1.0}, ValueError, "observed must be a share"),
     ],
 )
