@@ -7,7 +7,7 @@ Empty documents and unused words are kept: they carry no information, and rows k
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -181,7 +181,7 @@ def simulate_words(
     topics : array, ``(num_topics, num_words)``
         Rows sum to 1.
     like : Corpus
-        Sets the documents' lengths and all names.
+        Sets the documents' lengths, and all else that a corpus holds.
 
     Returns
     -------
@@ -194,13 +194,11 @@ def simulate_words(
         here = assignments == k
         u = rng.random(np.count_nonzero(here)) * running[-1]
         words[here] = np.searchsorted(running, u, side="right")
-    return Corpus(
+    return replace(
+        like,
         indptr=np.concatenate([[0], np.cumsum(like.totals)]),
         words=words,
         counts=np.ones(len(words), dtype=np.int32),
-        num_words=like.num_words,
-        vocabulary=like.vocabulary,
-        names=like.names,
     )
 
 

@@ -60,16 +60,14 @@ from pgmult.typing import BoolArray, FloatArray, IntArray
 from pgmult.updates.prior_proposals import propose_from_prior
 from pgmult.updates.slice import slice_sample
 from pgmult.updates.topic_allocation import (
+    AllocatedTopics,
     allocate_tokens,
-    effective_topics,
     start_by_size,
-    topic_shares,
     words_log_likelihood,
 )
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
 
-_STICKS = StickBreaking()
 _START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
 _SLICE_WIDTH = 0.5  # of log variances
 
@@ -105,7 +103,7 @@ class DynamicTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DynamicTopics:
+class DynamicTopics(AllocatedTopics):
     """Topics whose words and prevalence drift over time, every variance learned.
 
     Parameters
@@ -166,6 +164,7 @@ class DynamicTopics:
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "effective_topics",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+    link: ClassVar[StickBreaking] = StickBreaking()  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         as_positive_int(self.num_topics, "num_topics", minimum=2)
@@ -212,7 +211,7 @@ class DynamicTopics:
         initial_var = _inverse_gamma(rng, self.initial_shape, self.initial_scale, self.num_topics)
         drift_var = _inverse_gamma(rng, self.drift_shape, self.drift_scale, self.num_topics)
         eta = self._chains(base, initial_var, drift_var, data).sample(rng)
-        topic_counts = _STICKS.simulate(rng, psi, data.totals)
+        topic_counts = self.link.simulate(rng, psi, data.totals)
         return DynamicTopicsState(
             psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
         )
@@ -232,12 +231,12 @@ class DynamicTopics:
         topic_counts, word_counts, theta = start_by_size(
             rng, data.corpus, self.num_topics, _START_CONCENTRATION, self.start_sweeps
         )
-        psi = _STICKS.inverse(theta)
+        psi = self.link.inverse(theta)
         prevalence_drift = self.prevalence_scale / self.prevalence_shape
         seen = TimedRows.of(psi, data.times, data.num_times)
         mu, Sigma = seen.posterior(self._prevalence(prevalence_drift, data)).sample(rng)
         smoothed = word_counts[:, data.word_order] + _START_CONCENTRATION
-        level = _STICKS.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
+        level = self.link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
         base = level.mean(axis=0)
         initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
         drift_var = np.full(self.num_topics, self.drift_scale / self.drift_shape)
@@ -251,10 +250,10 @@ class DynamicTopics:
     ) -> DynamicTopicsState:
         """One sweep over all blocks."""
         topic_counts, word_counts = self._allocate(rng, state, data)
-        potential = _STICKS.augment(rng, state.psi, topic_counts)
+        potential = self.link.augment(rng, state.psi, topic_counts)
         prior = MvNormal(state.mu[data.times], state.Sigma)
         psi = prior.condition(potential).sample(rng)
-        psi = propose_from_prior(rng, _STICKS, psi, topic_counts, prior)
+        psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
         prevalence_drift, mu, Sigma = self._sample_prevalence(
             rng, state.prevalence_drift, psi, data
         )
@@ -276,23 +275,11 @@ class DynamicTopics:
         """Word probabilities, ``(num_topics, num_times, num_words)``."""
         return self._link(data).probs(state.eta)
 
-    def theta(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
-        """Topic proportions of each document, ``(num_documents, num_topics)``."""
-        return _STICKS.probs(state.psi)
-
     def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Each topic's share of a time's tokens, ``(num_times, num_topics)``; 0 without tokens."""
         counts = np.zeros((data.num_times, self.num_topics))
         np.add.at(counts, data.times, state.topic_counts)
         return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
-
-    def topic_shares(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
-        """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
-        return topic_shares(state.topic_counts)
-
-    def effective_topics(self, state: DynamicTopicsState, data: TimedCorpus) -> float:
-        """Exponential of the entropy of the topic shares: the same under any labels."""
-        return effective_topics(state.topic_counts)
 
     def _link(self, data: TimedCorpus) -> StickBreaking:
         return StickBreaking(order=data.word_order)
@@ -393,7 +380,7 @@ class DynamicTopics:
 
 def _uniform_sticks(size: int) -> FloatArray:
     """The sticks of `size` equally probable categories."""
-    return _STICKS.inverse(np.full(size, 1.0 / size))
+    return StickBreaking().inverse(np.full(size, 1.0 / size))
 
 
 def _inverse_gamma(

@@ -35,29 +35,21 @@ rest, and step 4 draws it exactly. Read correlations of topics from theta, not f
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult._validate import as_positive, as_positive_int, new_key
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.softmax import sample_rows
-from pgmult.corpus import Corpus, as_corpus, simulate_words
+from pgmult.corpus import Corpus
 from pgmult.links import LogisticNormal
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.typing import FloatArray, IntArray
-from pgmult.updates.topic_allocation import (
-    allocate_tokens,
-    effective_topics,
-    start_by_size,
-    topic_shares,
-    words_log_likelihood,
-)
+from pgmult.updates.topic_allocation import AllocatedTopics, allocate_tokens, start_by_size
 
 __all__ = ["LogisticNormalTopics", "LogisticNormalTopicsState"]
 
-_LINK = LogisticNormal()
 _ALL_TRIALS = np.iinfo(np.int64).max
 
 
@@ -84,7 +76,7 @@ class LogisticNormalTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogisticNormalTopics:
+class LogisticNormalTopics(AllocatedTopics):
     """Correlated topic model with the softmax link, sampled one coordinate of psi at a time.
 
     Parameters
@@ -129,6 +121,7 @@ class LogisticNormalTopics:
         "topics", "mu", "Sigma", "topic_shares", "effective_topics",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
+    link: ClassVar[LogisticNormal] = LogisticNormal()  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         as_positive_int(self.num_topics, "num_topics", minimum=2)
@@ -150,37 +143,20 @@ class LogisticNormalTopics:
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
 
-    def as_data(self, data: Any) -> Corpus:
-        """A corpus from a sparse matrix or array of counts: see `pgmult.as_corpus`."""
-        return as_corpus(data)
-
-    def coords(self, data: Corpus) -> Mapping[str, NDArray[Any]]:
-        """Words and documents by name where the corpus has names."""
-        labels = {"word": data.vocabulary, "document": data.names}
-        return {dim: names for dim, names in labels.items() if names is not None}
-
     def prior(self, rng: np.random.Generator, data: Corpus) -> LogisticNormalTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
         mu, Sigma = self._niw.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = _LINK.simulate(rng, psi, data.totals)
+        topic_counts = self.link.simulate(rng, psi, data.totals)
         return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
-
-    def simulate(
-        self, rng: np.random.Generator, state: LogisticNormalTopicsState, data: Corpus
-    ) -> Corpus:
-        """Documents of the same lengths: a word for every token that the state allocates."""
-        topic_ids = np.tile(np.arange(self.num_topics), data.num_documents)
-        assignments = np.repeat(topic_ids, state.topic_counts.ravel())
-        return simulate_words(rng, assignments, state.topics, data)
 
     def init(self, rng: np.random.Generator, data: Corpus) -> LogisticNormalTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
         topic_counts, word_counts, theta = start_by_size(
             rng, data, self.num_topics, self.word_concentration, self.start_sweeps
         )
-        psi = _LINK.inverse(theta)
+        psi = self.link.inverse(theta)
         mu, Sigma = self._niw.condition(psi).sample(rng)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
@@ -196,22 +172,6 @@ class LogisticNormalTopics:
         psi = self._sample_psi(rng, state, topic_counts)
         mu, Sigma = self._niw.condition(psi).sample(rng)
         return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
-
-    def log_likelihood(self, state: LogisticNormalTopicsState, data: Corpus) -> float:
-        """Log probability of the words given theta and the topics, assignments summed out."""
-        return words_log_likelihood(data, self.theta(state, data), state.topics)
-
-    def theta(self, state: LogisticNormalTopicsState, data: Corpus) -> FloatArray:
-        """Topic proportions of each document, ``(num_documents, num_topics)``."""
-        return _LINK.probs(state.psi)
-
-    def topic_shares(self, state: LogisticNormalTopicsState, data: Corpus) -> FloatArray:
-        """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
-        return topic_shares(state.topic_counts)
-
-    def effective_topics(self, state: LogisticNormalTopicsState, data: Corpus) -> float:
-        """Exponential of the entropy of the topic shares: the same under any labels."""
-        return effective_topics(state.topic_counts)
 
     def _sample_psi(
         self, rng: np.random.Generator, state: LogisticNormalTopicsState, topic_counts: IntArray

@@ -33,27 +33,20 @@ contrasts of them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult._validate import as_generator, as_positive, as_positive_int
-from pgmult.corpus import simulate_words
 from pgmult.covariates import StructuredCorpus
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.regression import linear_means
 from pgmult.typing import FloatArray, IntArray, Link
 from pgmult.updates.prior_proposals import propose_from_prior
-from pgmult.updates.topic_allocation import (
-    allocate_tokens,
-    effective_topics,
-    start_by_size,
-    topic_shares,
-    words_log_likelihood,
-)
+from pgmult.updates.topic_allocation import AllocatedTopics, allocate_tokens, start_by_size
 
 __all__ = ["Prevalence", "StructuralTopics", "StructuralTopicsState", "prevalence"]
 
@@ -83,7 +76,7 @@ class StructuralTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StructuralTopics:
+class StructuralTopics(AllocatedTopics):
     """Correlated topic model with covariates of prevalence.
 
     Parameters
@@ -167,12 +160,7 @@ class StructuralTopics:
 
     def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
         """Covariates by name; words and documents where the corpus has names."""
-        labels = {
-            "covariate": data.design.names,
-            "word": data.vocabulary,
-            "document": data.names,
-        }
-        return {dim: names for dim, names in labels.items() if names is not None}
+        return {"covariate": data.design.names, **AllocatedTopics.coords(self, data)}
 
     def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
@@ -181,15 +169,6 @@ class StructuralTopics:
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
         topic_counts = self.link.simulate(rng, psi, data.totals)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
-
-    def simulate(
-        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
-    ) -> StructuredCorpus:
-        """Documents of the same lengths: a word for every token that the state allocates."""
-        topic_ids = np.tile(np.arange(self.num_topics), data.num_documents)
-        assignments = np.repeat(topic_ids, state.topic_counts.ravel())
-        drawn = simulate_words(rng, assignments, state.topics, data)
-        return replace(data, indptr=drawn.indptr, words=drawn.words, counts=drawn.counts)
 
     def init(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
@@ -221,10 +200,6 @@ class StructuralTopics:
         coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
 
-    def log_likelihood(self, state: StructuralTopicsState, data: StructuredCorpus) -> float:
-        """Log probability of the words given theta and the topics, assignments summed out."""
-        return words_log_likelihood(data, self.theta(state, data), state.topics)
-
     def unscaled_coefficients(
         self, state: StructuralTopicsState, data: StructuredCorpus
     ) -> FloatArray:
@@ -238,18 +213,6 @@ class StructuralTopics:
         """
         average = data.covariates.mean(axis=0)
         return np.asarray(np.einsum("p,pn->n", average, state.coefficients))
-
-    def theta(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
-        """Topic proportions of each document, ``(num_documents, num_topics)``."""
-        return self.link.probs(state.psi)
-
-    def topic_shares(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
-        """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
-        return topic_shares(state.topic_counts)
-
-    def effective_topics(self, state: StructuralTopicsState, data: StructuredCorpus) -> float:
-        """Exponential of the entropy of the topic shares: the same under any labels."""
-        return effective_topics(state.topic_counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,24 +33,17 @@ Sigma lives on sticks and depends on their order: read correlations of topics fr
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult._validate import as_positive, as_positive_int
-from pgmult.corpus import Corpus, as_corpus, simulate_words
+from pgmult.corpus import Corpus
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.typing import FloatArray, IntArray
 from pgmult.updates.prior_proposals import propose_from_prior
-from pgmult.updates.topic_allocation import (
-    allocate_tokens,
-    effective_topics,
-    start_by_size,
-    topic_shares,
-    words_log_likelihood,
-)
+from pgmult.updates.topic_allocation import AllocatedTopics, allocate_tokens, start_by_size
 
 __all__ = ["CorrelatedTopics", "CorrelatedTopicsState"]
 
@@ -78,7 +71,7 @@ class CorrelatedTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CorrelatedTopics:
+class CorrelatedTopics(AllocatedTopics):
     """Correlated topic model with the stick-breaking link, sampled in exact blocks.
 
     Parameters
@@ -143,15 +136,6 @@ class CorrelatedTopics:
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
 
-    def as_data(self, data: Any) -> Corpus:
-        """A corpus from a sparse matrix or array of counts: see `pgmult.as_corpus`."""
-        return as_corpus(data)
-
-    def coords(self, data: Corpus) -> Mapping[str, NDArray[Any]]:
-        """Words and documents by name where the corpus has names."""
-        labels = {"word": data.vocabulary, "document": data.names}
-        return {dim: names for dim, names in labels.items() if names is not None}
-
     def prior(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
         mu, Sigma = self._niw.sample(rng)
@@ -159,14 +143,6 @@ class CorrelatedTopics:
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
         topic_counts = self.link.simulate(rng, psi, data.totals)
         return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
-
-    def simulate(
-        self, rng: np.random.Generator, state: CorrelatedTopicsState, data: Corpus
-    ) -> Corpus:
-        """Documents of the same lengths: a word for every token that the state allocates."""
-        topic_ids = np.tile(np.arange(self.num_topics), data.num_documents)
-        assignments = np.repeat(topic_ids, state.topic_counts.ravel())
-        return simulate_words(rng, assignments, state.topics, data)
 
     def init(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
@@ -196,19 +172,3 @@ class CorrelatedTopics:
         psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
         mu, Sigma = self._niw.condition(psi).sample(rng)
         return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
-
-    def log_likelihood(self, state: CorrelatedTopicsState, data: Corpus) -> float:
-        """Log probability of the words given theta and the topics, assignments summed out."""
-        return words_log_likelihood(data, self.theta(state, data), state.topics)
-
-    def theta(self, state: CorrelatedTopicsState, data: Corpus) -> FloatArray:
-        """Topic proportions of each document, ``(num_documents, num_topics)``."""
-        return self.link.probs(state.psi)
-
-    def topic_shares(self, state: CorrelatedTopicsState, data: Corpus) -> FloatArray:
-        """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
-        return topic_shares(state.topic_counts)
-
-    def effective_topics(self, state: CorrelatedTopicsState, data: Corpus) -> float:
-        """Exponential of the entropy of the topic shares: the same under any labels."""
-        return effective_topics(state.topic_counts)

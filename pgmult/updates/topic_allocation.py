@@ -5,20 +5,23 @@ Given topic proportions theta ``(num_documents, num_topics)`` and word probabili
 as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult._validate import new_key
 from pgmult.compiled._rows import num_workers, over_rows
 from pgmult.compiled.tokens import allocate, entry_probs
-from pgmult.corpus import Corpus
+from pgmult.corpus import Corpus, as_corpus, simulate_words
 from pgmult.typing import FloatArray, IntArray
 from pgmult.updates.collapsed_topics import collapsed_sweeps, random_allocation
 
 __all__ = [
+    "AllocatedTopics",
     "allocate_tokens",
-    "effective_topics",
     "start_by_size",
-    "topic_shares",
     "words_log_likelihood",
 ]
 
@@ -94,14 +97,43 @@ def start_by_size(
     return topic_counts, allocation.word_counts[:, by_size].T, theta
 
 
-def topic_shares(topic_counts: IntArray) -> FloatArray:
-    """Each topic's share of all allocated tokens, ``(num_topics,)``."""
-    totals = topic_counts.sum(axis=0)
-    return np.asarray(totals / max(1, totals.sum()))
+class AllocatedTopics:
+    """What follows from a state's psi, topics and topic counts, whatever the prior of psi."""
 
+    __slots__ = ()
+    link: Any  # from psi to topic proportions
 
-def effective_topics(topic_counts: IntArray) -> float:
-    """Exponential of the entropy of the topic shares: the same under any labels."""
-    shares = topic_shares(topic_counts)
-    used = shares[shares > 0]
-    return float(np.exp(-np.sum(used * np.log(used))))
+    def as_data(self, data: Any) -> Any:
+        """A corpus from a sparse matrix or array of counts: see `pgmult.as_corpus`."""
+        return as_corpus(data)
+
+    def coords(self, data: Any) -> Mapping[str, NDArray[Any]]:
+        """Words and documents by name where the corpus has names."""
+        labels = {"word": data.vocabulary, "document": data.names}
+        return {dim: names for dim, names in labels.items() if names is not None}
+
+    def simulate(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
+        """Documents of the same lengths: a word for every token that the state allocates."""
+        num_documents, num_topics = state.topic_counts.shape
+        topic_ids = np.tile(np.arange(num_topics), num_documents)
+        assignments = np.repeat(topic_ids, state.topic_counts.ravel())
+        return simulate_words(rng, assignments, state.topics, data)
+
+    def log_likelihood(self, state: Any, data: Any) -> float:
+        """Log probability of the words given theta and the topics, assignments summed out."""
+        return words_log_likelihood(data, self.theta(state, data), state.topics)
+
+    def theta(self, state: Any, data: Any) -> FloatArray:
+        """Topic proportions of each document, ``(num_documents, num_topics)``."""
+        return np.asarray(self.link.probs(state.psi))
+
+    def topic_shares(self, state: Any, data: Any) -> FloatArray:
+        """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
+        totals = state.topic_counts.sum(axis=0)
+        return np.asarray(totals / max(1, totals.sum()))
+
+    def effective_topics(self, state: Any, data: Any) -> float:
+        """Exponential of the entropy of the topic shares: the same under any labels."""
+        shares = self.topic_shares(state, data)
+        used = shares[shares > 0]
+        return float(np.exp(-np.sum(used * np.log(used))))
