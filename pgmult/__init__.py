@@ -30,6 +30,7 @@ _PUBLIC = {
     "StructuralTopics": "pgmult.models.structural_topics",
     "StructuredCorpus": "pgmult.covariates",
     "TimedCorpus": "pgmult.corpus",
+    "UncollapsedLDA": "pgmult.models.lda",
     "VariationalTopics": "pgmult.inference.svi",
     "as_corpus": "pgmult.corpus",
     "as_timed_corpus": "pgmult.corpus",
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.dynamic_topics import DynamicTopics
-    from pgmult.models.lda import LDA
+    from pgmult.models.lda import LDA, UncollapsedLDA
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
     from pgmult.models.structural_topics import StructuralTopics, prevalence
     from pgmult.models.topics import CorrelatedTopics
@@ -86,6 +87,7 @@ __all__ = [
     "StructuralTopics",
     "StructuredCorpus",
     "TimedCorpus",
+    "UncollapsedLDA",
     "VariationalTopics",
     "__version__",
     "as_corpus",

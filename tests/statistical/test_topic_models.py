@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pgmult import (
-    LDA,
     CorrelatedTopics,
     DiagonalPotential,
     Dirichlet,
@@ -86,14 +85,6 @@ def test_correlated_topics(model):
 @pytest.mark.slow
 def test_correlated_topics_reach_the_posterior():
     check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=300)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("num_topics", [2, 3])
-def test_lda(num_topics):
-    model = LDA(num_topics, word_concentration=0.8, alpha_shape=1.5, alpha_rate=2.0)
-    check_model(model, CORPUS)
-    check_sbc(model, CORPUS, ["log_likelihood", "alpha"], tune=100, thin=10)
 
 
 # ------------------------------------------------------------------ every block's conditional
