@@ -22,6 +22,7 @@ from pgmult.compiled._rows import row_threads
 from pgmult.datasets import associated_press
 from pgmult.heldout import completion_score, unigram_log_predictive
 from pgmult.priors import Dirichlet, MvNormal
+from pgmult.updates.prior_proposals import propose_from_prior
 from pgmult.updates.topic_allocation import allocate_tokens
 
 
@@ -87,6 +88,9 @@ def parts(options):
         "topics": lambda: words.condition(word_counts).sample(rng),
         "Pólya-gamma": lambda: model.link.augment(rng, state.psi, counts),
         "psi": lambda: MvNormal(state.mu, state.Sigma).condition(potential).sample(rng),
+        "psi, proposals": lambda: propose_from_prior(
+            rng, model.link, state.psi, counts, MvNormal(state.mu, state.Sigma)
+        ),
         "mu, Sigma": lambda: model.gaussian.condition(state.psi).sample(rng),
         "whole sweep": lambda: model.step(rng, state, training),
         "log likelihood": lambda: model.log_likelihood(state, training),
@@ -143,6 +147,27 @@ def run(model, training, held_out, seconds, seed, burn_in=0.3):
         yield mark, sweeps, windows[mark]
 
 
+def run_peer(peer, training, held_out, seconds, iterations, burn_in=0.3):
+    """As `run`, for a tomotopy model: its clock counts training only."""
+    present = np.flatnonzero(training.totals)  # it drops empty documents
+    tomotopy_documents(peer, training)
+    columns = [int(word) for word in peer.used_vocabs]
+    draws, passed, count = [], 0.0, 0
+    for mark in [seconds * share for share in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)]:
+        while passed < mark:
+            begin = time.perf_counter()
+            peer.train(iterations, workers=1)
+            passed += time.perf_counter() - begin
+            count += iterations
+            theta = np.full((training.num_documents, peer.k), 1.0 / peer.k)
+            theta[present] = [document.get_topic_dist() for document in peer.docs]
+            topics = np.zeros((peer.k, training.num_words))
+            topics[:, columns] = [peer.get_topic_word_dist(k) for k in range(peer.k)]
+            draws.append((passed, theta, topics))
+        window = [(theta, topics) for at, theta, topics in draws if burn_in * mark < at <= passed]
+        yield mark, count, completion_score(window, held_out)
+
+
 def curve(options):
     training, held_out = ap_split(options.observed)
     print(f"unigram {unigram_log_predictive(training, held_out)}")
@@ -156,6 +181,18 @@ def curve(options):
                 if completion.num_draws:
                     score = completion.score()
                     print(f"{name:20s} seed {seed} {mark:6.1f} s {sweeps:5d} sweeps {score}")
+    if find_spec("tomotopy"):
+        import tomotopy
+
+        settings = {"k": options.topics, "eta": 0.05}
+        for seed in range(options.seeds):
+            for name, peer, iterations in (
+                ("tomotopy LDA", tomotopy.LDAModel(**settings, seed=seed + 1), 10),
+                ("tomotopy CT", tomotopy.CTModel(**settings, seed=seed + 1), 1),
+            ):
+                peer_run = run_peer(peer, training, held_out, options.seconds, iterations)
+                for mark, count, score in peer_run:
+                    print(f"{name:20s} seed {seed} {mark:6.1f} s {count:5d} sweeps {score}")
 
 
 def starts(options):
