@@ -116,6 +116,7 @@ def figure(rows, path):
                 [row[key] for row in points] for key in ("seconds", "log_predictive")
             )
         held_out_curve(curves, axes)
+        axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.1))
         axes.set(xscale="log", xlabel="seconds", title=f"{observed:.0%} of each document observed")
     sheet.savefig(path, dpi=150)
 
