@@ -144,48 +144,6 @@ def entry_probs(worker, start, stop, indptr, words, theta, by_word, out):
 
 
 @jit
-def collapsed_sweep(
-    key, token_indptr, token_words, assignments, alpha, eta, topic_counts, word_counts, topic_totals
-):
-    """One sweep of collapsed Gibbs for latent Dirichlet allocation, in place, document by document.
-
-    p(z_i = k | rest) is proportional to (n_dk + alpha_k) (n_kw + eta) / (n_k + V eta), with counts
-    that leave token i out (Griffiths and Steyvers 2004). `word_counts` is (num_words, num_topics).
-    """
-    num_topics = alpha.shape[0]
-    smoothing = eta * word_counts.shape[0]
-    running = np.empty(num_topics)
-    scale = np.empty(num_topics)
-    for k in range(num_topics):
-        scale[k] = 1.0 / (topic_totals[k] + smoothing)
-    for d in range(token_indptr.shape[0] - 1):
-        state = open_stream(key, d)
-        here = topic_counts[d]
-        for i in range(token_indptr[d], token_indptr[d + 1]):
-            w = token_words[i]
-            there = word_counts[w]
-            k = assignments[i]
-            here[k] -= 1
-            there[k] -= 1
-            topic_totals[k] -= 1
-            scale[k] = 1.0 / (topic_totals[k] + smoothing)
-            for k in range(num_topics):
-                running[k] = (here[k] + alpha[k]) * (there[k] + eta) * scale[k]
-            for k in range(1, num_topics):
-                running[k] += running[k - 1]
-            u, state = uniform(state)
-            threshold = u * running[num_topics - 1]
-            k = 0
-            while running[k] < threshold:
-                k += 1
-            assignments[i] = k
-            here[k] += 1
-            there[k] += 1
-            topic_totals[k] += 1
-            scale[k] = 1.0 / (topic_totals[k] + smoothing)
-
-
-@jit
 def sample_tables(worker, start, stop, key, topic_counts, alpha, tables):
     """Add each document's Chinese-restaurant table counts CRT(n_dk, alpha_k) to tables[worker].
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmult._validate import new_key
-from pgmult.compiled.tokens import collapsed_sweep
+from pgmult.compiled import collapsed
 from pgmult.corpus import Corpus
 from pgmult.typing import FloatArray, IntArray
 
@@ -33,26 +33,30 @@ class Allocation:
     word_counts: IntArray
 
 
-def _tokens(corpus: Corpus) -> tuple[IntArray, IntArray]:
-    """Where each document's tokens begin, and each token's word."""
-    token_indptr = np.concatenate([[0], np.cumsum(corpus.totals)])
-    return token_indptr, np.repeat(corpus.words, corpus.counts).astype(np.int64)
-
-
 def count_topics(corpus: Corpus, assignments: IntArray, num_topics: int) -> Allocation:
-    """The counts of given assignments."""
-    token_indptr, words = _tokens(corpus)
-    documents = np.repeat(np.arange(corpus.num_documents), np.diff(token_indptr))
+    """The counts of given assignments.
 
-    def tabulate(rows: IntArray, num_rows: int) -> IntArray:
-        flat = np.bincount(rows * num_topics + assignments, minlength=num_rows * num_topics)
-        return flat.reshape(num_rows, num_topics)
-
-    return Allocation(
-        assignments,
-        tabulate(documents, corpus.num_documents),
-        tabulate(words, corpus.num_words),
+    Raises
+    ------
+    ValueError
+        If there is not one assignment a token, or one is not from 0 to `num_topics` - 1.
+    """
+    if assignments.shape != (corpus.num_tokens,):
+        raise ValueError(
+            f"assignments must have one topic for each of the {corpus.num_tokens} tokens,"
+            f" got shape {assignments.shape}"
+        )
+    topic_counts = np.zeros((corpus.num_documents, num_topics), dtype=np.int64)
+    word_counts = np.zeros((corpus.num_words, num_topics), dtype=np.int64)
+    status = collapsed.count_topics(
+        corpus.indptr, corpus.words, corpus.counts, assignments, topic_counts, word_counts
     )
+    if status:
+        raise ValueError(
+            f"assignments must be topics from 0 to {num_topics - 1},"
+            f" got {assignments[status - 1]} at position {status - 1}"
+        )
+    return Allocation(assignments, topic_counts, word_counts)
 
 
 def random_allocation(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Allocation:
@@ -77,15 +81,18 @@ def collapsed_sweeps(
         Dirichlet concentration of topics in documents.
     eta : float
         Dirichlet concentration of words in topics.
+
+    Notes
+    -----
+    A sweep costs O(tokens * topics of a document + num_words * num_topics).
     """
-    token_indptr, words = _tokens(corpus)
     assignments = allocation.assignments.copy()
     topic_counts = allocation.topic_counts.copy()
     word_counts = allocation.word_counts.copy()
     totals = word_counts.sum(axis=0)
     for _ in range(sweeps):
-        collapsed_sweep(
-            new_key(rng), token_indptr, words, assignments, alpha, eta,
+        collapsed.collapsed_sweep(
+            new_key(rng), corpus.indptr, corpus.words, corpus.counts, assignments, alpha, eta,
             topic_counts, word_counts, totals,
         )  # fmt: skip
     return Allocation(assignments, topic_counts, word_counts)

@@ -1,6 +1,7 @@
 """Latent Dirichlet allocation: its concentrations, its sweeps, what it keeps."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.special import gammaln
 
 from pgmult import LDA, UncollapsedLDA, as_corpus, sample
 from pgmult.compiled._rows import row_threads
+from pgmult.updates.collapsed_topics import collapsed_sweeps, count_topics, random_allocation
 from pgmult.updates.concentrations import sample_concentration, sample_concentrations
 
 
@@ -46,6 +48,9 @@ def log_symmetric(counts, shape, rate):
         return each + whole.sum(axis=(1, 2)) + (shape - 1.0) * np.log(eta) - rate * eta
 
     return log_density
+
+
+# ------------------------------------------------------------------ the concentrations
 
 
 @pytest.mark.parametrize(
@@ -101,6 +106,98 @@ def test_a_learned_concentration_finds_the_one_that_made_the_words(rng):
             draws.append(eta)
     assert abs(np.mean(draws) - true) < 4.0 * np.std(draws)
     assert np.std(draws) < 0.2 * true
+
+
+# ------------------------------------------------------------------ the collapsed sweep
+
+
+def sweep_probabilities(documents, start, alpha, eta, num_words):
+    """Probability of every outcome of one collapsed sweep, by the rule of conditionals."""
+    documents = [np.array(words) for words in documents]
+    document_of = np.repeat(np.arange(len(documents)), [len(words) for words in documents])
+    word_of = np.concatenate(documents)
+    topics = range(len(alpha))
+    probabilities = {tuple(start): 1.0}
+    for i in range(len(word_of)):
+        reached = {}
+        for z, probability in probabilities.items():
+            others = np.arange(len(word_of)) != i
+            weights = np.empty(len(alpha))
+            for k in topics:
+                same = others & (np.array(z) == k)
+                in_document = np.sum(same & (document_of == document_of[i]))
+                of_word = np.sum(same & (word_of == word_of[i]))
+                weights[k] = (in_document + alpha[k]) * (of_word + eta)
+                weights[k] /= same.sum() + num_words * eta
+            for k in topics:
+                outcome = (*z[:i], k, *z[i + 1 :])
+                share = probability * weights[k] / weights.sum()
+                reached[outcome] = reached.get(outcome, 0.0) + share
+        probabilities = reached
+    return probabilities
+
+
+@pytest.mark.parametrize(
+    ("start", "alpha", "eta"),
+    [
+        ([0, 0, 1, 2, 0], [0.5, 1.5, 0.2], 0.4),
+        ([1, 1, 1, 1, 1], [2.0, 2.0, 2.0], 0.05),
+        ([2, 0, 2, 2, 1], [1e-3, 0.3, 4.0], 3.0),
+    ],
+    ids=["short", "prior of topics wide", "prior of words wide"],
+)
+def test_a_collapsed_sweep_has_its_exact_transition_probabilities(rng, start, alpha, eta):
+    """Every outcome of a sweep over two documents, and each token's own topic."""
+    documents, num_words = [[0, 0, 1], [1, 3]], 4
+    corpus = as_corpus([[2, 1, 0, 0], [0, 1, 0, 1]])
+    allocation = count_topics(corpus, np.array(start), 3)
+    expected = sweep_probabilities(documents, start, alpha, eta, num_words)
+    draws, alpha = 30_000, np.array(alpha)
+    outcomes = np.array(
+        [collapsed_sweeps(rng, corpus, allocation, alpha, eta).assignments for _ in range(draws)]
+    )
+    places = np.array(list(expected))
+    shares = np.array(list(expected.values()))
+    code = 3 ** np.arange(5)
+    observed = np.bincount(outcomes @ code, minlength=3**5)[places @ code]
+    common = draws * shares >= 10.0
+    table = np.append(observed[common], observed[~common].sum())
+    of_table = np.append(shares[common], shares[~common].sum())
+    assert stats.chisquare(table, draws * of_table).pvalue > 1e-4
+    for i in range(5):
+        seen = np.bincount(outcomes[:, i], minlength=3)
+        share = np.bincount(places[:, i], shares, minlength=3)
+        assert stats.chisquare(seen, draws * share).pvalue > 1e-4
+
+
+def test_sweeps_of_many_topics_keep_their_counts(rng):
+    """Documents gain and lose topics, and bounds move, on the way from a uniform start."""
+    corpus = as_corpus(rng.poisson(0.8, size=(30, 60)))
+    allocation = random_allocation(rng, corpus, 40)
+    end = collapsed_sweeps(rng, corpus, allocation, np.full(40, 0.05), 0.02, sweeps=50)
+    again = count_topics(corpus, end.assignments, 40)
+    np.testing.assert_array_equal(end.topic_counts, again.topic_counts)
+    np.testing.assert_array_equal(end.word_counts, again.word_counts)
+    np.testing.assert_array_equal(end.topic_counts.sum(axis=1), corpus.totals)
+    np.testing.assert_array_equal(end.word_counts.sum(axis=1), corpus.to_csr().sum(axis=0))
+    occupied = [np.mean(a.topic_counts > 0) for a in (allocation, end)]
+    assert occupied[1] < 0.5 * occupied[0]
+
+
+def test_assignments_that_do_not_fit_are_refused(rng, corpus):
+    state = LDA(4).init(rng, corpus)
+    with pytest.raises(ValueError, match=r"one topic for each of the \d+ tokens, got shape \(3,\)"):
+        count_topics(corpus, state.assignments[:3], 4)
+    wrong = state.assignments.copy()
+    wrong[7] = 4
+    with pytest.raises(ValueError, match="from 0 to 3, got 4 at position 7"):
+        LDA(4).step(rng, dataclasses.replace(state, assignments=wrong), corpus)
+    wrong[7] = -1
+    with pytest.raises(ValueError, match="from 0 to 3, got -1 at position 7"):
+        LDA(4).log_likelihood(dataclasses.replace(state, assignments=wrong), corpus)
+
+
+# ------------------------------------------------------------------ the models
 
 
 def test_lda_says_how_large_its_topics_are(rng, corpus):
@@ -177,3 +274,36 @@ def test_uncollapsed_lda_starts_where_its_parameters_say(rng, corpus):
         state = model.step(rng, state, corpus)
     with pytest.raises(ValueError, match="start_sweeps must be at least 0, got -1"):
         UncollapsedLDA(3, start_sweeps=-1)
+
+
+def test_lda_holds_a_given_alpha(rng):
+    """Against the posterior of two tokens' topics, summed over all assignments."""
+    alpha, eta = np.array([0.2, 0.9]), 0.4
+    corpus = as_corpus([[1, 1, 0], [1, 0, 2]])
+    model = LDA(2, word_concentration=eta, alpha=alpha)
+
+    def together(alpha):
+        weights = {True: 0.0, False: 0.0}
+        for z in itertools.product(range(2), repeat=5):
+            allocation = count_topics(corpus, np.array(z), 2)
+            words = allocation.word_counts.T
+            log_weight = gammaln(allocation.topic_counts + alpha).sum() + gammaln(words + eta).sum()
+            log_weight -= gammaln(words.sum(axis=1) + 3 * eta).sum()
+            weights[z[0] == z[2]] += np.exp(log_weight)
+        return weights[True] / (weights[True] + weights[False])
+
+    chains, count = 6000, 0
+    for _ in range(chains):
+        state = model.init(rng, corpus)
+        for _ in range(8):
+            state = model.step(rng, state, corpus)
+        np.testing.assert_array_equal(state.alpha, alpha)
+        count += int(state.assignments[0] == state.assignments[2])
+    assert stats.binomtest(count, chains, together(alpha)).pvalue > 1e-3
+    assert stats.binomtest(count, chains, together(np.ones(2))).pvalue < 1e-4
+    np.testing.assert_array_equal(model.prior(rng, corpus).alpha, alpha)
+    np.testing.assert_array_equal(LDA(3, alpha=1).init(rng, corpus).alpha, np.ones(3))
+    with pytest.raises(ValueError, match=r"alpha must be one number or 2 .num_topics."):
+        LDA(2, alpha=[1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="alpha must be positive"):
+        LDA(2, alpha=0.0)
