@@ -105,7 +105,7 @@ class StructuralTopics(AllocatedTopics):
     word_concentration: float = 0.05
     regression: MatrixNormalInverseWishart | None = None
     link: StickBreaking = field(default_factory=StickBreaking)
-    start_sweeps: int = 5
+    start_sweeps: int = 30
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("document", "stick"),

@@ -87,8 +87,8 @@ class CorrelatedTopics(AllocatedTopics):
         With ``order=``, another order of sticks; chains start with topics sorted by size, so that
         early sticks are large topics.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation. A few are
-        enough: they break the symmetry, and more of them only lock words into early topics.
+        A chain starts from this many collapsed sweeps of latent Dirichlet allocation, which
+        separate topics at once; without them the first hundreds of sweeps are spent on it.
 
     Notes
     -----
@@ -100,7 +100,7 @@ class CorrelatedTopics(AllocatedTopics):
     word_concentration: float = 0.05
     gaussian: NormalInverseWishart | None = None
     link: StickBreaking = field(default_factory=StickBreaking)
-    start_sweeps: int = 5
+    start_sweeps: int = 30
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("document", "stick"),

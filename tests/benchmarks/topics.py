@@ -198,7 +198,7 @@ def curve(options):
 
 def starts(options):
     training, held_out = ap_split(options.observed)
-    for start_sweeps in (0, 3, 10, 30, 100, 300):
+    for start_sweeps in (0, 5, 30, 100):
         model = pgmult.CorrelatedTopics(options.topics, start_sweeps=start_sweeps)
         for seed in range(options.seeds):
             line = [  # the first mark may pass during the start
