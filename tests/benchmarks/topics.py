@@ -110,9 +110,17 @@ def parts(options):
     with row_threads(options.threads):
         for name, block in blocks.items():
             print(f"  {name:16s} {1e3 * best(block):8.2f}", flush=True)
-    lda = pgmult.LDA(options.topics)
-    start = lda.step(rng, lda.init(rng, training), training)
-    print(f"  {'LDA (ours)':16s} {1e3 * best(lambda: lda.step(rng, start, training), 5):8.2f}")
+    for name, lda in {
+        "LDA, collapsed": pgmult.LDA(options.topics),
+        "LDA, eta learned": pgmult.LDA(options.topics, word_concentration=None),
+        "LDA, uncollapsed": pgmult.UncollapsedLDA(options.topics),
+    }.items():
+        start = lda.init(rng, training)
+        for _ in range(30):
+            start = lda.step(rng, start, training)
+        with row_threads(options.threads):
+            seconds = best(lambda m=lda, s=start: m.step(rng, s, training))
+        print(f"  {name:16s} {1e3 * seconds:8.2f}", flush=True)
     if find_spec("tomotopy"):
         import tomotopy
 
@@ -176,6 +184,8 @@ def curve(options):
         ("SB-CTM", pgmult.CorrelatedTopics(options.topics)),
         ("LN-CTM", pgmult.LogisticNormalTopics(options.topics)),
         ("LDA, alpha learned", pgmult.LDA(options.topics)),
+        ("LDA, both learned", pgmult.LDA(options.topics, word_concentration=None)),
+        ("LDA, uncollapsed", pgmult.UncollapsedLDA(options.topics)),
     ):
         for seed in range(options.seeds):
             for mark, sweeps, completion in run(model, training, held_out, options.seconds, seed):
