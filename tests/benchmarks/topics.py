@@ -4,6 +4,7 @@ Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it
 
     python tests/benchmarks/topics.py parts --topics 50   # one sweep, part by part, and peers
     python tests/benchmarks/topics.py curve --topics 50   # held-out score against seconds
+    python tests/benchmarks/topics.py gain --observed 0.1 --seconds 60 --seeds 3  # over LDA
     python tests/benchmarks/topics.py starts --topics 50  # collapsed sweeps to start from
     python tests/benchmarks/topics.py variational --topics 50  # coordinate ascent and minibatches
 
@@ -20,7 +21,7 @@ import numpy as np
 import pgmult
 from pgmult.compiled._rows import row_threads
 from pgmult.datasets import associated_press
-from pgmult.heldout import completion_score, unigram_log_predictive
+from pgmult.heldout import completion_score, paired_difference, unigram_log_predictive
 from pgmult.priors import Dirichlet, MvNormal
 from pgmult.updates.prior_proposals import propose_from_prior
 from pgmult.updates.topic_allocation import allocate_tokens
@@ -219,6 +220,23 @@ def starts(options):
             print(f"start_sweeps {start_sweeps:3d} seed {seed}: " + ", ".join(line), flush=True)
 
 
+def gain(options):
+    """SB-CTM over LDA with alpha learned, paired by document, a split a seed."""
+    for seed in range(options.seeds):
+        training, held_out = ap_split(options.observed, seed)
+        scores = []
+        for model in (pgmult.CorrelatedTopics(options.topics), pgmult.LDA(options.topics)):
+            *_, (_, _, completion) = run(model, training, held_out, options.seconds, seed)
+            scores.append(completion.score())
+        by_document = [score.by_document for score in scores]
+        difference, error = paired_difference(*by_document, held_out.totals)
+        print(
+            f"split {seed}: SB-CTM {scores[0]}, LDA {scores[1]},"
+            f" gain {difference:+.4f} ± {error:.4f}",
+            flush=True,
+        )
+
+
 def variational(options):
     training, held_out = ap_split(options.observed)
     model = pgmult.CorrelatedTopics(options.topics)
@@ -245,7 +263,7 @@ def variational(options):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parts", "curve", "starts", "variational"])
+    parser.add_argument("what", choices=["parts", "curve", "starts", "gain", "variational"])
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--seconds", type=float, default=20.0)
@@ -253,6 +271,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    {"parts": parts, "curve": curve, "starts": starts, "variational": variational}[chosen.what](
-        chosen
-    )
+    commands = {
+        "parts": parts, "curve": curve, "starts": starts, "gain": gain, "variational": variational,
+    }  # fmt: skip
+    commands[chosen.what](chosen)
