@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmult import diagnostics
 from pgmult.corpus import Corpus
-from pgmult.heldout import CompletionScore
+from pgmult.heldout import CompletionScore, paired_difference
 from pgmult.posterior import ESS_PER_CHAIN_LIMIT, R_HAT_LIMIT, Posterior
 from pgmult.summaries import (
     TopDocument,
@@ -73,18 +73,15 @@ def compare(scores: Mapping[str, CompletionScore], held_out: Corpus) -> list[Hel
     held_out : Corpus
         The tokens scored.
     """
-    totals = held_out.totals
-    scored = totals > 0
-    count = int(scored.sum())
     first = next(iter(scores.values())).by_document
-    compared = []
-    for model, score in scores.items():
-        gains = (score.by_document - first)[scored]
-        difference = float(gains.sum() / totals.sum())
-        residuals = gains - difference * totals[scored]
-        error = np.sqrt(np.sum(residuals**2) * count / max(1, count - 1)) / totals.sum()
-        compared.append(HeldOutScore(model, score.log_predictive, difference, float(error)))
-    return compared
+    return [
+        HeldOutScore(
+            model,
+            score.log_predictive,
+            *paired_difference(score.by_document, first, held_out.totals),
+        )
+        for model, score in scores.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
