@@ -173,12 +173,8 @@ class StructuralTopics(AllocatedTopics):
     def init(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
         topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.link.order
         )
-        if self.link.order is not None:
-            labels = np.argsort(self.link.order)
-            topic_counts, theta = topic_counts[:, labels].copy(), theta[:, labels]
-            word_counts = word_counts[labels]
         psi = self.link.inverse(theta)
         coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)

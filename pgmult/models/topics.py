@@ -147,12 +147,8 @@ class CorrelatedTopics(AllocatedTopics):
     def init(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
         topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.link.order
         )
-        if self.link.order is not None:
-            labels = np.argsort(self.link.order)
-            topic_counts, theta = topic_counts[:, labels].copy(), theta[:, labels]
-            word_counts = word_counts[labels]
         psi = self.link.inverse(theta)
         mu, Sigma = self._niw.condition(psi).sample(rng)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)

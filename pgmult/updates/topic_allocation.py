@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pgmult._validate import new_key
 from pgmult.compiled._rows import num_workers, over_rows
@@ -75,9 +75,16 @@ def words_log_likelihood(data: Corpus, theta: FloatArray, topics: FloatArray) ->
 
 
 def start_by_size(
-    rng: np.random.Generator, data: Corpus, num_topics: int, word_concentration: float, sweeps: int
+    rng: np.random.Generator,
+    data: Corpus,
+    num_topics: int,
+    word_concentration: float,
+    sweeps: int,
+    order: ArrayLike | None = None,
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """An allocation from collapsed LDA sweeps, its topics sorted by size.
+
+    With the order of sticks, their largest topic is the first in that order.
 
     Returns
     -------
@@ -91,6 +98,8 @@ def start_by_size(
         rng, data, random_allocation(rng, data, num_topics), alpha, word_concentration, sweeps
     )
     by_size = np.argsort(-allocation.word_counts.sum(axis=0), kind="stable")
+    if order is not None:
+        by_size = by_size[np.argsort(order)]
     topic_counts = np.ascontiguousarray(allocation.topic_counts[:, by_size])
     smoothed = topic_counts + alpha
     theta = smoothed / smoothed.sum(axis=1, keepdims=True)
