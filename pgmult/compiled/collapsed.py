@@ -129,17 +129,9 @@ def collapsed_sweep(
                     place[used[j]] = j
                 if totals[k] < lowest[k]:
                     _move_bound(
-                        k,
-                        smoothing,
-                        eta,
-                        alpha,
-                        word_counts,
-                        totals,
-                        bounds,
-                        lowest,
-                        highest,
+                        k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest,
                         prior,
-                    )
+                    )  # fmt: skip
                 total = 0.0
                 for j in range(num_used):
                     total += weights[j] * (there[used[j]] + eta)
@@ -176,14 +168,6 @@ def collapsed_sweep(
                 weights[place[k]] = here[k] * scale[k]
                 if totals[k] > highest[k]:
                     _move_bound(
-                        k,
-                        smoothing,
-                        eta,
-                        alpha,
-                        word_counts,
-                        totals,
-                        bounds,
-                        lowest,
-                        highest,
+                        k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest,
                         prior,
-                    )
+                    )  # fmt: skip
