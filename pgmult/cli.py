@@ -12,6 +12,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -70,7 +71,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--draws", type=_at_least(1), default=400, metavar="N")
     demo.add_argument("--tune", type=_at_least(0), default=800, metavar="N")
     demo.add_argument("--chains", type=_at_least(1), default=2, metavar="N")
-    demo.add_argument("--out", type=Path, default=Path("pgmult-demo"), metavar="RUN")
+    demo.add_argument(
+        "--out", type=Path, metavar="RUN", help="pgmult-demo if left out, or the next free name"
+    )
     _add_running(demo)
 
     topics = commands.add_parser("topics", help="correlated topic models of your own corpus")
@@ -165,8 +168,9 @@ def _demo(options: argparse.Namespace) -> int:
 
     _silence_what_is_told_anyway()
     began = perf_counter()
+    out = options.out or _free_name("pgmult-demo")
     posterior, report = run_demo(
-        options.out,
+        out,
         num_topics=options.topics,
         draws=options.draws,
         tune=options.tune,
@@ -176,12 +180,18 @@ def _demo(options: argparse.Namespace) -> int:
         progressbar=not options.quiet,
         say=lambda text: print(text, flush=True),
     )
-    _publish(report, options.out)
+    _publish(report, out)
     print(f"{perf_counter() - began:.0f} s in all")
     if _is_unfinished(posterior):
         _complain("interrupted; the report is of the draws so far")
         return INTERRUPTED
     return 0
+
+
+def _free_name(name: str) -> Path:
+    """A path that does not exist: the name itself, or the name with a number."""
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(path for path in map(Path, chain([name], numbered)) if not path.exists())
 
 
 def _fit(options: argparse.Namespace) -> int:

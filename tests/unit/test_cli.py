@@ -445,3 +445,11 @@ class TestHousekeeping:
         process("topics", "fit", corpus, "--out", tmp_path / "run", *SMALL)
         process("demo", "--out", tmp_path / "demo", *SMALL)
         assert sorted(path.name for path in (tmp_path / "cache").rglob("*.nb?")) == before
+
+
+def test_demonstrations_do_not_overwrite_each_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert str(cli._free_name("pgmult-demo")) == "pgmult-demo"
+    (tmp_path / "pgmult-demo").mkdir()
+    (tmp_path / "pgmult-demo-2").mkdir()
+    assert str(cli._free_name("pgmult-demo")) == "pgmult-demo-3"
