@@ -108,17 +108,12 @@ def as_corpus(
         vocabulary = counts.vocabulary if vocabulary is None else vocabulary
         names = counts.names if names is None else names
         counts = counts.to_csr()
-    if scipy.sparse.issparse(counts):
-        matrix = scipy.sparse.csr_array(counts, copy=True)
-    else:
-        dense = as_counts(counts)
-        if dense.ndim != 2:
-            raise ValueError(
-                f"counts must be documents by words, got {dense.ndim} axes (shape {dense.shape})"
-            )
-        matrix = scipy.sparse.csr_array(dense)
-    if matrix.ndim != 2:
-        raise ValueError(f"counts must be documents by words, got shape {matrix.shape}")
+    table = counts if scipy.sparse.issparse(counts) else as_counts(counts)
+    if table.ndim != 2:
+        raise ValueError(
+            f"counts must be documents by words, got {table.ndim} axes (shape {table.shape})"
+        )
+    matrix = scipy.sparse.csr_array(table, copy=True)
     entries = _checked_entries(matrix)
     matrix = scipy.sparse.csr_array((entries, matrix.indices, matrix.indptr), shape=matrix.shape)
     matrix.sum_duplicates()
