@@ -3,12 +3,12 @@
 The joint-distribution and calibration tests of the sampler stand in tests/statistical.
 """
 
-import dataclasses
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from same_draws import check_threads_do_not_matter
 
 from pgmult import (
     ConvergenceWarning,
@@ -22,7 +22,6 @@ from pgmult import (
     sample,
     split_tokens,
 )
-from pgmult.compiled._rows import row_threads
 from pgmult.priors.chains import ScalarChains
 from pgmult.testing import conditional_ratio, rejects
 
@@ -201,22 +200,7 @@ def test_same_seed_same_draws_for_any_number_of_threads():
     rng = np.random.default_rng(5)
     data = as_timed_corpus(rng.poisson(0.1, size=(300, 50)), np.arange(300) // 60)
     model = DynamicTopics(5)
-
-    def run(threads):
-        rng = np.random.default_rng(2)
-        with row_threads(threads):
-            state = model.init(rng, data)
-            for _ in range(3):
-                state = model.step(rng, state, data)
-        return state
-
-    reference = run(1)
-    for threads in (2, 3):
-        state = run(threads)
-        for field in dataclasses.fields(state):
-            np.testing.assert_array_equal(
-                getattr(state, field.name), getattr(reference, field.name), err_msg=field.name
-            )
+    check_threads_do_not_matter(model, data)
 
 
 def test_topics_hold_the_words_in_their_places(data, state):

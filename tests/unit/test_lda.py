@@ -5,11 +5,11 @@ import itertools
 
 import numpy as np
 import pytest
+from same_draws import check_threads_do_not_matter
 from scipy import stats
 from scipy.special import gammaln
 
 from pgmult import LDA, UncollapsedLDA, as_corpus, sample
-from pgmult.compiled._rows import row_threads
 from pgmult.updates.collapsed_topics import collapsed_sweeps, count_topics, random_allocation
 from pgmult.updates.concentrations import sample_concentration, sample_concentrations
 
@@ -245,20 +245,7 @@ def test_bad_parameters_are_refused(arguments, message):
 def test_same_seed_same_draws_for_any_number_of_threads(kind):
     corpus = as_corpus(np.random.default_rng(5).poisson(0.1, size=(300, 50)))
     model = kind(5, word_concentration=None)
-
-    def run(threads):
-        rng = np.random.default_rng(2)
-        with row_threads(threads):
-            state = model.init(rng, corpus)
-            for _ in range(3):
-                state = model.step(rng, state, corpus)
-        return state
-
-    reference, state = run(1), run(3)
-    for field in dataclasses.fields(state):
-        np.testing.assert_array_equal(
-            getattr(state, field.name), getattr(reference, field.name), err_msg=field.name
-        )
+    check_threads_do_not_matter(model, corpus)
 
 
 def test_uncollapsed_lda_starts_where_its_parameters_say(rng, corpus):

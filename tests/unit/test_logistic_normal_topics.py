@@ -7,6 +7,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from same_draws import check_threads_do_not_matter
 from scipy import stats
 
 from pgmult import (
@@ -21,7 +22,6 @@ from pgmult import (
 )
 from pgmult._validate import new_key
 from pgmult.compiled import softmax
-from pgmult.compiled._rows import row_threads
 from pgmult.compiled.softmax import sample_rows
 from pgmult.compiled.streams import open_stream
 from pgmult.testing import conditional_ratio, rejects
@@ -175,22 +175,7 @@ def test_same_seed_same_draws_for_any_number_of_threads():
     rng = np.random.default_rng(5)
     corpus = as_corpus(rng.poisson(0.1, size=(300, 50)))
     model = LogisticNormalTopics(5)
-
-    def run(threads):
-        rng = np.random.default_rng(2)
-        with row_threads(threads):
-            state = model.init(rng, corpus)
-            for _ in range(3):
-                state = model.step(rng, state, corpus)
-        return state
-
-    reference = run(1)
-    for threads in (2, 3):
-        state = run(threads)
-        for field in dataclasses.fields(state):
-            np.testing.assert_array_equal(
-                getattr(state, field.name), getattr(reference, field.name), err_msg=field.name
-            )
+    check_threads_do_not_matter(model, corpus)
 
 
 def test_log_likelihood_is_the_mixture_probability_of_the_words(rng, corpus):

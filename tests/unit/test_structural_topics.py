@@ -1,11 +1,11 @@
 """Designs from columns, matrices and formulas; the structural topic model on small corpora."""
 
-import dataclasses
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
+from same_draws import check_threads_do_not_matter
 
 from pgmult import (
     CorrelatedTopics,
@@ -22,7 +22,6 @@ from pgmult import (
     with_covariates,
 )
 from pgmult._codec import decode, encode
-from pgmult.compiled._rows import row_threads
 from pgmult.summaries import topic_correlations
 
 YEARS = np.array([1990.0, 1995.0, 2000.0, 2005.0, 2010.0, 2020.0])
@@ -273,22 +272,7 @@ def test_same_seed_same_draws_for_any_number_of_threads():
     counts = rng.poisson(0.1, size=(300, 50))
     data = with_covariates(counts, {"x": rng.normal(size=300), "y": rng.normal(size=300)})
     model = StructuralTopics(5)
-
-    def run(threads):
-        rng = np.random.default_rng(2)
-        with row_threads(threads):
-            state = model.init(rng, data)
-            for _ in range(3):
-                state = model.step(rng, state, data)
-        return state
-
-    reference = run(1)
-    for threads in (2, 3):
-        state = run(threads)
-        for field in dataclasses.fields(state):
-            np.testing.assert_array_equal(
-                getattr(state, field.name), getattr(reference, field.name), err_msg=field.name
-            )
+    check_threads_do_not_matter(model, data)
 
 
 def test_an_intercept_alone_is_the_correlated_topic_model(corpus):

@@ -3,11 +3,11 @@
 The joint-distribution and calibration tests of the samplers stand in tests/statistical.
 """
 
-import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from same_draws import check_threads_do_not_matter
 from scipy import stats
 
 from pgmult import (
@@ -21,7 +21,6 @@ from pgmult import (
     split_tokens,
 )
 from pgmult._validate import new_key
-from pgmult.compiled._rows import row_threads
 from pgmult.compiled.tokens import allocate, sample_tables
 from pgmult.heldout import unigram_log_predictive
 from pgmult.updates.collapsed_topics import collapsed_sweeps, count_topics, random_allocation
@@ -109,22 +108,7 @@ def test_collapsed_sweep_keeps_its_counts(rng, corpus):
 def test_same_seed_same_draws_for_any_number_of_threads(model):
     rng = np.random.default_rng(5)
     corpus = as_corpus(rng.poisson(0.1, size=(300, 50)))
-
-    def run(threads):
-        rng = np.random.default_rng(2)
-        with row_threads(threads):
-            state = model.init(rng, corpus)
-            for _ in range(3):
-                state = model.step(rng, state, corpus)
-        return state
-
-    reference = run(1)
-    for threads in (2, 3):
-        state = run(threads)
-        for field in dataclasses.fields(state):
-            np.testing.assert_array_equal(
-                getattr(state, field.name), getattr(reference, field.name), err_msg=field.name
-            )
+    check_threads_do_not_matter(model, corpus)
 
 
 def test_log_likelihood_is_the_mixture_probability_of_the_words(rng, corpus):
