@@ -5,9 +5,10 @@
 * ``nogil=True``: chains and blocks of rows run side by side in ordinary threads;
 * ``error_model="numpy"``: a division by zero gives inf or nan, never an exception that would
   serialise a loop;
-* a cache on disk whose folder carries a hash of *every* source file in ``pgmult/compiled``.
-  Numba stamps a cached function with its own file only, so a caller would go on running stale
-  machine code after a helper in another file changed; with the hash in the path it cannot.
+* a cache on disk whose entries carry a hash of the function's source file *and of every file it
+  imports from this folder*, however indirectly. Numba stamps a cached function with its own file
+  only, so a caller would go on running stale machine code after a helper in another file changed;
+  with the hash in the entry's name it cannot, and an edit costs only what depends on it.
 
 The cache is a set of pickles, so it must belong to the user alone: the folder is created with
 mode 0700 and is refused if somebody else owns it. Where no such folder can be written, functions
@@ -21,6 +22,7 @@ PGMULT_CACHE_DIR : where to keep machine code instead of the user's cache folder
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from contextlib import suppress
@@ -34,13 +36,29 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 __all__ = ["cache_directory", "jit", "source_hash"]
 
 
+_IMPORTS = re.compile(r"^from \.(\w*) import ([^#\n]+)", re.MULTILINE)
+
+
 @cache
-def source_hash() -> str:
-    """Hash of every source file in this folder: what the cached machine code was made from."""
+def source_hash(file: str) -> str:
+    """Hash of a source file and of its relative imports: what its machine code is made from.
+
+    Relative imports stand at the start of a line, and whole modules are imported on one line.
+    """
+    sources: dict[Path, bytes] = {}
+    waiting = [Path(file)]
+    while waiting:
+        path = waiting.pop()
+        if path in sources or not path.is_file():
+            continue
+        sources[path] = path.read_bytes()
+        for module, names in _IMPORTS.findall(sources[path].decode()):
+            modules = [module] if module else [name.split()[0] for name in names.split(",")]
+            waiting += [path.parent / f"{name}.py" for name in modules]
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(sources):
         digest.update(path.name.encode())
-        digest.update(path.read_bytes())
+        digest.update(sources[path])
     return digest.hexdigest()[:16]
 
 
@@ -74,11 +92,10 @@ def _is_private_and_writable(folder: Path) -> bool:
 
 @cache
 def cache_directory() -> Path | None:
-    """The folder of this version's machine code, or None when it is compiled in memory only."""
+    """The folder of machine code, or None when it is compiled in memory only."""
     if os.environ.get("PGMULT_CACHE") == "0":
         return None
-    python = f"py{sys.version_info.major}{sys.version_info.minor}"
-    name = f"{python}-numba{numba.__version__}-{source_hash()}"
+    name = f"py{sys.version_info.major}{sys.version_info.minor}-numba{numba.__version__}"
     for root in _candidate_roots():
         if _is_private_and_writable(root) and _is_private_and_writable(root / name):
             return root / name
@@ -90,16 +107,17 @@ class _FolderLocator(_CacheLocator):
 
     def __init__(self, py_func, py_file):
         self._line = py_func.__code__.co_firstlineno
+        self._hash = source_hash(py_file)
         self._folder = str(cache_directory())
 
     def get_cache_path(self):
         return self._folder
 
     def get_source_stamp(self):
-        return source_hash()
+        return self._hash
 
     def get_disambiguator(self):
-        return str(self._line)
+        return f"{self._line}-{self._hash}"
 
     @classmethod
     def from_function(cls, py_func, py_file):
