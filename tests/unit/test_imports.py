@@ -25,7 +25,7 @@ OPTIONAL = {"arviz", "arviz_base", "distributed", "matplotlib", "pandas", "polya
 OPTIONAL |= {"formulaic", "pypolyagamma", "sklearn", "xarray"}
 
 
-FACES = {"pgmult.estimators": {"sklearn"}}  # modules of classes that are of an optional package
+FACES = {"estimators": {"sklearn"}}  # folders of classes that are of an optional package
 
 
 def module_name(path):
@@ -71,7 +71,7 @@ def violations(source, module, is_package=False):
         parts = name.split(".")
         if parts[0] == "numba" and own != "compiled":
             found.append(f"{module} imports numba")
-        if parts[0] in OPTIONAL - FACES.get(module, set()) and early:
+        if parts[0] in OPTIONAL - FACES.get(own, set()) and early:
             found.append(f"{module} imports the optional {parts[0]} at module level")
         if parts[0] != "pgmult" or not own:
             continue

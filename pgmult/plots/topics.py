@@ -1,8 +1,4 @@
-"""Figures of topic posteriors, on matplotlib (``pip install "pgmult[plots]"``).
-
-Every function draws on the axes it is given, or on a figure of its own, and returns the axes; none
-touches pyplot or any global setting. Numbers come from `pgmult.summaries`.
-"""
+"""Figures of topic posteriors; the numbers come from `pgmult.summaries`."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pgmult.plots._style import BLUE, CYCLE, RED, clean, new_figure
 from pgmult.selection import TopicChoice
 from pgmult.summaries import TopicCorrelations, TopWord, correlation_graph, similar_together
 
@@ -27,22 +24,6 @@ __all__ = [
     "topic_correlation_graph",
     "topic_correlation_heatmap",
 ]
-
-_BLUE = "#2a6f97"
-_RED = "#c8553d"
-_CYCLE = (_BLUE, _RED, "#588157", "#6d597a", "#b08900", "#4a4e69")
-
-
-def _new_figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'pgmult[plots]'") from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _clean(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def topic_correlation_heatmap(
@@ -63,7 +44,7 @@ def topic_correlation_heatmap(
     cell = min(0.24, 14.0 / num_topics)  # inches
     if axes is None:
         side = 2.8 + cell * num_topics
-        axes = _new_figure(side + 0.6, side).add_subplot()
+        axes = new_figure(side + 0.6, side).add_subplot()
     order = similar_together(correlations)
     mean = correlations.mean[np.ix_(order, order)].copy()
     np.fill_diagonal(mean, np.nan)
@@ -108,12 +89,12 @@ def topic_correlation_graph(
     graph = correlation_graph(correlations, max_pairs)
     if axes is None:
         side = 4.0 + 0.5 * len(labels) ** 0.5
-        axes = _new_figure(1.4 * side, side).add_subplot()
+        axes = new_figure(1.4 * side, side).add_subplot()
     strongest = max((abs(pair.mean) for pair in graph.pairs), default=1.0)
     for pair in graph.pairs:
         x, y = graph.places[[pair.first, pair.second]].T
         strength = abs(pair.mean) / strongest
-        color, style = (_RED, "-") if pair.mean > 0.0 else (_BLUE, (0, (3, 2)))
+        color, style = (RED, "-") if pair.mean > 0.0 else (BLUE, (0, (3, 2)))
         axes.plot(x, y, color=color, linestyle=style, linewidth=0.3 + 3.0 * strength, alpha=0.4)
     axes.scatter(
         graph.places[:, 0], graph.places[:, 1], s=30, color="white", edgecolors="0.25", zorder=3
@@ -152,14 +133,14 @@ def top_word_bars(
     num_columns = min(num_columns, len(words))
     num_rows = -(-len(words) // num_columns)
     height = 0.45 + 0.16 * max(map(len, words))
-    figure = _new_figure(2.4 * num_columns, height * num_rows)
+    figure = new_figure(2.4 * num_columns, height * num_rows)
     right = max(word.mean + 2.0 * word.sd for topic in words for word in topic)
     panels = figure.subplots(num_rows, num_columns, squeeze=False, sharex=True).ravel()
     for k, (axes, topic) in enumerate(zip(panels, words, strict=False)):
         places = range(len(topic))
         means = [word.mean for word in topic]
         bars = [2.0 * word.sd for word in topic]
-        axes.barh(places, means, color=_BLUE, height=0.72)
+        axes.barh(places, means, color=BLUE, height=0.72)
         axes.errorbar(means, places, xerr=bars, fmt="none", ecolor="0.25", elinewidth=0.8)
         axes.set_yticks(places, [word.word for word in topic], fontsize=7)
         axes.invert_yaxis()
@@ -167,7 +148,7 @@ def top_word_bars(
         axes.tick_params(axis="x", labelsize=6)
         axes.tick_params(axis="y", length=0)
         axes.set_title(titles[k] if titles is not None else f"topic {k}", fontsize=8)
-        _clean(axes)
+        clean(axes)
     for axes in panels[len(words) :]:
         axes.set_visible(False)
     return figure
@@ -185,15 +166,15 @@ def log_likelihood_trace(log_likelihood: ArrayLike, axes: Axes | None = None) ->
     chains = np.asarray(log_likelihood)
     if chains.ndim != 2:
         raise ValueError(f"log_likelihood must be (chain, draw), got shape {chains.shape}")
-    axes = _new_figure(6.0, 2.4).add_subplot() if axes is None else axes
+    axes = new_figure(6.0, 2.4).add_subplot() if axes is None else axes
     for number, chain in enumerate(chains):
-        color = _CYCLE[number % len(_CYCLE)]
+        color = CYCLE[number % len(CYCLE)]
         axes.plot(chain, color=color, linewidth=0.9, label=f"chain {number}")
     axes.set_xlabel("draw")
     axes.set_ylabel("log likelihood")
     if len(chains) > 1:
         axes.legend(frameon=False, fontsize=8)
-    _clean(axes)
+    clean(axes)
     return axes
 
 
@@ -208,16 +189,16 @@ def held_out_curve(
         `x` counts draws or seconds; one number as `score` is a level line, `x` then unused.
     axes : matplotlib Axes, optional
     """
-    axes = _new_figure(6.0, 2.4).add_subplot() if axes is None else axes
+    axes = new_figure(6.0, 2.4).add_subplot() if axes is None else axes
     for number, (name, (x, score)) in enumerate(curves.items()):
-        color = _CYCLE[number % len(_CYCLE)]
+        color = CYCLE[number % len(CYCLE)]
         if np.ndim(score) == 0:
             axes.axhline(float(np.asarray(score)), color=color, linestyle="--", label=name)
         else:
             axes.plot(np.asarray(x), np.asarray(score), color=color, label=name)
     axes.set_ylabel("held-out log p\nper token")
     axes.legend(frameon=False, fontsize=8)
-    _clean(axes)
+    clean(axes)
     return axes
 
 
@@ -232,19 +213,19 @@ def score_by_num_topics(choice: TopicChoice, axes: Axes | None = None) -> Axes:
         From `pgmult.selection.compare_num_topics`.
     axes : matplotlib Axes, optional
     """
-    axes = _new_figure(4.8, 3.0).add_subplot() if axes is None else axes
+    axes = new_figure(4.8, 3.0).add_subplot() if axes is None else axes
     numbers = [candidate.num_topics for candidate in choice.candidates]
     scores = [candidate.log_predictive for candidate in choice.candidates]
     errors = [candidate.difference_error for candidate in choice.candidates]
-    axes.errorbar(numbers, scores, yerr=errors, color=_BLUE, marker="o", markersize=4, capsize=2)
+    axes.errorbar(numbers, scores, yerr=errors, color=BLUE, marker="o", markersize=4, capsize=2)
     best = choice.best
     axes.plot(
-        best.num_topics, best.log_predictive, "o", markersize=11, color=_CYCLE[1],
+        best.num_topics, best.log_predictive, "o", markersize=11, color=CYCLE[1],
         fillstyle="none", label=f"best: {best.num_topics}",
     )  # fmt: skip
     axes.set_xticks(numbers, [str(number) for number in numbers])
     axes.set_xlabel("number of topics")
     axes.set_ylabel("held-out log p\nper token")
     axes.legend(frameon=False, fontsize=8)
-    _clean(axes)
+    clean(axes)
     return axes

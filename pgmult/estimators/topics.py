@@ -1,7 +1,7 @@
 """A scikit-learn face of the correlated topic model.
 
 Counts come in as `CountVectorizer` makes them; topics, proportions of documents and the
-correlations between topics come out. Needs scikit-learn: ``pip install pgmult[sklearn]``.
+correlations between topics come out.
 
 >>> import numpy as np
 >>> from pgmult.estimators import CorrelatedTopicModel
@@ -15,6 +15,10 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmult._validate import as_positive_int
 from pgmult.compiled._rows import row_threads
@@ -27,16 +31,6 @@ from pgmult.models.topics import CorrelatedTopics
 from pgmult.priors import MvNormal
 from pgmult.summaries import match_topics
 from pgmult.typing import FloatArray
-
-try:
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-    from sklearn.utils import check_random_state
-    from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as error:
-    raise ImportError(
-        "pgmult.estimators needs scikit-learn 1.6 or later: pip install pgmult[sklearn]"
-    ) from error
 
 __all__ = ["CorrelatedTopicModel"]
 

@@ -1,0 +1,23 @@
+"""Figures, on matplotlib (``pip install "pgmult[plots]"``).
+
+Every function draws on the axes it is given, or on a figure of its own, and returns the axes; none
+touches pyplot or any global setting.
+"""
+
+from pgmult.plots.topics import (
+    held_out_curve,
+    log_likelihood_trace,
+    score_by_num_topics,
+    top_word_bars,
+    topic_correlation_graph,
+    topic_correlation_heatmap,
+)
+
+__all__ = [
+    "held_out_curve",
+    "log_likelihood_trace",
+    "score_by_num_topics",
+    "top_word_bars",
+    "topic_correlation_graph",
+    "topic_correlation_heatmap",
+]
