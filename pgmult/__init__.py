@@ -26,6 +26,7 @@ _PUBLIC = {
     "MvNormal": "pgmult.priors",
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
+    "Sequences": "pgmult.sequences",
     "StickBreaking": "pgmult.links",
     "StructuralTopics": "pgmult.models.structural_topics",
     "StructuredCorpus": "pgmult.covariates",
@@ -33,6 +34,7 @@ _PUBLIC = {
     "UncollapsedLDA": "pgmult.models.lda",
     "VariationalTopics": "pgmult.inference.svi",
     "as_corpus": "pgmult.corpus",
+    "as_sequences": "pgmult.sequences",
     "as_timed_corpus": "pgmult.corpus",
     "compare_num_topics": "pgmult.selection",
     "fit_cavi": "pgmult.inference.svi",
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from pgmult.potentials import DensePotential, DiagonalPotential
     from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
     from pgmult.selection import compare_num_topics
+    from pgmult.sequences import Sequences, as_sequences
 
 __all__ = [
     "LDA",
@@ -83,6 +86,7 @@ __all__ = [
     "MvNormal",
     "NormalInverseWishart",
     "Posterior",
+    "Sequences",
     "StickBreaking",
     "StructuralTopics",
     "StructuredCorpus",
@@ -91,6 +95,7 @@ __all__ = [
     "VariationalTopics",
     "__version__",
     "as_corpus",
+    "as_sequences",
     "as_timed_corpus",
     "compare_num_topics",
     "fit_cavi",

@@ -14,10 +14,11 @@ PACKAGE = ROOT / "pgmult"
 FLOORS = [
     {"compiled"},
     {"_validate", "corpus", "covariates", "polya_gamma", "potentials", "typing"}
+    | {"sequences"}
     | {"links", "priors", "updates"},
     {"models"},
     {"inference", "posterior", "diagnostics", "summaries", "store", "heldout", "selection"}
-    | {"_arviz", "_codec"},
+    | {"_arviz", "_codec", "forecasts"},
     {"testing", "estimators", "distributed", "datasets", "plots", "report", "demo", "cli"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
