@@ -1,0 +1,272 @@
+"""Linear dynamics: many independent sequences of Gaussian states, a potential at every step.
+
+Sequence s is the steps offsets[s], ..., offsets[s+1] - 1 of one long array::
+
+    x_first ~ N(initial_mean + drive_first, initial_cov),
+    x_t     ~ N(transition x_{t-1} + drive_t, noise_cov),
+
+times exp(-x_t' J_t x_t / 2 + h_t' x_t) at every step, where J_t may have any rank: zero is a step
+without observation. `project` turns a link's potential on psi_t = offset + loadings x_t into one
+on x_t, which is what makes sequences of counts a state-space model (Linderman, Johnson and Adams
+2015, section 5). All methods take O(num_steps D^3) time and O(num_steps D^2) memory.
+
+>>> import numpy as np
+>>> from pgmult.potentials import DensePotential
+>>> walk = LinearDynamics(np.eye(1), np.eye(1), np.zeros(1), np.eye(1), offsets=np.array([0, 2]))
+>>> seen = DensePotential(J=np.array([[[0.0]], [[1.0]]]), h=np.array([[0.0], [3.0]]))
+>>> means, covs, cross_covs = walk.condition(seen).smooth()
+>>> means.ravel(), cross_covs.ravel().round(4)
+(array([1., 2.]), array([0.    , 0.3333]))
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from pgmult._validate import as_finite, as_spd, new_key
+from pgmult.compiled import kalman
+from pgmult.compiled._rows import over_rows
+from pgmult.potentials import DensePotential, DiagonalPotential
+from pgmult.priors.gaussian import MvNormal, _root
+from pgmult.typing import ArrayLike, FloatArray, IntArray
+
+__all__ = ["LinearDynamics", "project"]
+
+_WRONG = {
+    kalman.ASYMMETRIC: "J must be symmetric, it is not",
+    kalman.INDEFINITE: "J must be positive semi-definite, it has a negative diagonal",
+    kalman.NOT_FINITE: "J and h must be finite, they are not",
+}
+
+
+class _Filtered(NamedTuple):
+    """What one pass forwards leaves: see `pgmult.compiled.kalman`."""
+
+    means: FloatArray
+    prior_roots: FloatArray
+    gain_roots: FloatArray
+    log_normalizer: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearDynamics:
+    """Sequences of states under linear Gaussian dynamics, times the potentials seen.
+
+    Attributes
+    ----------
+    transition : array, ``(D, D)``
+        Any matrix, stable or not.
+    noise_cov : array, ``(D, D)``
+        Of the innovations; symmetric positive definite.
+    initial_mean : array, ``(D,)``
+    initial_cov : array, ``(D, D)``
+        Symmetric positive definite.
+    offsets : int64 array, ``(num_sequences + 1,)``
+        Sequence s is the steps ``offsets[s]:offsets[s + 1]``; every sequence has a step.
+    drive : array, ``(num_steps, D)``, or None
+        Known input of every step, added to the mean of its state.
+    potential : DensePotential, ``(num_steps, D)``, or None
+        Product of everything conditioned on.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, a covariance is not symmetric positive definite, offsets do not
+        begin with 0 and increase, or a potential is not finite, symmetric and non-negative.
+    """
+
+    transition: FloatArray
+    noise_cov: FloatArray
+    initial_mean: FloatArray
+    initial_cov: FloatArray
+    offsets: IntArray
+    drive: FloatArray | None = None
+    potential: DensePotential | None = None
+
+    def __post_init__(self) -> None:
+        mean = as_finite(self.initial_mean, "initial_mean")
+        if mean.ndim != 1 or len(mean) == 0:
+            raise ValueError(f"initial_mean must have shape (D,), got {mean.shape}")
+        D = len(mean)
+        transition = as_finite(self.transition, "transition")
+        if transition.shape != (D, D):
+            raise ValueError(f"transition must have shape ({D}, {D}), got {transition.shape}")
+        object.__setattr__(self, "initial_mean", mean)
+        object.__setattr__(self, "transition", transition)
+        object.__setattr__(self, "noise_cov", as_spd(self.noise_cov, "noise_cov", D))
+        object.__setattr__(self, "initial_cov", as_spd(self.initial_cov, "initial_cov", D))
+        object.__setattr__(self, "offsets", as_offsets(self.offsets))
+        if self.drive is not None:
+            drive = as_finite(self.drive, "drive")
+            if drive.shape != self.shape:
+                raise ValueError(f"drive must have shape {self.shape}, got {drive.shape}")
+            object.__setattr__(self, "drive", drive)
+        if self.potential is not None:
+            object.__setattr__(self, "potential", self._checked(self.potential))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Steps of all sequences together, and size of a state."""
+        return int(self.offsets[-1]), len(self.initial_mean)
+
+    def _checked(self, potential: DensePotential) -> DensePotential:
+        steps, D = self.shape
+        J = np.ascontiguousarray(potential.J, dtype=np.float64)
+        h = np.ascontiguousarray(potential.h, dtype=np.float64)
+        if J.shape != (steps, D, D) or h.shape != (steps, D):
+            raise ValueError(
+                f"the potential must have J of shape {(steps, D, D)} and h of shape {(steps, D)},"
+                f" got {J.shape} and {h.shape}"
+            )
+        wrong = [w for w in over_rows(kalman.check_potentials, steps, J, h, grain=4096) if w[0]]
+        if wrong:
+            raise ValueError(f"{_WRONG[wrong[0][0]]} at step {wrong[0][1]}")
+        return DensePotential(J, h)
+
+    def condition(self, potential: DensePotential) -> "LinearDynamics":
+        """The posterior: this times `potential`."""
+        if self.potential is not None:
+            potential = self.potential + self._checked(potential)
+        return replace(self, potential=potential)
+
+    def _parts(self) -> tuple[FloatArray, DensePotential]:
+        """Drive and potential, zeros where there is none."""
+        steps, D = self.shape
+        drive = np.zeros(self.shape) if self.drive is None else self.drive
+        if self.potential is not None:
+            return drive, self.potential
+        return drive, DensePotential(np.zeros((steps, D, D)), np.zeros((steps, D)))
+
+    def _filtered(self) -> _Filtered:
+        steps, D = self.shape
+        drive, potential = self._parts()
+        sequences = len(self.offsets) - 1
+        out = _Filtered(
+            np.empty((steps, D)), np.empty((steps, D, D)), np.empty((steps, D, D)),
+            np.empty(sequences),
+        )  # fmt: skip
+        statuses = over_rows(
+            kalman.filter_chains, sequences, self.offsets, self.transition, self.noise_cov,
+            self.initial_mean, self.initial_cov, drive, potential.J, potential.h, *out, grain=1,
+        )  # fmt: skip
+        failed = [status - 1 for status in statuses if status]
+        if failed:
+            raise ValueError(
+                f"step {min(failed)} has no Gaussian law: its precision is not positive definite"
+                " or not finite (is J indefinite there, or has the chain exploded?)"
+            )
+        return out
+
+    def log_normalizer(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_sequences,)``."""
+        return self._filtered().log_normalizer
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw of all states, ``(num_steps, D)``: filter forwards, sample backwards.
+
+        A sequence's draw depends on its place among the sequences and on nothing in the others.
+        """
+        filtered = self._filtered()
+        out = np.empty(self.shape)
+        over_rows(
+            kalman.sample_chains, len(self.offsets) - 1, new_key(rng), self.offsets,
+            self.transition, _root(self.noise_cov), self._parts()[0], *filtered[:3], out, grain=1,
+        )  # fmt: skip
+        return out
+
+    def filter(self) -> tuple[FloatArray, FloatArray]:
+        """Means ``(num_steps, D)`` and covariances ``(num_steps, D, D)`` given potentials so far.
+
+        "So far" includes the step's own potential.
+        """
+        filtered = self._filtered()
+        covs = np.empty_like(filtered.prior_roots)
+        over_rows(kalman.filtered_covs, len(covs), *filtered[1:3], covs)
+        return filtered.means, covs
+
+    def smooth(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Posterior moments given all potentials.
+
+        Returns
+        -------
+        means : array, ``(num_steps, D)``
+        covs : array, ``(num_steps, D, D)``
+        cross_covs : array, ``(num_steps, D, D)``
+            Cov(x_t, x_{t-1}), zero at the first step of a sequence.
+        """
+        filtered = self._filtered()
+        means, covs = np.empty(self.shape), np.empty_like(filtered.prior_roots)
+        cross_covs = np.empty_like(covs)
+        over_rows(
+            kalman.smooth_chains, len(self.offsets) - 1, self.offsets, self.transition,
+            self.noise_cov, self._parts()[0], *filtered[:3], means, covs, cross_covs, grain=1,
+        )  # fmt: skip
+        return means, covs, cross_covs
+
+    def log_density(self, x: ArrayLike) -> FloatArray:
+        """Normalised log density of each sequence, ``(num_sequences,)``, at states x."""
+        x = as_finite(x, "x")
+        if x.shape != self.shape:
+            raise ValueError(f"x must have shape {self.shape}, got {x.shape}")
+        first = self.offsets[:-1]
+        drive, potential = self._parts()
+        means = drive.copy()
+        means[1:] += x[:-1] @ self.transition.T
+        means[first] = self.initial_mean + drive[first]
+        terms = MvNormal(np.zeros(x.shape[1]), self.noise_cov).log_density(x - means)
+        start = MvNormal(np.zeros(x.shape[1]), self.initial_cov)
+        terms[first] = start.log_density(x[first] - means[first])
+        terms += (x * (potential.h - 0.5 * np.einsum("tij,tj->ti", potential.J, x))).sum(axis=1)
+        return np.asarray(np.add.reduceat(terms, first) - self.log_normalizer())
+
+
+def as_offsets(offsets: ArrayLike) -> IntArray:
+    """Where sequences begin, and where the last one ends, as int64; refuses empty sequences."""
+    array = np.asarray(offsets)
+    if array.ndim != 1 or len(array) < 2 or array.dtype.kind not in "iu":
+        raise ValueError(
+            "offsets must be a vector of num_sequences + 1 >= 2 integers,"
+            f" got shape {array.shape} of {array.dtype}"
+        )
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    if array[0] != 0:
+        raise ValueError(f"offsets must begin with 0, got {array[0]}")
+    short = np.flatnonzero(np.diff(array) < 1)
+    if len(short):
+        raise ValueError(
+            f"offsets must increase, but sequence {short[0]} is"
+            f" {array[short[0]]}:{array[short[0] + 1]} (leave empty sequences out)"
+        )
+    return array
+
+
+def project(potential: DiagonalPotential, loadings: ArrayLike, offset: ArrayLike) -> DensePotential:
+    """The potential of x when psi = offset + loadings x.
+
+    J = loadings' diag(J_t) loadings and h = loadings' (h_t - J_t offset) at every step.
+
+    Parameters
+    ----------
+    potential : DiagonalPotential, ``(num_steps, n)``
+    loadings : array, ``(n, D)``
+    offset : array, ``(n,)``
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree or a number is not finite.
+    """
+    C, mean = as_finite(loadings, "loadings"), as_finite(offset, "offset")
+    J = np.ascontiguousarray(potential.J, dtype=np.float64)
+    h = np.ascontiguousarray(potential.h, dtype=np.float64)
+    if C.ndim != 2 or mean.shape != C.shape[:1]:
+        raise ValueError(
+            f"loadings must have shape (n, D) and offset (n,), got {C.shape} and {mean.shape}"
+        )
+    if J.ndim != 2 or J.shape[1] != len(C) or h.shape != J.shape:
+        raise ValueError(
+            f"the potential must have shape (steps, {len(C)}), got {J.shape} and {h.shape}"
+        )
+    dense = np.einsum("tk,kij->tij", J, C[:, :, None] * C[:, None, :])
+    return DensePotential(dense, (h - J * mean) @ C)

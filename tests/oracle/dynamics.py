@@ -1,0 +1,52 @@
+"""Linear dynamics as one dense Gaussian, worked out to fifty digits."""
+
+import mpmath
+import numpy as np
+
+
+def _matrix(array):
+    return mpmath.matrix(np.atleast_2d(array).tolist())
+
+
+def _array(matrix):
+    return np.array(matrix.tolist(), dtype=float)
+
+
+def dense_moments(dynamics, s):
+    """Log normaliser, mean ``(T, D)`` and covariance ``(T, D, T, D)`` of sequence s.
+
+    x = B (start + noise), a potential with block-diagonal J: log Z from det(I + P J), the mean and
+    covariance from (I + P J)^-1 P, which needs no inverse of P or J.
+    """
+    steps = slice(*dynamics.offsets[s : s + 2])
+    T, D = int(steps.stop - steps.start), dynamics.shape[1]
+    with mpmath.workdps(50):
+        A = _matrix(dynamics.transition)
+        push, cov = mpmath.zeros(T * D, 1), mpmath.zeros(T * D, T * D)
+        J, h = mpmath.zeros(T * D, T * D), mpmath.zeros(T * D, 1)
+        mean_t, cov_t = _matrix(dynamics.initial_mean).T, _matrix(dynamics.initial_cov)
+        for t in range(T):
+            here = slice(t * D, (t + 1) * D)
+            if t > 0:
+                mean_t = A * mean_t
+                cov_t = A * cov_t * A.T + _matrix(dynamics.noise_cov)
+            if dynamics.drive is not None:
+                mean_t = mean_t + _matrix(dynamics.drive[steps][t]).T
+            push[here, 0] = mean_t
+            block = cov_t
+            for later in range(t, T):
+                there = slice(later * D, (later + 1) * D)
+                cov[there, here] = block
+                cov[here, there] = block.T
+                block = A * block
+            if dynamics.potential is not None:
+                J[here, here] = _matrix(dynamics.potential.J[steps][t])
+                h[here, 0] = _matrix(dynamics.potential.h[steps][t]).T
+        growth = mpmath.eye(T * D) + cov * J
+        linear = h - J * push
+        posterior = mpmath.inverse(growth) * cov
+        shift = posterior * linear
+        log_z = -mpmath.log(mpmath.det(growth)) / 2
+        log_z += (push.T * (h - J * push / 2) + linear.T * shift / 2)[0, 0]
+        mean = _array(push + shift).reshape(T, D)
+        return float(log_z), mean, _array(posterior).reshape(T, D, T, D)
