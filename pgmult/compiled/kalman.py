@@ -11,8 +11,8 @@ P = L L' and I + L' J L = R R'
 
 Only positive semi-definite terms are ever added, whatever the rank of J: nothing is subtracted, no
 covariance can lose its symmetry or sign over any number of steps, and J = 0 needs no special case
-(square roots: Bierman 1977, Factorization Methods for Discrete Sequential Estimation). `filter_chains`
-leaves L and R of every step; they are all that draws and the smoother need.
+(square roots: Bierman 1977, Factorization Methods for Discrete Sequential Estimation).
+`filter_chains` leaves L and R of every step; they are all that draws and the smoother need.
 
 A draw goes backwards by Matheron's rule. Given everything up to t, x_t = mean_t + S u for standard
 normal u. If (u, q) is a draw of the noise before and after the step, and x' the next state that
@@ -58,7 +58,7 @@ def check_potentials(worker, start, stop, J, h):
 
 @jit
 def _lower_times(root, x, out):
-    """out = L x."""
+    """Write L x to `out`."""
     n = x.shape[0]
     for i in range(n):
         total = 0.0
@@ -69,7 +69,7 @@ def _lower_times(root, x, out):
 
 @jit
 def _lower_transpose_times(root, x, out):
-    """out = L' x; `out` must not be `x`."""
+    """Write L' x to `out`, which must not be `x`."""
     n = x.shape[0]
     out[:] = 0.0
     for i in range(n):
@@ -98,7 +98,7 @@ def _solve_lower_transpose(root, x):
 
 @jit
 def _spread(prior_root, gain_root, u, out):
-    """out = S u, S = L R^-T; u is overwritten."""
+    """Write S u to `out`, S = L R^-T; u is overwritten."""
     _solve_lower_transpose(gain_root, u)
     _lower_times(prior_root, u, out)
 
@@ -247,7 +247,7 @@ def filtered_covs(worker, start, stop, prior_roots, gain_roots, covs):
 
 @jit
 def _filtered_root(prior_root, gain_root, out):
-    """out = S = L R^-T: each row r solves R s = row of L."""
+    """Write S = L R^-T to `out`: each row s of it solves R s = row of L."""
     n = out.shape[0]
     for i in range(n):
         for j in range(n):

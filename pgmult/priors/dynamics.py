@@ -29,10 +29,12 @@ from pgmult.compiled import kalman
 from pgmult.compiled._rows import over_rows
 from pgmult.potentials import DensePotential, DiagonalPotential
 from pgmult.priors.gaussian import MvNormal, _root
+from pgmult.priors.regression import linear_means
 from pgmult.typing import ArrayLike, FloatArray, IntArray
 
-__all__ = ["LinearDynamics", "project"]
+__all__ = ["LinearDynamics", "as_offsets", "input_drive", "project", "stationary_cov"]
 
+_MAX_DOUBLINGS = 60  # a spectral radius of 1 - 2**-53 would need them
 _WRONG = {
     kalman.ASYMMETRIC: "J must be symmetric, it is not",
     kalman.INDEFINITE: "J must be positive semi-definite, it has a negative diagonal",
