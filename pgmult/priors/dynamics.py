@@ -243,6 +243,34 @@ def as_offsets(offsets: ArrayLike) -> IntArray:
     return array
 
 
+def input_drive(inputs: FloatArray, input_weights: FloatArray, offsets: IntArray) -> FloatArray:
+    """The drive ``input_weights u_t`` of inputs, zero at the first step of every sequence.
+
+    So the inputs act on the steps between states, and a first state has the initial law alone.
+    """
+    drive = linear_means(inputs, input_weights.T)
+    drive[offsets[:-1]] = 0.0
+    return drive
+
+
+def stationary_cov(transition: FloatArray, noise_cov: FloatArray) -> FloatArray | None:
+    """V = A V A' + Q, the law that the dynamics leave invariant; None if A is not stable.
+
+    By doubling: V is the sum of A^k Q A'^k, of which every pass takes as many terms again, all of
+    them positive semi-definite (Anderson and Moore 1979, Optimal Filtering, section 6.7).
+    """
+    if not np.abs(np.linalg.eigvals(transition)).max() < 1.0:
+        return None
+    cov, power = noise_cov, transition
+    for _ in range(_MAX_DOUBLINGS):
+        more = np.einsum("ij,jk,lk->il", power, cov, power)
+        cov = cov + 0.5 * (more + more.T)
+        power = np.einsum("ij,jk->ik", power, power)
+        if np.abs(more).max() <= np.finfo(np.float64).eps * np.abs(cov).max():
+            return np.asarray(cov)
+    return None
+
+
 def project(potential: DiagonalPotential, loadings: ArrayLike, offset: ArrayLike) -> DensePotential:
     """The potential of x when psi = offset + loadings x.
 

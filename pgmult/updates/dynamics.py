@@ -7,7 +7,8 @@ Every step but the first of a sequence is a row of a multivariate linear regress
 with covariates (x_{t-1}, u_t) and coefficients (A, W)', so under the matrix-normal inverse-Wishart
 prior (A, W, Q) is one exact draw (West and Harrison 1997, Bayesian Forecasting and Dynamic Models,
 chapter 16). The first states are rows of their own: they have a free mean and covariance
-(`sample_initial`), fixed ones, or, with no new parameter, the law that the dynamics leave invariant,
+(`sample_initial`), fixed ones, or, with no new parameter, the law that the dynamics leave
+invariant,
 
     x_first ~ N(0, V),    V = A V A' + Q
 
