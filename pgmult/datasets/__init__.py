@@ -1,6 +1,7 @@
-"""Corpora from files, texts, public sources and installed documentation."""
+"""Corpora and counts from files, texts, public sources and installed documentation."""
 
 from pgmult.datasets.docstrings import demo_corpus
+from pgmult.datasets.names import NameCounts, thin, us_names
 from pgmult.datasets.public import associated_press
 from pgmult.datasets.readers import (
     Source,
@@ -15,6 +16,7 @@ from pgmult.datasets.text import ENGLISH_STOP_WORDS, TextOptions, corpus_from_te
 
 __all__ = [
     "ENGLISH_STOP_WORDS",
+    "NameCounts",
     "Source",
     "TextOptions",
     "associated_press",
@@ -26,5 +28,7 @@ __all__ = [
     "read_table",
     "read_text",
     "recognise",
+    "thin",
     "tokenize",
+    "us_names",
 ]

@@ -1,0 +1,240 @@
+"""Names of newborns in the United States by state and year: counts in space and time.
+
+From the Social Security Administration's "Baby Names from Social Security Card Applications - Data
+by State", https://www.ssa.gov/oact/babynames/limits.html, a work of the federal government in the
+public domain. A name given to fewer than 5 children of a sex in a state and year is not listed
+there and counts 0.
+
+>>> import numpy as np
+>>> thin(np.random.default_rng(0), [[2, 0, 1], [500, 300, 200]], 50).sum(axis=1)
+array([ 3, 50])
+"""
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgmult._validate import as_counts, as_generator, as_positive_int
+from pgmult.datasets.public import _download
+from pgmult.typing import FloatArray, IntArray
+
+__all__ = ["NameCounts", "thin", "us_names"]
+
+_URL = "https://www.ssa.gov/oact/babynames/state/namesbystate.zip"
+_SHA256 = "b170dc18bd6c20cffff21cb0d27aa6f91d5980f78791970d9ea03acdb42312b2"
+_FIRST_YEAR, _LAST_RANKED_YEAR, _LAST_YEAR = 1910, 2013, 2014
+_LISTED = {"M": 155_117_516, "F": 143_776_767}  # births in all states, 1910-2014, as of March 2015
+_TOLERANCE = 0.01  # the Administration revises its counts every year, by far less
+
+# Latitude and longitude of the middle of each state, degrees.
+_PLACES = """
+AK 61.3850 -152.2683  AL 32.7990 -86.8073   AR 34.9513 -92.3809   AZ 33.7712 -111.3877
+CA 36.1700 -119.7462  CO 39.0646 -105.3272  CT 41.5834 -72.7622   DC 38.8964 -77.0262
+DE 39.3498 -75.5148   FL 27.8333 -81.7170   GA 32.9866 -83.6487   HI 21.1098 -157.5311
+IA 42.0046 -93.2140   ID 44.2394 -114.5103  IL 40.3363 -89.0022   IN 39.8647 -86.2604
+KS 38.5111 -96.8005   KY 37.6690 -84.6514   LA 31.1801 -91.8749   MA 42.2373 -71.5314
+MD 39.0724 -76.7902   ME 44.6074 -69.3977   MI 43.3504 -84.5603   MN 45.7326 -93.9196
+MO 38.4623 -92.3020   MS 32.7673 -89.6812   MT 46.9048 -110.3261  NC 35.6411 -79.8431
+ND 47.5362 -99.7930   NE 41.1289 -98.2883   NH 43.4108 -71.5653   NJ 40.3140 -74.5089
+NM 34.8375 -106.2371  NV 38.4199 -117.1219  NY 42.1497 -74.9384   OH 40.3736 -82.7755
+OK 35.5376 -96.9247   OR 44.5672 -122.1269  PA 40.5773 -77.2640   RI 41.6772 -71.5101
+SC 33.8191 -80.9066   SD 44.2853 -99.4632   TN 35.7449 -86.7489   TX 31.1060 -97.6475
+UT 40.1135 -111.8535  VA 37.7680 -78.2057   VT 44.0407 -72.7093   WA 47.3917 -121.5708
+WI 44.2563 -89.6385   WV 38.4680 -80.9696   WY 42.7475 -107.2085
+""".split()  # noqa: SIM905 (a table reads best as a table)
+_STATES = _PLACES[::3]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NameCounts:
+    """Newborns of one sex by year, state and name.
+
+    Attributes
+    ----------
+    counts : int64 array, ``(num_years, num_states, num_names)``
+    years : int64 array, ``(num_years,)``
+    states : str array, ``(num_states,)``
+        Postal codes, the District of Columbia among them.
+    names : str array, ``(num_names,)``
+        By frequency in all states from 1910 to 2013, largest first.
+    places : array, ``(num_states, 2)``
+        Latitude and longitude, degrees.
+    """
+
+    counts: IntArray
+    years: IntArray
+    states: NDArray[np.str_]
+    names: NDArray[np.str_]
+    places: FloatArray
+
+    def inputs(self) -> FloatArray:
+        """Year, latitude and longitude, ``(num_years * num_states, 3)``: all states of a year,
+        then those of the next, as in ``counts.reshape(-1, num_names)``.
+        """
+        years = np.repeat(self.years.astype(np.float64), len(self.states))
+        return np.column_stack([years, np.tile(self.places, (len(self.years), 1))])
+
+    def take(
+        self, years: Iterable[int] | None = None, states: Sequence[str] | None = None
+    ) -> "NameCounts":
+        """Some of the years and of the states, in the order given; all of them by default.
+
+        Raises
+        ------
+        ValueError
+            If one of them is unknown.
+        """
+        rows, columns = np.arange(len(self.years)), np.arange(len(self.states))
+        if years is not None:
+            rows = _positions("year", list(years), self.years.tolist())
+        if states is not None:
+            if isinstance(states, str):
+                raise TypeError(f"states must be a sequence of codes, got {states!r}")
+            columns = _positions("state", list(states), self.states.tolist())
+        return NameCounts(
+            np.ascontiguousarray(self.counts[rows][:, columns]), self.years[rows],
+            self.states[columns], self.names, self.places[columns],
+        )  # fmt: skip
+
+
+def us_names(
+    sex: Literal["M", "F"] = "M",
+    top: int = 100,
+    *,
+    years: Iterable[int] | None = None,
+    states: Sequence[str] | None = None,
+) -> NameCounts:
+    """Names of newborns in 50 states and the District of Columbia, 1910-2014.
+
+    Taken from ``$PGMULT_DATA/names``, if it is there: the 200 most frequent names of each sex, as
+    published in March 2015 (four large states partly estimated from later publications), checked
+    against a checksum. Otherwise the Administration's file is downloaded once into the user's
+    cache folder. It is revised every year, so that there is no checksum for it: its states and its
+    number of births are checked, and counts may differ by a few from those of 2015.
+
+    Parameters
+    ----------
+    sex : "M" or "F"
+    top : int
+        How many names, by their births in all states from 1910 to 2013.
+    years, states
+        Of `NameCounts.take`.
+
+    Raises
+    ------
+    ImportError
+        If a download is needed and pooch is not installed (``pip install "pgmult[data]"``).
+    ValueError
+        If the file is not the expected one, or a state or year is unknown.
+    """
+    if sex not in _LISTED:
+        raise ValueError(f"sex must be 'M' or 'F', got {sex!r}")
+    top = as_positive_int(top, "top", minimum=2)
+    folder = os.environ.get("PGMULT_DATA")
+    local = Path(folder) / "names" / "ssa_names_by_state.npz" if folder else None
+    if local is not None and local.is_file():
+        counts, names = _read_npz(local, sex)
+    else:
+        counts, names = _read_zip(_download(_URL, "namesbystate.zip"), sex)
+    if top > len(names):
+        raise ValueError(f"top must be at most {len(names)}, the names in this file, got {top}")
+    places = [np.array(_PLACES[i::3], dtype=np.float64) for i in (1, 2)]
+    everything = NameCounts(
+        counts[:, :, :top].astype(np.int64),
+        np.arange(_FIRST_YEAR, _LAST_YEAR + 1),
+        np.array(_STATES),
+        names[:top],
+        np.column_stack(places),
+    )
+    return everything.take(years, states)
+
+
+def thin(rng: np.random.Generator, counts: ArrayLike, size: int) -> IntArray:
+    """At most `size` of the items of each row, drawn without replacement.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    counts : int array, ``(..., num_categories)``
+    size : int
+
+    Returns
+    -------
+    int64 array, shape of `counts`
+        Rows of `size` items or fewer stay as they are.
+    """
+    counts = as_counts(counts)
+    size = as_positive_int(size, "size", minimum=0)
+    rows = counts.reshape(-1, counts.shape[-1])
+    kept = [as_generator(rng).multivariate_hypergeometric(x, min(size, x.sum())) for x in rows]
+    return np.array(kept, dtype=np.int64).reshape(counts.shape)
+
+
+def _positions(what: str, wanted: list[str] | list[int], known: list[str] | list[int]) -> IntArray:
+    unknown = [item for item in wanted if item not in known]
+    if unknown:
+        raise ValueError(
+            f"unknown {what} {unknown[0]!r}: there are {known[0]} to {known[-1]}"
+            f" ({what}s are {type(known[0]).__name__}s such as {known[0]!r})"
+        )
+    return np.array([known.index(item) for item in wanted], dtype=np.int64)
+
+
+def _read_npz(path: Path, sex: str) -> tuple[NDArray[np.uint16], NDArray[np.str_]]:
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != _SHA256:
+        raise ValueError(
+            f"{path}: not the expected counts of names (checksum {found[:12]}…, expected"
+            f" {_SHA256[:12]}…)"
+        )
+    with np.load(path) as file:
+        return file[f"counts_{sex}"], file[f"names_{sex}"]
+
+
+def _read_zip(path: Path, sex: str) -> tuple[IntArray, NDArray[np.str_]]:
+    """Counts of all names, most frequent first, from the Administration's file.
+
+    It holds a text file a state, ``CA.TXT``, of lines ``CA,F,1910,Mary,295``.
+    """
+    years: list[int] = []
+    places: list[int] = []
+    columns: list[int] = []
+    births: list[int] = []
+    column: dict[str, int] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for place, state in enumerate(_STATES):
+                for line in archive.read(f"{state}.TXT").decode("ascii").split():
+                    code, kind, year, name, number = line.split(",")
+                    if code != state:
+                        raise ValueError(f"{state}.TXT has the line {line!r}")
+                    if kind == sex and _FIRST_YEAR <= int(year) <= _LAST_YEAR:
+                        years.append(int(year) - _FIRST_YEAR)
+                        places.append(place)
+                        columns.append(column.setdefault(name, len(column)))
+                        births.append(int(number))
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise ValueError(f"{path}: not the expected archive ({error}); delete it") from None
+    if abs(sum(births) / _LISTED[sex] - 1.0) > _TOLERANCE:
+        raise ValueError(
+            f"{path}: not the expected archive ({sum(births):,} births, expected about"
+            f" {_LISTED[sex]:,}); delete it to download it again"
+        )
+    ranked = np.array(years) <= _LAST_RANKED_YEAR - _FIRST_YEAR
+    totals = np.bincount(columns, ranked * np.array(births), minlength=len(column))
+    names = np.array(list(column))
+    order = np.lexsort([names, -totals])[:1000]
+    place_of = np.full(len(names), -1)
+    place_of[order] = np.arange(len(order))
+    counts = np.zeros((_LAST_YEAR + 1 - _FIRST_YEAR, len(_STATES), len(order)), dtype=np.int64)
+    kept = place_of[columns] >= 0
+    index = (np.array(years)[kept], np.array(places)[kept], place_of[columns][kept])
+    counts[index] = np.array(births)[kept]
+    return counts, names[order]
