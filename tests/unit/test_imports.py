@@ -13,7 +13,7 @@ PACKAGE = ROOT / "pgmult"
 # From the ground up; a name is a module or a package of pgmult. Modules may import their own floor.
 FLOORS = [
     {"compiled"},
-    {"_validate", "corpus", "covariates", "polya_gamma", "potentials", "typing"}
+    {"_validate", "corpus", "covariates", "labelled_rows", "polya_gamma", "potentials", "typing"}
     | {"sequences"}
     | {"links", "priors", "updates"},
     {"models"},
