@@ -13,7 +13,8 @@ mixture
 
 where W are the weights of the last step and f the transition density, so that f cancels in
 
-    weight = W_i f(x | x_i) p(counts | x) / q(i, x) = p(counts | x) / (share + (1 - share) g(x) / Z).
+    weight = W_i f(x | x_i) p(counts | x) / q(i, x)
+           = p(counts | x) / (share + (1 - share) g(x) / Z).
 
 A fully adapted auxiliary filter (Pitt and Shephard 1999) is the limit of exact g; the blind share
 bounds the weights whatever g is (Hesterberg 1995). The mean of the weights is an unbiased estimate
@@ -67,7 +68,7 @@ def _exp_minus(a):
 
 @jit(reassociate=True)
 def _combine(row, constant, z, out):
-    """out[i] = constant + sum_d row[d] z[d, i]."""
+    """``out[i]`` = constant + sum_d row[d] z[d, i]."""
     depth, size = z.shape
     for i in range(size):
         out[i] = constant
@@ -182,7 +183,7 @@ def _dot(a, b):
 
 @jit(reassociate=True)
 def _add_outer(curvature, weight, row):
-    """curvature += weight row row', lower triangle."""
+    """Add weight row row' to the lower triangle of `curvature`."""
     for a in range(row.shape[0]):
         scale = weight * row[a]
         for b in range(a + 1):
@@ -357,7 +358,7 @@ def _tilt(J, h, root, cov, tilted_root):
 
 @jit
 def _log_potentials(J, h, z, work, out):
-    """out[i] = h'z_i - z_i'J z_i / 2."""
+    """``out[i]`` = h'z_i - z_i'J z_i / 2."""
     out[:] = 0.0
     for a in range(h.shape[0]):
         pulled = work[0]
@@ -483,7 +484,7 @@ def _spread(i, middle, ancestor, root, state, z):
 
 @jit
 def _move(inputs, weights, base, out):
-    """out = base + weights inputs."""
+    """Write base + weights inputs."""
     for a in range(base.shape[0]):
         out[a] = base[a] + _dot(weights[a], inputs)
 
@@ -509,7 +510,7 @@ def filter_rows(
     inputs, transition, root, initial_mean, initial_root, loadings, offset, input_weights,
     emission_weights, log_predictive, effective_size, state_mean, state_draw,
 ):  # fmt: skip
-    """Filter row = draw * num_sequences + sequence; per-step outputs are (num_draws, num_steps, ..).
+    """Filter row = draw * num_sequences + sequence; outputs have the axes draw and step.
 
     `num_blind` of the particles are proposed from the transition alone; ancestors are resampled
     systematically. A missing step only moves the particles. Returns 0, or 1 + the step at which

@@ -1,7 +1,7 @@
 r"""One-step-ahead predictions of sequences by a particle filter, for given parameters.
 
-Of a state-space model with multinomial emissions neither p(x_t | x_1, ..., x_{t-1}) nor the filtered
-states have a closed form. Particles that look ahead estimate both: see
+Of a state-space model with multinomial emissions neither p(x_t | x_1, ..., x_{t-1}) nor the
+filtered states have a closed form. Particles that look ahead estimate both: see
 `pgmult.compiled.particles` for the proposal. The product of a sequence's predictive probabilities
 is an unbiased estimate of its likelihood, so that its logarithm errs low, by about half the
 variance of the estimate: `particle_error` measures that. Forward simulation of a single path errs
@@ -129,7 +129,7 @@ def particle_log_predictive(
     data: Sequences,
     num_particles: int = 200,
 ) -> FloatArray:
-    """log p(x_t | x_1, ..., x_{t-1}) under each draw, ``(num_draws, num_steps)``.
+    """Each draw's log p(x_t | x_1, ..., x_{t-1}), ``(num_draws, num_steps)``.
 
     Missing steps have 0, and multinomial coefficients are left out. Arguments and errors are those
     of `particle_filter`.
