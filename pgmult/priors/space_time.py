@@ -1,0 +1,401 @@
+"""Gaussian fields over places whose covariance is Markov in time: exact, and linear in times.
+
+The covariance is a product, or a sum of products, of
+
+* a time factor: `Matern` with nu = 1/2, 3/2 or 5/2, `White` (independent at every time), or nothing
+  (constant over time);
+* any covariance of the other columns of the inputs, the *places*.
+
+Such a field has a state of one to three numbers a place and term, and a Kalman filter does what a
+dense Gaussian process does at the cost of one place-sized elimination a time. The answers
+are those of `pgmult.GaussianProcess`, up to rounding. Times may be irregular, places missing at
+some times, several inputs at one time and place, and new inputs at new times and places.
+
+>>> import numpy as np
+>>> from pgmult.potentials import DiagonalPotential
+>>> from pgmult.priors.covariances import Matern, SquaredExponential
+>>> covariance = 2.0 * Matern(1.5, active=[0]) * SquaredExponential(active=[1])
+>>> inputs = np.array([[0.0, 0.0], [0.0, 1.0], [0.5, 1.0]])
+>>> field = SpaceTimeProcess(covariance, inputs).condition(
+...     DiagonalPotential(J=np.array([[1.0], [0.0], [2.0]]), h=np.array([[1.0], [0.0], [1.0]]))
+... )
+>>> field.mean().round(3).T
+array([[0.606, 0.545, 0.553]])
+>>> mean, var = field.predict([[1.0, 0.0]])
+>>> float(mean[0, 0].round(3)), float(var[0, 0].round(3))
+(0.384, 1.392)
+"""
+
+import math
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import gammainc
+
+from pgmult._validate import new_key
+from pgmult.compiled._rows import over_rows
+from pgmult.compiled.elimination import semidefinite_root
+from pgmult.compiled.space_time import solve_columns
+from pgmult.potentials import DiagonalPotential
+from pgmult.priors.covariances import Covariance, Matern, White
+from pgmult.priors.covariances.base import as_inputs
+from pgmult.priors.field import FieldDraw, as_new_inputs, as_prior_mean, combined
+from pgmult.priors.separable import columns_of, find_rows, product_terms
+from pgmult.typing import ArrayLike, FloatArray, IntArray
+
+__all__ = ["SpaceTimeProcess"]
+
+_DIRECTIONS = 128  # variances worked out in one pass of the filter
+_TINY = 1e-15  # of the largest variance of places: what is below is rounding
+
+
+class _Term(NamedTuple):
+    """A time factor and what remains of a product."""
+
+    time: Matern | White | None
+    places: tuple[Covariance, ...]
+
+    @property
+    def num_blocks(self) -> int:
+        return round(self.time.nu + 0.5) if isinstance(self.time, Matern) else 1
+
+    def cov(self, places: FloatArray) -> FloatArray:
+        """Covariance of the places, the variance of the time factor included."""
+        cov = np.ones((len(places), len(places)))
+        for factor in self.places:
+            cov = cov * factor.cov(places)
+        return cov * self.time.var if isinstance(self.time, White) else cov
+
+    def dynamics(self, steps: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Transition, innovation covariance and its root, each ``(num_steps, p, p)``.
+
+        An infinite step starts the chain. The states are a cascade, x_p driven by noise and x_i by
+        x_{i+1}, each decaying at the rate sqrt(2 nu) / length_scale; the field is x_1. So the
+        transition is triangular, and the innovation covariances are incomplete gamma functions,
+        which are accurate however small the step is.
+        """
+        p = self.num_blocks
+        first = np.isinf(steps)
+        if not isinstance(self.time, Matern):
+            forgets = first if self.time is None else np.ones(len(steps), dtype=np.bool_)
+            innovation = np.where(forgets, 1.0, 0.0)[:, None, None]
+            return 1.0 - innovation, innovation, innovation
+        (scale,) = np.atleast_1d(self.time.length_scale)
+        x = np.where(first, np.inf, steps) * (math.sqrt(2.0 * self.time.nu) / scale)
+        decay = np.exp(-x)
+        transition, innovation = np.zeros((len(x), p, p)), np.empty((len(x), p, p))
+        for i in range(p):
+            for j in range(i, p):
+                power = np.where(first, 0.0, x) ** (j - i)
+                transition[:, i, j] = decay * power / math.factorial(j - i)
+            for j in range(p):
+                a, b = p - 1 - i, p - 1 - j
+                stationary = math.comb(a + b, a) / 2.0 ** (a + b + 1)
+                innovation[:, i, j] = stationary * gammainc(a + b + 1, 2.0 * x)
+        innovation *= 2.0 ** (2 * p - 1) / math.comb(2 * p - 2, p - 1)
+        scales = np.sqrt(np.einsum("tii->ti", innovation))
+        scales[scales == 0.0] = 1.0  # a step too small for any number: nothing happens
+        correlation = innovation / (scales[:, :, None] * scales[:, None, :])
+        correlation[correlation[:, 0, 0] == 0.0] = np.eye(p)
+        root = scales[:, :, None] * np.linalg.cholesky(correlation)
+        root[innovation[:, 0, 0] == 0.0] = 0.0
+        return transition, innovation, root
+
+
+class _Chain(NamedTuple):
+    """Arguments of the compiled filter: the dynamics over some times and places."""
+
+    A: FloatArray
+    Q: FloatArray
+    root_Q: FloatArray
+    K: FloatArray
+    cross: FloatArray
+    roots: FloatArray
+    ranks: IntArray
+    starts: IntArray
+
+
+class _Solved(NamedTuple):
+    """What was asked of the filter; empty arrays where it was not."""
+
+    log_normalizers: FloatArray  # (num_columns,)
+    means: FloatArray  # (num_cells, num_columns)
+    draws: FloatArray  # (num_cells, num_columns)
+    vars: FloatArray  # (num_new, num_columns)
+
+
+class _Cells(NamedTuple):
+    """Inputs by time and place."""
+
+    times: FloatArray  # (num_times,), increasing
+    places: FloatArray  # (num_places, num_columns), with time 0
+    cells: IntArray  # of each input: time * num_places + place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpaceTimeProcess:
+    """Independent columns of a Gaussian field, Markov in time, times their potential.
+
+    Attributes
+    ----------
+    covariance : Covariance
+        See the module: a time factor times anything over the other columns, or a sum of those.
+    inputs : array, ``(n, num_input_columns)``
+    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
+    potential : DiagonalPotential, ``(n, num_columns)``, or None
+        Product of everything conditioned on; h = 0 where J = 0.
+    time : int, optional
+        The column of the inputs that is time; by default the one with the most values among those
+        in which the covariance is Markov.
+
+    Raises
+    ------
+    ValueError
+        If the covariance is not Markov in time, or shapes do not agree.
+    """
+
+    covariance: Covariance
+    inputs: FloatArray
+    prior_mean: FloatArray | float = 0.0
+    potential: DiagonalPotential | None = None
+    time: int | None = None
+    _terms: tuple[_Term, ...] = field(init=False, repr=False)
+    _known: _Cells = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        inputs = as_inputs(self.inputs)
+        mean = as_prior_mean(self.prior_mean, len(inputs))
+        time, terms = _markov_in(self.covariance, inputs, self.time)
+        times, time_of = np.unique(inputs[:, time], return_inverse=True)
+        places, place_of = find_rows(inputs[:0], _without(inputs, time))
+        for name, value in (
+            ("inputs", inputs),
+            ("prior_mean", mean),
+            ("time", time),
+            ("_terms", terms),
+            ("_known", _Cells(times, places, time_of * len(places) + place_of)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_columns(self) -> int:
+        """Number of independent columns."""
+        seen = 1 if self.potential is None else self.potential.J.shape[1]
+        return max(seen, self.prior_mean.shape[1])
+
+    def condition(self, potential: DiagonalPotential) -> "SpaceTimeProcess":
+        """The posterior: this times `potential`, ``(n, num_columns)``."""
+        posterior = copy(self)
+        together = combined(self.potential, potential, self.prior_mean)
+        object.__setattr__(posterior, "potential", together)
+        return posterior
+
+    def log_normalizer(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_columns,)``.
+
+        As a function of the covariance's parameters it is their likelihood given the potential,
+        the field integrated out.
+        """
+        if self.potential is None:
+            return np.zeros(self.num_columns)
+        J, h = self.potential.J, self.potential.h
+        shift = np.sum(self.prior_mean * (h - 0.5 * J * self.prior_mean), axis=0)
+        return np.asarray(shift + self._solve(log_normalizers=True).log_normalizers)
+
+    def mean(self) -> FloatArray:
+        """Means at the inputs, ``(n, num_columns)``."""
+        return np.asarray(self.prior_mean + self._solve(means=True).means)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw at the inputs, ``(n, num_columns)``."""
+        return np.asarray(self.prior_mean + self._solve(key=new_key(rng)).draws)
+
+    def predict(
+        self, new_inputs: ArrayLike, new_mean: ArrayLike = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance at new inputs, ``(m, num_columns)``, the field here integrated out.
+
+        Parameters
+        ----------
+        new_inputs : array, ``(m, num_input_columns)``
+        new_mean : float or array, ``(m,)`` or ``(m, num_columns)``
+            The prior mean there.
+        """
+        new = as_new_inputs(new_inputs, self.inputs)
+        solved = self._solve(new=new, means=True, variances=True)
+        return as_prior_mean(new_mean, len(new)) + solved.means[len(self.inputs) :], solved.vars
+
+    def sample_at(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike = 0.0
+    ) -> FloatArray:
+        """One joint draw at new inputs, ``(m, num_columns)``, the field here integrated out."""
+        new = as_new_inputs(new_inputs, self.inputs)
+        draws = self._solve(key=new_key(rng), new=new).draws
+        return np.asarray(as_prior_mean(new_mean, len(new)) + draws[len(self.inputs) :])
+
+    def draw(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike = 0.0
+    ) -> FieldDraw:
+        """`sample`, `sample_at` and `predict` in one pass of the filter."""
+        new = as_new_inputs(new_inputs, self.inputs)
+        solved = self._solve(key=new_key(rng), new=new, means=True, variances=True)
+        n, mean = len(self.inputs), as_prior_mean(new_mean, len(new))
+        return FieldDraw(
+            self.prior_mean + solved.draws[:n],
+            mean + solved.draws[n:],
+            mean + solved.means[n:],
+            solved.vars,
+        )
+
+    def _cells(self, new: FloatArray) -> _Cells:
+        """Where the inputs stand, and after them the new ones."""
+        known, num_places = self._known, len(self._known.places)
+        times = np.union1d(known.times, new[:, self.time])
+        places, place_of = find_rows(known.places, _without(new, self.time))
+        place_of = np.concatenate([known.cells % num_places, place_of])
+        at = np.concatenate([known.times[known.cells // num_places], new[:, self.time]])
+        return _Cells(times, places, np.searchsorted(times, at) * len(places) + place_of)
+
+    def _chain(self, cells: _Cells) -> _Chain:
+        """The dynamics at the times and places of `cells`, whose first places are the known."""
+        observed = len(self._known.places)
+        starts = np.cumsum([0, *(term.num_blocks for term in self._terms)])
+        steps, step_of = np.unique(np.diff(cells.times, prepend=-np.inf), return_inverse=True)
+        A, Q, root_Q = np.zeros((3, len(steps), starts[-1], starts[-1]))
+        covs = np.stack([term.cov(cells.places) for term in self._terms])
+        roots = np.zeros_like(covs)
+        ranks = np.empty(len(covs), dtype=np.int64)
+        for i, term in enumerate(self._terms):
+            block = slice(starts[i], starts[i + 1])
+            A[:, block, block], Q[:, block, block], root_Q[:, block, block] = term.dynamics(steps)
+            root = semidefinite_root(covs[i], _TINY)
+            ranks[i] = len(root)
+            roots[i, : len(root)] = root
+        cross = np.ascontiguousarray(covs[:, :observed])
+        return _Chain(
+            A[step_of], Q[step_of], root_Q[step_of], np.ascontiguousarray(cross[:, :, :observed]),
+            cross, roots, ranks, starts,
+        )  # fmt: skip
+
+    def _potential_at(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
+        """J and h of the centred field by time and known place, (num_columns, times, places)."""
+        shape = (self.num_columns, len(cells.times), len(self._known.places))
+        if self.potential is None:
+            return np.zeros(shape), np.zeros(shape)
+        n = len(self.inputs)
+        time_of, place_of = np.divmod(cells.cells[:n], len(cells.places))
+        where = time_of * shape[2] + place_of
+        add = csr_array((np.ones(n), (where, np.arange(n))), shape=(shape[1] * shape[2], n))
+        J = self.potential.J
+        h = self.potential.h - J * self.prior_mean
+        J, h = (
+            np.ascontiguousarray((add @ values).T).reshape(-1, *shape[1:]) for values in (J, h)
+        )
+        return J, h
+
+    def _solve(
+        self,
+        *,
+        key: IntArray | None = None,
+        new: FloatArray | None = None,
+        log_normalizers: bool = False,
+        means: bool = False,
+        variances: bool = False,
+    ) -> _Solved:
+        """What is asked for, of the centred field at the inputs and after them at `new`."""
+        cells = self._known if new is None else self._cells(new)
+        chain = self._chain(cells)
+        J, h = self._potential_at(cells)
+        num_columns, num_times, num_known = J.shape
+        shape = (num_times, len(cells.places))
+        out = (
+            np.empty(num_columns if log_normalizers else 0),
+            np.empty((num_columns if means else 0, *shape)),
+            np.empty((0 if key is None else num_columns, *shape)),
+        )
+        key = np.zeros(2, dtype=np.uint64) if key is None else key
+
+        def run(directions: FloatArray, *out: FloatArray) -> FloatArray:
+            explained = np.empty((num_columns, len(directions)))
+            statuses = over_rows(
+                solve_columns, num_columns, key, J, h, *chain, directions, *out, explained, grain=1
+            )
+            failed = [status - 1 for status in statuses if status]
+            if failed:
+                raise ValueError(
+                    f"column {min(failed)} has no Gaussian posterior: are its J and h, or the"
+                    " covariance, too large for floating-point numbers?"
+                )
+            return explained
+
+        def at_inputs(values: FloatArray) -> FloatArray:
+            return np.ascontiguousarray(values.reshape(len(values), math.prod(shape))[:, cells.cells].T)
+
+        vars = np.empty((0 if new is None or not variances else len(new), num_columns))
+        if len(vars):
+            vars[:] = self.covariance.diagonal(new)[:, None]
+            at = np.tile(self._known.places, (num_times, 1))
+            at[:, self.time] = np.repeat(cells.times, num_known)
+        for first in range(0, len(vars), _DIRECTIONS):
+            part = slice(first, first + _DIRECTIONS)
+            directions = self.covariance.cov(new[part], at).reshape(-1, num_times, num_known)
+            vars[part] -= run(directions, *out).T
+        if not len(vars):
+            run(np.empty((0, num_times, num_known)), *out)
+        return _Solved(out[0], at_inputs(out[1]), at_inputs(out[2]), np.maximum(vars, 0.0))
+
+
+def _without(inputs: FloatArray, column: int) -> FloatArray:
+    """The inputs with a column of zeros instead."""
+    rest = inputs.copy()
+    rest[:, column] = 0.0
+    return rest
+
+
+def _markov_in(
+    covariance: Covariance, inputs: FloatArray, time: int | None
+) -> tuple[int, tuple[_Term, ...]]:
+    """The column of time and the terms; the first reason where no column will do."""
+    num_columns = inputs.shape[1]
+    if time is None:
+        columns = sorted(range(num_columns), key=lambda c: -len(np.unique(inputs[:, c])))
+    elif 0 <= time < num_columns:
+        columns = [time]
+    else:
+        raise ValueError(f"time must be a column from 0 to {num_columns - 1}, got {time}")
+    refusals = []
+    for column in columns:
+        try:
+            terms = product_terms(covariance, column, num_columns)
+            return column, tuple(_as_term(term, column, num_columns) for term in terms)
+        except ValueError as refusal:
+            refusals.append(str(refusal))
+    raise ValueError(
+        "the covariance is not Markov in a column of the inputs: " + "; ".join(refusals)
+        + " (a time factor is Matern(..., active=[time]), White or nothing; try structure='dense')"
+    )
+
+
+def _as_term(factors: tuple[Covariance, ...], time: int, num_columns: int) -> _Term:
+    """A product of factors as a time factor and factors of places."""
+    places, times = [], []
+    for factor in factors:
+        columns = columns_of(factor, num_columns)
+        if time not in columns:
+            places.append(factor)
+        elif isinstance(factor, White) and not times:
+            times.append(factor)
+            if len(columns) > 1:
+                places.append(replace(factor, var=1.0, active=sorted(columns - {time})))
+        elif isinstance(factor, Matern) and columns == {time} and not times:
+            times.append(factor)
+        elif times:
+            raise ValueError(f"column {time} has two factors in one product")
+        else:
+            name = type(factor).__name__
+            also = ", with others," if len(columns) > 1 else ""
+            raise ValueError(f"{name} looks{also} at column {time}")
+    return _Term(times[0] if times else None, tuple(places))
