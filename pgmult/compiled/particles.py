@@ -537,11 +537,11 @@ def filter_rows(
         for t in range(offsets[q], offsets[q + 1]):
             first = t == offsets[q]
             spread = initial_root[s] if first else root[s]
-            _move(inputs[t], input_weights[s], initial_mean[s, q] if first else zeros, drive)
             if first:
                 for a in range(depth):
-                    predicted[a, :] = drive[a]
+                    predicted[a, :] = initial_mean[s, q, a]
             else:
+                _move(inputs[t], input_weights[s], zeros, drive)
                 _predict(transition[s], drive, z, predicted)
             seen = positions[indptr[t] : indptr[t + 1]]
             times = counts[indptr[t] : indptr[t + 1]]
@@ -628,11 +628,11 @@ def conditional_rows(
             z = paths[t - begin]
             first = t == begin
             spread = initial_root if first else root
-            _move(inputs[t], input_weights, initial_mean[q] if first else zeros, drive)
             if first:
                 for a in range(depth):
-                    predicted[a, :] = drive[a]
+                    predicted[a, :] = initial_mean[q, a]
             else:
+                _move(inputs[t], input_weights, zeros, drive)
                 _predict(transition, drive, paths[t - begin - 1], predicted)
             seen = positions[indptr[t] : indptr[t + 1]]
             times = counts[indptr[t] : indptr[t + 1]]

@@ -143,17 +143,17 @@ class ParticleError:
 
     Attributes
     ----------
-    log_predictive : array, ``(num_draws, num_steps)``
-        Of the runs' mean probability.
+    log_likelihood : array, ``(num_draws,)``
+        Of all steps, from the mean of the runs' likelihoods, each unbiased.
     standard_error : array, ``(num_draws, num_steps)``
         Standard deviation of one run's log predictive.
     total_standard_error : array, ``(num_draws,)``
-        The same for the log likelihood of all steps.
+        The same for one run's log likelihood of all steps.
     total_bias : array, ``(num_draws,)``
         By which one run's log likelihood errs low on average, half its variance.
     """
 
-    log_predictive: FloatArray
+    log_likelihood: FloatArray
     standard_error: FloatArray
     total_standard_error: FloatArray
     total_bias: FloatArray
@@ -176,7 +176,7 @@ def particle_error(
     )
     totals = runs.sum(axis=2)
     return ParticleError(
-        np.logaddexp.reduce(runs, axis=0) - np.log(repeats),
+        np.logaddexp.reduce(totals, axis=0) - np.log(repeats),
         runs.std(axis=0, ddof=1),
         totals.std(axis=0, ddof=1),
         0.5 * totals.var(axis=0, ddof=1),

@@ -4,8 +4,9 @@
     x_t     ~ N(transition x_{t-1} + drive_t, noise_cov),      drive_t = input_weights u_t
     counts_t ~ Multinomial(total_t, pi(offset + emission_weights u_t + loadings x_t))
 
-where pi breaks sticks in some order of the symbols, or is the softmax. With loadings all zero the
-states say nothing:
+where pi breaks sticks in some order of the symbols, or is the softmax. Inputs drive states from a
+sequence's second step on, and its first as well where it continues another. With loadings all zero
+the states say nothing:
 
 >>> import numpy as np
 >>> draw = StateSpaceDraw(
@@ -48,6 +49,8 @@ class StateSpaceDraw(NamedTuple):
     link : "stick_breaking" or "softmax"
     order : int array, ``(K,)``, or None
         Stick k breaks for symbol ``order[k]``; by default the data's `symbol_order`.
+    continues : bool
+        Whether the inputs of first steps drive their states: see `continued`.
     """
 
     transition: FloatArray
@@ -60,6 +63,7 @@ class StateSpaceDraw(NamedTuple):
     emission_weights: FloatArray | None = None
     link: Literal["stick_breaking", "softmax"] = "stick_breaking"
     order: IntArray | None = None
+    continues: bool = False
 
     @property
     def state_dim(self) -> int:
@@ -78,7 +82,7 @@ class StateSpaceDraw(NamedTuple):
         sequence's first.
         """
         mean = np.einsum("...d,ed->...e", np.asarray(last_states, np.float64), self.transition)
-        return self._replace(initial_mean=mean, initial_cov=self.noise_cov)
+        return self._replace(initial_mean=mean, initial_cov=self.noise_cov, continues=True)
 
 
 def sorted_entries(
@@ -143,11 +147,11 @@ class StateSpaceDraws(NamedTuple):
         ):
             raise ValueError(f"order must be a permutation of 0, ..., {data.num_symbols - 1}")
         for s, draw in enumerate(draws):
-            if draw.link != first.link or not np.array_equal(
+            if (draw.link, draw.continues) != (first.link, first.continues) or not np.array_equal(
                 first.order if first.order is not None else [],
                 draw.order if draw.order is not None else [],
             ):
-                raise ValueError(f"all draws must have one link and order, draw {s} has another")
+                raise ValueError(f"all draws must agree in link and order, draw {s} does not")
         n, D, U = len(first.offset), first.state_dim, data.num_inputs
         starts = (data.num_sequences, D)
 
@@ -170,14 +174,21 @@ class StateSpaceDraws(NamedTuple):
             covs = as_spd(stack(name, (D, D)), name, D)
             return np.array([_root(cov) for cov in covs])
 
+        initial_mean, input_weights = (
+            stack("initial_mean", (D,)),
+            stack("input_weights", (D, U), True),
+        )
+        if data.inputs is not None and first.continues:
+            arriving = data.inputs[data.offsets[:-1]]
+            initial_mean = initial_mean + np.einsum("qu,sdu->sqd", arriving, input_weights)
         return cls(
             first.link == "softmax",
             stack("transition", (D, D)),
             roots("noise_cov"),
-            stack("initial_mean", (D,)),
+            initial_mean,
             roots("initial_cov"),
             stack("loadings", (n, D)),
             stack("offset", (n,)),
-            stack("input_weights", (D, U), absent=True),
+            input_weights,
             stack("emission_weights", (n, U), absent=True),
         )
