@@ -23,6 +23,7 @@ _PUBLIC = {
     "LogisticNormal": "pgmult.links",
     "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
     "MatrixNormalInverseWishart": "pgmult.priors",
+    "MultinomialHMM": "pgmult.models.hmm",
     "MvNormal": "pgmult.priors",
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.dynamic_topics import DynamicTopics
+    from pgmult.models.hmm import MultinomialHMM
     from pgmult.models.lda import LDA, UncollapsedLDA
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
     from pgmult.models.structural_topics import StructuralTopics, prevalence
@@ -83,6 +85,7 @@ __all__ = [
     "LogisticNormal",
     "LogisticNormalTopics",
     "MatrixNormalInverseWishart",
+    "MultinomialHMM",
     "MvNormal",
     "NormalInverseWishart",
     "Posterior",
