@@ -24,6 +24,7 @@ _PUBLIC = {
     "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
     "MatrixNormalInverseWishart": "pgmult.priors",
     "MultinomialHMM": "pgmult.models.hmm",
+    "MultinomialLDS": "pgmult.models.lds",
     "MvNormal": "pgmult.priors",
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from pgmult.models.dynamic_topics import DynamicTopics
     from pgmult.models.hmm import MultinomialHMM
     from pgmult.models.lda import LDA, UncollapsedLDA
+    from pgmult.models.lds import MultinomialLDS
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
     from pgmult.models.structural_topics import StructuralTopics, prevalence
     from pgmult.models.topics import CorrelatedTopics
@@ -86,6 +88,7 @@ __all__ = [
     "LogisticNormalTopics",
     "MatrixNormalInverseWishart",
     "MultinomialHMM",
+    "MultinomialLDS",
     "MvNormal",
     "NormalInverseWishart",
     "Posterior",

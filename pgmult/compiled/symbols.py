@@ -44,7 +44,7 @@ def _load_lanes(order, first, design, lanes):
 
 @jit
 def _psi_lanes(weights, lanes, depth, psi):
-    """psi of the first `depth` sticks for eight steps; four sticks side by side."""
+    """Psi of the first `depth` sticks for eight steps; four sticks side by side."""
     n = weights.shape[1]
     for k in range(0, depth, 4):
         k1, k2, k3 = min(k + 1, depth - 1), min(k + 2, depth - 1), min(k + 3, depth - 1)
@@ -65,7 +65,7 @@ def _psi_lanes(weights, lanes, depth, psi):
 def draw_active(
     worker, start, stop, key, order, depths, starts, indptr, sticks, counts, design, weights, omega
 ):
-    """omega ~ PG(N_tk, psi_tk) of the active pairs of groups start, ..., stop - 1.
+    """Omega ~ PG(N_tk, psi_tk) of the active pairs of groups start, ..., stop - 1.
 
     A step's stream is that of its row in `sticks.augment_rows`, and so are its draws.
     """
@@ -215,7 +215,7 @@ def accumulate_statistics(worker, start, stop, pieces, order, depths, starts, om
     This piece does tiles ``worker, worker + pieces, ...`` of `STICKS` sticks, which balances the
     pieces: early sticks are active more often. `start` and `stop` go unused.
     """
-    num_steps, n = design.shape
+    n = design.shape[1]
     num_sticks, used = out.shape
     columns = (used + _THIRDS - 1) // _THIRDS * _THIRDS
     num_groups = starts.size - 1

@@ -11,7 +11,7 @@ gives everything a Gibbs sweep needs of the likelihood,
 
     p(x_t | psi_t) ∝ prod_k exp(kappa_tk psi_tk) E[exp(-omega_tk psi_tk^2 / 2)],
 
-with N_t k, kappa_tk = x_tk - N_tk / 2 and omega_tk ~ PG(N_tk, psi_tk) as in `StickBreaking` (Linderman,
+with kappa_tk = x_tk - N_tk / 2 and omega_tk ~ PG(N_tk, psi_tk), as in `StickBreaking` (Linderman,
 Johnson and Adams 2015, equations 8 and 9). Draws are those of `StickBreaking.augment`, number for
 number; sums are the same to rounding.
 
