@@ -14,11 +14,11 @@ PACKAGE = ROOT / "pgmult"
 FLOORS = [
     {"compiled"},
     {"_validate", "corpus", "covariates", "labelled_rows", "polya_gamma", "potentials", "typing"}
-    | {"sequences"}
+    | {"fields", "sequences"}
     | {"links", "priors", "updates"},
     {"models"},
     {"inference", "posterior", "diagnostics", "summaries", "store", "heldout", "selection"}
-    | {"_arviz", "_codec", "forecasts"},
+    | {"_arviz", "_codec", "forecasts", "predictions"},
     {"testing", "estimators", "distributed", "datasets", "plots", "report", "demo", "cli"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
