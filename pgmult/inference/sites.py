@@ -38,7 +38,7 @@ and Windle (2013).
 >>> site = Delta(np.array([0.0, 0.0, 1.0, 0.0, 1.0, 1.0]), np.ones(6))
 >>> fit = fit_sites(Rows(x), site, MvNormal(np.zeros(2), np.eye(2)))
 >>> fit.mean.round(2), fit.is_bound
-(array([[-0.96,  0.53]]), False)
+(array([[-0.62,  0.53]]), False)
 """
 
 from dataclasses import dataclass, field
