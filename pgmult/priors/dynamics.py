@@ -23,23 +23,61 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult._validate import as_finite, as_spd, new_key
-from pgmult.compiled import kalman
+from pgmult.compiled import kalman, kalman_blocks
 from pgmult.compiled._rows import over_rows
+from pgmult.compiled.linalg import invert_positive_definite
+from pgmult.compiled.simd import WIDTH
 from pgmult.potentials import DensePotential, DiagonalPotential
 from pgmult.priors.gaussian import MvNormal, _root
 from pgmult.priors.regression import linear_means
-from pgmult.typing import ArrayLike, FloatArray, IntArray
+from pgmult.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 __all__ = ["LinearDynamics", "as_offsets", "input_drive", "project", "stationary_cov"]
 
 _MAX_DOUBLINGS = 60  # a spectral radius of 1 - 2**-53 would need them
+_MIN_STRETCH, _MAX_STRETCH = 32, 4096  # steps
+_MAX_GROWTH = 1e8  # of rounding errors: half of the digits
 _WRONG = {
     kalman.ASYMMETRIC: "J must be symmetric, it is not",
     kalman.INDEFINITE: "J must be positive semi-definite, it has a negative diagonal",
     kalman.NOT_FINITE: "J and h must be finite, they are not",
 }
+
+
+class _Stretches(NamedTuple):
+    """Sequences cut into stretches of steps, for `pgmult.compiled.kalman_blocks`.
+
+    `parts` says which stretches make a sequence, ``lanes`` in which order they go side by side.
+    """
+
+    first: BoolArray
+    parts: IntArray
+    begins: IntArray
+    ends: IntArray
+    lanes: IntArray
+    joined: bool
+
+    @classmethod
+    def of(cls, offsets: IntArray) -> "_Stretches":
+        """Of nearly equal lengths, so that all lanes are busy; by the lengths alone."""
+        num_steps = int(offsets[-1])
+        rounds = -(-num_steps // (WIDTH * _MAX_STRETCH))
+        length = max(-(-num_steps // (WIDTH * rounds)), _MIN_STRETCH)
+        pieces = -(-np.diff(offsets) // length)
+        parts = np.concatenate([[0], pieces.cumsum()])
+        place = np.arange(parts[-1]) - np.repeat(parts[:-1], pieces)
+        lengths = np.repeat(np.diff(offsets), pieces)
+        counts = np.repeat(pieces, pieces)
+        begins = np.repeat(offsets[:-1], pieces) + place * lengths // counts
+        ends = np.repeat(offsets[:-1], pieces) + (place + 1) * lengths // counts
+        lanes = np.argsort(begins - ends, kind="stable")
+        lanes = np.pad(lanes, (0, -len(lanes) % WIDTH), mode="edge")
+        first = np.zeros(num_steps, dtype=np.bool_)
+        first[offsets[:-1]] = True
+        return cls(first, parts, begins, ends, lanes, len(begins) > len(pieces))
 
 
 class _Filtered(NamedTuple):
@@ -167,13 +205,63 @@ class LinearDynamics:
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw of all states, ``(num_steps, D)``: filter forwards, sample backwards.
 
-        A sequence's draw depends on its place among the sequences and on nothing in the others.
+        By block elimination, many stretches of the sequences side by side, and by the square-root
+        filter where a nearly singular covariance would cost that more than half of its digits.
         """
+        key = new_key(rng)
+        by_blocks = self._sample_by_blocks(key)
+        return self._sample_by_filter(key) if by_blocks is None else by_blocks
+
+    def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
         filtered = self._filtered()
         out = np.empty(self.shape)
         over_rows(
-            kalman.sample_chains, len(self.offsets) - 1, new_key(rng), self.offsets,
-            self.transition, _root(self.noise_cov), self._parts()[0], *filtered[:3], out, grain=1,
+            kalman.sample_chains, len(self.offsets) - 1, key, self.offsets, self.transition,
+            _root(self.noise_cov), self._parts()[0], *filtered[:3], out, grain=1,
+        )  # fmt: skip
+        return out
+
+    def _sample_by_blocks(self, key: NDArray[np.uint64]) -> FloatArray | None:
+        """None if rounding would show."""
+        steps, D = self.shape
+        _, potential = self._parts()
+        precision = invert_positive_definite(self.noise_cov)
+        initial = invert_positive_definite(self.initial_cov)
+        coupling = np.einsum("ij,jk->ik", precision, self.transition)
+        push = np.einsum("ji,jk->ik", self.transition, coupling)
+        cut = _Stretches.of(self.offsets)
+        drive = np.empty((0, D)) if self.drive is None else self.drive
+        start = np.broadcast_to(self.initial_mean, (len(self.offsets) - 1, D))
+        if self.drive is not None:
+            start = start + self.drive[self.offsets[:-1]]
+        linear = np.empty((steps, D))
+        over_rows(
+            kalman_blocks.information_linear, steps, cut.first, precision,
+            np.ascontiguousarray(coupling.T), drive, linear_means(start, initial), potential.h,
+            linear, grain=4096,
+        )  # fmt: skip
+        groups, size = len(cut.lanes) // WIDTH, kalman_blocks.factor_size(D, cut.joined)
+        longest = (cut.ends - cut.begins)[cut.lanes[::WIDTH]] - 1
+        bases = size * np.concatenate([[0], longest.cumsum()])
+        factors = np.empty(bases[-1])
+        shape = len(cut.begins), D
+        matrices = np.zeros((3, *shape, D))
+        diagonals, joint_linear, behind_linear = np.zeros((3, *shape))
+        growths, out = np.empty(shape[0]), np.empty((steps, D))
+        over_rows(
+            kalman_blocks.eliminate_stretches, groups, cut.lanes, cut.begins, cut.ends, bases,
+            cut.first, potential.J, linear, initial, precision, coupling, push, cut.joined,
+            factors, diagonals, *matrices, joint_linear, behind_linear, growths, grain=1,
+        )  # fmt: skip
+        over_rows(
+            kalman_blocks.sample_joints, len(self.offsets) - 1, key, cut.parts, cut.ends,
+            diagonals, *matrices, joint_linear, behind_linear, growths, out, grain=1,
+        )  # fmt: skip
+        if not growths.max() < _MAX_GROWTH:
+            return None
+        over_rows(
+            kalman_blocks.sample_stretches, groups, key, cut.lanes, cut.begins, cut.ends, bases,
+            cut.first, coupling, cut.joined, factors, out, grain=1,
         )  # fmt: skip
         return out
 
