@@ -22,21 +22,21 @@ array([[0.8  ],
        [0.485]])
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from pgmult._validate import as_finite, as_generator, as_nonnegative, new_key
-from pgmult.compiled._rows import num_workers, over_rows
+from pgmult.compiled._rows import over_rows
 from pgmult.compiled.dense_fields import (
     column_log_normalizers,
+    mean_columns,
     predict_columns,
     sample_columns,
     semidefinite_root,
 )
-from pgmult.compiled.simd import WIDTH
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance
 from pgmult.priors.covariances.base import as_inputs
@@ -148,7 +148,10 @@ class GaussianProcess:
         cov = self.covariance.cov(self.inputs)
         mean, J, h, _ = self._columns(cov)
         out = np.empty_like(J)
-        _over_groups(sample_columns, J, cov, _root(cov, self.inputs), mean, J, h, new_key(rng), out)
+        over_rows(
+            sample_columns, len(J), cov, _root(cov, self.inputs), mean, J, h, new_key(rng), out,
+            grain=1,
+        )  # fmt: skip
         return np.ascontiguousarray(out.T)
 
     def mean(self) -> FloatArray:
@@ -158,8 +161,7 @@ class GaussianProcess:
         cov = self.covariance.cov(self.inputs)
         mean, J, h, _ = self._columns(cov)
         out = np.empty_like(J)
-        nothing = np.empty((0, 0))
-        _over_groups(predict_columns, J, cov, cov, np.empty(0), mean, J, h, mean, out, nothing)
+        over_rows(mean_columns, len(J), cov, cov, mean, J, h, mean, out, grain=1)
         return np.ascontiguousarray(out.T)
 
     def log_normalizer(self) -> FloatArray:
@@ -169,7 +171,7 @@ class GaussianProcess:
         cov = self.covariance.cov(self.inputs)
         mean, J, h, tilt = self._columns(cov)
         out = np.empty(len(J))
-        _over_groups(column_log_normalizers, J, cov, mean, J, h, out)
+        over_rows(column_log_normalizers, len(J), cov, mean, J, h, out, grain=1)
         return out + tilt
 
     def predict(
@@ -192,9 +194,10 @@ class GaussianProcess:
         if (free := self._free_tilt()) is not None:
             centre = centre + np.einsum("mn,cn->mc", cross, free)
         means, variances = np.empty((len(J), len(new))), np.empty((len(J), len(new)))
-        _over_groups(
-            predict_columns, J, cov, cross, self.covariance.diagonal(new), mean, J, h,
+        over_rows(
+            predict_columns, len(J), cov, cross, self.covariance.diagonal(new), mean, J, h,
             np.ascontiguousarray(np.broadcast_to(centre, means.T.shape).T), means, variances,
+            grain=1,
         )  # fmt: skip
         return np.ascontiguousarray(means.T), np.ascontiguousarray(variances.T)
 
@@ -256,13 +259,6 @@ class GaussianProcess:
             return None
         alone = (self.potential.J == 0.0) & (self.potential.h != 0.0)
         return np.where(alone, self.potential.h, 0.0).T.copy() if alone.any() else None
-
-
-def _over_groups(kernel: Callable[..., Any], J: FloatArray, *arguments: Any) -> None:
-    """Run a kernel over groups of columns, those with as many sites next to each other."""
-    order = np.argsort(np.count_nonzero(J > 0.0, axis=1), kind="stable")
-    groups = -(-len(J) // WIDTH)
-    over_rows(kernel, groups, num_workers(groups, 1), order, *arguments, grain=1)
 
 
 def _root(cov: FloatArray, inputs: FloatArray) -> FloatArray:
