@@ -34,64 +34,11 @@ import numpy as np
 from ._jit import jit
 from .linalg import cholesky, invert_positive_definite
 from .streams import normal, open_stream, uniform
+from .vectors import FACTORS, combine, dot, exp_minus, multiply_softplus
 
 _BLOCK = 32  # rows of a softmax whose maximum is taken together
-_FACTORS = 512  # each below 2: their product does not overflow
-_LOG2E = 1.4426950408889634
-_LN2_HIGH = 6.93147180369123816490e-01
-_LN2_LOW = 1.90821492927058770002e-10
 _NEWTON_STEPS = 20
 _SMALL_DECREMENT = 0.05  # in units of log density
-
-
-@jit(inline=True)
-def _exp_minus(a):
-    """exp(-a) for a >= 0, in operations that vectorise; below 1e-307 it stays there."""
-    a = min(a, 707.0)
-    n = math.floor(0.5 - a * _LOG2E)
-    r = (-a - n * _LN2_HIGH) - n * _LN2_LOW
-    p = 1.0 / 479001600.0
-    p = p * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * np.int64((np.int64(n) + np.int64(1023)) << np.int64(52)).view(np.float64)
-
-
-@jit(reassociate=True)
-def _combine(row, constant, z, out):
-    """``out[i]`` = constant + sum_d row[d] z[d, i]."""
-    depth, size = z.shape
-    for i in range(size):
-        out[i] = constant
-    d = 0
-    while d + 4 <= depth:
-        c0, c1, c2, c3 = row[d], row[d + 1], row[d + 2], row[d + 3]
-        z0, z1, z2, z3 = z[d], z[d + 1], z[d + 2], z[d + 3]
-        for i in range(size):
-            out[i] += (c0 * z0[i] + c1 * z1[i]) + (c2 * z2[i] + c3 * z3[i])
-        d += 4
-    while d < depth:
-        c0, z0 = row[d], z[d]
-        for i in range(size):
-            out[i] += c0 * z0[i]
-        d += 1
-
-
-@jit
-def _softplus_sum(psi, product, linear):
-    """Multiply 1 + exp(-|psi|) into `product` and add max(psi, 0) to `linear`."""
-    for i in range(psi.shape[0]):
-        product[i] *= 1.0 + _exp_minus(abs(psi[i]))
-        linear[i] += max(psi[i], 0.0)
 
 
 @jit
@@ -109,9 +56,9 @@ def _stick_log_likelihoods(positions, counts, loadings, offset, z, work, out):
         product[:] = 1.0
         linear[:] = 0.0
         for j in range(first, min(position + 1, num_sticks)):
-            _combine(loadings[j], offset[j], z, psi)
-            _softplus_sum(psi, product, linear)
-            if (j - first) % _FACTORS == _FACTORS - 1:
+            combine(loadings[j], offset[j], z, psi)
+            multiply_softplus(psi, product, linear)
+            if (j - first) % FACTORS == FACTORS - 1:
                 for i in range(size):
                     linear[i] += math.log(product[i])
                     product[i] = 1.0
@@ -133,7 +80,7 @@ def _softmax_log_likelihoods(positions, counts, loadings, offset, z, work, out):
     trials = 0
     for e in range(positions.shape[0]):
         psi = work[0]
-        _combine(loadings[positions[e]], offset[positions[e]], z, psi)
+        combine(loadings[positions[e]], offset[positions[e]], z, psi)
         trials += counts[e]
         for i in range(size):
             out[i] += counts[e] * psi[i]
@@ -144,16 +91,16 @@ def _softmax_log_likelihoods(positions, counts, loadings, offset, z, work, out):
         top[:] = largest
         for r in range(rows):
             psi = work[r]
-            _combine(loadings[first + r], offset[first + r], z, psi)
+            combine(loadings[first + r], offset[first + r], z, psi)
             for i in range(size):
                 top[i] = max(top[i], psi[i])
         for i in range(size):
-            total[i] *= _exp_minus(top[i] - largest[i])
+            total[i] *= exp_minus(top[i] - largest[i])
             largest[i] = top[i]
         for r in range(rows):
             psi = work[r]
             for i in range(size):
-                total[i] += _exp_minus(top[i] - psi[i])
+                total[i] += exp_minus(top[i] - psi[i])
     for i in range(size):
         out[i] -= trials * (largest[i] + math.log(total[i]))
 
@@ -171,14 +118,6 @@ def log_likelihoods(softmax, positions, counts, loadings, offset, z, work, out):
 
 
 WORK_ROWS = _BLOCK + 3
-
-
-@jit(reassociate=True)
-def _dot(a, b):
-    total = 0.0
-    for d in range(a.shape[0]):
-        total += a[d] * b[d]
-    return total
 
 
 @jit(reassociate=True)
@@ -202,7 +141,7 @@ def _expand_sticks(positions, counts, loadings, offset, x, gradient, curvature):
     for e in range(positions.shape[0]):
         for j in range(first, min(positions[e] + 1, num_sticks)):
             taken = counts[e] if j == positions[e] else 0
-            psi = offset[j] + _dot(loadings[j], x)
+            psi = offset[j] + dot(loadings[j], x)
             small = math.exp(-abs(psi))
             share = (1.0 if psi >= 0.0 else small) / (1.0 + small)
             value += taken * psi - reaching * (max(psi, 0.0) + math.log1p(small))
@@ -223,7 +162,7 @@ def _expand_softmax(positions, counts, loadings, offset, x, gradient, curvature)
     mean = np.zeros(depth)
     largest = -math.inf
     for k in range(num_rows):
-        psi[k] = offset[k] + _dot(loadings[k], x)
+        psi[k] = offset[k] + dot(loadings[k], x)
         largest = max(largest, psi[k])
     total = 0.0
     for k in range(num_rows):
@@ -315,7 +254,7 @@ def _look_ahead(softmax, positions, counts, loadings, offset, mean, cov, J, h):
         if cholesky(curvature):
             return
         _solve(curvature, step)
-        if _dot(slope, step) < _SMALL_DECREMENT:
+        if dot(slope, step) < _SMALL_DECREMENT:
             return
         x += step
 
@@ -351,7 +290,7 @@ def _tilt(J, h, root, cov, tilted_root):
             tilted_root[a, b] = total / inner[b, b]
     for a in range(depth):
         for b in range(a + 1):
-            cov[a, b] = _dot(tilted_root[a], tilted_root[b])
+            cov[a, b] = dot(tilted_root[a], tilted_root[b])
             cov[b, a] = cov[a, b]
     return log_det
 
@@ -362,7 +301,7 @@ def _log_potentials(J, h, z, work, out):
     out[:] = 0.0
     for a in range(h.shape[0]):
         pulled = work[0]
-        _combine(J[a], 0.0, z, pulled)
+        combine(J[a], 0.0, z, pulled)
         za = z[a]
         for i in range(za.shape[0]):
             out[i] += za[i] * (h[a] - 0.5 * pulled[i])
@@ -375,12 +314,12 @@ def _tilt_particles(J, h, cov, log_det, predicted, work, pulls, tilted, out):
     _log_potentials(J, h, predicted, work, out)
     for a in range(h.shape[0]):
         pull = pulls[a]
-        _combine(J[a], 0.0, predicted, pull)
+        combine(J[a], 0.0, predicted, pull)
         for i in range(size):
             pull[i] = h[a] - pull[i]
     for a in range(h.shape[0]):
         shift = tilted[a]
-        _combine(cov[a], 0.0, pulls, shift)
+        combine(cov[a], 0.0, pulls, shift)
         for i in range(size):
             out[i] += 0.5 * shift[i] * pulls[a, i]
             shift[i] += predicted[a, i]
@@ -466,7 +405,7 @@ def _running_sums(weights, running):
 @jit
 def _predict(transition, drive, z, predicted):
     for a in range(drive.shape[0]):
-        _combine(transition[a], drive[a], z, predicted[a])
+        combine(transition[a], drive[a], z, predicted[a])
 
 
 @jit
@@ -486,7 +425,7 @@ def _spread(i, middle, ancestor, root, state, z):
 def _move(inputs, weights, base, out):
     """Write base + weights inputs."""
     for a in range(base.shape[0]):
-        out[a] = base[a] + _dot(weights[a], inputs)
+        out[a] = base[a] + dot(weights[a], inputs)
 
 
 @jit
@@ -586,7 +525,7 @@ def filter_rows(
             chosen = _pick(log_weights, u)
             for a in range(depth):
                 state_draw[s, t, a] = z[a, chosen]
-                state_mean[s, t, a] = _dot(weights, z[a])
+                state_mean[s, t, a] = dot(weights, z[a])
     return 0
 
 
@@ -669,7 +608,7 @@ def conditional_rows(
                     log_ahead[i] = math.log(weights[i]) if weights[i] > 0.0 else -math.inf
                 for a in range(depth):
                     scaled = work[0]
-                    _combine(inverse_root[a], 0.0, surprise, scaled)
+                    combine(inverse_root[a], 0.0, surprise, scaled)
                     for i in range(size):
                         log_ahead[i] -= 0.5 * scaled[i] * scaled[i]
                 if not math.isfinite(_normalize(log_ahead, adapted)):
