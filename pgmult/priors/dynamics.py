@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from pgmult._validate import as_finite, as_spd, new_key
 from pgmult.compiled import kalman, kalman_blocks
 from pgmult.compiled._rows import over_rows
+from pgmult.compiled.kalman_projection import TILE, project_potentials
 from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.simd import WIDTH
 from pgmult.potentials import DensePotential, DiagonalPotential
@@ -386,5 +387,9 @@ def project(potential: DiagonalPotential, loadings: ArrayLike, offset: ArrayLike
         raise ValueError(
             f"the potential must have shape (steps, {len(C)}), got {J.shape} and {h.shape}"
         )
-    dense = np.einsum("tk,kij->tij", J, C[:, :, None] * C[:, None, :])
-    return DensePotential(dense, (h - J * mean) @ C)
+    steps, D = len(J), C.shape[1]
+    out = DensePotential(np.empty((steps, D, D)), np.empty((steps, D)))
+    over_rows(
+        project_potentials, -(-steps // TILE), J, h, C, mean, out.J, out.h
+    )  # fmt: skip
+    return out
