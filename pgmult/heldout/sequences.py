@@ -17,8 +17,9 @@ many, else equal segments of them. `one_step_ahead` scores the posterior of any 
 
 * one that has `predictive_variables` and ``log_predictive(draw, data)`` is asked for exact ones
   (`MultinomialHMM`, and `GaussianLDS` by its Kalman filter);
-* one whose state space is linear and Gaussian goes through a particle filter
-  (`pgmult.heldout.particle_filter`).
+* one with the variables of a linear Gaussian state space goes through a particle filter
+  (`pgmult.heldout.particle_filter`): transition, noise_cov, initial_mean, initial_cov, loadings,
+  offset, and input_weights and emission_weights where it takes inputs.
 
 >>> import numpy as np, pgmult
 >>> from pgmult.heldout.ngrams import unigram
@@ -55,7 +56,6 @@ __all__ = [
     "Gain",
     "LegacyScore",
     "SequenceScore",
-    "StateSpaceForecaster",
     "joined",
     "legacy_score",
     "mix_draws",
@@ -64,6 +64,10 @@ __all__ = [
 
 _BLOCKS = 25  # of all steps, for standard errors
 _LEGACY_FLOOR = 1e-8
+_STATE_SPACE = (
+    "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
+)  # fmt: skip
+_INPUT_WEIGHTS = ("input_weights", "emission_weights")
 
 
 class ExactForecaster(Protocol):
@@ -78,23 +82,6 @@ class ExactForecaster(Protocol):
 
     def log_predictive(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
         """Log p(x_t | x_<t of the same sequence, draw), ``(num_steps,)``; 0 at missing steps."""
-
-
-class StateSpaceForecaster(Protocol):
-    """A model whose draws are linear Gaussian state spaces with multinomial emissions.
-
-    Where test sequences continue training ones, the posterior must also hold the variable
-    ``last_states``, ``(num_sequences, D)``.
-
-    Attributes
-    ----------
-    predictive_variables : the kept variables that `state_space_draw` reads.
-    """
-
-    predictive_variables: ClassVar[tuple[str, ...]]
-
-    def state_space_draw(self, draw: Mapping[str, Any], data: Sequences) -> StateSpaceDraw:
-        """One draw's parameters; `data` are the training sequences, whose order sticks have."""
 
 
 class Gain(NamedTuple):
@@ -181,7 +168,8 @@ class SequenceScore:
     def _gain(self, by_step: FloatArray) -> Gain:
         blocks = _blocks(self.sequence)
         level, spread = mean_by_token(
-            np.bincount(blocks, by_step), np.bincount(blocks, self.totals).astype(np.int64)
+            np.asarray(np.bincount(blocks, by_step), np.float64),
+            np.bincount(blocks, self.totals).astype(np.int64),
         )
         return Gain(level, spread, mean_by_token(by_step, self.totals)[1])
 
@@ -276,9 +264,8 @@ def _check_alike(train: Sequences, test: Sequences) -> None:
             f"the training sequences have {train.num_symbols} symbols and {train.num_inputs}"
             f" inputs, the test sequences {test.num_symbols} and {test.num_inputs}"
         )
-    if (train.alphabet is None) != (test.alphabet is None) or (
-        train.alphabet is not None and not np.array_equal(train.alphabet, test.alphabet)
-    ):
+    labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (train, test)]
+    if labels[0] != labels[1]:
         raise ValueError(
             "the training and test sequences must number their symbols alike"
             " (give both the same alphabet=)"
@@ -305,9 +292,9 @@ def one_step_ahead(
     Parameters
     ----------
     posterior : Posterior, or any mapping from a variable's name to ``(chain, draw, ...)``
-        Of `model` given `train`; must hold ``model.predictive_variables``, and ``last_states`` too
+        Of `model` given `train`; must hold what forecasts depend on, and ``last_states`` too
         where sequences continue and the model needs a particle filter.
-    model : ExactForecaster or StateSpaceForecaster
+    model : Model
     train, test : Sequences
     continues : bool
         Whether test sequence s goes on where training sequence s ended; else all test sequences
@@ -379,20 +366,29 @@ def _state_space_draws(
     max_draws: int,
 ) -> list[StateSpaceDraw]:
     """The parameters of draws, ready for sequences that begin or go on."""
-    if not hasattr(model, "state_space_draw"):
+    unknown = [name for name in _STATE_SPACE if name not in model.dims]
+    if unknown:
         raise TypeError(
-            f"{type(model).__name__} has neither log_predictive(draw, data) nor"
-            " state_space_draw(draw, data), so its one-step-ahead probabilities are unknown"
+            f"{type(model).__name__} has no log_predictive(draw, data), nor is it a state space:"
+            f" it has no {', '.join(unknown)}"
         )
-    names = (*model.predictive_variables, *(("last_states",) if continues else ()))
     if continues:
         joined(train, test)  # refuses sequences that cannot go together
-    return [
-        model.state_space_draw(draw, train).continued(draw["last_states"])
-        if continues
-        else model.state_space_draw(draw, train)
-        for draw in _draws(posterior, names, max_draws)
+    names = [*_STATE_SPACE, *(name for name in _INPUT_WEIGHTS if name in model.dims)]
+    draws = _draws(posterior, [*names, *(["last_states"] if continues else [])], max_draws)
+    softmax = draws[0]["offset"].shape == (train.num_symbols,)
+    points = [
+        StateSpaceDraw(
+            *(draw[name] for name in _STATE_SPACE),
+            *(draw.get(name) for name in _INPUT_WEIGHTS),
+            "softmax" if softmax else "stick_breaking",
+            None if softmax else train.symbol_order,
+        )
+        for draw in draws
     ]
+    if not continues:
+        return points
+    return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]
 
 
 class LegacyScore(NamedTuple):
