@@ -21,6 +21,7 @@ _PUBLIC = {
     "DynamicTopics": "pgmult.models.dynamic_topics",
     "LDA": "pgmult.models.lda",
     "LogisticNormal": "pgmult.links",
+    "LogisticNormalLDS": "pgmult.models.logistic_normal_lds",
     "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
     "MatrixNormalInverseWishart": "pgmult.priors",
     "MultinomialHMM": "pgmult.models.hmm",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from pgmult.models.hmm import MultinomialHMM
     from pgmult.models.lda import LDA, UncollapsedLDA
     from pgmult.models.lds import MultinomialLDS
+    from pgmult.models.logistic_normal_lds import LogisticNormalLDS
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
     from pgmult.models.structural_topics import StructuralTopics, prevalence
     from pgmult.models.topics import CorrelatedTopics
@@ -85,6 +87,7 @@ __all__ = [
     "DocumentCompletion",
     "DynamicTopics",
     "LogisticNormal",
+    "LogisticNormalLDS",
     "LogisticNormalTopics",
     "MatrixNormalInverseWishart",
     "MultinomialHMM",
