@@ -3,7 +3,7 @@
 A field is a sum of terms; term i has the covariance k_i(t, t') K_i(s, s') and a state of p_i blocks
 of one number a place. Stacked over terms, with A_t and Q_t small and one number a pair of blocks::
 
-    x_t = (A_t (x) I) x_{t-1} + e_t,    e_t ~ N(0, Q_t (x) K),    f_t = sum of the terms' first blocks
+    x_t = (A_t (x) I) x_{t-1} + e_t,    e_t ~ N(0, Q_t (x) K),    f_t = sum of terms' first blocks
 
 (A_0 = 0, Q_0 the stationary covariance; Hartikainen and Särkkä 2010; Särkkä, Solin and Hartikainen
 2013 for space). Column c of the field is multiplied by exp(-J f**2 / 2 + h f) at every time and
@@ -31,39 +31,41 @@ import numpy as np
 
 from ._jit import jit
 from .elimination import eliminate, mirror, row_stride
+from .simd import WIDTH, add_product, load, multiply, splat, store
 from .streams import normal, open_stream
 
 
 @jit
 def _predict(old, old_stride, old_pivots, new, stride, pivots, A, Q, K, starts, row):
-    """Covariance and right-hand sides of time t from those of t - 1, into rows ``pivots...``."""
-    num_places, width = K.shape[1], row.shape[0]
-    for i in range(starts.shape[0] - 1):
+    """Covariance and right-hand sides of time t from those of t - 1, into rows ``pivots...``.
+
+    Whole vectors are written; what they write too far right is written again, or is padding.
+    """
+    num_terms, size = starts.shape[0] - 1, row.shape[0] - WIDTH
+    num_places = K.shape[0] // num_terms
+    width = num_places * starts[-1]
+    for i in range(num_terms):
         for b in range(starts[i], starts[i + 1]):
             for s in range(num_places):
-                for c in range(width):
-                    row[c] = 0.0
-                for a in range(b, starts[i + 1]):
-                    scale = A[b, a]
-                    if scale != 0.0:
-                        place = (old_pivots + a * num_places + s) * old_stride + old_pivots
-                        for c in range(width):
-                            row[c] += scale * old[place + c]
+                place = (old_pivots + b * num_places + s) * old_stride + old_pivots
+                for c in range(0, size, WIDTH):
+                    x = splat(0.0)
+                    for a in range(b, starts[i + 1]):
+                        there = place + (a - b) * num_places * old_stride
+                        x = add_product(x, splat(A[b, a]), load(old, there + c))
+                    store(row, c, x)
                 place = (pivots + b * num_places + s) * stride + pivots
-                for j in range(starts.shape[0] - 1):
+                cov = K[i * num_places + s]
+                for j in range(num_terms):
                     for d in range(starts[j], starts[j + 1]):
-                        here = place + d * num_places
-                        scale = Q[b, d] if i == j else 0.0
-                        for c in range(num_places):
-                            new[here + c] = scale * K[i, s, c]
-                        for a in range(d, starts[j + 1]):
-                            scale = A[d, a]
-                            if scale != 0.0:
-                                there = a * num_places
-                                for c in range(num_places):
-                                    new[here + c] += scale * row[there + c]
-                for c in range(starts[-1] * num_places, width):
-                    new[place + c] = row[c]
+                        scale = splat(Q[b, d])
+                        for c in range(0, num_places, WIDTH):
+                            x = multiply(scale, load(cov, c))
+                            for a in range(d, starts[j + 1]):
+                                x = add_product(x, splat(A[d, a]), load(row, a * num_places + c))
+                            store(new, place + d * num_places + c, x)
+                for c in range(width, size, WIDTH):
+                    store(new, place + c, load(row, c))
 
 
 @jit
@@ -72,12 +74,13 @@ def _observe(a, stride, pivots, active, w, starts, num_places, width):
     for i in range(pivots):
         s = active[i]
         row = i * stride + pivots
-        for c in range(width):
-            a[row + c] = 0.0
-        for first in starts[:-1]:
-            there = (pivots + first * num_places + s) * stride + pivots
-            for c in range(width):
-                a[row + c] += w[s] * a[there + c]
+        scale = splat(w[s])
+        for c in range(0, width, WIDTH):
+            x = splat(0.0)
+            for first in starts[:-1]:
+                there = (pivots + first * num_places + s) * stride + pivots
+                x = add_product(x, scale, load(a, there + c))
+            store(a, row + c, x)
         for j in range(i, pivots):
             total = 0.0
             for first in starts[:-1]:
@@ -88,7 +91,7 @@ def _observe(a, stride, pivots, active, w, starts, num_places, width):
 
 @jit
 def _draw_prior(state, A, root_Q, roots, ranks, starts, x, noise, field):
-    """One draw of the field from the prior, ``(num_times, num_places)``; the stream's next state."""
+    """Draw the field, ``(num_times, num_places)``, from the prior; the stream's next state."""
     num_times, num_places = field.shape
     x[:] = 0.0
     for t in range(num_times):
@@ -99,9 +102,8 @@ def _draw_prior(state, A, root_Q, roots, ranks, starts, x, noise, field):
                 for a in range(b + 1, starts[i + 1]):
                     for c in range(num_places):
                         x[b, c] += A[t, b, a] * x[a, c]
-            if root_Q[t, starts[i], starts[i]] == 0.0:
-                continue  # constant in time
-            for b in range(starts[i], starts[i + 1]):
+            moves = root_Q[t, starts[i], starts[i]] != 0.0
+            for b in range(starts[i], starts[i + 1] if moves else starts[i]):
                 for k in range(ranks[i]):
                     noise[b, k], state = normal(state)
                 for k in range(ranks[i]):
@@ -118,25 +120,32 @@ def _draw_prior(state, A, root_Q, roots, ranks, starts, x, noise, field):
 @jit
 def _filter(
     J, rhs, num_solved, times, A, Q, K, starts, active, num_active, w, buffers, row, factors,
-    squares,
+    squares, ahead,
 ):  # fmt: skip
-    """The forward pass over the times of `rhs`: factors for `_weights`, squared innovations.
+    """The forward pass over `times`: factors for `_weights`, squared innovations.
 
-    `rhs` is (num_times, num_places, num_rhs), of which the first `num_solved` are kept in
-    `factors`. Adds the squares of the innovations to `squares` and returns the sum of the
-    logarithms of the pivots' roots, or nan where a pivot is not positive.
+    `rhs` is (times, num_places, num_rhs), of which the first `num_solved` are kept in `factors`.
+    Adds the squares of the innovations to `squares`, goes on to fill the later rows of `ahead`,
+    (num_times, num_places), with variances, and returns the sum of the logarithms of the pivots'
+    roots, or nan where a pivot is not positive.
     """
     num_places, num_rhs = rhs.shape[1], rhs.shape[2]
     size = starts[-1] * num_places
     width, kept = size + num_rhs, size + num_solved
-    stride, factor_stride = buffers.shape[1] // (num_places + size), factors.shape[1]
-    log_roots, product, first = 0.0, 1.0, 0
+    stride = buffers.shape[1] // (num_places + size)
+    log_roots, first, before = 0.0, 0, 0
     buffers[0, : size * stride] = 0.0
-    before = 0
-    for t in range(times):
+    for t in range(max(times, ahead.shape[0])):
         old, new = buffers[t % 2], buffers[(t + 1) % 2]
         pivots = num_active[t]
         _predict(old, stride, before, new, stride, pivots, A[t], Q[t], K, starts, row)
+        if t >= times:
+            for s in range(num_places):
+                ahead[t, s] = 0.0
+                for i in starts[:-1]:
+                    for j in starts[:-1]:
+                        here = (i * num_places + s) * stride + j * num_places + s
+                        ahead[t, s] += new[here]
         for i in range(pivots):
             w[active[t, i]] = math.sqrt(J[t, active[t, i]])
         _observe(new, stride, pivots, active[t], w, starts, num_places, width)
@@ -160,9 +169,7 @@ def _filter(
 
 
 @jit(reassociate=True)
-def _weights(
-    rhs, J, times, A, starts, active, num_active, factors, state_weights, residual
-):
+def _weights(rhs, J, times, A, starts, active, num_active, factors, state_weights, residual):
     """The backward pass of right-hand side `rhs`: each state's weights, (num_times, size)."""
     num_places = J.shape[1]
     size = starts[-1] * num_places
@@ -230,7 +237,7 @@ def _expect(state_weights, times, A, Q, cross, starts, x, mixed, field):
 @jit
 def solve_columns(
     worker, start, stop, key, J, h, A, Q, root_Q, K, cross, roots, ranks, starts, directions,
-    log_normalizers, means, draws, explained,
+    log_normalizers, means, draws, explained, ahead,
 ):  # fmt: skip
     """For each column: its log normaliser, mean, draw, and what it explains of `directions`.
 
@@ -239,8 +246,9 @@ def solve_columns(
     first places are the observed ones, and `roots` (num_terms, rank, num_places) roots of the
     covariance of all places. `directions` are covariances (num_directions, num_times,
     num_observed) to the field. `means`, `draws`, (num_columns, num_times, num_places), and
-    `explained`, (num_columns, num_directions), are filled unless empty. Returns 0, or 1 + a column
-    whose potential is not finite.
+    `explained`, (num_columns, num_directions), are filled unless empty, as are the variances
+    `ahead`, (num_columns, num_times, num_observed), at times beyond a column's last observation.
+    Returns 0, or 1 + a column whose potential is not finite.
     """
     _, num_times, num_observed = J.shape
     num_places = cross.shape[2]
@@ -259,14 +267,18 @@ def solve_columns(
                     total += 1
                     deepest = max(deepest, t + 1)
         most = max(most, total)
-    stride = row_stride(num_observed + size + num_rhs)
+    padded = np.zeros((K.shape[0] * num_observed, num_observed + WIDTH))
+    for i in range(K.shape[0]):
+        for s in range(num_observed):
+            padded[i * num_observed + s, :num_observed] = K[i, s]
+    stride = row_stride(num_observed + size + num_rhs + WIDTH)
     buffers = np.zeros((2, (num_observed + size) * stride))
     factors = np.empty((most, row_stride(num_observed + size + num_solved)))
     state_weights = np.empty((deepest, size))
     rhs = np.zeros((deepest, num_observed, num_rhs))
     active = np.empty((num_times, num_observed), np.int64)
     num_active = np.empty(num_times, np.int64)
-    row = np.empty(size + num_rhs)
+    row = np.empty(size + num_rhs + WIDTH)
     w, residual = np.empty(num_observed), np.empty(num_observed)
     mixed = np.empty(num_observed)
     x, noise = np.empty((num_blocks, num_places)), np.empty((num_blocks, num_places))
@@ -296,8 +308,8 @@ def solve_columns(
                     rhs[t, s, r] = precision * directions[r - num_solved, t, s]
         squares[:] = 0.0
         log_roots = _filter(
-            J[c], rhs, num_solved, times, A, Q, K, starts, active, num_active, w, buffers, row,
-            factors, squares,
+            J[c], rhs, num_solved, times, A, Q, padded, starts, active, num_active, w, buffers, row,
+            factors, squares, ahead[min(c, ahead.shape[0] - 1)],
         )  # fmt: skip
         if not math.isfinite(log_roots + constant):
             return 1 + c

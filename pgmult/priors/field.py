@@ -1,10 +1,10 @@
-"""What the Gaussian fields have in common: their verbs, and how they take means and potentials.
+"""What the structured Gaussian fields have in common: how they take means and potentials.
 
-A field is C independent Gaussian columns over the same n inputs, times a diagonal potential.
-`GaussianProcess` is the dense one; the others compute the same from some structure.
+Like the dense `pgmult.GaussianProcess` they are C independent Gaussian columns over the same n
+inputs, times a diagonal potential, with the verbs of `pgmult.priors.gp.Field`.
 """
 
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances.base import as_inputs
 from pgmult.typing import ArrayLike, FloatArray
 
-__all__ = ["Field", "FieldDraw", "as_new_inputs", "as_prior_mean", "combined"]
+__all__ = ["FieldDraw", "as_new_inputs", "as_new_mean", "as_prior_mean", "combined"]
 
 
 class FieldDraw(NamedTuple):
@@ -34,48 +34,44 @@ class FieldDraw(NamedTuple):
     new_var: FloatArray
 
 
-class Field(Protocol):
-    """Independent columns of a Gaussian field at n inputs, times a diagonal potential."""
-
-    def condition(self, potential: DiagonalPotential) -> Self:
-        """The posterior: this times `potential`, ``(n, num_columns)``."""
-
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-
-    def mean(self) -> FloatArray:
-        """Means at the inputs, ``(n, num_columns)``."""
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw at the inputs, ``(n, num_columns)``."""
-
-    def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike = 0.0
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance at new inputs, whose prior mean is `new_mean`."""
-
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike = 0.0
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``."""
-
-
-AnyField = TypeVar("AnyField", bound=Field)
-
-
-def as_prior_mean(value: ArrayLike, num_inputs: int, name: str = "prior_mean") -> FloatArray:
+def as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
     """A prior mean ``(num_inputs, 1 or num_columns)``, from that, ``(num_inputs,)`` or a number."""
-    mean = as_finite(value, name)
+    mean = as_finite(value, "prior_mean")
     if mean.ndim == 0:
         return np.full((num_inputs, 1), float(mean))
     if mean.ndim == 1:
         mean = mean[:, None]
     if mean.ndim != 2 or len(mean) != num_inputs:
         raise ValueError(
-            f"{name} must be a number or have shape ({num_inputs},) or ({num_inputs}, columns),"
-            f" got {np.shape(value)}"
+            f"prior_mean must be a number or have shape ({num_inputs},) or"
+            f" ({num_inputs}, columns), got {np.shape(value)}"
         )
     return mean
+
+
+def as_new_mean(
+    value: ArrayLike | None, prior_mean: FloatArray, num_new: int, num_columns: int
+) -> FloatArray:
+    """The prior mean at new inputs, ``(num_new, num_columns)``.
+
+    `value` is a number, ``(num_columns,)`` or ``(num_new, num_columns)``; None is the prior mean
+    of the inputs, where all of them agree.
+    """
+    if value is None:
+        if len(prior_mean) == 0 or (prior_mean != prior_mean[0]).any():
+            raise ValueError(
+                "prior_mean differs between inputs, so it does not say what it is at new inputs:"
+                " pass new_mean"
+            )
+        value = prior_mean[0]
+    mean = as_finite(value, "new_mean")
+    try:
+        return np.broadcast_to(mean, (num_new, num_columns))
+    except ValueError:
+        raise ValueError(
+            f"new_mean must be a number or have shape ({num_columns},) or"
+            f" ({num_new}, {num_columns}), got {mean.shape}"
+        ) from None
 
 
 def as_new_inputs(value: ArrayLike, inputs: FloatArray) -> FloatArray:

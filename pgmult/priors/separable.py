@@ -32,9 +32,7 @@ def product_terms(
         return [(covariance,)]
     if isinstance(covariance, Sum):
         return [
-            term
-            for part in covariance.parts
-            for term in product_terms(part, column, num_columns)
+            term for part in covariance.parts for term in product_terms(part, column, num_columns)
         ]
     if isinstance(covariance, Product):
         terms = (product_terms(part, column, num_columns) for part in covariance.parts)

@@ -42,7 +42,7 @@ from pgmult.compiled.space_time import solve_columns
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance, Matern, White
 from pgmult.priors.covariances.base import as_inputs
-from pgmult.priors.field import FieldDraw, as_new_inputs, as_prior_mean, combined
+from pgmult.priors.field import FieldDraw, as_new_inputs, as_new_mean, as_prior_mean, combined
 from pgmult.priors.separable import columns_of, find_rows, product_terms
 from pgmult.typing import ArrayLike, FloatArray, IntArray
 
@@ -110,7 +110,7 @@ class _Chain(NamedTuple):
 
     A: FloatArray
     Q: FloatArray
-    root_Q: FloatArray
+    innovation_root: FloatArray
     K: FloatArray
     cross: FloatArray
     roots: FloatArray
@@ -124,7 +124,7 @@ class _Solved(NamedTuple):
     log_normalizers: FloatArray  # (num_columns,)
     means: FloatArray  # (num_cells, num_columns)
     draws: FloatArray  # (num_cells, num_columns)
-    vars: FloatArray  # (num_new, num_columns)
+    new_vars: FloatArray  # (num_new, num_columns)
 
 
 class _Cells(NamedTuple):
@@ -181,10 +181,10 @@ class SpaceTimeProcess:
             object.__setattr__(self, name, value)
 
     @property
-    def num_columns(self) -> int:
-        """Number of independent columns."""
-        seen = 1 if self.potential is None else self.potential.J.shape[1]
-        return max(seen, self.prior_mean.shape[1])
+    def shape(self) -> tuple[int, int]:
+        """Inputs and columns."""
+        columns = self.prior_mean if self.potential is None else self.potential.J
+        return len(self.inputs), columns.shape[1]
 
     def condition(self, potential: DiagonalPotential) -> "SpaceTimeProcess":
         """The posterior: this times `potential`, ``(n, num_columns)``."""
@@ -200,7 +200,7 @@ class SpaceTimeProcess:
         the field integrated out.
         """
         if self.potential is None:
-            return np.zeros(self.num_columns)
+            return np.zeros(self.shape[1])
         J, h = self.potential.J, self.potential.h
         shift = np.sum(self.prior_mean * (h - 0.5 * J * self.prior_mean), axis=0)
         return np.asarray(shift + self._solve(log_normalizers=True).log_normalizers)
@@ -214,40 +214,44 @@ class SpaceTimeProcess:
         return np.asarray(self.prior_mean + self._solve(key=new_key(rng)).draws)
 
     def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike = 0.0
+        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Mean and variance at new inputs, ``(m, num_columns)``, the field here integrated out.
 
         Parameters
         ----------
         new_inputs : array, ``(m, num_input_columns)``
-        new_mean : float or array, ``(m,)`` or ``(m, num_columns)``
-            The prior mean there.
+        new_mean : float or array, ``(num_columns,)`` or ``(m, num_columns)``, optional
+            The prior mean there; by default that of the inputs, where all of them agree.
         """
         new = as_new_inputs(new_inputs, self.inputs)
+        n, columns = self.shape
+        mean = as_new_mean(new_mean, self.prior_mean, len(new), columns)
         solved = self._solve(new=new, means=True, variances=True)
-        return as_prior_mean(new_mean, len(new)) + solved.means[len(self.inputs) :], solved.vars
+        return mean + solved.means[n:], solved.new_vars
 
     def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike = 0.0
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FloatArray:
         """One joint draw at new inputs, ``(m, num_columns)``, the field here integrated out."""
         new = as_new_inputs(new_inputs, self.inputs)
-        draws = self._solve(key=new_key(rng), new=new).draws
-        return np.asarray(as_prior_mean(new_mean, len(new)) + draws[len(self.inputs) :])
+        n, columns = self.shape
+        mean = as_new_mean(new_mean, self.prior_mean, len(new), columns)
+        return np.asarray(mean + self._solve(key=new_key(rng), new=new).draws[n:])
 
     def draw(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike = 0.0
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
         """`sample`, `sample_at` and `predict` in one pass of the filter."""
         new = as_new_inputs(new_inputs, self.inputs)
+        n, columns = self.shape
+        mean = as_new_mean(new_mean, self.prior_mean, len(new), columns)
         solved = self._solve(key=new_key(rng), new=new, means=True, variances=True)
-        n, mean = len(self.inputs), as_prior_mean(new_mean, len(new))
         return FieldDraw(
             self.prior_mean + solved.draws[:n],
             mean + solved.draws[n:],
             mean + solved.means[n:],
-            solved.vars,
+            solved.new_vars,
         )
 
     def _cells(self, new: FloatArray) -> _Cells:
@@ -282,7 +286,7 @@ class SpaceTimeProcess:
 
     def _potential_at(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
         """J and h of the centred field by time and known place, (num_columns, times, places)."""
-        shape = (self.num_columns, len(cells.times), len(self._known.places))
+        shape = (self.shape[1], len(cells.times), len(self._known.places))
         if self.potential is None:
             return np.zeros(shape), np.zeros(shape)
         n = len(self.inputs)
@@ -291,9 +295,7 @@ class SpaceTimeProcess:
         add = csr_array((np.ones(n), (where, np.arange(n))), shape=(shape[1] * shape[2], n))
         J = self.potential.J
         h = self.potential.h - J * self.prior_mean
-        J, h = (
-            np.ascontiguousarray((add @ values).T).reshape(-1, *shape[1:]) for values in (J, h)
-        )
+        J, h = (np.ascontiguousarray((add @ values).T).reshape(-1, *shape[1:]) for values in (J, h))
         return J, h
 
     def _solve(
@@ -310,19 +312,20 @@ class SpaceTimeProcess:
         chain = self._chain(cells)
         J, h = self._potential_at(cells)
         num_columns, num_times, num_known = J.shape
-        shape = (num_times, len(cells.places))
+        num_places, num_inputs = len(cells.places), len(self.inputs)
         out = (
             np.empty(num_columns if log_normalizers else 0),
-            np.empty((num_columns if means else 0, *shape)),
-            np.empty((0 if key is None else num_columns, *shape)),
+            np.empty((num_columns if means else 0, num_times, num_places)),
+            np.empty((0 if key is None else num_columns, num_times, num_places)),
         )
         key = np.zeros(2, dtype=np.uint64) if key is None else key
 
-        def run(directions: FloatArray, *out: FloatArray) -> FloatArray:
+        def run(directions: FloatArray, ahead: FloatArray) -> FloatArray:
             explained = np.empty((num_columns, len(directions)))
             statuses = over_rows(
-                solve_columns, num_columns, key, J, h, *chain, directions, *out, explained, grain=1
-            )
+                solve_columns, num_columns, key, J, h, *chain, directions, *out, explained, ahead,
+                grain=1,
+            )  # fmt: skip
             failed = [status - 1 for status in statuses if status]
             if failed:
                 raise ValueError(
@@ -331,21 +334,30 @@ class SpaceTimeProcess:
                 )
             return explained
 
-        def at_inputs(values: FloatArray) -> FloatArray:
-            return np.ascontiguousarray(values.reshape(len(values), math.prod(shape))[:, cells.cells].T)
-
-        vars = np.empty((0 if new is None or not variances else len(new), num_columns))
-        if len(vars):
-            vars[:] = self.covariance.diagonal(new)[:, None]
+        if new is None or not variances:
+            new_vars = np.empty((0, num_columns))
+            run(np.empty((0, num_times, num_known)), np.empty((1, 0, num_known)))
+        else:
+            # beyond the last observation the filter's own variances are the answer; before it,
+            # and at other places, what the observations explain is taken from the prior variance
+            new_vars = np.repeat(self.covariance.diagonal(new)[:, None], num_columns, axis=1)
+            time_of, place_of = np.divmod(cells.cells[num_inputs:], num_places)
+            seen = np.flatnonzero(J.any(axis=(0, 2)))
+            is_ahead = (time_of > (seen[-1] if len(seen) else -1)) & (place_of < num_known)
+            ahead = np.empty((num_columns if is_ahead.any() else 1, num_times, num_known))
+            others = np.flatnonzero(~is_ahead)
             at = np.tile(self._known.places, (num_times, 1))
             at[:, self.time] = np.repeat(cells.times, num_known)
-        for first in range(0, len(vars), _DIRECTIONS):
-            part = slice(first, first + _DIRECTIONS)
-            directions = self.covariance.cov(new[part], at).reshape(-1, num_times, num_known)
-            vars[part] -= run(directions, *out).T
-        if not len(vars):
-            run(np.empty((0, num_times, num_known)), *out)
-        return _Solved(out[0], at_inputs(out[1]), at_inputs(out[2]), np.maximum(vars, 0.0))
+            for first in range(0, max(len(others), 1), _DIRECTIONS):
+                part = others[first : first + _DIRECTIONS]
+                directions = self.covariance.cov(new[part], at).reshape(-1, num_times, num_known)
+                new_vars[part] -= run(directions, ahead if is_ahead.any() else ahead[:, :0]).T
+            new_vars[is_ahead] = ahead[:, time_of[is_ahead], place_of[is_ahead]].T
+        means_there, draws_there = (
+            np.ascontiguousarray(values.reshape(-1, num_times * num_places)[:, cells.cells].T)
+            for values in out[1:]
+        )
+        return _Solved(out[0], means_there, draws_there, np.maximum(new_vars, 0.0))
 
 
 def _without(inputs: FloatArray, column: int) -> FloatArray:
@@ -374,7 +386,8 @@ def _markov_in(
         except ValueError as refusal:
             refusals.append(str(refusal))
     raise ValueError(
-        "the covariance is not Markov in a column of the inputs: " + "; ".join(refusals)
+        "the covariance is not Markov in a column of the inputs: "
+        + "; ".join(refusals)
         + " (a time factor is Matern(..., active=[time]), White or nothing; try structure='dense')"
     )
 

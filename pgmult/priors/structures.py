@@ -1,0 +1,93 @@
+"""Which algorithm a Gaussian field gets: named by the user, or chosen and logged.
+
+============================  ===================================  ================================
+structure                     covariance                           a draw of one column costs
+============================  ===================================  ================================
+``"dense"``                   any                                  O(n^3)
+``"state_space"``             Matérn or white in time, times any   O(times * places^3)
+                              of the places; sums of those
+``"grid"``                    any of each axis, multiplied, on     O(n * (sum of axes' lengths)) an
+                              (nearly) all points of a grid        iteration of conjugate gradients
+``"nearest_neighbours"``      any, *approximated*                  O(n * neighbours) an iteration
+``"auto"``                    the first exact one above that fits
+============================  ===================================  ================================
+
+All but ``"nearest_neighbours"`` are exact: they draw from the same law.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Literal, get_args
+
+import numpy as np
+
+from pgmult.priors.covariances import Covariance
+from pgmult.priors.gp import Field, GaussianProcess
+from pgmult.priors.space_time import SpaceTimeProcess
+from pgmult.typing import ArrayLike
+
+__all__ = ["Structure", "make_field"]
+
+Structure = Literal["dense", "state_space", "auto"]
+
+_log = logging.getLogger("pgmult")
+_DENSE = 500  # inputs for which a dense draw takes milliseconds
+_LARGEST_DENSE = 5000  # for which a column's matrix takes 200 MB
+
+
+def make_field(
+    structure: Structure, covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike = 0.0
+) -> Field:
+    """A Gaussian field by the named structure.
+
+    Parameters
+    ----------
+    structure : str
+        See the module. ``"auto"`` takes an exact structure and logs which and why; an approximation
+        is never taken unless it is named.
+    covariance : Covariance
+    inputs : array, ``(n, num_input_columns)``
+    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
+
+    Raises
+    ------
+    ValueError
+        If the structure is unknown, or does not fit the covariance and the inputs.
+    """
+    if structure == "auto":
+        return _choose(covariance, inputs, prior_mean)
+    if structure not in _MAKERS:
+        raise ValueError(
+            f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}"
+        )
+    return _MAKERS[structure](covariance, inputs, prior_mean)
+
+
+_MAKERS: Mapping[str, Callable[[Covariance, ArrayLike, ArrayLike], Field]] = {
+    "dense": GaussianProcess,
+    "state_space": SpaceTimeProcess,
+}
+
+
+def _choose(covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike) -> Field:
+    """The first exact structure that fits, cheapest first."""
+    n = len(np.asarray(inputs))
+    if n <= _DENSE:
+        _log.info("structure='auto' took 'dense': %d inputs are few", n)
+        return GaussianProcess(covariance, inputs, prior_mean)
+    refusals = []
+    for structure in ("state_space",):
+        try:
+            field = _MAKERS[structure](covariance, inputs, prior_mean)
+        except ValueError as refusal:
+            refusals.append(f"{structure}: {refusal}")
+        else:
+            _log.info("structure='auto' took '%s': it is exact for this covariance", structure)
+            return field
+    if n <= _LARGEST_DENSE:
+        _log.info("structure='auto' took 'dense': %s", "; ".join(refusals))
+        return GaussianProcess(covariance, inputs, prior_mean)
+    raise ValueError(
+        f"no exact structure fits {n} inputs ({'; '.join(refusals)}); name one:"
+        " structure='dense' takes 8 n^2 bytes a thread and O(n^3) time a column"
+    )
