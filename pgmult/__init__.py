@@ -14,6 +14,7 @@ _PUBLIC = {
     "Corpus": "pgmult.corpus",
     "CorrelatedTopicModel": "pgmult.estimators",
     "CorrelatedTopics": "pgmult.models.topics",
+    "CountField": "pgmult.fields",
     "DensePotential": "pgmult.potentials",
     "DiagonalPotential": "pgmult.potentials",
     "Dirichlet": "pgmult.priors",
@@ -21,6 +22,7 @@ _PUBLIC = {
     "DynamicTopics": "pgmult.models.dynamic_topics",
     "LDA": "pgmult.models.lda",
     "LogisticNormal": "pgmult.links",
+    "LogisticNormalGP": "pgmult.models.logistic_normal_gp",
     "LogisticNormalLDS": "pgmult.models.logistic_normal_lds",
     "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
     "MatrixNormalInverseWishart": "pgmult.priors",
@@ -29,7 +31,9 @@ _PUBLIC = {
     "MvNormal": "pgmult.priors",
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
+    "RawGP": "pgmult.models.raw_gp",
     "Sequences": "pgmult.sequences",
+    "Static": "pgmult.models.raw_gp",
     "StickBreaking": "pgmult.links",
     "StructuralTopics": "pgmult.models.structural_topics",
     "StructuredCorpus": "pgmult.covariates",
@@ -37,6 +41,7 @@ _PUBLIC = {
     "UncollapsedLDA": "pgmult.models.lda",
     "VariationalTopics": "pgmult.inference.svi",
     "as_corpus": "pgmult.corpus",
+    "as_field": "pgmult.fields",
     "as_sequences": "pgmult.sequences",
     "as_timed_corpus": "pgmult.corpus",
     "compare_num_topics": "pgmult.selection",
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
     from pgmult.covariates import StructuredCorpus, with_covariates
     from pgmult.diagnostics import ConvergenceWarning
     from pgmult.estimators import CorrelatedTopicModel
+    from pgmult.fields import CountField, as_field
     from pgmult.heldout import DocumentCompletion
     from pgmult.inference.fold_in import fold_in
     from pgmult.inference.gibbs import resume, sample
@@ -65,8 +71,10 @@ if TYPE_CHECKING:
     from pgmult.models.hmm import MultinomialHMM
     from pgmult.models.lda import LDA, UncollapsedLDA
     from pgmult.models.lds import MultinomialLDS
+    from pgmult.models.logistic_normal_gp import LogisticNormalGP
     from pgmult.models.logistic_normal_lds import LogisticNormalLDS
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
+    from pgmult.models.raw_gp import RawGP, Static
     from pgmult.models.structural_topics import StructuralTopics, prevalence
     from pgmult.models.topics import CorrelatedTopics
     from pgmult.posterior import Posterior, load
@@ -81,12 +89,14 @@ __all__ = [
     "Corpus",
     "CorrelatedTopicModel",
     "CorrelatedTopics",
+    "CountField",
     "DensePotential",
     "DiagonalPotential",
     "Dirichlet",
     "DocumentCompletion",
     "DynamicTopics",
     "LogisticNormal",
+    "LogisticNormalGP",
     "LogisticNormalLDS",
     "LogisticNormalTopics",
     "MatrixNormalInverseWishart",
@@ -95,7 +105,9 @@ __all__ = [
     "MvNormal",
     "NormalInverseWishart",
     "Posterior",
+    "RawGP",
     "Sequences",
+    "Static",
     "StickBreaking",
     "StructuralTopics",
     "StructuredCorpus",
@@ -104,6 +116,7 @@ __all__ = [
     "VariationalTopics",
     "__version__",
     "as_corpus",
+    "as_field",
     "as_sequences",
     "as_timed_corpus",
     "compare_num_topics",

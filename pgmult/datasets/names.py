@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,7 +147,7 @@ def us_names(
         raise ValueError(f"top must be at most {len(names)}, the names in this file, got {top}")
     places = [np.array(_PLACES[i::3], dtype=np.float64) for i in (1, 2)]
     everything = NameCounts(
-        counts[:, :, :top].astype(np.int64),
+        np.ascontiguousarray(counts[:, :, :top]),
         np.arange(_FIRST_YEAR, _LAST_YEAR + 1),
         np.array(_STATES),
         names[:top],
@@ -177,7 +177,7 @@ def thin(rng: np.random.Generator, counts: ArrayLike, size: int) -> IntArray:
     return np.array(kept, dtype=np.int64).reshape(counts.shape)
 
 
-def _positions(what: str, wanted: list[str] | list[int], known: list[str] | list[int]) -> IntArray:
+def _positions(what: str, wanted: list[Any], known: list[Any]) -> IntArray:
     unknown = [item for item in wanted if item not in known]
     if unknown:
         raise ValueError(
@@ -187,7 +187,7 @@ def _positions(what: str, wanted: list[str] | list[int], known: list[str] | list
     return np.array([known.index(item) for item in wanted], dtype=np.int64)
 
 
-def _read_npz(path: Path, sex: str) -> tuple[NDArray[np.uint16], NDArray[np.str_]]:
+def _read_npz(path: Path, sex: str) -> tuple[IntArray, NDArray[np.str_]]:
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != _SHA256:
         raise ValueError(
@@ -195,7 +195,7 @@ def _read_npz(path: Path, sex: str) -> tuple[NDArray[np.uint16], NDArray[np.str_
             f" {_SHA256[:12]}…)"
         )
     with np.load(path) as file:
-        return file[f"counts_{sex}"], file[f"names_{sex}"]
+        return file[f"counts_{sex}"].astype(np.int64), file[f"names_{sex}"]
 
 
 def _read_zip(path: Path, sex: str) -> tuple[IntArray, NDArray[np.str_]]:

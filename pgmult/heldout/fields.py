@@ -160,7 +160,7 @@ def gain_by_count(
     _check_length("totals", totals, len(gains))
     number, members = _groups(groups, len(gains))
     return mean_by_token(
-        np.bincount(members, gains, minlength=number),
+        np.bincount(members, gains, minlength=number).astype(np.float64),
         np.bincount(members, totals, minlength=number).astype(np.int64),
     )
 
