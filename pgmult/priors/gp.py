@@ -24,6 +24,7 @@ array([[0.8  ],
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -40,6 +41,7 @@ from pgmult.compiled.dense_fields import (
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance
 from pgmult.priors.covariances.base import as_inputs
+from pgmult.priors.field import as_prior_mean
 from pgmult.typing import ArrayLike, FloatArray
 
 __all__ = ["Field", "GaussianProcess", "IndependentFields"]
@@ -106,16 +108,7 @@ class GaussianProcess:
 
     def __post_init__(self) -> None:
         inputs = as_inputs(self.inputs)
-        mean = as_finite(self.prior_mean, "prior_mean")
-        if mean.ndim < 2:
-            mean = np.broadcast_to(mean[..., None], (len(inputs), 1)) if mean.ndim else mean
-        if mean.ndim == 0:
-            mean = np.full((len(inputs), 1), mean)
-        if mean.ndim != 2 or len(mean) != len(inputs):
-            raise ValueError(
-                f"prior_mean must be a number or have shape ({len(inputs)},) or"
-                f" ({len(inputs)}, columns), got {np.shape(self.prior_mean)}"
-            )
+        mean = as_prior_mean(self.prior_mean, len(inputs))
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "prior_mean", mean)
 
@@ -145,11 +138,12 @@ class GaussianProcess:
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the sites, ``(n, num_columns)``; columns run on all threads given."""
         as_generator(rng)
-        cov = self.covariance.cov(self.inputs)
+        cov = self._cov()
         mean, J, h, _ = self._columns(cov)
+        root = _root_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
         out = np.empty_like(J)
         over_rows(
-            sample_columns, len(J), cov, _root(cov, self.inputs), mean, J, h, new_key(rng), out,
+            sample_columns, len(J), cov, root, mean, J, h, new_key(rng), out,
             grain=1,
         )  # fmt: skip
         return np.ascontiguousarray(out.T)
@@ -158,7 +152,7 @@ class GaussianProcess:
         """Means at the sites, ``(n, num_columns)``."""
         if self.potential is None:
             return np.array(self._means)
-        cov = self.covariance.cov(self.inputs)
+        cov = self._cov()
         mean, J, h, _ = self._columns(cov)
         out = np.empty_like(J)
         over_rows(mean_columns, len(J), cov, cov, mean, J, h, mean, out, grain=1)
@@ -168,7 +162,7 @@ class GaussianProcess:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
         if self.potential is None:
             return np.zeros(self.shape[1])
-        cov = self.covariance.cov(self.inputs)
+        cov = self._cov()
         mean, J, h, tilt = self._columns(cov)
         out = np.empty(len(J))
         over_rows(column_log_normalizers, len(J), cov, mean, J, h, out, grain=1)
@@ -188,7 +182,7 @@ class GaussianProcess:
             The prior mean there; by default that of the sites, where all of them agree.
         """
         new = as_inputs(new_inputs, "new_inputs")
-        cov, cross = self.covariance.cov(self.inputs), self.covariance.cov(new, self.inputs)
+        cov, cross = self._cov(), self.covariance.cov(new, self.inputs)
         mean, J, h, _ = self._columns(cov)
         centre = self._new_mean(new_mean, len(new))
         if (free := self._free_tilt()) is not None:
@@ -238,6 +232,9 @@ class GaussianProcess:
             ) from None
         return centre
 
+    def _cov(self) -> FloatArray:
+        return _cov_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
+
     def _columns(self, cov: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Means, J and h with a column in each row, h = 0 where J = 0, and log Z of what h was."""
         n, columns = self.shape
@@ -259,6 +256,16 @@ class GaussianProcess:
             return None
         alone = (self.potential.J == 0.0) & (self.potential.h != 0.0)
         return np.where(alone, self.potential.h, 0.0).T.copy() if alone.any() else None
+
+
+@lru_cache(maxsize=4)  # a sweep asks for the same matrices several times
+def _cov_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> FloatArray:
+    return covariance.cov(np.frombuffer(inputs).reshape(shape))
+
+
+@lru_cache(maxsize=4)
+def _root_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> FloatArray:
+    return _root(_cov_of(covariance, inputs, shape), np.frombuffer(inputs).reshape(shape))
 
 
 def _root(cov: FloatArray, inputs: FloatArray) -> FloatArray:
