@@ -377,15 +377,11 @@ def _state_space_draws(
     names = [*_STATE_SPACE, *(name for name in _INPUT_WEIGHTS if name in model.dims)]
     draws = _draws(posterior, [*names, *(["last_states"] if continues else [])], max_draws)
     softmax = draws[0]["offset"].shape == (train.num_symbols,)
-    points = [
-        StateSpaceDraw(
-            *(draw[name] for name in _STATE_SPACE),
-            *(draw.get(name) for name in _INPUT_WEIGHTS),
-            "softmax" if softmax else "stick_breaking",
-            None if softmax else train.symbol_order,
-        )
-        for draw in draws
-    ]
+    link = {"link": "softmax"} if softmax else {"order": train.symbol_order}
+    points = []
+    for draw in draws:
+        parameters: dict[str, Any] = link | {name: draw[name] for name in names}
+        points.append(StateSpaceDraw(**parameters))
     if not continues:
         return points
     return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]

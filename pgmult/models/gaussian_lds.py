@@ -153,7 +153,7 @@ class GaussianLDS:
     emission_scale : float, optional
         Its scale; by default 1 / n, the size of the variance of one of n shares.
     probability_floor : float, optional
-        Where a forecast is clipped before it is normalised; by default 0.1 / n.
+        Where a forecast is clipped before it is normalised; by default 0.3 / n.
 
     Notes
     -----
@@ -323,7 +323,7 @@ class GaussianLDS:
         predicted = np.zeros_like(filtered)
         predicted[1:] = linear_means(filtered[:-1], state.transition.T)
         predicted[data.offsets[:-1]] = 0.0
-        floor = 0.1 / data.num_symbols if self.probability_floor is None else self.probability_floor
+        floor = 0.3 / data.num_symbols if self.probability_floor is None else self.probability_floor
         out = np.empty(data.num_steps)
         for first in range(0, data.num_steps, _BLOCK):
             last = min(first + _BLOCK, data.num_steps)

@@ -311,7 +311,7 @@ class MultinomialHMM:
 
     def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
-        smoothed = np.empty((data.num_steps, self.num_states))
+        smoothed = np.empty((data.num_steps, len(state.initial)))
         over_rows(
             compiled.smooth_paths, data.num_sequences, *_arguments(state, data),
             np.empty(data.num_steps), smoothed, grain=1,
