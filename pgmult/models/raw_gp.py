@@ -34,7 +34,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
@@ -43,7 +42,7 @@ from pgmult._validate import as_generator, as_positive, as_positive_int
 from pgmult.fields import CountField, as_field
 from pgmult.links import StickBreaking
 from pgmult.priors.covariances import Covariance
-from pgmult.typing import FloatArray
+from pgmult.typing import FloatArray, IntArray
 
 __all__ = ["RawGP", "Static"]
 
@@ -217,19 +216,19 @@ class Static:
                 f"time must be a column of the inputs, of which there are"
                 f" {data.inputs.shape[1]}, got {self.time}"
             )
-        seen = data.counts.sum(axis=1) > 0
-        last = [self._last(data, seen, new) for new in data.new_inputs]
-        smoothed = data.counts[last] + self.pseudo_count
+        counts = data.site_counts()
+        last = [self._last(data.sites, counts, new) for new in data.new_inputs]
+        smoothed = counts[last] + self.pseudo_count
         return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
 
-    def _last(self, data: CountField, seen: NDArray[np.bool_], new: FloatArray) -> int:
-        """The row of the last counts at the place of a new input."""
-        same = np.delete(data.inputs == new, self.time, axis=1).all(axis=1)
-        times = data.inputs[:, self.time]
-        rows = np.flatnonzero(seen & same & (times <= new[self.time]))
-        if len(rows) == 0:
+    def _last(self, sites: FloatArray, counts: IntArray, new: FloatArray) -> int:
+        """The site of the last counts at the place of a new input."""
+        same = np.delete(sites == new, self.time, axis=1).all(axis=1)
+        times = sites[:, self.time]
+        found = np.flatnonzero(same & (times <= new[self.time]) & (counts.sum(axis=1) > 0))
+        if len(found) == 0:
             raise ValueError(f"no counts at the place of the new input {new} or before its time")
-        return int(rows[np.argmax(times[rows])])
+        return int(found[np.argmax(times[found])])
 
 
 def _link(data: CountField) -> StickBreaking:

@@ -1,0 +1,303 @@
+"""Names of newborn boys in 48 states, 1960-2011, predicted for 2012 and 2013: Figure 3's table.
+
+    python examples/papers/linderman2015/names.py --seconds 120 --out results
+
+Writes ``names.csv``, a row for each method and year, ``names_time.csv``, the gain of the sampled
+methods against time, and a drawing of it, ``names.png`` (if matplotlib is there). Needs the counts
+(in the folder that PGMULT_DATA names, or a download).
+"""
+
+import argparse
+import csv
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import pgmult
+from pgmult.datasets import thin, us_names
+from pgmult.heldout import (
+    gain_by_count,
+    log_predictive,
+    log_predictive_mixture,
+    mean_over_groups,
+    overlap,
+)
+from pgmult.priors.covariances import Covariance, Matern, SquaredExponential
+
+OUTSIDE = ("AK", "HI", "DC")
+TEST_YEARS = (2012, 2013)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Thinned counts of the training years, full counts of the test years."""
+
+    field: pgmult.CountField
+    test_counts: np.ndarray
+    test_years: np.ndarray
+    test_states: np.ndarray
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Of the test rows: probabilities, draws of them, and the points of a curve against time.
+
+    `probs` is as in the paper, of means of psi at the new inputs (given each draw, and averaged);
+    `draws` are of the whole posterior and may be None.
+    """
+
+    probs: np.ndarray
+    draws: np.ndarray | None
+    seconds: float
+    curve: list[tuple[float, np.ndarray]]
+
+
+def load(options: argparse.Namespace) -> Problem:
+    first = TEST_YEARS[0] - options.years
+    years = range(first, TEST_YEARS[-1] + 1)
+    boys = us_names("M", options.names, years=years)
+    states = options.states or [state for state in boys.states if state not in OUTSIDE]
+    boys = boys.take(states=states)
+    training, test = boys.take(range(first, TEST_YEARS[0])), boys.take(TEST_YEARS)
+    counts = thin(np.random.default_rng(options.seed), training.counts, options.births)
+    field = pgmult.as_field(
+        training.inputs(), counts.reshape(-1, options.names), test.inputs(),
+        order="given", categories=boys.names,
+    )  # fmt: skip
+    return Problem(
+        field,
+        test.counts.reshape(-1, options.names),
+        np.repeat(test.years, len(test.states)),
+        np.tile(test.states, len(test.years)),
+    )
+
+
+# ---------------------------------------------------------------- the methods, a function each
+
+
+def static(problem: Problem, covariance: Covariance, options: argparse.Namespace) -> Prediction:
+    """The shares of 2011."""
+    return Prediction(pgmult.Static().predict_probs(problem.field), None, 0.0, [])
+
+
+def raw_gp(problem: Problem, covariance: Covariance, options: argparse.Namespace) -> Prediction:
+    """Regression on the sticks of the shares, at its own estimate of the hyperparameters."""
+    start = time.process_time()
+    model = learned_raw_gp(problem)
+    draws = model.sample_probs(np.random.default_rng(options.seed), problem.field, 200)
+    probs = model.predict_probs(problem.field)
+    return Prediction(probs, draws, time.process_time() - start, [])
+
+
+def lnm_gp(problem: Problem, covariance: Covariance, options: argparse.Namespace) -> Prediction:
+    """Softmax, mean 0, elliptical slice sampling, at the covariance of the Raw GP."""
+    model = pgmult.LogisticNormalGP(covariance)
+    return sample(model, model.link, problem, options)
+
+
+def sbm_gp(problem: Problem, covariance: Covariance, options: argparse.Namespace) -> Prediction:
+    """Stick breaking, the mean of a uniform Dirichlet, at the covariance of the Raw GP."""
+    link = pgmult.StickBreaking(order=problem.field.category_order)
+    mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
+    model = pgmult.MultinomialGP(
+        covariance, structure=options.structure, mean=mean, hyperparameters="fixed"
+    )
+    return sample(model, link, problem, options)
+
+
+def sbm_gp_learned(
+    problem: Problem, covariance: Covariance, options: argparse.Namespace
+) -> Prediction:
+    """Stick breaking with a learned mean, the hyperparameters sampled along."""
+    link = pgmult.StickBreaking(order=problem.field.category_order)
+    model = pgmult.MultinomialGP(covariance, structure=options.structure)
+    return sample(model, link, problem, options)
+
+
+METHODS = {
+    "static": static,
+    "raw_gp": raw_gp,
+    "lnm_gp": lnm_gp,
+    "sbm_gp": sbm_gp,
+    "sbm_gp_learned": sbm_gp_learned,
+}
+
+
+def learned_raw_gp(problem: Problem) -> pgmult.RawGP:
+    """The regression whose covariance, but not its noise, the other methods take over."""
+    covariance = 1.0 * Matern(2.5, 30.0, active=[0]) * SquaredExponential(5.0, active=[1, 2])
+    return pgmult.RawGP(covariance).learned(problem.field)
+
+
+def sample(model, link, problem: Problem, options: argparse.Namespace) -> Prediction:
+    """Sweeps for some seconds of one processor; predictions average over the second half."""
+    rng = np.random.default_rng(options.seed)
+    clock = time.process_time
+    model.step(rng, model.init(rng, problem.field), problem.field)  # compile
+    begin = clock()
+    state = model.init(rng, problem.field)
+    passed, times, plugged, draws = clock() - begin, [], [], []
+    while passed < options.seconds or len(times) < 4:
+        begin = clock()
+        state = model.step(rng, state, problem.field)
+        draws.append(model.pi_new(state, problem.field).astype(np.float32))
+        plugged.append(link.probs(model.psi_new_mean(state, problem.field)).astype(np.float32))
+        passed += clock() - begin
+        times.append(passed)
+    half = len(times) // 2
+    curve = [
+        (times[end - 1], normalised(np.mean(plugged[end // 2 : end], axis=0)))
+        for end in np.unique(np.geomspace(1, len(times), 25).astype(int))
+    ]
+    return Prediction(
+        normalised(np.mean(plugged[half:], axis=0)),
+        normalised(np.array(draws[half:])),
+        passed,
+        curve,
+    )
+
+
+def normalised(probs: np.ndarray) -> np.ndarray:
+    probs = probs.astype(np.float64)
+    return probs / probs.sum(axis=-1, keepdims=True)
+
+
+# ---------------------------------------------------------------- the table
+
+
+def by_sort_order(probs: np.ndarray, counts: np.ndarray, size: int, *, lowest: bool) -> np.ndarray:
+    """The overlap as the paper counted it: the sort decides among equal counts."""
+    chosen = slice(-size, None) if lowest else slice(size)
+    return np.array(
+        [
+            len(np.intersect1d(np.argsort(-p)[chosen], np.argsort(-x)[chosen]))
+            for p, x in zip(probs, counts, strict=True)
+        ],
+        dtype=np.float64,
+    )
+
+
+def score(name: str, found: Prediction, reference: np.ndarray, problem: Problem) -> Iterable[dict]:
+    """A row for each test year; errors are standard errors over states."""
+    size = min(10, found.probs.shape[1])
+    for year in TEST_YEARS:
+        rows = problem.test_years == year
+        probs, counts = found.probs[rows], problem.test_counts[rows]
+        plain = log_predictive(reference[rows], counts)
+        totals = counts.sum(axis=1)
+        row = {"method": name, "year": year, "seconds": round(found.seconds, 1)}
+        for end, lowest in (("top", False), ("bottom", True)):
+            row[end], row[f"{end}_error"] = mean_over_groups(
+                overlap(probs, counts, size, lowest=lowest)
+            )
+            row[f"{end}_by_sort"] = by_sort_order(probs, counts, size, lowest=lowest).mean()
+        row["gain"], row["gain_error"] = gain_by_count(log_predictive(probs, counts), plain, totals)
+        row["log_predictive"], row["log_predictive_error"] = "", ""
+        row["gain_of_mean"] = ""
+        if found.draws is not None:
+            draws = found.draws[:, rows]
+            row["log_predictive"], row["log_predictive_error"] = mean_over_groups(
+                log_predictive_mixture(draws, counts)
+            )
+            row["gain_of_mean"], _ = gain_by_count(
+                log_predictive(normalised(draws.mean(axis=0)), counts), plain, totals
+            )
+        yield row
+
+
+def gains(found: Prediction, reference: np.ndarray, problem: Problem) -> list[tuple[float, float]]:
+    """Nats a name over `reference`, both test years together, against seconds."""
+    totals = problem.test_counts.sum(axis=1)
+    plain = log_predictive(reference, problem.test_counts)
+    return [
+        (seconds, gain_by_count(log_predictive(p, problem.test_counts), plain, totals)[0])
+        for seconds, p in found.curve
+    ]
+
+
+def show(rows: list[dict]) -> None:
+    for row in rows:
+        text = (
+            f"{row['method']:>15} {row['year']}: top-10 {row['top']:.2f} ± {row['top_error']:.2f}"
+            f" (by sort {row['top_by_sort']:.1f}), bottom-10 {row['bottom']:.2f} ±"
+            f" {row['bottom_error']:.2f} (by sort {row['bottom_by_sort']:.1f}),"
+            f" {row['gain']:+.3f} ± {row['gain_error']:.3f} nats a name"
+        )
+        if row["log_predictive"] != "":
+            text += (
+                f"; mean of draws {row['gain_of_mean']:+.3f}, log predictive density"
+                f" {row['log_predictive']:.0f} ± {row['log_predictive_error']:.0f} a state"
+            )
+        print(text, flush=True)
+
+
+def figure(curves: dict[str, list[tuple[float, float]]], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    sheet = Figure(figsize=(5.2, 3.8), layout="constrained")
+    axes = sheet.subplots()
+    for name, curve in curves.items():
+        axes.plot(*zip(*curve, strict=True), label=name)
+    axes.set(xscale="log", xlabel="seconds", ylabel="nats a name over Static")
+    axes.legend(frameon=False)
+    sheet.savefig(path, dpi=150)
+
+
+def write(rows: list[dict], path: Path) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main(options: argparse.Namespace) -> None:
+    options.out.mkdir(parents=True, exist_ok=True)
+    problem = load(options)
+    print(problem.field, flush=True)
+    covariance = None
+    if {"lnm_gp", "sbm_gp", "sbm_gp_learned"} & set(options.methods):
+        regression = learned_raw_gp(problem)
+        covariance = regression.covariance
+        values = np.exp(covariance.log_params).round(3)
+        print(dict(zip(covariance.param_names, values.tolist(), strict=True)), flush=True)
+    reference = static(problem, covariance, options).probs
+    rows, curves = [], {}
+    for name in options.methods:
+        found = METHODS[name](problem, covariance, options)
+        new = list(score(name, found, reference, problem))
+        rows += new
+        show(new)
+        if found.curve:
+            curves[name] = gains(found, reference, problem)
+            last = curves[name][-1][1]
+            near = next(seconds for seconds, gain in curves[name] if abs(gain - last) < 0.01)
+            print(f"{name:>15}: within 0.01 nats of {last:.3f} after {near:.1f} s", flush=True)
+        write(rows, options.out / "names.csv")
+    if curves:
+        points = [
+            {"method": name, "seconds": seconds, "gain": gain}
+            for name, curve in curves.items()
+            for seconds, gain in curve
+        ]
+        write(points, options.out / "names_time.csv")
+        try:
+            figure(curves, options.out / "names.png")
+        except ImportError:
+            print("no drawing without matplotlib")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS)[:4])
+    parser.add_argument("--seconds", type=float, default=60.0, help="for each sampled method")
+    parser.add_argument("--names", type=int, default=100)
+    parser.add_argument("--states", nargs="+", help="postal codes; by default 48")
+    parser.add_argument("--years", type=int, default=52, help="of training, the last one 2011")
+    parser.add_argument("--births", type=int, default=50, help="kept of each state and year")
+    parser.add_argument("--structure", default="state_space", help="of the stick-breaking fields")
+    parser.add_argument("--seed", type=int, default=0)
+    main(parser.parse_args())
