@@ -13,8 +13,8 @@ PACKAGE = ROOT / "pgmult"
 # From the ground up; a name is a module or a package of pgmult. Modules may import their own floor.
 FLOORS = [
     {"compiled"},
-    {"_validate", "corpus", "covariates", "labelled_rows", "polya_gamma", "potentials", "typing"}
-    | {"fields", "sequences"}
+    {"_validate", "polya_gamma", "potentials", "typing"}
+    | {"alignments", "corpus", "covariates", "fields", "labelled_rows", "sequences"}
     | {"links", "priors", "updates"},
     {"models"},
     {"inference", "posterior", "diagnostics", "summaries", "store", "heldout", "selection"}

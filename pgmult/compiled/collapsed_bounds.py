@@ -1,0 +1,69 @@
+"""Distributions over assignments, a row each, for collapsed variational inference.
+
+Row n has the candidates e = indptr[n], ..., indptr[n+1] - 1, with logits and probabilities
+
+    r_e = exp(logit_e) / sum over the row.
+"""
+
+import math
+
+from ._jit import jit
+
+
+@jit
+def normalize_rows(worker, start, stop, indptr, logits, probs, entropy):
+    """Logits less their row's log-sum-exp, in place; probabilities; entropy of each row."""
+    for n in range(start, stop):
+        first, last = indptr[n], indptr[n + 1]
+        top = -math.inf
+        for e in range(first, last):
+            top = max(top, logits[e])
+        total = 0.0
+        for e in range(first, last):
+            probs[e] = math.exp(logits[e] - top)
+            total += probs[e]
+        shift, scale = top + math.log(total), 1.0 / total
+        surprise = 0.0
+        for e in range(first, last):
+            logits[e] -= shift
+            probs[e] *= scale
+            if probs[e] > 0.0:
+                surprise -= probs[e] * logits[e]
+        entropy[n] = surprise
+
+
+@jit
+def covariances_rows(worker, start, stop, indptr, probs, a, b, out):
+    """out[n] = Cov(a, b) under row n's probabilities: one term of the Fisher inner product."""
+    for n in range(start, stop):
+        first, last = indptr[n], indptr[n + 1]
+        mean_a, mean_b = 0.0, 0.0
+        for e in range(first, last):
+            mean_a += probs[e] * a[e]
+            mean_b += probs[e] * b[e]
+        total = 0.0
+        for e in range(first, last):
+            total += probs[e] * (a[e] - mean_a) * (b[e] - mean_b)
+        out[n] = total
+
+
+@jit
+def add_up_groups(worker, start, stop, indptr, entries, counts, probs, out):
+    """out[g] = sum of counts[e] probs[e] over the entries e of each group g, topics apart."""
+    num_topics = probs.shape[1]
+    for g in range(start, stop):
+        for k in range(num_topics):
+            out[g, k] = 0.0
+        for i in range(indptr[g], indptr[g + 1]):
+            e = entries[i]
+            for k in range(num_topics):
+                out[g, k] += counts[e] * probs[e, k]
+
+
+@jit
+def add_pairs(worker, start, stop, documents, words, by_document, by_word, out):
+    """out[e] = by_document[document of e] + by_word[word of e], topics apart."""
+    for e in range(start, stop):
+        d, w = documents[e], words[e]
+        for k in range(out.shape[1]):
+            out[e, k] = by_document[d, k] + by_word[w, k]

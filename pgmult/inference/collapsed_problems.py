@@ -1,0 +1,298 @@
+r"""Three mixtures whose parameters integrate out: problems for `pgmult.inference.collapsed`.
+
+With N_k the expected number of observations of component k and Dirichlet(alpha) weights, the
+weights contribute log B(alpha + N) - log B(alpha) to the bound and digamma(alpha_k + N_k) - const
+to the logits of component k. To these are added
+
+* `GaussianMixtureProblem`: the evidence of each component's normal-inverse-Wishart prior given
+  weighted data (Bishop 2006, Pattern Recognition and Machine Learning, sections 10.2 and 4.6);
+* `TopicProblem`: a Dirichlet evidence for every document and for every topic, latent Dirichlet
+  allocation with (document, word) entries as rows (Hensman et al. 2012, section 5.2);
+* `ExpressionProblem`: log p(read | transcript) of each alignment, the model of BitSeq (Glaus,
+  Honkela and Rattray 2012; Hensman et al. 2012, section 5.3).
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.special import digamma, gammaln, multigammaln
+
+from pgmult._validate import as_finite, as_positive, as_positive_int
+from pgmult.alignments import Alignments
+from pgmult.compiled._rows import over_rows
+from pgmult.compiled.collapsed_bounds import add_pairs, add_up_groups
+from pgmult.corpus import Corpus
+from pgmult.inference.collapsed import CollapsedFit
+from pgmult.priors.gaussian import NormalInverseWishart
+from pgmult.typing import ArrayLike, FloatArray, IntArray
+
+__all__ = ["ExpressionProblem", "GaussianMixtureProblem", "TopicProblem"]
+
+
+def _log_beta(counts: FloatArray, concentration: float) -> float:
+    """Sum over rows of log B(concentration + counts) - log B(concentration, ...)."""
+    size = counts.shape[-1]
+    totals = counts.sum(axis=-1)
+    terms = gammaln(concentration + counts).sum(axis=-1) - size * gammaln(concentration)
+    terms -= gammaln(size * concentration + totals) - gammaln(size * concentration)
+    return float(np.sum(terms))
+
+
+def _dirichlet_moments(counts: FloatArray, concentration: float) -> tuple[FloatArray, FloatArray]:
+    """Means and variances of Dirichlet(concentration + counts): Beta marginals."""
+    alpha = concentration + counts
+    total = alpha.sum(axis=-1, keepdims=True)
+    mean = alpha / total
+    return mean, mean * (1.0 - mean) / (total + 1.0)
+
+
+@dataclass(eq=False)
+class GaussianMixtureProblem:
+    """Rows of data from a mixture of Gaussians.
+
+    Parameters
+    ----------
+    x : array, ``(num_rows, num_columns)``
+    num_components : int
+        K, at most the number of rows. Components that the data do not need empty themselves.
+    prior : NormalInverseWishart, optional
+        Of each component; by default centred on the data, with their variances as expected
+        covariance, and worth little: 0.01 observations for the mean and D + 2 degrees of freedom.
+    concentration : float
+        Of the symmetric Dirichlet prior of weights.
+    """
+
+    x: FloatArray
+    num_components: int
+    prior: NormalInverseWishart | None = None
+    concentration: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.x = as_finite(self.x, "x")
+        if self.x.ndim != 2 or self.x.shape[1] == 0:
+            raise ValueError(f"x must have shape (rows, columns), got {self.x.shape}")
+        as_positive_int(self.num_components, "num_components")
+        if self.num_components > len(self.x):
+            raise ValueError(
+                f"num_components must be at most the {len(self.x)} rows, got {self.num_components}"
+            )
+        as_positive(self.concentration, "concentration")
+        D = self.x.shape[1]
+        if self.prior is None:
+            var = self.x.var(axis=0)
+            if not (var > 0.0).all():
+                column = int(np.argmin(var))
+                raise ValueError(
+                    f"x must vary in every column, column {column} does not"
+                    " (drop it, or give a prior)"
+                )
+            self.prior = NormalInverseWishart(self.x.mean(axis=0), 0.01, D + 2.0, np.diag(var))
+        elif len(self.prior.mean) != D:
+            raise ValueError(f"prior must have {D} dimensions, got {len(self.prior.mean)}")
+
+    @cached_property
+    def indptr(self) -> IntArray:
+        """K candidates a row."""
+        return np.arange(len(self.x) + 1) * self.num_components
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """One observation a row."""
+        return np.ones(len(self.x))
+
+    def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
+        """As `pgmult.inference.collapsed.CollapsedProblem` says."""
+        assert self.prior is not None  # set by __post_init__
+        shares = probs.reshape(len(self.x), self.num_components)
+        counts = shares.sum(axis=0)
+        value = _log_beta(counts, self.concentration)
+        logits = np.empty_like(shares)
+        logits[:] = digamma(self.concentration + counts)
+        logits -= digamma(self.num_components * self.concentration + len(self.x))
+        for k in range(self.num_components):
+            evidence, logits_k = self._component(shares[:, k], counts[k])
+            value += evidence
+            logits[:, k] += logits_k
+        return value, logits.ravel()
+
+    def _component(self, share: FloatArray, count: float) -> tuple[float, FloatArray]:
+        """Log evidence of one component's share of the data, and E log N(x | component)."""
+        posterior = self._posterior(share, count)
+        assert self.prior is not None
+        D = self.x.shape[1]
+        root = cholesky(posterior.scale, lower=True)
+        white = solve_triangular(root, (self.x - posterior.mean).T, lower=True)
+        log_det = 2.0 * float(np.log(np.diagonal(root)).sum())
+        prior_log_det = float(np.linalg.slogdet(self.prior.scale)[1])
+        evidence = (
+            0.5 * D * float(np.log(self.prior.strength / posterior.strength))
+            - 0.5 * D * count * float(np.log(np.pi))
+            + 0.5 * (self.prior.dof * prior_log_det - posterior.dof * log_det)
+            + float(multigammaln(0.5 * posterior.dof, D) - multigammaln(0.5 * self.prior.dof, D))
+        )
+        expected_log_det = float(
+            digamma(0.5 * (posterior.dof - np.arange(D))).sum() + D * np.log(2.0) - log_det
+        )
+        distance = D / posterior.strength + posterior.dof * (white * white).sum(axis=0)
+        return evidence, 0.5 * (expected_log_det - D * np.log(2.0 * np.pi) - distance)
+
+    def _posterior(self, share: FloatArray, count: float) -> NormalInverseWishart:
+        """The component's law given that it has `share` of each row."""
+        assert self.prior is not None
+        strength = self.prior.strength + count
+        mean = (self.prior.strength * self.prior.mean + share @ self.x) / strength
+        deviation, shift = self.x - mean, self.prior.mean - mean
+        scale = (
+            self.prior.scale
+            + (deviation * share[:, None]).T @ deviation
+            + self.prior.strength * np.outer(shift, shift)
+        )
+        return NormalInverseWishart(mean, strength, self.prior.dof + count, 0.5 * (scale + scale.T))
+
+    def weights_posterior(self, fit: CollapsedFit) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of the weights, ``(num_components,)`` each."""
+        shares = fit.probs.reshape(len(self.x), -1)
+        return _dirichlet_moments(shares.sum(axis=0), self.concentration)
+
+    def components(self, fit: CollapsedFit) -> list[NormalInverseWishart]:
+        """The law of each component's mean and covariance."""
+        shares = fit.probs.reshape(len(self.x), -1)
+        return [self._posterior(share, float(share.sum())) for share in shares.T]
+
+
+@dataclass(eq=False)
+class TopicProblem:
+    """Words of documents from topics: latent Dirichlet allocation.
+
+    The tokens of one word in one document share their probabilities, a row.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    num_topics : int
+    topic_concentration, word_concentration : float
+        Of the symmetric Dirichlet priors of topics in documents, and of words in topics.
+    """
+
+    corpus: Corpus
+    num_topics: int
+    topic_concentration: float = 0.1
+    word_concentration: float = 0.05
+    _by_word: tuple[IntArray, IntArray] = field(init=False, repr=False)
+    _documents: IntArray = field(init=False, repr=False)
+    _entries: IntArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_topics, "num_topics", minimum=2)
+        as_positive(self.topic_concentration, "topic_concentration")
+        as_positive(self.word_concentration, "word_concentration")
+        if self.corpus.num_tokens == 0:
+            raise ValueError("the corpus must have a token, it has none")
+        words = self.corpus.words
+        per_word = np.bincount(words, minlength=self.corpus.num_words)
+        starts = np.concatenate([[0], np.cumsum(per_word)]).astype(np.int64)
+        self._by_word = starts, np.argsort(words, kind="stable")
+        self._documents = np.repeat(
+            np.arange(self.corpus.num_documents), np.diff(self.corpus.indptr)
+        )
+        self._entries = np.arange(len(words))
+
+    @cached_property
+    def indptr(self) -> IntArray:
+        """K candidates an entry of the corpus."""
+        return np.arange(len(self.corpus.words) + 1) * self.num_topics
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Tokens of each entry."""
+        return self.corpus.counts.astype(np.float64)
+
+    def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
+        """As `pgmult.inference.collapsed.CollapsedProblem` says."""
+        shares = probs.reshape(-1, self.num_topics)
+        in_documents, in_topics = self._counts(shares)
+        alpha, eta = self.topic_concentration, self.word_concentration
+        value = _log_beta(in_documents, alpha) + _log_beta(in_topics.T, eta)
+        by_document = digamma(alpha + in_documents)
+        by_document -= digamma(self.num_topics * alpha + in_documents.sum(axis=1, keepdims=True))
+        by_word = digamma(eta + in_topics)
+        by_word -= digamma(self.corpus.num_words * eta + in_topics.sum(axis=0))
+        logits = np.empty_like(shares)
+        words = self.corpus.words
+        over_rows(
+            add_pairs, len(words), self._documents, words, by_document, by_word, logits, grain=1024
+        )
+        return value, logits.ravel()
+
+    def _counts(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Expected tokens: topics in documents, ``(D, K)``, and words in topics, ``(V, K)``."""
+        in_documents = np.empty((self.corpus.num_documents, self.num_topics))
+        in_topics = np.empty((self.corpus.num_words, self.num_topics))
+        for (starts, entries), out in (
+            ((self.corpus.indptr, self._entries), in_documents),
+            (self._by_word, in_topics),
+        ):
+            over_rows(add_up_groups, len(out), starts, entries, self.weights, shares, out)
+        return in_documents, in_topics
+
+    def topics(self, fit: CollapsedFit) -> FloatArray:
+        """Posterior means of word probabilities, ``(num_topics, num_words)``."""
+        _, in_topics = self._counts(fit.probs.reshape(-1, self.num_topics))
+        return _dirichlet_moments(in_topics.T, self.word_concentration)[0]
+
+    def theta(self, fit: CollapsedFit) -> FloatArray:
+        """Posterior means of topic proportions, ``(num_documents, num_topics)``."""
+        in_documents, _ = self._counts(fit.probs.reshape(-1, self.num_topics))
+        return _dirichlet_moments(in_documents, self.topic_concentration)[0]
+
+
+@dataclass(eq=False)
+class ExpressionProblem:
+    """Shares of transcripts among reads, each of which fits several.
+
+    Parameters
+    ----------
+    data : Alignments
+    concentration : float
+        Of the symmetric Dirichlet prior of shares.
+    """
+
+    data: Alignments
+    concentration: float = 1.0
+
+    def __post_init__(self) -> None:
+        as_positive(self.concentration, "concentration")
+
+    @property
+    def indptr(self) -> IntArray:
+        """The alignments of each read."""
+        return self.data.indptr
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """One observation a read."""
+        return np.ones(self.data.num_reads)
+
+    def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
+        """As `pgmult.inference.collapsed.CollapsedProblem` says."""
+        counts = self.counts(probs)
+        value = _log_beta(counts, self.concentration) + np.sum(probs * self.data.log_likelihood)
+        expected = digamma(self.concentration + counts)
+        expected -= digamma(len(counts) * self.concentration + self.data.num_reads)
+        return float(value), self.data.log_likelihood + expected[self.data.transcripts]
+
+    def counts(self, probs: ArrayLike) -> FloatArray:
+        """Expected reads of each transcript, ``(num_transcripts,)``."""
+        num_transcripts = self.data.num_transcripts
+        return np.bincount(
+            self.data.transcripts, np.asarray(probs, dtype=np.float64), num_transcripts
+        ).astype(np.float64)
+
+    def shares_posterior(self, fit: CollapsedFit) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of the shares, ``(num_transcripts,)`` each.
+
+        Mean field: the variances leave out that it is uncertain where reads belong.
+        """
+        return _dirichlet_moments(self.counts(fit.probs), self.concentration)
