@@ -270,7 +270,7 @@ def sum_by_symbol(indptr, sticks, counts, design, out):
 
 @jit
 def sample_regressions(worker, start, stop, key, squares, linear, precision, out):
-    """Draw rows w_k ~ exp(-w' (diag(precision) + S_k) w / 2 + linear_k' w), eight at a time.
+    """Draw rows w_k ~ exp(-w' (diag(precision_k) + S_k) w / 2 + linear_k' w), eight at a time.
 
     S_k's lower triangle is ``squares[k]``, row by row. Row k has stream k. `start` and `stop`
     count groups of eight. Returns 0, or 1 + a row without a proper posterior.
@@ -288,7 +288,7 @@ def sample_regressions(worker, start, stop, key, squares, linear, precision, out
                 for j in range(i + 1):
                     packed[_row(i) + j * WIDTH + lane] = squares[k, column]
                     column += 1
-                packed[_row(i) + i * WIDTH + lane] += precision[i]
+                packed[_row(i) + i * WIDTH + lane] += precision[k, i]
                 packed[_row(n) + i * WIDTH + lane] = linear[k, i]
             packed[_row(n) + n * WIDTH + lane] = 1.0
         _factor_lanes(packed, n + 1)

@@ -9,7 +9,7 @@ Johnson and Adams 2015, section 5). With inputs u_t, where there are any::
     v_d          ~  IG(loading_shape, loading_scale),     d = 1..D
     c_kd         ~  N(0, v_d),                            k = 1..K-1    loadings
     e_k          ~  N(0, emission_var I)                                emission weights
-    b_k          ~  N(that of equally probable symbols, offset_var)     offset
+    b_k          ~  N(m_k, s_k), sigma(b_k) like Beta(a, (K - k) a)     offset
     psi_t        =  b + E u_t + C x_t
     counts_t     ~  Multinomial(total_t, stick-breaking(psi_t))
 
@@ -60,8 +60,9 @@ from pgmult.updates.dynamics import (
     sample_stable_prior,
     sample_stationary_dynamics,
 )
-from pgmult.updates.loadings import sample_loading_var, sample_rows
+from pgmult.updates.loadings import sample_loading_var, sample_rows, uniform_sticks
 from pgmult.updates.spectral_start import spectral_states
+from pgmult.updates.state_level import level_potential, sample_level
 
 __all__ = ["MultinomialLDS", "MultinomialLDSState"]
 
@@ -130,8 +131,9 @@ class MultinomialLDS:
         Inverse-gamma prior of the variance of each column of the loadings.
     emission_var : float
         Prior variance of emission weights: give inputs a standard deviation of about 1.
-    offset_var : float
-        Prior variance of each stick's offset.
+    concentration : float
+        a, of the prior of the offset: sigma(b_k) has the mean and variance that it has under
+        symmetric Dirichlet probabilities. As there, 1 is worth one observation of every symbol.
 
     Notes
     -----
@@ -145,9 +147,9 @@ class MultinomialLDS:
     dynamics: MatrixNormalInverseWishart | None = None
     start: NormalInverseWishart | None = None
     loading_shape: float = 2.0
-    loading_scale: float = 0.2
+    loading_scale: float = 0.05
     emission_var: float = 1.0
-    offset_var: float = 4.0
+    concentration: float = 1.0
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "states": ("step", "state"),
@@ -182,8 +184,9 @@ class MultinomialLDS:
                 raise ValueError(
                     f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
                 )
-        for name in ("loading_shape", "loading_scale", "emission_var", "offset_var"):
+        for name in ("loading_shape", "loading_scale", "emission_var"):
             as_positive(getattr(self, name), name)
+        uniform_sticks(2, self.concentration)  # refuses what is out of range
         if self.dynamics is not None and self.dynamics.mean.shape[1] != D:
             raise ValueError(
                 f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
@@ -221,7 +224,8 @@ class MultinomialLDS:
         emission_weights = np.zeros((n, U))
         if self.inputs != "dynamics":
             emission_weights = np.sqrt(self.emission_var) * rng.standard_normal((n, U))
-        offset = _uniform_sticks(data) + np.sqrt(self.offset_var) * rng.standard_normal(n)
+        mean, var = self._offset_moments(data)
+        offset = mean + np.sqrt(var) * rng.standard_normal(n)
         prior = self._dynamics(data)
         if self.initial == "stationary":
             transition, weights, noise_cov = sample_stable_prior(rng, prior)
@@ -282,6 +286,7 @@ class MultinomialLDS:
         loading_var = sample_loading_var(
             rng, weights[:, : self.state_dim], self.loading_shape, self.loading_scale
         )
+        states, weights = self._translated(rng, states, weights, state, data)
         dynamics = state.transition, state.input_weights, state.noise_cov
         return self._state(rng, states, weights, loading_var, dynamics, data)
 
@@ -320,6 +325,10 @@ class MultinomialLDS:
     def _niw(self) -> NormalInverseWishart:
         assert self.start is not None  # set by __post_init__
         return self.start
+
+    def _offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
+        """Prior mean and variance of each stick's offset."""
+        return uniform_sticks(data.num_symbols, self.concentration)
 
     def _driving(self, data: Sequences) -> FloatArray | None:
         """The inputs that enter the dynamics."""
@@ -371,12 +380,35 @@ class MultinomialLDS:
     ) -> FloatArray:
         """Loadings, emission weights and offset, side by side, given omega and the states."""
         squares, linear = active.statistics(omega, design)
-        var = np.full(design.shape[1], self.emission_var)
-        var[: self.state_dim] = loading_var
-        var[-1] = self.offset_var
-        mean = np.zeros(linear.shape)
-        mean[:, -1] = _uniform_sticks(data)
+        mean, var = np.zeros(linear.shape), np.full(linear.shape, self.emission_var)
+        var[:, : self.state_dim] = loading_var
+        mean[:, -1], var[:, -1] = self._offset_moments(data)
         return sample_rows(rng, squares, linear, 1.0 / var, mean)
+
+    def _translated(
+        self,
+        rng: np.random.Generator,
+        states: FloatArray,
+        weights: FloatArray,
+        state: MultinomialLDSState,
+        data: Sequences,
+    ) -> tuple[FloatArray, FloatArray]:
+        """States and weights after a move of the states' level that the offset undoes.
+
+        A free initial mean moves along, and is drawn afresh right after: `_state`.
+        """
+        loadings = weights[:, : self.state_dim]
+        start = None if self.initial == "stationary" else self._niw
+        delta = sample_level(
+            rng,
+            *level_potential(
+                self._law(state, data), states, start, loadings, weights[:, -1],
+                *self._offset_moments(data),
+            ),
+        )  # fmt: skip
+        weights = weights.copy()
+        weights[:, -1] -= np.einsum("kd,d->k", loadings, delta)
+        return states + delta, weights
 
     def _state(
         self,
@@ -418,11 +450,6 @@ class MultinomialLDS:
             offset=weights[:, -1].copy(),
             loading_var=loading_var,
         )
-
-
-def _uniform_sticks(data: Sequences) -> FloatArray:
-    """The sticks of equally probable symbols."""
-    return StickBreaking().inverse(np.full(data.num_symbols, 1.0 / data.num_symbols))
 
 
 def _stationary(transition: FloatArray, noise_cov: FloatArray) -> FloatArray:
