@@ -19,8 +19,17 @@ where W are the weights of the last step and f the transition density, so that f
 A fully adapted auxiliary filter (Pitt and Shephard 1999) is the limit of exact g; the blind share
 bounds the weights whatever g is (Hesterberg 1995). The mean of the weights is an unbiased estimate
 of p(counts_t | counts before) given the last step's particles, so that their product is one of the
-likelihood. `conditional_rows` runs the same scheme around a reference path, with ancestor sampling
-(Lindsten, Jordan and Schön 2014), which leaves the law of the states given the data invariant.
+likelihood.
+
+`conditional_blocks` is particle Gibbs with ancestor sampling (Lindsten, Jordan and Schön 2014) on
+blocks of steps, the states around a block fixed. Its particles look ahead to the end of the block:
+likelihoods are expanded around the block's mode, and the Gaussian messages H_t(x_t) that come back
+from there twist the targets (Whiteley and Lee 2014), so that with g_t the potential of step t
+
+    weight = p(counts | x) H_t(x) / H_{t-1}(x_i) / (share + (1 - share) g_t(x) H_t(x) / H_{t-1}(x_i)).
+
+Were the expansion exact all weights would be 1. Ancestors are drawn again only where the effective
+size falls below half of the particles.
 
 Particles stand side by side, coordinate d of particle i at ``z[d, i]``, so that loops over them
 vectorise. A symbol at stick k takes k products of `loadings` and z. Entries of a step are sorted
@@ -32,7 +41,7 @@ import math
 import numpy as np
 
 from ._jit import jit
-from .linalg import cholesky, invert_positive_definite
+from .linalg import cholesky, invert_lower, invert_positive_definite
 from .streams import normal, open_stream, uniform
 from .vectors import FACTORS, combine, dot, exp_minus, multiply_softplus
 
@@ -121,18 +130,17 @@ WORK_ROWS = _BLOCK + 3
 
 
 @jit(reassociate=True)
-def _add_outer(curvature, weight, row):
-    """Add weight row row' to the lower triangle of `curvature`."""
-    for a in range(row.shape[0]):
-        scale = weight * row[a]
-        for b in range(a + 1):
-            curvature[a, b] += scale * row[b]
+def _weighted_dot(weight, a, b):
+    total = 0.0
+    for j in range(weight.shape[0]):
+        total += weight[j] * a[j] * b[j]
+    return total
 
 
 @jit
-def _expand_sticks(positions, counts, loadings, offset, x, gradient, curvature):
-    """Log likelihood at `x`, its gradient and minus its second derivative (lower triangle)."""
-    num_sticks = offset.shape[0]
+def _slope_at_sticks(positions, counts, psi, weight):
+    """Log likelihood; `psi` becomes its slope and `weight` minus its second derivative."""
+    num_sticks = psi.shape[0]
     value = 0.0
     reaching = 0
     for e in range(positions.shape[0]):
@@ -141,62 +149,67 @@ def _expand_sticks(positions, counts, loadings, offset, x, gradient, curvature):
     for e in range(positions.shape[0]):
         for j in range(first, min(positions[e] + 1, num_sticks)):
             taken = counts[e] if j == positions[e] else 0
-            psi = offset[j] + dot(loadings[j], x)
-            small = math.exp(-abs(psi))
-            share = (1.0 if psi >= 0.0 else small) / (1.0 + small)
-            value += taken * psi - reaching * (max(psi, 0.0) + math.log1p(small))
-            slope = taken - reaching * share
-            for d in range(x.shape[0]):
-                gradient[d] += slope * loadings[j, d]
-            _add_outer(curvature, reaching * share * (1.0 - share), loadings[j])
+            x = psi[j]
+            small = math.exp(-abs(x))
+            share = (1.0 if x >= 0.0 else small) / (1.0 + small)
+            value += taken * x - reaching * (max(x, 0.0) + math.log1p(small))
+            psi[j] = taken - reaching * share
+            weight[j] = reaching * share * (1.0 - share)
         reaching -= counts[e]
         first = positions[e] + 1
     return value
 
 
 @jit
-def _expand_softmax(positions, counts, loadings, offset, x, gradient, curvature):
-    """Log likelihood at `x`, its gradient and minus its second derivative (lower triangle)."""
-    num_rows, depth = loadings.shape
-    psi = np.empty(num_rows)
-    mean = np.zeros(depth)
-    largest = -math.inf
-    for k in range(num_rows):
-        psi[k] = offset[k] + dot(loadings[k], x)
-        largest = max(largest, psi[k])
-    total = 0.0
-    for k in range(num_rows):
-        total += math.exp(psi[k] - largest)
-    log_total = largest + math.log(total)
-    value = 0.0
+def _slope_at_softmax(positions, counts, psi, weight):
+    """Log likelihood; `psi` becomes its slope and `weight` the expected counts."""
+    value, largest, total = 0.0, -math.inf, 0.0
     trials = 0
     for e in range(positions.shape[0]):
-        value += counts[e] * (psi[positions[e]] - log_total)
+        value += counts[e] * psi[positions[e]]
         trials += counts[e]
-        for d in range(depth):
-            gradient[d] += counts[e] * loadings[positions[e], d]
-    for k in range(num_rows):
-        share = math.exp(psi[k] - log_total)
-        for d in range(depth):
-            mean[d] += share * loadings[k, d]
-        _add_outer(curvature, trials * share, loadings[k])
-    for d in range(depth):
-        gradient[d] -= trials * mean[d]
-    _add_outer(curvature, -np.float64(trials), mean)
-    return value
+    for k in range(psi.shape[0]):
+        largest = max(largest, psi[k])
+    for k in range(psi.shape[0]):
+        weight[k] = exp_minus(largest - psi[k])
+    for k in range(psi.shape[0]):
+        total += weight[k]
+    scale = trials / total
+    for k in range(psi.shape[0]):
+        weight[k] *= scale
+        psi[k] = -weight[k]
+    for e in range(positions.shape[0]):
+        psi[positions[e]] += counts[e]
+    return value - trials * (largest + math.log(total)), trials
 
 
 @jit
-def expand(softmax, positions, counts, loadings, offset, x, gradient, curvature):
-    """Log likelihood at the vector `x`; fills its gradient and minus its second derivative."""
-    gradient[:] = 0.0
-    curvature[:] = 0.0
+def expand(softmax, positions, counts, columns, offset, x, gradient, curvature):
+    """Log likelihood at the vector `x`; fills its gradient and minus its second derivative.
+
+    `columns` are the transposed loadings, (state_dim, num_rows).
+    """
+    depth = x.shape[0]
+    used = offset.shape[0] if softmax else min(positions[-1] + 1, offset.shape[0])
+    psi, weight = np.empty(used), np.empty(used)
+    combine(x, 0.0, columns[:, :used], psi)
+    for j in range(used):
+        psi[j] += offset[j]
+    trials = 0
     if softmax:
-        value = _expand_softmax(positions, counts, loadings, offset, x, gradient, curvature)
+        value, trials = _slope_at_softmax(positions, counts, psi, weight)
     else:
-        value = _expand_sticks(positions, counts, loadings, offset, x, gradient, curvature)
-    for a in range(x.shape[0]):
-        for b in range(a):
+        value = _slope_at_sticks(positions, counts, psi, weight)
+    mean = np.zeros(depth)
+    for a in range(depth):
+        column = columns[a, :used]
+        gradient[a] = dot(column, psi)
+        if softmax:
+            mean[a] = dot(column, weight) / trials
+    for a in range(depth):
+        for b in range(a + 1):
+            entry = _weighted_dot(weight, columns[a, :used], columns[b, :used])
+            curvature[a, b] = entry - trials * mean[a] * mean[b]
             curvature[b, a] = curvature[a, b]
     return value
 
@@ -216,7 +229,7 @@ def _solve(root, b):
 
 
 @jit
-def _look_ahead(softmax, positions, counts, loadings, offset, mean, cov, J, h):
+def _look_ahead(softmax, positions, counts, columns, offset, mean, cov, J, h):
     """Expand the step's log likelihood to h'x - x'Jx / 2 around the mode under N(mean, cov).
 
     Newton's method with halved steps where the density does not rise. Where it ends does not
@@ -232,7 +245,7 @@ def _look_ahead(softmax, positions, counts, loadings, offset, mean, cov, J, h):
     x, step, best = mean.copy(), np.empty(depth), mean.copy()
     highest = -math.inf
     for _ in range(_NEWTON_STEPS):
-        value = expand(softmax, positions, counts, loadings, offset, x, gradient, curvature)
+        value = expand(softmax, positions, counts, columns, offset, x, gradient, curvature)
         for a in range(depth):
             step[a] = gradient[a]
             for b in range(depth):
@@ -446,8 +459,8 @@ def _weigh(softmax, positions, counts, loadings, offset, z, share, log_z, J, h, 
 @jit
 def filter_rows(
     worker, start, stop, key, num_particles, num_blind, softmax, offsets, indptr, positions, counts,
-    inputs, transition, root, initial_mean, initial_root, loadings, offset, input_weights,
-    emission_weights, log_predictive, effective_size, state_mean, state_draw,
+    inputs, transition, root, initial_mean, initial_root, loadings, columns, offset,
+    input_weights, emission_weights, log_predictive, effective_size, state_mean, state_draw,
 ):  # fmt: skip
     """Filter row = draw * num_sequences + sequence; outputs have the axes draw and step.
 
@@ -491,7 +504,7 @@ def filter_rows(
             else:
                 _move(inputs[t], emission_weights[s], offset[s], level)
                 _moments(weights, predicted, spread, mean, cov)
-                _look_ahead(softmax, seen, times, loadings[s], level, mean, cov, J, h)
+                _look_ahead(softmax, seen, times, columns[s], level, mean, cov, J, h)
                 log_det = _tilt(J, h, spread, tilted_cov, tilted_root)
                 _tilt_particles(
                     J, h, tilted_cov, log_det, predicted, work, pulls, tilted, log_ahead
@@ -530,103 +543,293 @@ def filter_rows(
 
 
 @jit
-def conditional_rows(
-    worker, start, stop, key, num_particles, share, softmax, offsets, indptr, positions, counts,
-    inputs, transition, root, initial_mean, initial_root, loadings, offset, input_weights,
-    emission_weights, inverse_root, reference, out, moved,
-):  # fmt: skip
-    """Particle Gibbs with ancestor sampling: a new path of each sequence, into `out`.
+def _backwards(J, h, transition, precision, root, drives, right, X, b, M, m, S, G, log_dets):
+    """Messages from the future of a block, and the law of each step given the one before it.
 
-    The last particle of each step is the `reference`; its ancestor is drawn in proportion to
-    weight times transition density (Lindsten, Jordan and Schön 2014, algorithm 2). The others are
-    independent draws from the mixture. ``moved[sequence]`` counts steps at which the new path is
-    not the reference. Returns 0, or 1 + the step at which the weights are not finite.
+    The step's potential times what follows it, H_t(x) = exp(m'x - x'Mx / 2) up to a constant, is
+    (X, b); given the step's predicted mean y, the step is N(y + S (b - X y), S), S = G G'. Of the
+    first step `root` may be another: pass it in ``root[0]``, the dynamics' in ``root[1]``.
+    `right` says that M and m of the last step are given. Returns False if something is singular.
+    """
+    length, depth = h.shape
+    inner, outer = np.empty((depth, depth)), np.empty((depth, depth))
+    pull, back = np.empty(depth), np.empty(depth)
+    if not right:
+        M[length - 1] = 0.0
+        m[length - 1] = 0.0
+    for t in range(length - 1, -1, -1):
+        for i in range(depth):
+            b[t, i] = h[t, i] + m[t, i]
+            for j in range(depth):
+                X[t, i, j] = J[t, i, j] + M[t, i, j]
+        log_dets[t] = _tilt(X[t], b[t], root[0] if t == 0 else root[1], S[t], G[t])
+        if not math.isfinite(log_dets[t]):
+            return False
+        if t == 0:
+            return True
+        # precision - precision S precision = precision S X: nothing is subtracted
+        for i in range(depth):
+            for j in range(depth):
+                inner[i, j] = dot(S[t, i], X[t, j])
+        for i in range(depth):
+            for j in range(depth):
+                total = 0.0
+                for k in range(depth):
+                    total += precision[i, k] * inner[k, j]
+                outer[i, j] = total
+        for i in range(depth):
+            for j in range(i):
+                outer[i, j] = 0.5 * (outer[i, j] + outer[j, i])
+                outer[j, i] = outer[i, j]
+        for i in range(depth):
+            back[i] = dot(S[t, i], b[t])
+        for i in range(depth):
+            pull[i] = dot(precision[i], back) - dot(outer[i], drives[t])
+        for i in range(depth):
+            total = 0.0
+            for k in range(depth):
+                total += transition[k, i] * pull[k]
+            m[t - 1, i] = total
+            for j in range(depth):
+                total = 0.0
+                for k in range(depth):
+                    total += outer[i, k] * transition[k, j]
+                inner[i, j] = total
+        for i in range(depth):
+            for j in range(depth):
+                total = 0.0
+                for k in range(depth):
+                    total += transition[k, i] * inner[k, j]
+                M[t - 1, i, j] = total
+    return True
+
+
+@jit
+def _mean_path(start, transition, drives, X, b, S, path):
+    """Means of a block's Gaussian, forwards; `start` is the predicted mean of its first step."""
+    length, depth = path.shape
+    y, pull = start.copy(), np.empty(depth)
+    for t in range(length):
+        if t > 0:
+            for i in range(depth):
+                y[i] = drives[t, i] + dot(transition[i], path[t - 1])
+        for i in range(depth):
+            pull[i] = b[t, i] - dot(X[t, i], y)
+        for i in range(depth):
+            path[t, i] = y[i] + dot(S[t, i], pull)
+
+
+@jit
+def _log_prior(path, start, transition, drives, inverse_roots, M, m):
+    """Of a block's path, what follows it included, up to a constant."""
+    length, depth = path.shape
+    difference = np.empty(depth)
+    total = 0.0
+    for t in range(length):
+        inverse_root = inverse_roots[0] if t == 0 else inverse_roots[1]
+        for i in range(depth):
+            difference[i] = path[t, i] - start[i]
+            if t > 0:
+                difference[i] = path[t, i] - drives[t, i] - dot(transition[i], path[t - 1])
+        for i in range(depth):
+            scaled = dot(inverse_root[i], difference)
+            total -= 0.5 * scaled * scaled
+    for i in range(depth):
+        total += path[-1, i] * (m[i] - 0.5 * dot(M[i], path[-1]))
+    return total
+
+
+@jit
+def conditional_blocks(
+    worker, start, stop, key, num_particles, share, softmax, block_starts, block_stops, sequences,
+    offsets, indptr, positions, counts, inputs, transition, root, initial_mean, initial_root,
+    loadings, columns, offset, input_weights, emission_weights, states, moved,
+):  # fmt: skip
+    """Particle Gibbs with ancestor sampling on blocks of steps, given the states around them.
+
+    Updates `states`, (num_steps, state_dim), in place at steps ``block_starts[r]`` to
+    ``block_stops[r] - 1`` of sequence ``sequences[r]``; no two blocks of a call are neighbours.
+    ``moved[r]`` counts the steps whose state is new. Returns 0, or 1 + a step at which no weight
+    is finite.
     """
     depth, size = root.shape[0], num_particles
     last = size - 1
-    predicted, tilted = np.empty((depth, size)), np.empty((depth, size))
-    pulls = np.empty((depth, size))
-    work = np.empty((WORK_ROWS, size))
-    weights, log_weights, log_ahead = np.empty(size), np.empty(size), np.empty(size)
-    running, running_ahead, adapted = np.empty(size), np.empty(size), np.empty(size)
-    mean, cov = np.empty(depth), np.empty((depth, depth))
-    J, h = np.empty((depth, depth)), np.empty(depth)
-    tilted_cov, tilted_root = np.empty((depth, depth)), np.empty((depth, depth))
-    drive, level, zeros = np.empty(depth), np.empty(offset.shape[0]), np.zeros(depth)
-    surprise = np.empty((depth, size))
     longest = 0
-    for q in range(start, stop):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    paths, ancestors = np.empty((longest, depth, size)), np.empty((longest, size), np.int64)
-    for q in range(start, stop):
-        state = open_stream(key, q)
-        begin, end = offsets[q], offsets[q + 1]
-        for i in range(size):
-            weights[i] = 1.0 / size
-        for t in range(begin, end):
-            z = paths[t - begin]
-            first = t == begin
-            spread = initial_root if first else root
-            if first:
-                for a in range(depth):
-                    predicted[a, :] = initial_mean[q, a]
+    for r in range(start, stop):
+        longest = max(longest, block_stops[r] - block_starts[r])
+    precision = invert_positive_definite(root @ root.T)
+    roots = (initial_root, root)
+    inverse_roots = (invert_lower(initial_root), invert_lower(root))
+    J, h = np.empty((longest, depth, depth)), np.empty((longest, depth))
+    new_J, new_h = np.empty((longest, depth, depth)), np.empty((longest, depth))
+    X, b = np.empty((longest, depth, depth)), np.empty((longest, depth))
+    M, m = np.empty((longest, depth, depth)), np.empty((longest, depth))
+    S, G = np.empty((longest, depth, depth)), np.empty((longest, depth, depth))
+    log_dets, drives = np.empty(longest), np.zeros((longest + 1, depth))
+    levels = np.empty((longest, offset.shape[0]))
+    path, best = np.empty((longest, depth)), np.empty((longest, depth))
+    particles, ancestors = np.empty((longest, depth, size)), np.empty((longest, size), np.int64)
+    predicted, tilted = np.empty((depth, size)), np.empty((depth, size))
+    pulls, surprise = np.empty((depth, size)), np.empty((depth, size))
+    work = np.empty((WORK_ROWS, size))
+    weights, log_weights = np.empty(size), np.empty(size)
+    log_z, ahead, future = np.empty(size), np.empty(size), np.empty(size)
+    running = np.empty(size)
+    zeros, first_mean = np.zeros(depth), np.empty(depth)
+    for r in range(start, stop):
+        begin, end, q = block_starts[r], block_stops[r], sequences[r]
+        length = end - begin
+        state = open_stream(key, begin)
+        opens, right = begin == offsets[q], end < offsets[q + 1]
+        spreads = roots if opens else (root, root)
+        inverses = inverse_roots if opens else (inverse_roots[1], inverse_roots[1])
+        for t in range(length + right):
+            _move(inputs[begin + t], input_weights, zeros, drives[t])
+        for t in range(length):
+            _move(inputs[begin + t], emission_weights, offset, levels[t])
+        if opens:
+            first_mean[:] = initial_mean[q]
+        else:
+            _move(states[begin - 1], transition, drives[0], first_mean)
+        if right:
+            for i in range(depth):
+                pulls[i, 0] = states[end, i] - drives[length, i]
+            for i in range(depth):
+                total = 0.0
+                for k in range(depth):
+                    for j in range(depth):
+                        total += transition[k, i] * precision[k, j] * pulls[j, 0]
+                m[length - 1, i] = total
+                for j in range(depth):
+                    total = 0.0
+                    for k in range(depth):
+                        total += transition[k, i] * dot(precision[k], transition[:, j])
+                    M[length - 1, i, j] = total
+        # the mode of the block given its neighbours, from where the prior alone puts it
+        J[:] = 0.0
+        h[:] = 0.0
+        highest = -math.inf
+        fine = _backwards(
+            J[:length], h[:length], transition, precision, spreads, drives, right,
+            X, b, M[:length], m[:length], S, G, log_dets,
+        )  # fmt: skip
+        if not fine:
+            return 1 + begin
+        _mean_path(first_mean, transition, drives, X, b, S, path[:length])
+        for _ in range(_NEWTON_STEPS):
+            value = _log_prior(
+                path[:length], first_mean, transition, drives, inverses, M[length - 1],
+                m[length - 1],
+            )  # fmt: skip
+            for t in range(length):
+                low, high = indptr[begin + t], indptr[begin + t + 1]
+                if low == high:
+                    new_J[t] = 0.0
+                    new_h[t] = 0.0
+                    continue
+                value += expand(
+                    softmax, positions[low:high], counts[low:high], columns, levels[t], path[t],
+                    new_h[t], new_J[t],
+                )  # fmt: skip
+                for i in range(depth):
+                    new_h[t, i] += dot(new_J[t, i], path[t])
+            if not value >= highest:
+                for t in range(length):
+                    for i in range(depth):
+                        path[t, i] = 0.5 * (path[t, i] + best[t, i])
+                continue
+            gain = value - highest
+            highest = value
+            best[:length] = path[:length]
+            J[:length] = new_J[:length]
+            h[:length] = new_h[:length]
+            fine = _backwards(
+                J[:length], h[:length], transition, precision, spreads, drives, right,
+                X, b, M[:length], m[:length], S, G, log_dets,
+            )  # fmt: skip
+            if not fine:
+                return 1 + begin
+            if gain < _SMALL_DECREMENT * length:
+                break
+            _mean_path(first_mean, transition, drives, X, b, S, path[:length])
+        log_weights[:] = 0.0
+        for t in range(length):
+            z = particles[t]
+            spread = spreads[0] if t == 0 else spreads[1]
+            inverse_root = inverses[0] if t == 0 else inverses[1]
+            if t == 0:
+                for i in range(depth):
+                    predicted[i, :] = first_mean[i]
             else:
-                _move(inputs[t], input_weights, zeros, drive)
-                _predict(transition, drive, paths[t - begin - 1], predicted)
-            seen = positions[indptr[t] : indptr[t + 1]]
-            times = counts[indptr[t] : indptr[t + 1]]
-            _move(inputs[t], emission_weights, offset, level)
-            _moments(weights, predicted, spread, mean, cov)
-            _look_ahead(softmax, seen, times, loadings, level, mean, cov, J, h)
-            log_det = _tilt(J, h, spread, tilted_cov, tilted_root)
-            _tilt_particles(J, h, tilted_cov, log_det, predicted, work, pulls, tilted, log_ahead)
+                _predict(transition, drives[t], particles[t - 1], predicted)
+            _tilt_particles(X[t], b[t], S[t], log_dets[t], predicted, work, pulls, tilted, log_z)
+            _normalize(log_weights, weights)
+            squares = 0.0
             for i in range(size):
-                log_ahead[i] += math.log(weights[i]) if weights[i] > 0.0 else -math.inf
-            log_z = _normalize(log_ahead, adapted)
-            if not math.isfinite(log_z):
-                return 1 + t
-            _running_sums(weights, running)
-            _running_sums(adapted, running_ahead)
+                squares += weights[i] * weights[i]
+            resample = t > 0 and squares * size > 2.0
+            for i in range(size):
+                ancestors[t, i] = i
+            if resample:
+                _running_sums(weights, running)
+                for i in range(last):
+                    u, state = uniform(state)
+                    ancestors[t, i] = _pick(running, u)
+                for i in range(depth):
+                    for n in range(size):
+                        surprise[i, n] = states[begin + t, i] - predicted[i, n]
+                for n in range(size):
+                    ahead[n] = log_weights[n] - log_z[n]
+                for i in range(depth):
+                    scaled = work[0]
+                    combine(inverse_root[i], 0.0, surprise, scaled)
+                    for n in range(size):
+                        ahead[n] -= 0.5 * scaled[n] * scaled[n]
+                if not math.isfinite(_normalize(ahead, weights)):
+                    return 1 + begin + t
+                _running_sums(weights, running)
+                u, state = uniform(state)
+                ancestors[t, last] = _pick(running, u)
+                log_weights[:] = 0.0
             for i in range(last):
                 coin, state = uniform(state)
-                u, state = uniform(state)
                 if coin < share:
-                    ancestors[t - begin, i] = _pick(running, u)
-                    state = _spread(i, predicted, ancestors[t - begin, i], spread, state, z)
+                    state = _spread(i, predicted, ancestors[t, i], spread, state, z)
                 else:
-                    ancestors[t - begin, i] = _pick(running_ahead, u)
-                    state = _spread(i, tilted, ancestors[t - begin, i], tilted_root, state, z)
-            for a in range(depth):
-                z[a, last] = reference[t, a]
-            if first:
-                ancestors[0, last] = last
-            else:
-                for a in range(depth):
-                    for i in range(size):
-                        surprise[a, i] = reference[t, a] - predicted[a, i]
-                for i in range(size):
-                    log_ahead[i] = math.log(weights[i]) if weights[i] > 0.0 else -math.inf
-                for a in range(depth):
-                    scaled = work[0]
-                    combine(inverse_root[a], 0.0, surprise, scaled)
-                    for i in range(size):
-                        log_ahead[i] -= 0.5 * scaled[i] * scaled[i]
-                if not math.isfinite(_normalize(log_ahead, adapted)):
-                    return 1 + t
-                u, state = uniform(state)
-                _running_sums(adapted, running)
-                ancestors[t - begin, last] = _pick(running, u)
-            _weigh(softmax, seen, times, loadings, level, z, share, log_z, J, h, work, log_weights)
+                    state = _spread(i, tilted, ancestors[t, i], G[t], state, z)
+            for i in range(depth):
+                z[i, last] = states[begin + t, i]
+            low, high = indptr[begin + t], indptr[begin + t + 1]
+            log_likelihoods(
+                softmax, positions[low:high], counts[low:high], loadings, levels[t], z, work,
+                surprise[0],
+            )  # fmt: skip
+            likelihood = surprise[0]
+            _log_potentials(M[t], m[t], z, work, future)
+            _log_potentials(X[t], b[t], z, work, ahead)
+            for i in range(size):
+                before = log_z[ancestors[t, i]]
+                relative = ahead[i] - before
+                largest = max(relative, 0.0)
+                log_weights[i] += (
+                    likelihood[i]
+                    + future[i]
+                    - before
+                    - largest
+                    - math.log(
+                        share * math.exp(-largest) + (1.0 - share) * math.exp(relative - largest)
+                    )
+                )
             if not math.isfinite(_normalize(log_weights, weights)):
-                return 1 + t
+                return 1 + begin + t
         u, state = uniform(state)
         _running_sums(weights, running)
         chosen = _pick(running, u)
         changed = 0
-        for t in range(end - 1, begin - 1, -1):
-            for a in range(depth):
-                out[t, a] = paths[t - begin, a, chosen]
+        for t in range(length - 1, -1, -1):
+            for i in range(depth):
+                states[begin + t, i] = particles[t, i, chosen]
             changed += chosen != last
-            chosen = ancestors[t - begin, chosen]
-        moved[q] = changed
+            chosen = ancestors[t, chosen]
+        moved[r] = changed
     return 0

@@ -15,7 +15,7 @@ are any::
 
 No augmentation makes the softmax Gaussian in x_t. A sweep:
 
-1. x | C, E, b, the rest    particle Gibbs with ancestor sampling, all sequences side by side
+1. x | C, E, b, the rest    particle Gibbs with ancestor sampling, block by block
 2. C, E, b | x, v           row by row, a slice update around each row's mode
 3. v | C                    inverse gamma
 4. A, B, Q | x              matrix-normal inverse-Wishart; m, V | x normal-inverse-Wishart
@@ -129,12 +129,12 @@ class LogisticNormalLDS:
 
     Notes
     -----
-    A sweep costs O(T K D (N + D) + T K (D + U)**2) for N particles, T steps, K symbols and U
-    inputs, and memory is O(T (N D + K / 32) + K (D + U)) besides the data.
+    A sweep costs O(T K (D N + (D + U)**2)) for N particles, T steps, K symbols and U inputs, and
+    memory is O(T (D + K / 32) + K (D + U)) besides the data.
     """
 
     state_dim: int = 10
-    num_particles: int = 30
+    num_particles: int = 10
     dynamics: MatrixNormalInverseWishart | None = None
     start: NormalInverseWishart | None = None
     loading_shape: float = 2.0

@@ -111,7 +111,7 @@ def sorted_entries(
 
 
 class StateSpaceDraws(NamedTuple):
-    """Many draws as arrays with a leading axis, roots in place of covariances."""
+    """Many draws as arrays with a leading axis; roots of covariances, columns of loadings."""
 
     softmax: bool
     transition: FloatArray
@@ -119,6 +119,7 @@ class StateSpaceDraws(NamedTuple):
     initial_mean: FloatArray
     initial_root: FloatArray
     loadings: FloatArray
+    columns: FloatArray
     offset: FloatArray
     input_weights: FloatArray
     emission_weights: FloatArray
@@ -181,13 +182,15 @@ class StateSpaceDraws(NamedTuple):
         if data.inputs is not None and first.continues:
             arriving = data.inputs[data.offsets[:-1]]
             initial_mean = initial_mean + np.einsum("qu,sdu->sqd", arriving, input_weights)
+        loadings = stack("loadings", (n, D))
         return cls(
             first.link == "softmax",
             stack("transition", (D, D)),
             roots("noise_cov"),
             initial_mean,
             roots("initial_cov"),
-            stack("loadings", (n, D)),
+            loadings,
+            np.ascontiguousarray(np.swapaxes(loadings, 1, 2)),
             stack("offset", (n,)),
             input_weights,
             stack("emission_weights", (n, U), absent=True),
