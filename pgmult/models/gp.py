@@ -56,11 +56,13 @@ from pgmult.priors.covariances import Covariance
 from pgmult.priors.gp import Field, IndependentFields
 from pgmult.priors.structures import Structure, make_field
 from pgmult.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.updates.hyperparameters import sample_hyperparameters
 from pgmult.updates.slice import slice_sample
 
 __all__ = ["MultinomialGP", "MultinomialGPState"]
 
-_SLICE_WIDTH = 1.0  # of log hyperparameters, and of levels
+_THETA_WIDTH = 2.0  # of the slices of log hyperparameters
+_LEVEL_WIDTH = 1.0
 _ROUNDS = (
     12  # of empirical Bayes, each _SWEEPS sweeps that give draws of omega and one maximisation
 )
@@ -391,28 +393,22 @@ class MultinomialGP:
         data: CountField,
     ) -> FloatArray:
         """One slice update of each log hyperparameter, psi integrated out."""
-        theta = theta.copy()
         mean = self._mean_at_sites(beta, data)
 
-        def log_density_of(trial: FloatArray, row: int) -> float:
+        def log_density_of(trial: FloatArray, columns: slice) -> float:
             covariance = self.covariance.with_log_params(trial)
-            columns = slice(None) if self.shared else slice(row, row + 1)
             field = make_field(self.structure, covariance, data.sites, mean[:, columns])
             seen = DiagonalPotential(potential.J[:, columns], potential.h[:, columns])
             return covariance.log_prior() + float(field.condition(seen).log_normalizer().sum())
 
-        for i in range(theta.shape[1]):
+        def log_density(trials: FloatArray, active: BoolArray) -> FloatArray:
+            out = np.zeros(len(trials))
+            for row in np.flatnonzero(active):
+                columns = slice(None) if self.shared else slice(row, row + 1)
+                out[row] = log_density_of(trials[row], columns)
+            return out
 
-            def log_density(values: FloatArray, active: BoolArray, i: int = i) -> FloatArray:
-                out = np.zeros(len(values))
-                for row in np.flatnonzero(active):
-                    trial = theta[row].copy()
-                    trial[i] = values[row]
-                    out[row] = log_density_of(trial, int(row))
-                return out
-
-            theta[:, i] = slice_sample(rng, log_density, theta[:, i].copy(), _SLICE_WIDTH)
-        return theta
+        return sample_hyperparameters(rng, log_density, theta, _THETA_WIDTH)
 
     def _sample_beta(
         self,
@@ -482,7 +478,7 @@ class MultinomialGP:
                 out[k] = fit.sum(axis=0) - 0.5 * (values[k] - centre[f, k]) ** 2 / self.mean_var
                 return out
 
-            moved = slice_sample(rng, log_density, beta[f].copy(), _SLICE_WIDTH)
+            moved = slice_sample(rng, log_density, beta[f].copy(), _LEVEL_WIDTH)
             psi += np.outer(features[:, f], moved - beta[f])
             beta[f] = moved
         return psi, beta
