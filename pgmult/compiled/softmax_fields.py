@@ -60,10 +60,11 @@ def rotate_functions(key, counts, totals, mean, restarts, deviation, across):
     independent draws of one Gaussian process before the counts are seen. Function k and a partner
     across_j are rotated *together*,
 
-        deviation_k <- deviation_k cos + across_j sin,    across_j <- across_j cos - deviation_k sin,
+        deviation_k <- deviation_k cos + across_j sin
+        across_j    <- across_j cos - deviation_k sin
 
-    which leaves the joint law of all of them invariant; so may be used again the partners, another
-    one for each function at each restart, j = k + restart.
+    which leaves their joint law invariant; so the partners may be used again, another one for each
+    function at each restart, j = k + restart.
 
     Parameters
     ----------

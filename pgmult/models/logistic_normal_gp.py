@@ -9,7 +9,8 @@ with one covariance::
 
 No augmentation makes all of psi Gaussian, so every function is moved along an ellipse (Murray,
 Adams and MacKay 2010, "Elliptical slice sampling"). The functions at the sites are f = root z with
-z standard normal and root root' = covariance(sites, sites); a sweep:
+z standard normal and root root' = covariance(sites, sites), to whose diagonal 1e-8 of the largest
+variance is added: smooth covariances are singular to rounding. A sweep:
 
 1. hyperparameters | z, x      slice updates, z fixed and f moving along (Murray and Adams 2010)
 2. f_k + g for all k           the direction that the softmax does not see, an exact draw
@@ -57,6 +58,7 @@ from pgmult.updates.slice import slice_sample
 
 __all__ = ["LogisticNormalGP", "LogisticNormalGPState"]
 
+_NUGGET = 1e-8  # of the largest variance; smooth covariances are singular to rounding without
 _START_NOISE_VAR = 1.0  # of the logarithms of shares that a chain starts from
 _START_COUNT = 0.5  # added to every count there
 _SLICE_WIDTH = 0.5  # of log hyperparameters
@@ -265,7 +267,7 @@ class LogisticNormalGP:
                 trial = log_params.copy()
                 trial[i] = value[0]
                 covariance = self.covariance.with_log_params(trial)
-                psi = mean + _times(_root(covariance.cov(sites), sites), whitened)
+                psi = mean + _times(_nugget_root(covariance, sites), whitened)
                 fit = self.link.log_likelihood(psi[data.row_sites], data.counts).sum()
                 return np.array([covariance.log_prior() + fit])
 
@@ -346,8 +348,15 @@ def _root_at(
     covariance: Covariance, hyperparameters: tuple[float, ...], data: CountField
 ) -> FloatArray:
     """Lower triangular root of the covariance at all sites."""
-    cov = covariance.with_log_params(np.log(hyperparameters)).cov(data.sites)
-    return _root(cov, data.sites)
+    return _nugget_root(covariance.with_log_params(np.log(hyperparameters)), data.sites)
+
+
+def _nugget_root(covariance: Covariance, sites: FloatArray) -> FloatArray:
+    """Lower triangular root of the covariance at the sites, nugget included."""
+    cov = covariance.cov(sites)
+    diagonal = np.diag_indices_from(cov)
+    cov[diagonal] += _NUGGET * cov[diagonal].max()
+    return _root(cov, sites)
 
 
 def _times(root: FloatArray, whitened: FloatArray) -> FloatArray:

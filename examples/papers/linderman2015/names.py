@@ -25,7 +25,7 @@ from pgmult.heldout import (
     mean_over_groups,
     overlap,
 )
-from pgmult.priors.covariances import Covariance, Matern, SquaredExponential
+from pgmult.priors.covariances import Matern, SquaredExponential
 
 OUTSIDE = ("AK", "HI", "DC")
 TEST_YEARS = (2012, 2013)
@@ -78,42 +78,41 @@ def load(options: argparse.Namespace) -> Problem:
 # ---------------------------------------------------------------- the methods, a function each
 
 
-def static(problem: Problem, covariance: Covariance, options: argparse.Namespace) -> Prediction:
+def static(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
     """The shares of 2011."""
     return Prediction(pgmult.Static().predict_probs(problem.field), None, 0.0, [])
 
 
-def raw_gp(problem: Problem, covariance: Covariance, options: argparse.Namespace) -> Prediction:
+def raw_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
     """Regression on the sticks of the shares, at its own estimate of the hyperparameters."""
     start = time.process_time()
-    model = learned_raw_gp(problem)
-    draws = model.sample_probs(np.random.default_rng(options.seed), problem.field, 200)
-    probs = model.predict_probs(problem.field)
+    draws = regression.sample_probs(np.random.default_rng(options.seed), problem.field, 200)
+    probs = regression.predict_probs(problem.field)
     return Prediction(probs, draws, time.process_time() - start, [])
 
 
-def lnm_gp(problem: Problem, covariance: Covariance, options: argparse.Namespace) -> Prediction:
+def lnm_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
     """Softmax, mean 0, elliptical slice sampling, at the covariance of the Raw GP."""
-    model = pgmult.LogisticNormalGP(covariance)
+    model = pgmult.LogisticNormalGP(regression.covariance)
     return sample(model, model.link, problem, options)
 
 
-def sbm_gp(problem: Problem, covariance: Covariance, options: argparse.Namespace) -> Prediction:
+def sbm_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
     """Stick breaking, the mean of a uniform Dirichlet, at the covariance of the Raw GP."""
     link = pgmult.StickBreaking(order=problem.field.category_order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
     model = pgmult.MultinomialGP(
-        covariance, structure=options.structure, mean=mean, hyperparameters="fixed"
+        regression.covariance, structure=options.structure, mean=mean, hyperparameters="fixed"
     )
     return sample(model, link, problem, options)
 
 
 def sbm_gp_learned(
-    problem: Problem, covariance: Covariance, options: argparse.Namespace
+    problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace
 ) -> Prediction:
     """Stick breaking with a learned mean, the hyperparameters sampled along."""
     link = pgmult.StickBreaking(order=problem.field.category_order)
-    model = pgmult.MultinomialGP(covariance, structure=options.structure)
+    model = pgmult.MultinomialGP(regression.covariance, structure=options.structure)
     return sample(model, link, problem, options)
 
 
@@ -257,16 +256,18 @@ def main(options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     problem = load(options)
     print(problem.field, flush=True)
-    covariance = None
-    if {"lnm_gp", "sbm_gp", "sbm_gp_learned"} & set(options.methods):
-        regression = learned_raw_gp(problem)
-        covariance = regression.covariance
-        values = np.exp(covariance.log_params).round(3)
-        print(dict(zip(covariance.param_names, values.tolist(), strict=True)), flush=True)
-    reference = static(problem, covariance, options).probs
+    begin = time.process_time()
+    regression = learned_raw_gp(problem)
+    values = np.exp(regression.covariance.log_params).round(3).tolist()
+    print(
+        f"{dict(zip(regression.covariance.param_names, values, strict=True))}, noise_var"
+        f" {regression.noise_var:.3f}, learned in {time.process_time() - begin:.1f} s",
+        flush=True,
+    )
+    reference = static(problem, regression, options).probs
     rows, curves = [], {}
     for name in options.methods:
-        found = METHODS[name](problem, covariance, options)
+        found = METHODS[name](problem, regression, options)
         new = list(score(name, found, reference, problem))
         rows += new
         show(new)
