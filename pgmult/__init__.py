@@ -26,6 +26,7 @@ _PUBLIC = {
     "LogisticNormalLDS": "pgmult.models.logistic_normal_lds",
     "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
     "MatrixNormalInverseWishart": "pgmult.priors",
+    "MultinomialGP": "pgmult.models.gp",
     "MultinomialHMM": "pgmult.models.hmm",
     "MultinomialLDS": "pgmult.models.lds",
     "MvNormal": "pgmult.priors",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.dynamic_topics import DynamicTopics
+    from pgmult.models.gp import MultinomialGP
     from pgmult.models.hmm import MultinomialHMM
     from pgmult.models.lda import LDA, UncollapsedLDA
     from pgmult.models.lds import MultinomialLDS
@@ -100,6 +102,7 @@ __all__ = [
     "LogisticNormalLDS",
     "LogisticNormalTopics",
     "MatrixNormalInverseWishart",
+    "MultinomialGP",
     "MultinomialHMM",
     "MultinomialLDS",
     "MvNormal",
