@@ -26,7 +26,7 @@ blocks of steps, the states around a block fixed. Its particles look ahead to th
 likelihoods are expanded around the block's mode, and the Gaussian messages H_t(x_t) that come back
 from there twist the targets (Whiteley and Lee 2014), so that with g_t the potential of step t
 
-    weight = p(counts | x) H_t(x) / H_{t-1}(x_i) / (share + (1 - share) g_t(x) H_t(x) / H_{t-1}(x_i)).
+    weight = p(counts | x) r / (share + (1 - share) g_t(x) r),    r = H_t(x) / H_{t-1}(x_i).
 
 Were the expansion exact all weights would be 1. Ancestors are drawn again only where the effective
 size falls below half of the particles.

@@ -1,0 +1,66 @@
+"""Scalar states seen through a link, filtered and smoothed on a grid."""
+
+import numpy as np
+
+from pgmult import LogisticNormal, StickBreaking
+
+
+class GridStates:
+    """Exact to the grid's resolution: sums over 1,201 places for integrals over x.
+
+    Attributes
+    ----------
+    log_predictive : array, ``(num_steps,)``
+        log p(counts_t | counts before), without the multinomial coefficient; 0 at missing steps.
+    mean, var : arrays, ``(num_steps,)``
+        Of each state given all counts.
+    product : array, ``(num_steps,)``
+        E[x_{t-1} x_t] given all counts; nan at first steps.
+    """
+
+    def __init__(self, draw, data, reach=11.0, places=1201):
+        x = np.linspace(-reach, reach, places)
+        width = x[1] - x[0]
+        link = LogisticNormal()
+        if draw.link == "stick_breaking":
+            link = StickBreaking(order=data.symbol_order if draw.order is None else draw.order)
+        A, Q = draw.transition[0, 0], draw.noise_cov[0, 0]
+        counts = data.to_csr().toarray()
+        self.log_predictive, self.mean, self.var, self.product = np.full((4, data.num_steps), 0.0)
+        for q in range(data.num_sequences):
+            steps = range(data.offsets[q], data.offsets[q + 1])
+            likelihood, jumps, filtered = [], [], []
+            for t in steps:
+                psi, drive = draw.offset + x[:, None] * draw.loadings[:, 0], 0.0
+                if data.inputs is not None:
+                    psi = psi + draw.emission_weights @ data.inputs[t]
+                    drive = (draw.input_weights @ data.inputs[t])[0]
+                likelihood.append(np.exp(np.log(link.probs(psi)) @ counts[t]))
+                jumps.append(normal(x[:, None] - A * x - drive, Q) * width)
+                if t == steps[0]:
+                    start = np.broadcast_to(draw.initial_mean, (data.num_sequences, 1))[q, 0]
+                    start += drive if draw.continues else 0.0
+                    before = normal(x - start, draw.initial_cov[0, 0])
+                else:
+                    before = jumps[-1] @ filtered[-1]
+                here = before * likelihood[-1]
+                if counts[t].any():
+                    self.log_predictive[t] = np.log(here.sum() * width)
+                filtered.append(here / (here.sum() * width))
+            future = np.ones(places)
+            for i in range(len(filtered) - 1, -1, -1):
+                t = steps[i]
+                weight = filtered[i] * future
+                weight /= weight.sum()
+                self.mean[t] = weight @ x
+                self.var[t] = weight @ (x - self.mean[t]) ** 2
+                self.product[t] = np.nan
+                if i > 0:
+                    joint = filtered[i - 1] * jumps[i] * (likelihood[i] * future)[:, None]
+                    self.product[t] = x @ joint @ x / joint.sum()
+                    future = jumps[i].T @ (likelihood[i] * future)
+                    future /= future.max()
+
+
+def normal(difference, var):
+    return np.exp(-0.5 * difference**2 / var) / np.sqrt(2.0 * np.pi * var)
