@@ -23,17 +23,37 @@ from .streams import normal, open_stream
 _BLOCK = 32  # rows that use four earlier rows while those are in the nearest cache
 
 
-@jit(reassociate=True)
-def semidefinite_root(a):
-    """Replace the lower triangle of `a` by a lower triangular root of it, the rest by zeros.
+@jit
+def lower_root(cov):
+    """A lower triangular L with L L' = cov, positive semi-definite; and -1, or where it is not.
 
-    A pivot within rounding of 0 ends a column there: what follows depends on what came before, as
-    coincident sites do. Returns -1, or the row at which `a` turns out to be indefinite.
+    A covariance that is singular to working precision is factored with pivots, which finds its
+    rank r, and brought to lower triangular form by reflections; columns r, ... are 0.
+    """
+    n = len(cov)
+    root = cov.copy()
+    if _cholesky(root):
+        return root, -1
+    pivoted, rank, failed = _pivoted_root(cov)
+    if failed >= 0:
+        return pivoted, failed
+    _make_lower(pivoted, rank)
+    root = np.zeros((n, n))
+    root[:, :rank] = pivoted[:, :rank]
+    return root, -1
+
+
+@jit(reassociate=True)
+def _cholesky(a):
+    """Replace `a` by its Cholesky factor; False if it is not positive definite numerically.
+
+    Rows go in blocks that share the rows they read while those are in the nearest cache; two rows
+    by four columns are finished at a time, in registers.
     """
     n = a.shape[0]
-    largest = 0.0
+    smallest = 0.0
     for i in range(n):
-        largest = max(largest, a[i, i])
+        smallest = max(smallest, 4.0 * n * 2.0**-52 * a[i, i])
     for first in range(0, n, _BLOCK):
         end = min(first + _BLOCK, n)
         for j in range(0, first, 4):
@@ -50,10 +70,8 @@ def semidefinite_root(a):
                     u1 -= y * a[j + 1, k]
                     u2 -= y * a[j + 2, k]
                     u3 -= y * a[j + 3, k]
-                if not _finish_tile(a, i, j, t0, t1, t2, t3, largest):
-                    return i
-                if not _finish_tile(a, i + 1, j, u0, u1, u2, u3, largest):
-                    return i + 1
+                _finish_tile(a, i, j, t0, t1, t2, t3)
+                _finish_tile(a, i + 1, j, u0, u1, u2, u3)
             if (end - first) % 2:
                 i = end - 1
                 t0, t1, t2, t3 = a[i, j], a[i, j + 1], a[i, j + 2], a[i, j + 3]
@@ -63,46 +81,77 @@ def semidefinite_root(a):
                     t1 -= x * a[j + 1, k]
                     t2 -= x * a[j + 2, k]
                     t3 -= x * a[j + 3, k]
-                if not _finish_tile(a, i, j, t0, t1, t2, t3, largest):
-                    return i
+                _finish_tile(a, i, j, t0, t1, t2, t3)
         for i in range(first, end):
             for j in range(first, i):
                 total = a[i, j]
                 for k in range(j):
                     total -= a[i, k] * a[j, k]
-                if not _finish(a, i, j, total, largest):
-                    return i
+                a[i, j] = total / a[j, j]
             total = a[i, i]
             for k in range(i):
                 total -= a[i, k] * a[i, k]
-            if not total >= -1e-8 * largest:
-                return i
-            a[i, i] = math.sqrt(total) if total > 4.0 * n * 2.0**-52 * largest else 0.0
+            if not total > smallest:
+                return False
+            a[i, i] = math.sqrt(total)
             a[i, i + 1 :] = 0.0
-    return -1
-
-
-@jit
-def _finish_tile(a, i, j, t0, t1, t2, t3, largest):
-    """Entries j, ..., j + 3 of row i, from what the columns before j left of them."""
-    if not _finish(a, i, j, t0, largest):
-        return False
-    t1 -= a[i, j] * a[j + 1, j]
-    if not _finish(a, i, j + 1, t1, largest):
-        return False
-    t2 -= a[i, j] * a[j + 2, j] + a[i, j + 1] * a[j + 2, j + 1]
-    if not _finish(a, i, j + 2, t2, largest):
-        return False
-    t3 -= a[i, j] * a[j + 3, j] + a[i, j + 1] * a[j + 3, j + 1] + a[i, j + 2] * a[j + 3, j + 2]
-    return _finish(a, i, j + 3, t3, largest)
+    return True
 
 
 @jit(inline=True)
-def _finish(a, i, j, total, largest):
-    """Divide by the pivot. Below a column that ended nothing may be left: False if it is."""
-    pivot = a[j, j]
-    a[i, j] = total / pivot if pivot > 0.0 else 0.0
-    return pivot > 0.0 or abs(total) <= 1e-5 * largest
+def _finish_tile(a, i, j, t0, t1, t2, t3):
+    """Entries j, ..., j + 3 of row i, from what the columns before j left of them."""
+    t0 /= a[j, j]
+    t1 = (t1 - t0 * a[j + 1, j]) / a[j + 1, j + 1]
+    t2 = (t2 - t0 * a[j + 2, j] - t1 * a[j + 2, j + 1]) / a[j + 2, j + 2]
+    t3 -= t0 * a[j + 3, j] + t1 * a[j + 3, j + 1] + t2 * a[j + 3, j + 2]
+    a[i, j], a[i, j + 1], a[i, j + 2], a[i, j + 3] = t0, t1, t2, t3 / a[j + 3, j + 3]
+
+
+@jit
+def _pivoted_root(cov):
+    """(root, rank, row): cov = root root' with `rank` columns; row -1, or where it is indefinite.
+
+    The next pivot is the largest variance left, and all that is left is rounding when it is.
+    """
+    n = len(cov)
+    root, left = np.zeros((n, n)), np.diag(cov).copy()
+    largest = left.max()
+    for rank in range(n):
+        pivot = np.argmax(left)
+        if left[pivot] <= 4.0 * n * 2.0**-52 * largest:
+            for i in range(n):  # a semi-definite rest with no variance is 0
+                rest = cov[pivot, i] - _dot(root[pivot], root[i], rank)
+                if left[i] < -1e-8 * largest or abs(rest) > 1e-6 * largest:
+                    return root, rank, i
+            return root, rank, -1
+        scale = math.sqrt(left[pivot])
+        for i in range(n):
+            x = (cov[i, pivot] - _dot(root[i], root[pivot], rank)) / scale
+            root[i, rank] = x
+            left[i] -= x * x
+            if left[i] < -1e-8 * largest:
+                return root, rank, i
+        left[pivot] = 0.0
+    return root, n, -1
+
+
+@jit
+def _make_lower(root, rank):
+    """Rotate the rows of `root` by Householder reflections until it is lower triangular."""
+    n = len(root)
+    for k in range(rank):
+        norm = math.sqrt(_dot(root[k, k:], root[k, k:], rank - k))
+        if norm == 0.0:
+            continue
+        mirror = root[k, k:rank].copy()
+        mirror[0] += math.copysign(norm, mirror[0])
+        scale = 2.0 / _dot(mirror, mirror, rank - k)
+        for i in range(k, n):
+            amount = scale * _dot(root[i, k:], mirror, rank - k)
+            for j in range(rank - k):
+                root[i, k + j] -= amount * mirror[j]
+        root[k, k + 1 : rank] = 0.0
 
 
 @jit(reassociate=True)
@@ -125,7 +174,7 @@ def _factor(cov, J):
         for j in range(i + 1):
             B[i, j] = roots[i] * row[sites[j]] * roots[j]
         B[i, i] += 1.0
-    semidefinite_root(B)
+    _cholesky(B)
     return sites, roots, B
 
 
@@ -233,17 +282,19 @@ def predict_columns(
 def column_log_normalizers(worker, start, stop, cov, mean, J, h, out):
     """Log of the integral of each column's density into ``out[column]``.
 
-    It is h'mean - mean'J mean / 2 + (u'u - u'B^-1 u) / 2 - log|B| / 2, u = (h - J mean) / s.
+    With r = h - J mean it is h'mean - mean'J mean / 2 + r'K s B^-1 (r / s) / 2 - log|B| / 2.
     """
+    weights = np.empty(len(cov))
     for column in range(start, stop):
         sites, roots, factor = _factor(cov, J[column])
         centre = mean[min(column, len(mean) - 1)]
-        u = _whiten(sites, roots, centre, J[column], h[column])
-        total = 0.5 * _dot(u, u, len(u))
-        _solve_lower(factor, u)
-        total -= 0.5 * _dot(u, u, len(u))
+        _pull(sites, roots, factor, _whiten(sites, roots, centre, J[column], h[column]), weights)
+        total = 0.0
         for i in range(len(sites)):
             site = sites[i]
-            total += centre[site] * (h[column, site] - 0.5 * J[column, site] * centre[site])
+            precision, m = J[column, site], centre[site]
+            shift = _dot(cov[site], weights, len(weights))
+            total += m * (h[column, site] - 0.5 * precision * m)
+            total += 0.5 * (h[column, site] - precision * m) * shift
             total -= math.log(factor[i, i])
         out[column] = total

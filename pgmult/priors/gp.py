@@ -33,10 +33,10 @@ from pgmult._validate import as_finite, as_generator, as_nonnegative, new_key
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.dense_fields import (
     column_log_normalizers,
+    lower_root,
     mean_columns,
     predict_columns,
     sample_columns,
-    semidefinite_root,
 )
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance
@@ -269,15 +269,15 @@ def _root_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> F
 
 
 def _root(cov: FloatArray, inputs: FloatArray) -> FloatArray:
-    root = cov.copy()
-    row = semidefinite_root(root)
+    """A lower triangular root of the covariance, which may be singular."""
+    root, row = lower_root(cov)
     if row >= 0:
         raise ValueError(
-            f"the covariance is not positive semi-definite: it fails at input {row}"
-            f" ({inputs[row]}), where {-1e-8 * np.diagonal(cov).max():.3g} was allowed for rounding"
-            " and no jitter is added (is it a distance that this family is not valid for?)"
+            f"the covariance is not positive semi-definite: it fails at input {row},"
+            f" {inputs[row]}, by more than rounding (1e-8 of the largest variance is tolerated and"
+            " no jitter is added; is it a distance that the family is not valid for?)"
         )
-    return root
+    return np.asarray(root)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
