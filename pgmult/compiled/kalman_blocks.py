@@ -40,6 +40,12 @@ from .simd import (
 from .streams import normal, open_stream
 
 
+@jit(inline=True)
+def add(x, y):
+    """Lane by lane, x + y."""
+    return add_product(x, splat(1.0), y)
+
+
 @jit
 def information_linear(worker, start, stop, first, precision, pull, drive, initial_linear, h, out):
     """Linear term of every step: potential, drive into the step and drive into the next.
@@ -159,80 +165,83 @@ def _eliminate(front, n, rows, stride, diagonal, growth):
 
 
 @jit
-def _node(lane, t, is_first, is_last, J, linear, initial, precision, push, front, stride, diagonal):
-    """Add one step's own block and linear term to a lane of the front."""
+def _own_block(lane, t, block, J, linear, own):
+    """Write one step's own block and linear term to a lane of packed rows."""
     n = linear.shape[1]
-    rhs = (stride // WIDTH - 1) * stride + lane
+    place = lane
     for i in range(n):
-        row = i * stride + lane
         for j in range(i + 1):
-            x = J[t, i, j] + (initial[i, j] if is_first else precision[i, j])
-            if not is_last:
-                x += push[i, j]
-            front[row + j * WIDTH] += x
-            if i == j:
-                diagonal[i * WIDTH + lane] = x
-        front[rhs + i * WIDTH] += linear[t, i]
+            own[place] = J[t, i, j] + block[i, j]
+            place += WIDTH
+    for i in range(n):
+        own[place] = linear[t, i]
+        place += WIDTH
 
 
 @jit
 def eliminate_stretches(
-    worker, start, stop, lanes, begins, ends, bases, first, J, linear, initial, precision, coupling,
-    push, joined, factors, diagonals, joints, links, behind, joint_linear, behind_linear, growths,
+    worker, start, stop, lanes, begins, ends, bases, first, J, linear, blocks, coupling, joined,
+    factors, diagonals, joints, links, behind, joint_linear, behind_linear, growths,
 ):  # fmt: skip
     """First pass over groups of eight stretches: ``lanes[8 * group + lane]`` names the stretch.
 
-    `initial` is V^-1, `precision` Q^-1, `coupling` Q^-1 A, `push` A' Q^-1 A. What sampling needs
-    of group g is left in ``factors[bases[g]:]``; of every stretch, the reduced block of its joint
-    in `joints`, the block (joint, joint before) in `links`, what is added to the joint before in
-    `behind`, and the linear terms of both. Without `joined`, no stretch has a joint before.
+    `blocks` holds what the dynamics give to the block of a step in the middle of a sequence, at its
+    end, at its beginning, and at both; `coupling` is Q^-1 A. What sampling needs of group g is left
+    in ``factors[bases[g]:]``; of every stretch, the reduced block of its joint in `joints`, the
+    block (joint, joint before) in `links`, what is added to the joint before in `behind`, and the
+    linear terms of both. Without `joined`, no stretch has a joint before.
     """
     num_steps, n = linear.shape
     rows = (3 if joined else 2) * n + 1
     stride = rows * WIDTH
-    front = np.zeros(rows * stride)
-    diagonal = np.ones(n * WIDTH)
+    rhs_row = (rows - 1) * stride
+    front = np.empty(rows * stride)
+    own = np.empty((n * (n + 1) // 2 + n) * WIDTH)
+    diagonal = np.empty(n * WIDTH)
     grown = np.empty(WIDTH)
     size = factor_size(n, joined)
     for group in range(start, stop):
-        longest = ends[lanes[group * WIDTH]] - begins[lanes[group * WIDTH]]
+        leading, trailing = lanes[group * WIDTH], lanes[group * WIDTH + WIDTH - 1]
+        longest = ends[leading] - begins[leading]
+        shortest = ends[trailing] - begins[trailing]
         growth = splat(0.0)
         front[:] = 0.0
         for lane in range(WIDTH):
             stretch = lanes[group * WIDTH + lane]
-            t = begins[stretch]
-            is_last = t + 1 == num_steps or first[t + 1]
-            _node(
-                lane, t, first[t], is_last, J, linear, initial, precision, push, front, stride,
-                diagonal,
-            )  # fmt: skip
-            if joined and not first[t]:
+            if joined and not first[begins[stretch]]:
                 for i in range(n):
                     for j in range(n):
                         front[(2 * n + i) * stride + j * WIDTH + lane] = -coupling[j, i]
         for step in range(longest):
-            store(grown, 0, growth)
             for lane in range(WIDTH):
                 stretch = lanes[group * WIDTH + lane]
-                if begins[stretch] + step == ends[stretch] - 1:
-                    growths[stretch] = grown[lane]
-                    rhs = (rows - 1) * stride + lane
-                    for i in range(n):
-                        row = i * stride + lane
-                        diagonals[stretch, i] = diagonal[i * WIDTH + lane]
-                        joint_linear[stretch, i] = front[rhs + i * WIDTH]
-                        for j in range(i + 1):
-                            joints[stretch, i, j] = front[row + j * WIDTH]
-                            joints[stretch, j, i] = front[row + j * WIDTH]
-                        if joined:
-                            row = (2 * n + i) * stride + lane
-                            behind_linear[stretch, i] = front[rhs + (2 * n + i) * WIDTH]
-                            for j in range(n):
-                                links[stretch, j, i] = front[row + j * WIDTH]
-                            for j in range(i + 1):
-                                x = front[row + (2 * n + j) * WIDTH]
-                                behind[stretch, i, j] = x
-                                behind[stretch, j, i] = x
+                t = begins[stretch] + step
+                if t < ends[stretch]:  # else whatever the last step left there
+                    kind = 1 if t + 1 == num_steps or first[t + 1] else 0
+                    kind += 2 if first[t] else 0
+                    _own_block(lane, t, blocks[kind], J, linear, own)
+            place = 0
+            for i in range(n):
+                row = i * stride
+                for j in range(0, (i + 1) * WIDTH, WIDTH):
+                    x = load(own, place)
+                    store(front, row + j, add(load(front, row + j), x))
+                    place += WIDTH
+                store(diagonal, i * WIDTH, load(own, place - WIDTH))
+            for i in range(0, n * WIDTH, WIDTH):
+                total = add(load(front, rhs_row + i), load(own, place + i))
+                store(front, rhs_row + i, total)
+            if step + 1 >= shortest:
+                store(grown, 0, growth)
+                for lane in range(WIDTH):
+                    stretch = lanes[group * WIDTH + lane]
+                    if begins[stretch] + step + 1 == ends[stretch]:
+                        growths[stretch] = grown[lane]
+                        _keep_joint(
+                            lane, front, stride, joined, diagonal, diagonals[stretch],
+                            joints[stretch], links[stretch], behind[stretch],
+                            joint_linear[stretch], behind_linear[stretch],
+                        )  # fmt: skip
             if step + 1 == longest:
                 break
             for i in range(n):  # the successor: coupled to its predecessor, nothing else yet
@@ -261,19 +270,32 @@ def eliminate_stretches(
                 row = r * stride
                 for j in range(n):
                     store(front, row + j * WIDTH, load(front, row + (n + j) * WIDTH))
-            for lane in range(WIDTH):
-                stretch = lanes[group * WIDTH + lane]
-                t = begins[stretch] + step + 1
-                if t < ends[stretch]:
-                    is_last = t + 1 == num_steps or first[t + 1]
-                    _node(
-                        lane, t, False, is_last, J, linear, initial, precision, push, front,
-                        stride, diagonal,
-                    )  # fmt: skip
-                else:  # keep a finished lane harmless
-                    for i in range(n):
-                        front[i * stride + i * WIDTH + lane] += precision[i, i] + push[i, i]
     return 0
+
+
+@jit
+def _keep_joint(
+    lane, front, stride, joined, diagonal, own_diagonal, joint, link, behind, joint_linear,
+    behind_linear,
+):  # fmt: skip
+    """Take what is left of a stretch, its joint and the joint before, from a lane of the front."""
+    n = len(joint_linear)
+    rhs = (stride // WIDTH - 1) * stride + lane
+    for i in range(n):
+        row = i * stride + lane
+        own_diagonal[i] = diagonal[i * WIDTH + lane]
+        joint_linear[i] = front[rhs + i * WIDTH]
+        for j in range(i + 1):
+            joint[i, j] = front[row + j * WIDTH]
+            joint[j, i] = joint[i, j]
+        if joined:
+            row = (2 * n + i) * stride + lane
+            behind_linear[i] = front[rhs + (2 * n + i) * WIDTH]
+            for j in range(n):
+                link[j, i] = front[row + j * WIDTH]
+            for j in range(i + 1):
+                behind[i, j] = front[row + (2 * n + j) * WIDTH]
+                behind[j, i] = behind[i, j]
 
 
 @jit
@@ -362,8 +384,8 @@ def _draw_inner(factors, place, coupling, z, ahead, x, n, joined):
         store(z, (n + i) * WIDTH, total)
         row += (i + 1) * WIDTH
     for i in range(n):
-        total = add_product(load(x, i * WIDTH), splat(1.0), load(z, (n + i) * WIDTH))
-        total = add_product(total, splat(1.0), load(factors, rhs + i * WIDTH))
+        total = add(load(x, i * WIDTH), load(z, (n + i) * WIDTH))
+        total = add(total, load(factors, rhs + i * WIDTH))
         if joined:
             for j in range(n):
                 source = place + (j * n + i) * WIDTH

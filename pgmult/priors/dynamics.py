@@ -230,6 +230,7 @@ class LinearDynamics:
         initial = invert_positive_definite(self.initial_cov)
         coupling = np.einsum("ij,jk->ik", precision, self.transition)
         push = np.einsum("ji,jk->ik", self.transition, coupling)
+        blocks = np.stack([precision + push, precision, initial + push, initial])
         cut = _Stretches.of(self.offsets)
         drive = np.empty((0, D)) if self.drive is None else self.drive
         start = np.broadcast_to(self.initial_mean, (len(self.offsets) - 1, D))
@@ -251,8 +252,8 @@ class LinearDynamics:
         growths, out = np.empty(shape[0]), np.empty((steps, D))
         over_rows(
             kalman_blocks.eliminate_stretches, groups, cut.lanes, cut.begins, cut.ends, bases,
-            cut.first, potential.J, linear, initial, precision, coupling, push, cut.joined,
-            factors, diagonals, *matrices, joint_linear, behind_linear, growths, grain=1,
+            cut.first, potential.J, linear, blocks, coupling, cut.joined, factors, diagonals,
+            *matrices, joint_linear, behind_linear, growths, grain=1,
         )  # fmt: skip
         over_rows(
             kalman_blocks.sample_joints, len(self.offsets) - 1, key, cut.parts, cut.ends,
