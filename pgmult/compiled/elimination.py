@@ -30,10 +30,11 @@ def row_stride(size):
 
 
 @jit
-def _subtract_tile(a, stride, i, j, depth):
-    """Rows ``i..i+3``, columns ``j..j+15``, minus their products over the first `depth` rows."""
+def _subtract_tile(a, stride, above, i, j, depth):
+    """Four rows, sixteen columns, minus their products over the first `depth` rows."""
     second = j + WIDTH
-    r0, r1, r2, r3 = i * stride, (i + 1) * stride, (i + 2) * stride, (i + 3) * stride
+    r0 = (above + i) * stride
+    r1, r2, r3 = r0 + stride, r0 + 2 * stride, r0 + 3 * stride
     x00, x01 = load(a, r0 + j), load(a, r0 + second)
     x10, x11 = load(a, r1 + j), load(a, r1 + second)
     x20, x21 = load(a, r2 + j), load(a, r2 + second)
@@ -59,19 +60,23 @@ def _subtract_tile(a, stride, i, j, depth):
 
 
 @jit
-def _subtract_rows(a, stride, i, rows, width, depth):
-    """Rows ``i..i+rows-1`` from their diagonal on, minus their products over `depth` rows."""
+def _subtract_rows(a, stride, above, i, rows, width, depth):
+    """Rows ``i..i+rows-1`` from their diagonal on, minus their products over `depth` rows.
+
+    `above` rows stand before row 0.
+    """
     j = i // WIDTH * WIDTH
     if rows == 4:
         while j + 2 * WIDTH <= stride and j < width:
-            _subtract_tile(a, stride, i, j, depth)
+            _subtract_tile(a, stride, above, i, j, depth)
             j += 2 * WIDTH
     while j < width:
         for r in range(i, i + rows):
-            x = load(a, r * stride + j)
+            here = (above + r) * stride + j
+            x = load(a, here)
             for k in range(0, depth * stride, stride):
                 x = subtract_product(x, splat(a[k + r]), load(a, k + j))
-            store(a, r * stride + j, x)
+            store(a, here, x)
         j += WIDTH
 
 
@@ -85,7 +90,7 @@ def eliminate(a, stride, pivots, size, width):
     """
     for i in range(0, pivots, 4):
         rows = min(4, pivots - i)
-        _subtract_rows(a, stride, i, rows, width, i)
+        _subtract_rows(a, stride, 0, i, rows, width, i)
         for r in range(i, i + rows):
             first = r // WIDTH * WIDTH
             for k in range(i, r):
@@ -100,8 +105,15 @@ def eliminate(a, stride, pivots, size, width):
             for j in range(first, width, WIDTH):
                 store(a, r * stride + j, multiply(scale, load(a, r * stride + j)))
     for i in range(pivots, size, 4):
-        _subtract_rows(a, stride, i, min(4, size - i), width, pivots)
+        _subtract_rows(a, stride, 0, i, min(4, size - i), width, pivots)
     return 0
+
+
+@jit
+def subtract_products(a, stride, depth, size):
+    """Subtract X'X, X the first `depth` rows, from the upper triangle of `size` rows below them."""
+    for i in range(0, size, 4):
+        _subtract_rows(a, stride, depth, i, min(4, size - i), size, depth)
 
 
 @jit

@@ -1,19 +1,25 @@
-"""What the structured Gaussian fields have in common: how they take means and potentials.
+"""What the structured Gaussian fields have in common: their verbs, means and potentials.
 
 Like the dense `pgmult.GaussianProcess` they are C independent Gaussian columns over the same n
 inputs, times a diagonal potential, with the verbs of `pgmult.priors.gp.Field`.
 """
 
-from typing import NamedTuple
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from pgmult._validate import as_finite, as_nonnegative
+from pgmult._validate import as_finite, as_generator, as_nonnegative
 from pgmult.potentials import DiagonalPotential
+from pgmult.priors.covariances import Covariance
 from pgmult.priors.covariances.base import as_inputs
 from pgmult.typing import ArrayLike, FloatArray
 
-__all__ = ["FieldDraw", "as_new_inputs", "as_new_mean", "as_prior_mean", "combined"]
+__all__ = ["FieldDraw", "Solved", "StructuredField", "as_prior_mean", "check_columns"]
+
+NOTHING = np.empty((0, 0))
+NO_KEY = np.zeros(2, dtype=np.uint64)  # of streams that nothing is drawn from
 
 
 class FieldDraw(NamedTuple):
@@ -32,6 +38,144 @@ class FieldDraw(NamedTuple):
     new_values: FloatArray
     new_mean: FloatArray
     new_var: FloatArray
+
+
+class Solved(NamedTuple):
+    """What a structure finds of the columns minus their prior means; empty where not asked for.
+
+    ``means`` and ``draws`` are at the inputs and after them at the new inputs, ``(n + m,
+    num_columns)``, ``vars`` at the new inputs, ``(m, num_columns)``.
+    """
+
+    log_normalizers: FloatArray = NOTHING
+    means: FloatArray = NOTHING
+    draws: FloatArray = NOTHING
+    vars: FloatArray = NOTHING
+
+
+class StructuredField(ABC):
+    """The verbs of a field, from one method, `_solve`.
+
+    Subclasses are frozen dataclasses with at least the fields below.
+    """
+
+    __slots__ = ()
+    covariance: Covariance
+    inputs: FloatArray
+    prior_mean: ArrayLike
+    potential: DiagonalPotential | None
+
+    @abstractmethod
+    def _solve(
+        self,
+        rng: np.random.Generator | None = None,
+        new: FloatArray | None = None,
+        *,
+        log_normalizers: bool = False,
+        means: bool = False,
+        variances: bool = False,
+    ) -> Solved:
+        """What is asked for, of the centred columns; a draw if there is a generator."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Inputs and columns."""
+        columns = self._means if self.potential is None else self.potential.J
+        return len(self.inputs), columns.shape[1]
+
+    def condition(self, potential: DiagonalPotential) -> Self:
+        """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
+        posterior = copy(self)
+        together = combined(self.potential, potential, self._means)
+        object.__setattr__(posterior, "potential", together)
+        return posterior
+
+    def log_normalizer(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_columns,)``.
+
+        As a function of the covariance's parameters it is their likelihood given the potential,
+        the field integrated out.
+        """
+        if self.potential is None:
+            return np.zeros(self.shape[1])
+        J, h = self.potential.J, self.potential.h
+        shift = np.sum(self._means * (h - 0.5 * J * self._means), axis=0)
+        return np.asarray(shift + self._solve(log_normalizers=True).log_normalizers)
+
+    def mean(self) -> FloatArray:
+        """Means at the inputs, ``(n, num_columns)``."""
+        return np.asarray(self._means + self._solve(means=True).means)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw at the inputs, ``(n, num_columns)``."""
+        return np.asarray(self._means + self._solve(as_generator(rng)).draws)
+
+    def predict(
+        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance at new inputs, ``(m, num_columns)``, the field here integrated out.
+
+        Parameters
+        ----------
+        new_inputs : array, ``(m, num_input_columns)``
+        new_mean : float or array, ``(num_columns,)`` or ``(m, num_columns)``, optional
+            The prior mean there; by default that of the inputs, where all of them agree.
+        """
+        new, centre = self._new(new_inputs, new_mean)
+        solved = self._solve(None, new, means=True, variances=True)
+        return centre + solved.means[len(self.inputs) :], solved.vars
+
+    def sample_at(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> FloatArray:
+        """One joint draw at new inputs, ``(m, num_columns)``, the field here integrated out."""
+        new, centre = self._new(new_inputs, new_mean)
+        draws = self._solve(as_generator(rng), new).draws
+        return np.asarray(centre + draws[len(self.inputs) :])
+
+    def draw(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> FieldDraw:
+        """`sample`, `sample_at` and `predict` for the price of little more than one of them."""
+        new, centre = self._new(new_inputs, new_mean)
+        solved = self._solve(as_generator(rng), new, means=True, variances=True)
+        n = len(self.inputs)
+        return FieldDraw(
+            self._means + solved.draws[:n],
+            centre + solved.draws[n:],
+            centre + solved.means[n:],
+            solved.vars,
+        )
+
+    @property
+    def _means(self) -> FloatArray:
+        return np.asarray(self.prior_mean)
+
+    def _centred(self) -> tuple[FloatArray, FloatArray]:
+        """J and h of the centred columns, ``(n, num_columns)``."""
+        if self.potential is None:
+            return np.zeros(self.shape), np.zeros(self.shape)
+        return self.potential.J, self.potential.h - self.potential.J * self._means
+
+    def _new(
+        self, new_inputs: ArrayLike, new_mean: ArrayLike | None
+    ) -> tuple[FloatArray, FloatArray]:
+        new = as_inputs(new_inputs, "new_inputs")
+        if new.shape[1] != self.inputs.shape[1]:
+            raise ValueError(
+                f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
+            )
+        return new, as_new_mean(new_mean, self._means, len(new), self.shape[1])
+
+
+def check_columns(statuses: list[int]) -> None:
+    """Refuse if a piece of compiled work returned 1 + the column in which it failed."""
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise ValueError(
+            f"column {min(failed)} has no Gaussian posterior: are its J and h, or the covariance,"
+            " too large for floating-point numbers?"
+        )
 
 
 def as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
@@ -72,14 +216,6 @@ def as_new_mean(
             f"new_mean must be a number or have shape ({num_columns},) or"
             f" ({num_new}, {num_columns}), got {mean.shape}"
         ) from None
-
-
-def as_new_inputs(value: ArrayLike, inputs: FloatArray) -> FloatArray:
-    """New inputs ``(m, columns)``, with as many columns as `inputs`."""
-    new = as_inputs(value, "new_inputs")
-    if new.shape[1] != inputs.shape[1]:
-        raise ValueError(f"new_inputs must have {inputs.shape[1]} columns, got {new.shape[1]}")
-    return new
 
 
 def combined(

@@ -1,6 +1,5 @@
 """Which columns a covariance looks at, and how it splits into factors over them."""
 
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -51,8 +50,3 @@ def find_rows(known: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return together[first[order]], rank[group.reshape(-1)[len(known) :]]
-
-
-def as_sequence(value: Covariance | Sequence[Covariance]) -> tuple[Covariance, ...]:
-    """One covariance for all columns of a field, or one a column."""
-    return (value,) if isinstance(value, Covariance) else tuple(value)

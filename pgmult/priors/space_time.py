@@ -20,14 +20,13 @@ some times, several inputs at one time and place, and new inputs at new times an
 ...     DiagonalPotential(J=np.array([[1.0], [0.0], [2.0]]), h=np.array([[1.0], [0.0], [1.0]]))
 ... )
 >>> field.mean().round(3).T
-array([[0.606, 0.545, 0.553]])
+array([[0.693, 0.503, 0.458]])
 >>> mean, var = field.predict([[1.0, 0.0]])
 >>> float(mean[0, 0].round(3)), float(var[0, 0].round(3))
-(0.384, 1.392)
+(0.376, 1.499)
 """
 
 import math
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -42,7 +41,7 @@ from pgmult.compiled.space_time import solve_columns
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance, Matern, White
 from pgmult.priors.covariances.base import as_inputs
-from pgmult.priors.field import FieldDraw, as_new_inputs, as_new_mean, as_prior_mean, combined
+from pgmult.priors.field import NO_KEY, Solved, StructuredField, as_prior_mean, check_columns
 from pgmult.priors.separable import columns_of, find_rows, product_terms
 from pgmult.typing import ArrayLike, FloatArray, IntArray
 
@@ -118,15 +117,6 @@ class _Chain(NamedTuple):
     starts: IntArray
 
 
-class _Solved(NamedTuple):
-    """What was asked of the filter; empty arrays where it was not."""
-
-    log_normalizers: FloatArray  # (num_columns,)
-    means: FloatArray  # (num_cells, num_columns)
-    draws: FloatArray  # (num_cells, num_columns)
-    new_vars: FloatArray  # (num_new, num_columns)
-
-
 class _Cells(NamedTuple):
     """Inputs by time and place."""
 
@@ -136,7 +126,7 @@ class _Cells(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpaceTimeProcess:
+class SpaceTimeProcess(StructuredField):
     """Independent columns of a Gaussian field, Markov in time, times their potential.
 
     Attributes
@@ -146,7 +136,7 @@ class SpaceTimeProcess:
     inputs : array, ``(n, num_input_columns)``
     prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
     potential : DiagonalPotential, ``(n, num_columns)``, or None
-        Product of everything conditioned on; h = 0 where J = 0.
+        Product of everything conditioned on.
     time : int, optional
         The column of the inputs that is time; by default the one with the most values among those
         in which the covariance is Markov.
@@ -159,9 +149,10 @@ class SpaceTimeProcess:
 
     covariance: Covariance
     inputs: FloatArray
-    prior_mean: FloatArray | float = 0.0
+    prior_mean: ArrayLike = 0.0
     potential: DiagonalPotential | None = None
     time: int | None = None
+    _time: int = field(init=False, repr=False)
     _terms: tuple[_Term, ...] = field(init=False, repr=False)
     _known: _Cells = field(init=False, repr=False)
 
@@ -174,93 +165,19 @@ class SpaceTimeProcess:
         for name, value in (
             ("inputs", inputs),
             ("prior_mean", mean),
-            ("time", time),
+            ("_time", time),
             ("_terms", terms),
             ("_known", _Cells(times, places, time_of * len(places) + place_of)),
         ):
             object.__setattr__(self, name, value)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Inputs and columns."""
-        columns = self.prior_mean if self.potential is None else self.potential.J
-        return len(self.inputs), columns.shape[1]
-
-    def condition(self, potential: DiagonalPotential) -> "SpaceTimeProcess":
-        """The posterior: this times `potential`, ``(n, num_columns)``."""
-        posterior = copy(self)
-        together = combined(self.potential, potential, self.prior_mean)
-        object.__setattr__(posterior, "potential", together)
-        return posterior
-
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``.
-
-        As a function of the covariance's parameters it is their likelihood given the potential,
-        the field integrated out.
-        """
-        if self.potential is None:
-            return np.zeros(self.shape[1])
-        J, h = self.potential.J, self.potential.h
-        shift = np.sum(self.prior_mean * (h - 0.5 * J * self.prior_mean), axis=0)
-        return np.asarray(shift + self._solve(log_normalizers=True).log_normalizers)
-
-    def mean(self) -> FloatArray:
-        """Means at the inputs, ``(n, num_columns)``."""
-        return np.asarray(self.prior_mean + self._solve(means=True).means)
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw at the inputs, ``(n, num_columns)``."""
-        return np.asarray(self.prior_mean + self._solve(key=new_key(rng)).draws)
-
-    def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance at new inputs, ``(m, num_columns)``, the field here integrated out.
-
-        Parameters
-        ----------
-        new_inputs : array, ``(m, num_input_columns)``
-        new_mean : float or array, ``(num_columns,)`` or ``(m, num_columns)``, optional
-            The prior mean there; by default that of the inputs, where all of them agree.
-        """
-        new = as_new_inputs(new_inputs, self.inputs)
-        n, columns = self.shape
-        mean = as_new_mean(new_mean, self.prior_mean, len(new), columns)
-        solved = self._solve(new=new, means=True, variances=True)
-        return mean + solved.means[n:], solved.new_vars
-
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``, the field here integrated out."""
-        new = as_new_inputs(new_inputs, self.inputs)
-        n, columns = self.shape
-        mean = as_new_mean(new_mean, self.prior_mean, len(new), columns)
-        return np.asarray(mean + self._solve(key=new_key(rng), new=new).draws[n:])
-
-    def draw(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FieldDraw:
-        """`sample`, `sample_at` and `predict` in one pass of the filter."""
-        new = as_new_inputs(new_inputs, self.inputs)
-        n, columns = self.shape
-        mean = as_new_mean(new_mean, self.prior_mean, len(new), columns)
-        solved = self._solve(key=new_key(rng), new=new, means=True, variances=True)
-        return FieldDraw(
-            self.prior_mean + solved.draws[:n],
-            mean + solved.draws[n:],
-            mean + solved.means[n:],
-            solved.new_vars,
-        )
-
     def _cells(self, new: FloatArray) -> _Cells:
         """Where the inputs stand, and after them the new ones."""
         known, num_places = self._known, len(self._known.places)
-        times = np.union1d(known.times, new[:, self.time])
-        places, place_of = find_rows(known.places, _without(new, self.time))
+        times = np.union1d(known.times, new[:, self._time])
+        places, place_of = find_rows(known.places, _without(new, self._time))
         place_of = np.concatenate([known.cells % num_places, place_of])
-        at = np.concatenate([known.times[known.cells // num_places], new[:, self.time]])
+        at = np.concatenate([known.times[known.cells // num_places], new[:, self._time]])
         return _Cells(times, places, np.searchsorted(times, at) * len(places) + place_of)
 
     def _chain(self, cells: _Cells) -> _Chain:
@@ -287,77 +204,66 @@ class SpaceTimeProcess:
     def _potential_at(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
         """J and h of the centred field by time and known place, (num_columns, times, places)."""
         shape = (self.shape[1], len(cells.times), len(self._known.places))
-        if self.potential is None:
-            return np.zeros(shape), np.zeros(shape)
         n = len(self.inputs)
         time_of, place_of = np.divmod(cells.cells[:n], len(cells.places))
         where = time_of * shape[2] + place_of
         add = csr_array((np.ones(n), (where, np.arange(n))), shape=(shape[1] * shape[2], n))
-        J = self.potential.J
-        h = self.potential.h - J * self.prior_mean
-        J, h = (np.ascontiguousarray((add @ values).T).reshape(-1, *shape[1:]) for values in (J, h))
-        return J, h
+        J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
+        return J.reshape(shape), h.reshape(shape)
 
     def _solve(
         self,
-        *,
-        key: IntArray | None = None,
+        rng: np.random.Generator | None = None,
         new: FloatArray | None = None,
+        *,
         log_normalizers: bool = False,
         means: bool = False,
         variances: bool = False,
-    ) -> _Solved:
-        """What is asked for, of the centred field at the inputs and after them at `new`."""
-        cells = self._known if new is None else self._cells(new)
+    ) -> Solved:
+        new = self.inputs[:0] if new is None else new
+        cells = self._cells(new) if len(new) else self._known
         chain = self._chain(cells)
         J, h = self._potential_at(cells)
         num_columns, num_times, num_known = J.shape
-        num_places, num_inputs = len(cells.places), len(self.inputs)
-        out = (
-            np.empty(num_columns if log_normalizers else 0),
-            np.empty((num_columns if means else 0, num_times, num_places)),
-            np.empty((0 if key is None else num_columns, num_times, num_places)),
-        )
-        key = np.zeros(2, dtype=np.uint64) if key is None else key
+        num_places = len(cells.places)
+        log_z = np.empty(num_columns if log_normalizers else 0)
+        mean = np.empty((num_columns if means else 0, num_times, num_places))
+        draw = np.empty((0 if rng is None else num_columns, num_times, num_places))
+        key = NO_KEY if rng is None else new_key(rng)
 
         def run(directions: FloatArray, ahead: FloatArray) -> FloatArray:
             explained = np.empty((num_columns, len(directions)))
             statuses = over_rows(
-                solve_columns, num_columns, key, J, h, *chain, directions, *out, explained, ahead,
-                grain=1,
+                solve_columns, num_columns, key, J, h, *chain, directions, log_z, mean, draw,
+                explained, ahead, grain=1,
             )  # fmt: skip
-            failed = [status - 1 for status in statuses if status]
-            if failed:
-                raise ValueError(
-                    f"column {min(failed)} has no Gaussian posterior: are its J and h, or the"
-                    " covariance, too large for floating-point numbers?"
-                )
+            check_columns(statuses)
             return explained
 
-        if new is None or not variances:
-            new_vars = np.empty((0, num_columns))
-            run(np.empty((0, num_times, num_known)), np.empty((1, 0, num_known)))
-        else:
-            # beyond the last observation the filter's own variances are the answer; before it,
-            # and at other places, what the observations explain is taken from the prior variance
-            new_vars = np.repeat(self.covariance.diagonal(new)[:, None], num_columns, axis=1)
-            time_of, place_of = np.divmod(cells.cells[num_inputs:], num_places)
-            seen = np.flatnonzero(J.any(axis=(0, 2)))
-            is_ahead = (time_of > (seen[-1] if len(seen) else -1)) & (place_of < num_known)
-            ahead = np.empty((num_columns if is_ahead.any() else 1, num_times, num_known))
-            others = np.flatnonzero(~is_ahead)
-            at = np.tile(self._known.places, (num_times, 1))
-            at[:, self.time] = np.repeat(cells.times, num_known)
-            for first in range(0, max(len(others), 1), _DIRECTIONS):
-                part = others[first : first + _DIRECTIONS]
+        new_vars = np.repeat(self.covariance.diagonal(new)[:, None], num_columns, axis=1)
+        # beyond the last observation the filter's own variances are the answer; before it, and at
+        # other places, what the observations explain is taken from the prior variance
+        time_of, place_of = np.divmod(cells.cells[len(self.inputs) :], num_places)
+        seen = np.flatnonzero(J.any(axis=(0, 2)))
+        last = seen[-1] if len(seen) else -1
+        is_ahead = (time_of > last) & (place_of < num_known) & variances
+        ahead = np.empty((num_columns, num_times if is_ahead.any() else 0, num_known))
+        others = np.flatnonzero(~is_ahead if variances else is_ahead)
+        for first in range(0, max(len(others), 1), _DIRECTIONS):
+            part = others[first : first + _DIRECTIONS]
+            directions = np.empty((0, num_times, num_known))
+            if len(part):
+                at = np.tile(self._known.places, (num_times, 1))
+                at[:, self._time] = np.repeat(cells.times, num_known)
                 directions = self.covariance.cov(new[part], at).reshape(-1, num_times, num_known)
-                new_vars[part] -= run(directions, ahead if is_ahead.any() else ahead[:, :0]).T
-            new_vars[is_ahead] = ahead[:, time_of[is_ahead], place_of[is_ahead]].T
-        means_there, draws_there = (
-            np.ascontiguousarray(values.reshape(-1, num_times * num_places)[:, cells.cells].T)
-            for values in out[1:]
-        )
-        return _Solved(out[0], means_there, draws_there, np.maximum(new_vars, 0.0))
+            new_vars[part] -= run(directions, ahead).T
+        new_vars[is_ahead] = ahead[:, time_of[is_ahead], place_of[is_ahead]].T
+
+        def at_inputs(values: FloatArray) -> FloatArray:
+            flat = values.reshape(-1, num_times * num_places)
+            return np.ascontiguousarray(flat[:, cells.cells].T)
+
+        return Solved(log_z, at_inputs(mean), at_inputs(draw), np.maximum(new_vars, 0.0))
 
 
 def _without(inputs: FloatArray, column: int) -> FloatArray:
@@ -394,7 +300,8 @@ def _markov_in(
 
 def _as_term(factors: tuple[Covariance, ...], time: int, num_columns: int) -> _Term:
     """A product of factors as a time factor and factors of places."""
-    places, times = [], []
+    places: list[Covariance] = []
+    times: list[Matern | White] = []
     for factor in factors:
         columns = columns_of(factor, num_columns)
         if time not in columns:

@@ -8,30 +8,34 @@ structure                     covariance                           a draw of one
                               of the places; sums of those
 ``"grid"``                    any of each axis, multiplied, on     O(n * (sum of axes' lengths)) an
                               (nearly) all points of a grid        iteration of conjugate gradients
-``"nearest_neighbours"``      any, *approximated*                  O(n * neighbours) an iteration
+``"inducing_points"``         any, *approximated*                  O(n * points^2)
 ``"auto"``                    the first exact one above that fits
 ============================  ===================================  ================================
 
-All but ``"nearest_neighbours"`` are exact: they draw from the same law.
+All but ``"inducing_points"`` are exact: they draw from the same law.
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Literal, get_args
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from pgmult.priors.covariances import Covariance
 from pgmult.priors.gp import Field, GaussianProcess
+from pgmult.priors.grids import GridProcess
+from pgmult.priors.inducing_points import InducingProcess
 from pgmult.priors.space_time import SpaceTimeProcess
 from pgmult.typing import ArrayLike
 
 __all__ = ["Structure", "make_field"]
 
-Structure = Literal["dense", "state_space", "auto"]
+Structure = Literal["dense", "state_space", "grid", "inducing_points", "auto"]
 
 _log = logging.getLogger("pgmult")
 _DENSE = 500  # inputs for which a dense draw takes milliseconds
+_SPARSEST = 4  # points of a grid for each input
 _LARGEST_DENSE = 5000  # for which a column's matrix takes 200 MB
 
 
@@ -60,12 +64,15 @@ def make_field(
         raise ValueError(
             f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}"
         )
-    return _MAKERS[structure](covariance, inputs, prior_mean)
+    field: Field = _MAKERS[structure](covariance, inputs, prior_mean)
+    return field
 
 
-_MAKERS: Mapping[str, Callable[[Covariance, ArrayLike, ArrayLike], Field]] = {
+_MAKERS: Mapping[str, Any] = {
     "dense": GaussianProcess,
     "state_space": SpaceTimeProcess,
+    "grid": GridProcess,
+    "inducing_points": InducingProcess,
 }
 
 
@@ -74,20 +81,24 @@ def _choose(covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike) ->
     n = len(np.asarray(inputs))
     if n <= _DENSE:
         _log.info("structure='auto' took 'dense': %d inputs are few", n)
-        return GaussianProcess(covariance, inputs, prior_mean)
+        return make_field("dense", covariance, inputs, prior_mean)
     refusals = []
-    for structure in ("state_space",):
+    exact: tuple[Structure, ...] = ("state_space", "grid")
+    for structure in exact:
         try:
-            field = _MAKERS[structure](covariance, inputs, prior_mean)
+            field = make_field(structure, covariance, inputs, prior_mean)
         except ValueError as refusal:
             refusals.append(f"{structure}: {refusal}")
-        else:
-            _log.info("structure='auto' took '%s': it is exact for this covariance", structure)
-            return field
+            continue
+        if isinstance(field, GridProcess) and math.prod(field.grid_shape) > _SPARSEST * n:
+            refusals.append(f"grid: {n} inputs fill little of {field.grid_shape} points")
+            continue
+        _log.info("structure='auto' took '%s': it is exact for this covariance", structure)
+        return field
     if n <= _LARGEST_DENSE:
         _log.info("structure='auto' took 'dense': %s", "; ".join(refusals))
-        return GaussianProcess(covariance, inputs, prior_mean)
+        return make_field("dense", covariance, inputs, prior_mean)
     raise ValueError(
-        f"no exact structure fits {n} inputs ({'; '.join(refusals)}); name one:"
-        " structure='dense' takes 8 n^2 bytes a thread and O(n^3) time a column"
+        f"no exact structure fits {n} inputs ({'; '.join(refusals)}); name one: 'dense' takes"
+        " 8 n^2 bytes a thread and O(n^3) time a column, 'inducing_points' approximates"
     )
