@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 from same_draws import check_threads_do_not_matter
+from scipy.special import logsumexp
 from scipy.stats import kstest, norm
 
 from pgmult import ConvergenceWarning, LogisticNormalGP, as_corpus, as_field, sample
+from pgmult.compiled import softmax_fields
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.softmax_fields import multiply_lower, rotate_functions, smooth_columns
+from pgmult.models import logistic_normal_gp
 from pgmult.priors.covariances import Constant, Matern, SquaredExponential
+from pgmult.testing import conditional_ratio
 
 RNG = np.random.default_rng(0)
 INPUTS = np.array([0.0, 1.0, 1.0, 2.5, 4.0])
@@ -66,6 +70,48 @@ class TestCompiled:
         counts, still = np.ones((2, 1)), np.zeros((2, 1))
         status = rotate_functions(key, counts, np.full(1, 2.0), np.zeros(2), 1, x, still)
         assert status == 1
+
+
+class TestConditionals:
+    """log joint - log conditional is constant in each block."""
+
+    STATE = MODEL.prior(np.random.default_rng(8), DATA)
+
+    def log_joint(self, whitened):
+        state = MODEL._state(whitened, self.STATE.hyperparameters, DATA)
+        return -0.5 * np.sum(whitened**2) + MODEL.log_likelihood(state, DATA)
+
+    @pytest.mark.parametrize("k", range(3))
+    def test_of_one_function(self, k):
+        seen = logistic_normal_gp._SeenCounts.of(DATA)
+        psi = self.STATE.psi[: seen.num_sites]
+        others = logsumexp(np.delete(psi, k, axis=1), axis=1)
+
+        def with_column(z):
+            whitened = self.STATE.whitened.copy()
+            whitened[:, k] = z
+            return whitened
+
+        def log_conditional(z):
+            state = MODEL._state(with_column(z), self.STATE.hyperparameters, DATA)
+            f = state.psi[: seen.num_sites, k] - MODEL.mean[k]
+            offset = MODEL.mean[k] - others
+            fit = softmax_fields._log_likelihood(
+                f, f, 1.0, 0.0, offset, seen.by_category[k], seen.totals
+            )
+            return -0.5 * z @ z + fit
+
+        points = np.random.default_rng(9).normal(size=(4, DATA.num_sites))
+        conditional_ratio(lambda z: self.log_joint(with_column(z)), log_conditional, points)
+
+    def test_of_the_common_function(self):
+        centred = self.STATE.whitened - self.STATE.whitened.mean(axis=1, keepdims=True)
+        points = np.random.default_rng(10).normal(size=(4, DATA.num_sites))
+        conditional_ratio(
+            lambda z: self.log_joint(centred + z[:, None]),
+            lambda z: norm.logpdf(z, scale=1.0 / np.sqrt(3)).sum(),
+            points,
+        )
 
 
 class TestModel:

@@ -52,6 +52,7 @@ class Prediction:
     probs: np.ndarray
     draws: np.ndarray | None
     seconds: float
+    sweeps: int
     curve: list[tuple[float, np.ndarray]]
 
 
@@ -80,7 +81,7 @@ def load(options: argparse.Namespace) -> Problem:
 
 def static(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
     """The shares of 2011."""
-    return Prediction(pgmult.Static().predict_probs(problem.field), None, 0.0, [])
+    return Prediction(pgmult.Static().predict_probs(problem.field), None, 0.0, 0, [])
 
 
 def raw_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
@@ -88,7 +89,7 @@ def raw_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespa
     start = time.process_time()
     draws = regression.sample_probs(np.random.default_rng(options.seed), problem.field, 200)
     probs = regression.predict_probs(problem.field)
-    return Prediction(probs, draws, time.process_time() - start, [])
+    return Prediction(probs, draws, time.process_time() - start, 0, [])
 
 
 def lnm_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
@@ -151,12 +152,8 @@ def sample(model, link, problem: Problem, options: argparse.Namespace) -> Predic
         (times[end - 1], normalised(np.mean(plugged[end // 2 : end], axis=0)))
         for end in np.unique(np.geomspace(1, len(times), 25).astype(int))
     ]
-    return Prediction(
-        normalised(np.mean(plugged[half:], axis=0)),
-        normalised(np.array(draws[half:])),
-        passed,
-        curve,
-    )
+    probs = normalised(np.mean(plugged[half:], axis=0))
+    return Prediction(probs, normalised(np.array(draws[half:])), passed, len(times), curve)
 
 
 def normalised(probs: np.ndarray) -> np.ndarray:
@@ -187,7 +184,12 @@ def score(name: str, found: Prediction, reference: np.ndarray, problem: Problem)
         probs, counts = found.probs[rows], problem.test_counts[rows]
         plain = log_predictive(reference[rows], counts)
         totals = counts.sum(axis=1)
-        row = {"method": name, "year": year, "seconds": round(found.seconds, 1)}
+        row = {
+            "method": name,
+            "year": year,
+            "seconds": round(found.seconds, 1),
+            "sweeps": found.sweeps,
+        }
         for end, lowest in (("top", False), ("bottom", True)):
             row[end], row[f"{end}_error"] = mean_over_groups(
                 overlap(probs, counts, size, lowest=lowest)
@@ -275,7 +277,11 @@ def main(options: argparse.Namespace) -> None:
             curves[name] = gains(found, reference, problem)
             last = curves[name][-1][1]
             near = next(seconds for seconds, gain in curves[name] if abs(gain - last) < 0.01)
-            print(f"{name:>15}: within 0.01 nats of {last:.3f} after {near:.1f} s", flush=True)
+            print(
+                f"{name:>15}: {found.sweeps} sweeps in {found.seconds:.0f} s, within 0.01 nats of"
+                f" {last:.3f} after {near:.1f} s",
+                flush=True,
+            )
         write(rows, options.out / "names.csv")
     if curves:
         points = [
