@@ -20,6 +20,7 @@ _PUBLIC = {
     "Dirichlet": "pgmult.priors",
     "DocumentCompletion": "pgmult.heldout",
     "DynamicTopics": "pgmult.models.dynamic_topics",
+    "FieldPredictions": "pgmult.predictions",
     "LDA": "pgmult.models.lda",
     "LogisticNormal": "pgmult.links",
     "LogisticNormalGP": "pgmult.models.logistic_normal_gp",
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from pgmult.models.topics import CorrelatedTopics
     from pgmult.posterior import Posterior, load
     from pgmult.potentials import DensePotential, DiagonalPotential
+    from pgmult.predictions import FieldPredictions
     from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
     from pgmult.selection import compare_num_topics
     from pgmult.sequences import Sequences, as_sequences
@@ -97,6 +99,7 @@ __all__ = [
     "Dirichlet",
     "DocumentCompletion",
     "DynamicTopics",
+    "FieldPredictions",
     "LogisticNormal",
     "LogisticNormalGP",
     "LogisticNormalLDS",
