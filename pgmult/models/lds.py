@@ -212,9 +212,12 @@ class MultinomialLDS:
         return sequences
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """Labels of symbols and sequences, where the data have them."""
+        """Labels of symbols and sequences, where the data have them; a stick has its symbol's."""
         labels = {"symbol": data.alphabet, "sequence": data.names}
-        return {dim: names for dim, names in labels.items() if names is not None}
+        sticks = data.symbol_order[:-1]
+        return {dim: names for dim, names in labels.items() if names is not None} | {
+            "stick": sticks if data.alphabet is None else data.alphabet[sticks]
+        }
 
     def prior(self, rng: np.random.Generator, data: Sequences) -> MultinomialLDSState:
         """A state from the prior."""
