@@ -41,6 +41,7 @@ and Windle (2013).
 (array([[-0.62,  0.53]]), False)
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
@@ -184,7 +185,7 @@ def _log1p_exp(x: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Logistic:
+class LogisticRows:
     """Binomial rows: f(psi) = successes psi - trials log(1 + exp psi).
 
     Attributes
@@ -210,7 +211,7 @@ class _Logistic:
         object.__setattr__(self, "trials", trials)
 
 
-class Laplace(_Logistic):
+class Laplace(LogisticRows):
     """Second-order expansion of a logistic row at the mode of the posterior."""
 
     is_bound: ClassVar[bool] = False
@@ -227,7 +228,7 @@ class Laplace(_Logistic):
         )
 
 
-class Delta(_Logistic):
+class Delta(LogisticRows):
     """Second-order expansion of a logistic row at the mean of q: the multivariate delta method."""
 
     is_bound: ClassVar[bool] = False
@@ -241,7 +242,7 @@ class Delta(_Logistic):
         return value, d_mean + half_curvature * (1.0 - 2.0 * share) * var, half_curvature
 
 
-class JaakkolaJordan(_Logistic):
+class JaakkolaJordan(LogisticRows):
     """The quadratic bound of Jaakkola and Jordan at its best xi, xi**2 = m**2 + v.
 
     The same as mean field with a Pólya-gamma variable a row: -2 dF/dv is its expectation.
@@ -258,7 +259,7 @@ class JaakkolaJordan(_Logistic):
         return value, kappa - omega * mean, -0.5 * omega
 
 
-class Quadrature(_Logistic):
+class Quadrature(LogisticRows):
     """E f(psi) itself, by the trapezoid rule: q is then the Gaussian nearest to the posterior.
 
     Nearest in the sense of KL(q || posterior). The rule converges geometrically: 8.5 standard
@@ -297,7 +298,7 @@ def normal_nodes(largest_scale: float) -> tuple[FloatArray, FloatArray]:
     return nodes, weights / weights.sum()
 
 
-LOGISTIC_SITES = {
+LOGISTIC_SITES: dict[str, Callable[[FloatArray, FloatArray], Site]] = {
     "laplace": Laplace,
     "delta": Delta,
     "jaakkola_jordan": JaakkolaJordan,
