@@ -113,8 +113,7 @@ def filter_chains(
     Returns 0, or 1 + a step at which there is no Gaussian.
     """
     n = h.shape[1]
-    cov, JL = np.empty((n, n)), np.empty((n, n))
-    propagated = np.empty((n, n))
+    propagated, JL = np.empty((n, n)), np.empty((n, n))
     mean, linear, half = np.empty(n), np.empty(n), np.empty(n)
     for s in range(start, stop):
         total = 0.0
@@ -123,40 +122,37 @@ def filter_chains(
             if t == offsets[s]:
                 for i in range(n):
                     mean[i] = initial_mean[i] + drive[t, i]
-                    for j in range(n):
-                        cov[i, j] = initial_cov[i, j]
+                    for j in range(i + 1):
+                        root[i, j] = initial_cov[i, j]
             else:
                 for i in range(n):  # A S, S = L R^-T, row by row
-                    for j in range(n):
-                        half[j] = 0.0
+                    row = propagated[i]
+                    row[:] = 0.0
+                    mean[i] = drive[t, i]
                     for k in range(n):
                         scale = transition[i, k]
+                        mean[i] += scale * means[t - 1, k]
                         for j in range(k + 1):
-                            half[j] += scale * prior_roots[t - 1, k, j]
-                    _solve_lower(gain_roots[t - 1], half)
-                    middle = drive[t, i]
-                    for j in range(n):
-                        propagated[i, j] = half[j]
-                        middle += transition[i, j] * means[t - 1, j]
-                    mean[i] = middle
+                            row[j] += scale * prior_roots[t - 1, k, j]
+                    _solve_lower(gain_roots[t - 1], row)
                 for i in range(n):
                     for j in range(i + 1):
                         x = noise_cov[i, j]
                         for k in range(n):
                             x += propagated[i, k] * propagated[j, k]
-                        cov[i, j] = x
+                        root[i, j] = x
             for i in range(n):
-                for j in range(n):
-                    root[i, j] = cov[i, j]
+                if not (math.isfinite(mean[i]) and math.isfinite(root[i, i])):
+                    return 1 + t
             if cholesky(root) > 0:
                 return 1 + t
             for i in range(n):
-                for j in range(n):
-                    JL[i, j] = 0.0
+                row = JL[i]
+                row[:] = 0.0
                 for k in range(n):
                     scale = J[t, i, k]
                     for j in range(k + 1):
-                        JL[i, j] += scale * root[k, j]
+                        row[j] += scale * root[k, j]
             for i in range(n):
                 for j in range(i + 1):
                     x = 1.0 if i == j else 0.0
