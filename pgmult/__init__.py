@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "BayesianLogisticRegression": "pgmult.estimators",
     "ConvergenceWarning": "pgmult.diagnostics",
     "Corpus": "pgmult.corpus",
     "CorrelatedTopicModel": "pgmult.estimators",
@@ -21,11 +22,15 @@ _PUBLIC = {
     "DocumentCompletion": "pgmult.heldout",
     "DynamicTopics": "pgmult.models.dynamic_topics",
     "FieldPredictions": "pgmult.predictions",
+    "GroupedLogisticRegression": "pgmult.models.logistic_regression",
+    "HierarchicalLogisticRegression": "pgmult.estimators",
     "LDA": "pgmult.models.lda",
+    "LabelledRows": "pgmult.labelled_rows",
     "LogisticNormal": "pgmult.links",
     "LogisticNormalGP": "pgmult.models.logistic_normal_gp",
     "LogisticNormalLDS": "pgmult.models.logistic_normal_lds",
     "LogisticNormalTopics": "pgmult.models.logistic_normal_topics",
+    "LogisticRegression": "pgmult.models.logistic_regression",
     "MatrixNormalInverseWishart": "pgmult.priors",
     "MultinomialGP": "pgmult.models.gp",
     "MultinomialHMM": "pgmult.models.hmm",
@@ -44,10 +49,13 @@ _PUBLIC = {
     "VariationalTopics": "pgmult.inference.svi",
     "as_corpus": "pgmult.corpus",
     "as_field": "pgmult.fields",
+    "as_labelled_rows": "pgmult.labelled_rows",
     "as_sequences": "pgmult.sequences",
     "as_timed_corpus": "pgmult.corpus",
     "compare_num_topics": "pgmult.selection",
     "fit_cavi": "pgmult.inference.svi",
+    "fit_grouped_logistic_regression": "pgmult.inference.logistic_regression",
+    "fit_logistic_regression": "pgmult.inference.logistic_regression",
     "fit_svi": "pgmult.inference.svi",
     "fold_in": "pgmult.inference.fold_in",
     "load": "pgmult.posterior",
@@ -62,12 +70,21 @@ if TYPE_CHECKING:
     from pgmult.corpus import Corpus, TimedCorpus, as_corpus, as_timed_corpus, split_tokens
     from pgmult.covariates import StructuredCorpus, with_covariates
     from pgmult.diagnostics import ConvergenceWarning
-    from pgmult.estimators import CorrelatedTopicModel
+    from pgmult.estimators import (
+        BayesianLogisticRegression,
+        CorrelatedTopicModel,
+        HierarchicalLogisticRegression,
+    )
     from pgmult.fields import CountField, as_field
     from pgmult.heldout import DocumentCompletion
     from pgmult.inference.fold_in import fold_in
     from pgmult.inference.gibbs import resume, sample
+    from pgmult.inference.logistic_regression import (
+        fit_grouped_logistic_regression,
+        fit_logistic_regression,
+    )
     from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
+    from pgmult.labelled_rows import LabelledRows, as_labelled_rows
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.dynamic_topics import DynamicTopics
     from pgmult.models.gp import MultinomialGP
@@ -77,6 +94,7 @@ if TYPE_CHECKING:
     from pgmult.models.logistic_normal_gp import LogisticNormalGP
     from pgmult.models.logistic_normal_lds import LogisticNormalLDS
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
+    from pgmult.models.logistic_regression import GroupedLogisticRegression, LogisticRegression
     from pgmult.models.raw_gp import RawGP, Static
     from pgmult.models.structural_topics import StructuralTopics, prevalence
     from pgmult.models.topics import CorrelatedTopics
@@ -89,6 +107,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LDA",
+    "BayesianLogisticRegression",
     "ConvergenceWarning",
     "Corpus",
     "CorrelatedTopicModel",
@@ -100,10 +119,14 @@ __all__ = [
     "DocumentCompletion",
     "DynamicTopics",
     "FieldPredictions",
+    "GroupedLogisticRegression",
+    "HierarchicalLogisticRegression",
+    "LabelledRows",
     "LogisticNormal",
     "LogisticNormalGP",
     "LogisticNormalLDS",
     "LogisticNormalTopics",
+    "LogisticRegression",
     "MatrixNormalInverseWishart",
     "MultinomialGP",
     "MultinomialHMM",
@@ -123,10 +146,13 @@ __all__ = [
     "__version__",
     "as_corpus",
     "as_field",
+    "as_labelled_rows",
     "as_sequences",
     "as_timed_corpus",
     "compare_num_topics",
     "fit_cavi",
+    "fit_grouped_logistic_regression",
+    "fit_logistic_regression",
     "fit_svi",
     "fold_in",
     "load",

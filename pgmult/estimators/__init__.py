@@ -10,6 +10,14 @@ except ImportError as error:
         "pgmult.estimators needs scikit-learn 1.6 or later: pip install pgmult[sklearn]"
     ) from error
 
+from pgmult.estimators.regression import (
+    BayesianLogisticRegression,
+    HierarchicalLogisticRegression,
+)
 from pgmult.estimators.topics import CorrelatedTopicModel
 
-__all__ = ["CorrelatedTopicModel"]
+__all__ = [
+    "BayesianLogisticRegression",
+    "CorrelatedTopicModel",
+    "HierarchicalLogisticRegression",
+]
