@@ -311,7 +311,8 @@ def sample_joints(
 ):  # fmt: skip
     """Second pass: draw the joints of sequence s, the last states of stretches ``parts[s:s + 2]``.
 
-    Overwrites `joints`, `links` and `joint_linear` with factors. `growths` gets the joints' share.
+    Overwrites `joints`, `links` and `joint_linear` with factors. `growths` gets the joints' share;
+    with a nan among them there is no draw.
     """
     n = joint_linear.shape[1]
     x, ahead = np.empty(n), np.empty(n)
@@ -339,7 +340,7 @@ def sample_joints(
                             block[i, j] -= link[i, k] * link[j, k]
             if cholesky(block) > 0:
                 growths[c] = math.nan
-                break
+                return 0
             for i in range(n):
                 growths[c] += diagonals[c, i] / (block[i, i] * block[i, i])
                 for k in range(i):

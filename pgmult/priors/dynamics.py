@@ -231,6 +231,8 @@ class LinearDynamics:
         coupling = np.einsum("ij,jk->ik", precision, self.transition)
         push = np.einsum("ji,jk->ik", self.transition, coupling)
         blocks = np.stack([precision + push, precision, initial + push, initial])
+        if not np.isfinite(blocks).all():
+            return None
         cut = _Stretches.of(self.offsets)
         drive = np.empty((0, D)) if self.drive is None else self.drive
         start = np.broadcast_to(self.initial_mean, (len(self.offsets) - 1, D))

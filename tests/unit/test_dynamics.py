@@ -389,8 +389,9 @@ def test_exploding_chains_are_refused():
     dynamics = LinearDynamics(
         np.array([[1e200]]), np.eye(1), np.ones(1), np.eye(1), np.array([0, 4])
     )
-    with pytest.raises(ValueError, match=r"step 1 has no Gaussian law.*has the chain exploded"):
-        dynamics.log_normalizer()
+    for method in (dynamics.log_normalizer, lambda: dynamics.sample(np.random.default_rng(0))):
+        with pytest.raises(ValueError, match=r"step 1 has no Gaussian law.*has the chain exploded"):
+            method()
 
 
 def test_bad_projections_are_refused():
