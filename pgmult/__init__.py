@@ -24,6 +24,7 @@ _PUBLIC = {
     "FieldPredictions": "pgmult.predictions",
     "GroupedLogisticRegression": "pgmult.models.logistic_regression",
     "HierarchicalLogisticRegression": "pgmult.estimators",
+    "GaussianLDS": "pgmult.models.gaussian_lds",
     "LDA": "pgmult.models.lda",
     "LabelledRows": "pgmult.labelled_rows",
     "LogisticNormal": "pgmult.links",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from pgmult.labelled_rows import LabelledRows, as_labelled_rows
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.dynamic_topics import DynamicTopics
+    from pgmult.models.gaussian_lds import GaussianLDS
     from pgmult.models.gp import MultinomialGP
     from pgmult.models.hmm import MultinomialHMM
     from pgmult.models.lda import LDA, UncollapsedLDA
@@ -119,6 +121,7 @@ __all__ = [
     "DocumentCompletion",
     "DynamicTopics",
     "FieldPredictions",
+    "GaussianLDS",
     "GroupedLogisticRegression",
     "HierarchicalLogisticRegression",
     "LabelledRows",

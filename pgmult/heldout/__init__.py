@@ -1,11 +1,12 @@
-"""Held-out scores of topic models, each named by its method.
+"""Held-out scores, each named by its method.
 
 * *Document completion* (`DocumentCompletion`): part of each test document is seen in training, the
   rest is predicted. Quick, for any model, while it is sampled.
 * *The probability of whole documents* (`left_to_right`, `annealed`): of documents of which nothing
   was seen, theta integrated out.
 
-Scores of predicted probabilities against counts are in `pgmult.heldout.fields`.
+Sequences are scored one step ahead (`one_step_ahead`), beside the forecasters of
+`pgmult.heldout.ngrams`. Scores of predicted probabilities against counts are in `pgmult.heldout.fields`.
 """
 
 from pgmult.heldout.completion import (
@@ -24,6 +25,7 @@ from pgmult.heldout.fields import (
     mean_over_groups,
     overlap,
 )
+from pgmult.heldout.sequences import SequenceScore, legacy_score, one_step_ahead
 from pgmult.heldout.whole_documents import (
     DocumentScore,
     TopicDraw,
@@ -37,15 +39,18 @@ __all__ = [
     "Coverage",
     "DocumentCompletion",
     "DocumentScore",
+    "SequenceScore",
     "TopicDraw",
     "annealed",
     "completion_score",
     "coverage",
     "gain_by_count",
     "left_to_right",
+    "legacy_score",
     "log_predictive",
     "log_predictive_mixture",
     "mean_over_groups",
+    "one_step_ahead",
     "overlap",
     "paired_difference",
     "topic_draws",

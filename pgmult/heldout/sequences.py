@@ -374,7 +374,7 @@ def _state_space_draws(
         )
     if continues:
         joined(train, test)  # refuses sequences that cannot go together
-    names = [*_STATE_SPACE, *(name for name in _INPUT_WEIGHTS if name in model.dims)]
+    names = [*_STATE_SPACE, *(_INPUT_WEIGHTS if train.num_inputs else ())]
     draws = _draws(posterior, [*names, *(["last_states"] if continues else [])], max_draws)
     softmax = draws[0]["offset"].shape == (train.num_symbols,)
     link = {"link": "softmax"} if softmax else {"order": train.symbol_order}
