@@ -1,0 +1,294 @@
+"""Multinomial Gaussian processes: conditionals, data, options, labels, threads."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+from same_draws import check_threads_do_not_matter
+
+import pgmult
+from pgmult import DiagonalPotential, MultinomialGP, as_field
+from pgmult.diagnostics import ess_bulk
+from pgmult.models.gp import MultinomialGPState
+from pgmult.priors.covariances import Matern, SquaredExponential, White
+from pgmult.testing import conditional_ratio, mutant, rejects
+from pgmult.updates.hyperparameters import sample_hyperparameters
+
+RNG = np.random.default_rng(0)
+INPUTS = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.5, 0.5], [4.0, 1.0]])
+COUNTS = np.array([[2, 1, 1], [3, 0, 2], [0, 2, 1], [0, 0, 0], [60, 2, 11]])
+DATA = as_field(INPUTS, COUNTS, new_inputs=[[5.0, 0.5], [0.0, 1.0]])
+COVARIANCE = 0.8 * Matern(1.5, 2.0, active=[0]) + White(0.2)
+MODEL = MultinomialGP(COVARIANCE, mean_var=1.5)
+MODELS = {
+    "constant": MODEL,
+    "linear": replace(MODEL, mean="linear"),
+    "a covariance a stick": replace(MODEL, shared=False),
+    "given mean": replace(MODEL, mean=[0.5, -0.5]),
+    "empirical mean, fixed": replace(MODEL, mean="empirical", hyperparameters="fixed"),
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+def potential_of(model, state):
+    return model._link(DATA).augment(np.random.default_rng(1), state.psi, DATA.site_counts())
+
+
+def log_omega_given_psi(potential, psi):
+    """Of psi alone, with the likelihood: the potential."""
+    return float(np.sum(psi * (potential.h - 0.5 * potential.J * psi)))
+
+
+def log_gaussian(psi, mean, cov):
+    return sum(
+        scipy.stats.multivariate_normal(mean[:, k], cov[k]).logpdf(psi[:, k])
+        for k in range(psi.shape[1])
+    )
+
+
+def psi_block(model, *, drawn_from=None):
+    """Log joint of psi with omega and x, by the assembled Gaussians, and what `step` draws from."""
+    state = model.prior(np.random.default_rng(2), DATA)
+    potential = potential_of(model, state)
+    theta = np.log(state.hyperparameters)
+    covs = [
+        model.covariance.with_log_params(row).cov(DATA.sites)
+        for row in np.broadcast_to(theta, (2, theta.shape[1]))
+    ]
+    mean = model._mean_at_sites(state.beta, DATA)
+    field = (drawn_from or model)._field(theta, state.beta, DATA).condition(potential)
+    centre, covariances = field.mean(), []
+    for k in range(2):
+        K = covs[k]
+        system = np.eye(len(K)) + K * potential.J[:, k]
+        covariances.append(np.linalg.solve(system, K))
+
+    def log_joint(psi):
+        return log_gaussian(psi, mean, covs) + log_omega_given_psi(potential, psi)
+
+    points = [RNG.normal(size=state.psi.shape) for _ in range(5)]
+    return log_joint, lambda psi: log_gaussian(psi, centre, covariances), points
+
+
+@models
+def test_psi_given_omega(model):
+    conditional_ratio(*psi_block(model), tol=1e-7)
+
+
+def test_psi_with_its_mean_forgotten_is_refused():
+    broken = mutant(
+        MODEL, _field=lambda self, theta, beta, data: MODEL._field(theta, 0.0 * beta, data)
+    )
+    rejects(conditional_ratio, *psi_block(MODEL, drawn_from=broken))
+
+
+def beta_block(model, law=None):
+    """Log p(omega, x, beta) with psi integrated out, and the Gaussian that beta is drawn from."""
+    state = model.prior(np.random.default_rng(3), DATA)
+    potential, theta = potential_of(model, state), np.log(state.hyperparameters)
+    centre, root = (law or model)._law_of_beta(theta, potential, DATA)
+    prior_centre = model._beta_centre(DATA)
+
+    def log_joint(beta):
+        field = model._field(theta, beta, DATA).condition(potential)
+        prior = -0.5 * np.sum((beta - prior_centre) ** 2) / model.mean_var
+        return field.log_normalizer().sum() + prior
+
+    def log_conditional(beta):
+        deviation = (beta - centre).T[..., None]
+        return -0.5 * np.sum(np.linalg.solve(root, deviation) ** 2)
+
+    return log_joint, log_conditional, [RNG.normal(size=centre.shape) for _ in range(6)]
+
+
+@pytest.mark.parametrize("kind", ["constant", "linear", "a covariance a stick"])
+def test_coefficients_given_omega(kind):
+    conditional_ratio(*beta_block(MODELS[kind]))
+
+
+def test_coefficients_without_their_prior_are_refused():
+    rejects(conditional_ratio, *beta_block(MODEL, replace(MODEL, mean_var=50.0)))
+
+
+def test_hyperparameters_given_omega_have_the_collapsed_density():
+    """Long slices at one omega, against the density on a grid."""
+    model = replace(MODEL, covariance=0.8 * Matern(1.5, 2.0, active=[0], fixed="length_scale"))
+    state = model.prior(np.random.default_rng(4), DATA)
+    potential = potential_of(model, state)
+    theta, rng, draws = np.log(state.hyperparameters), np.random.default_rng(5), []
+    for _ in range(1500):
+        theta = model._sample_theta(rng, theta, state.beta, potential, DATA)
+        draws.append(theta[0, 0])
+    grid = np.linspace(-6.0, 5.0, 400)
+    log_density = np.array(
+        [
+            model.covariance.with_log_params([z]).log_prior()
+            + model._field(np.array([[z]]), state.beta, DATA)
+            .condition(potential)
+            .log_normalizer()
+            .sum()
+            for z in grid
+        ]
+    )
+    cdf = np.cumsum(np.exp(log_density - log_density.max()))
+    ranks = np.interp(draws, grid, cdf / cdf[-1])
+    assert scipy.stats.kstest(ranks[::3], "uniform").pvalue > 1e-3
+
+
+def test_slices_of_independent_rows():
+    scales = np.array([[0.1, 1.0], [3.0, 0.5]])
+    x, rng, draws = np.zeros((2, 2)), np.random.default_rng(6), []
+
+    def log_density(x, active):
+        out = -0.5 * np.sum((x / scales) ** 2, axis=1) - 0.5 * x[:, 0] * x[:, 1]
+        out[~active] = np.nan
+        return out
+
+    for _ in range(6000):
+        x = sample_hyperparameters(rng, log_density, x, 2.0)
+        draws.append(x)
+    draws = np.array(draws)
+    for row in range(2):
+        precision = np.diag(scales[row] ** -2.0) + 0.5 * np.array([[0.0, 1.0], [1.0, 0.0]])
+        cov = np.linalg.inv(precision)
+        sd = np.sqrt(np.diagonal(cov))
+        assert np.abs(draws[:, row].mean(axis=0) / sd).max() < 0.15
+        np.testing.assert_allclose(np.cov(draws[:, row].T) / np.outer(sd, sd),
+                                   cov / np.outer(sd, sd), atol=0.15)  # fmt: skip
+    with pytest.raises(FloatingPointError, match="finite at the start"):
+        sample_hyperparameters(rng, lambda x, active: np.full(2, -np.inf), x, 1.0)
+
+
+def test_levels_move_with_the_counts_alone():
+    """The move leaves psi minus its mean where it was, and only that."""
+    model = MODELS["linear"]
+    state = model.prior(np.random.default_rng(7), DATA)
+    psi, beta = model._shift_levels(
+        np.random.default_rng(8), state.psi, state.beta, DATA.site_counts(), DATA
+    )
+    assert (beta != state.beta).all()
+    np.testing.assert_allclose(
+        psi - model._mean_at_sites(beta, DATA),
+        state.psi - model._mean_at_sites(state.beta, DATA),
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("kind", ["linear", "a covariance a stick"])
+def test_the_law_at_new_inputs_is_of_the_assembled_gaussian(kind):
+    model = MODELS[kind]
+    state = model.prior(np.random.default_rng(9), DATA)
+    potential = potential_of(model, state)
+    link = mutant(model._link(DATA), augment=lambda self, rng, psi, counts: potential)
+    known = mutant(model, _link=lambda self, data: link)
+    mean, var = known.psi_new_mean(state, DATA), known.psi_new_var(state, DATA)
+    centre = model._mean_at_sites(state.beta, DATA)
+    for k, row in enumerate(np.broadcast_to(np.log(state.hyperparameters), (2, 3))):
+        K = model.covariance.with_log_params(row).cov(DATA.sites)
+        cov = np.linalg.solve(np.eye(len(K)) + K * potential.J[:, k], K)
+        expected = centre[:, k] + cov @ (potential.h[:, k] - potential.J[:, k] * centre[:, k])
+        np.testing.assert_allclose(mean[:, k], expected[DATA.new_sites], atol=1e-9)
+        np.testing.assert_allclose(var[:, k], np.diagonal(cov)[DATA.new_sites], atol=1e-9)
+
+
+def test_one_state_has_one_law_at_new_inputs():
+    state = MODEL.prior(np.random.default_rng(9), DATA)
+    again = MultinomialGPState(state.psi.copy(), state.beta, state.hyperparameters)
+    np.testing.assert_array_equal(MODEL.psi_new_mean(again, DATA), MODEL.psi_new_mean(state, DATA))
+    other = MODEL.step(np.random.default_rng(10), state, DATA)
+    assert (MODEL.psi_new_mean(other, DATA) != MODEL.psi_new_mean(state, DATA)).all()
+
+
+@models
+def test_threads_do_not_matter(model):
+    check_threads_do_not_matter(model, DATA)
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_sample_keeps_labelled_variables():
+    data = as_field(INPUTS, COUNTS, [[6.0, 0.0]], categories=["a", "b", "c"], new_names=["next"])
+    posterior = pgmult.sample(
+        MODEL, data, keep=[*MODEL.dims], draws=4, tune=2, chains=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    assert list(posterior.coords["stick"]) == ["a", "c"]
+    assert list(posterior.coords["new_row"]) == ["next"]
+    assert list(posterior.coords["feature"]) == ["constant"]
+    assert list(posterior.coords["hyperparameter"]) == [
+        "Constant.var", "Matern.length_scale", "White.var",
+    ]  # fmt: skip
+    assert posterior["hyperparameters"].shape == (1, 4, 1, 3)
+    np.testing.assert_allclose(posterior["pi"].sum(axis=-1), 1.0)
+    np.testing.assert_allclose(posterior["pi_new"].sum(axis=-1), 1.0)
+
+
+def test_empirical_bayes_says_so_and_finds_the_scale(caplog):
+    rng = np.random.default_rng(10)
+    times = np.arange(60.0)
+    truth = MultinomialGP(1.5 * SquaredExponential(6.0), mean=0.0, hyperparameters="fixed")
+    design = as_field(times, np.zeros((60, 3), dtype=np.int64), order="given")
+    design = replace(design, counts=rng.multinomial(np.full(60, 80), [0.4, 0.3, 0.3]))
+    data = truth.simulate(rng, truth.prior(rng, design), design)
+    model = MultinomialGP(
+        1.0 * SquaredExponential(2.0), mean=0.0, hyperparameters="empirical_bayes"
+    )
+    with caplog.at_level(logging.WARNING, logger="pgmult"):
+        state = model.init(rng, data)
+    assert "intervals do not know" in caplog.text
+    assert 0.4 < state.hyperparameters[0, 0] < 5.0
+    assert 4.0 < state.hyperparameters[0, 1] < 9.0
+    moved = model.step(rng, state, data)
+    np.testing.assert_array_equal(moved.hyperparameters, state.hyperparameters)
+    np.testing.assert_array_equal(
+        model.init(np.random.default_rng(1), data).hyperparameters, state.hyperparameters
+    )
+
+
+def test_rare_categories_do_not_creep():
+    """Without the moves of levels they do."""
+    counts = np.array([[3000, 1, 0], [2900, 0, 1], [3100, 1, 1]])
+    data = as_field(np.arange(3.0), counts)
+    model = MultinomialGP(0.01 * Matern(0.5, 1.0), hyperparameters="fixed")
+    still = mutant(model, _shift_levels=lambda self, rng, psi, beta, counts, data: (psi, beta))
+
+    def effective_draws(model):
+        rng = np.random.default_rng(11)
+        state, levels = model.init(rng, data), []
+        for _ in range(300):
+            state = model.step(rng, state, data)
+            levels.append(state.beta[0, 0])
+        return np.asarray(ess_bulk(np.array(levels)[None])).item()
+
+    assert effective_draws(model) > 60
+    assert effective_draws(still) < 15
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (lambda: MultinomialGP(3.0), TypeError, "covariance must be a Covariance, got float"),
+        (lambda: replace(MODEL, hyperparameters="learned"), ValueError, "must be one of"),
+        (lambda: replace(MODEL, mean="flat"), ValueError, 'mean must be "constant"'),
+        (lambda: replace(MODEL, mean=[[0.0]]), ValueError, "one number or one a stick"),
+        (lambda: replace(MODEL, mean_var=0.0), ValueError, "mean_var must be positive"),
+        (lambda: replace(MODEL, mean=np.zeros(5)).as_data(DATA), ValueError, "each of 2 sticks"),
+        (lambda: MODEL.as_data(COUNTS), TypeError, "make the data with as_field"),
+        (
+            lambda: replace(MODEL, structure="sparse").init(np.random.default_rng(0), DATA),
+            ValueError,
+            "structure must be one of",
+        ),
+    ],
+)
+def test_bad_input(build, error, message):
+    with pytest.raises(error, match=message):
+        build()
+
+
+def test_a_potential_is_plain():
+    state = MODEL.prior(np.random.default_rng(12), DATA)
+    potential = potential_of(MODEL, state)
+    assert isinstance(potential, DiagonalPotential)
+    assert (potential.J[DATA.num_sites - 1] == 0.0).all()  # a new input is a missing row
