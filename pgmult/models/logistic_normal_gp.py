@@ -99,8 +99,8 @@ class LogisticNormalGP:
         Whether the covariance's free parameters stay what they are. A point estimate to fix them at
         is ``RawGP(covariance).learned(data).covariance``.
     restarts : int, optional
-        Ellipses for each function in a sweep; by default more of them the more inputs there are,
-        so that they cost about what the draws of the prior cost.
+        Ellipses for each function in a sweep; by default 4 to 10, more of them the more inputs
+        there are, because then the draws of the prior cost more.
 
     Notes
     -----
@@ -296,7 +296,7 @@ class LogisticNormalGP:
             np.ascontiguousarray(np.concatenate([_times(root, z), z]).T)
             for z in (whitened[:n], partners)
         )
-        restarts = self.restarts or min(1 + n // 500, 10)
+        restarts = self.restarts or min(4 + n // 500, 10)
         status = rotate_functions(
             new_key(rng), seen.by_category, seen.totals, np.array(self._mean(data)), restarts,
             functions, across,
