@@ -22,6 +22,11 @@ _SAFE_TOTAL = 1e-250
 
 
 @jit
+def _log(x):
+    return math.log(x) if x > 0.0 else -math.inf
+
+
+@jit
 def _predict(previous, transition, log_transition, in_logs, predicted):
     """p(z_t | x_<t), or its logarithm, from the step before."""
     num_states = predicted.size
@@ -40,7 +45,7 @@ def _predict(previous, transition, log_transition, in_logs, predicted):
         if top > -math.inf:
             for i in range(num_states):
                 total += math.exp(previous[i] + log_transition[i, j] - top)
-        predicted[j] = top + math.log(total)
+        predicted[j] = top + _log(total)
 
 
 @jit
@@ -49,7 +54,7 @@ def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs
     num_states = predicted.size
     top = -math.inf
     for m in range(num_states):
-        weight = predicted[m] if in_logs else math.log(predicted[m])
+        weight = predicted[m] if in_logs else _log(predicted[m])
         for entry in range(begin, end):
             weight += counts[entry] * log_emission[symbols[entry], m]
         out[m] = weight
@@ -86,7 +91,7 @@ def _filter(
             )
         elif in_logs:
             for m in range(num_states):
-                predicted[m] = math.log(initial[m])
+                predicted[m] = _log(initial[m])
         else:
             predicted[:] = initial
         begin, end = indptr[t], indptr[t + 1]

@@ -6,7 +6,8 @@
   was seen, theta integrated out.
 
 Sequences are scored one step ahead (`one_step_ahead`), beside the forecasters of
-`pgmult.heldout.ngrams`. Scores of predicted probabilities against counts are in `pgmult.heldout.fields`.
+`pgmult.heldout.ngrams`. Scores of predicted probabilities against counts are in
+`pgmult.heldout.fields`.
 """
 
 from pgmult.heldout.completion import (
