@@ -1,10 +1,13 @@
 """Paths drawn by particle Gibbs against exact smoothing on a grid."""
 
+import inspect
+
 import numpy as np
 import pytest
 from oracle.grid_states import GridStates
 
 from pgmult import as_sequences
+from pgmult.compiled import _jit, particles
 from pgmult.compiled._rows import row_threads
 from pgmult.priors.dynamics import LinearDynamics
 from pgmult.priors.state_space import StateSpaceDraw
@@ -171,6 +174,24 @@ def test_broken_references_are_refused(what, monkeypatch):
         check_smoothing, make_draw(), make_data(4), make_data(4, COPIES), num_particles=2,
         block_length=2,
     )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_ancestors_drawn_without_the_transition_are_refused(monkeypatch):
+    """One line of the source, the transition density in the ancestors' weights, taken out."""
+    density = "ahead[n] -= 0.5 * scaled[n] * scaled[n]"
+    function = particles.conditional_blocks
+    source = inspect.getsource(getattr(function, "py_func", function))
+    assert density in source
+    names = dict(vars(particles))
+    exec(source.replace("@jit\n", "").replace(density, "pass"), names)
+    monkeypatch.setattr(module, "_BLIND_SHARE", 1.0)  # ancestors are drawn often
+    draw = make_draw(noise_cov=np.array([[0.05]]), transition=np.array([[0.98]]))
+    arguments = draw, make_data(12), make_data(12, 800)
+    options = {"num_particles": 6, "block_length": 50, "sweeps": 40}
+    check_smoothing(*arguments, **options)
+    monkeypatch.setattr(particles, "conditional_blocks", _jit.jit(names["conditional_blocks"]))
+    rejects(check_smoothing, *arguments, **options)
 
 
 # ------------------------------------------------------------------ the rest of the contract
