@@ -15,7 +15,7 @@ from pgmult.testing import check_geweke, check_model, mutant, rejects
 # A repeated input, a missing row, unequal totals, a new input and one that was seen already.
 DATA = as_field(
     [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.5, 0.5], [4.0, 1.0]],
-    [[2, 1, 1], [3, 0, 2], [0, 2, 1], [0, 0, 0], [6, 2, 1]],
+    [[2, 1, 1], [9, 1, 7], [0, 2, 1], [0, 0, 0], [6, 2, 1]],
     new_inputs=[[5.0, 0.5], [0.0, 1.0]],
 )
 COVARIANCE = Constant(0.8, priors={"var": LogNormal(0.8, 0.6)}) * Matern(

@@ -1,0 +1,164 @@
+"""Multinomial Gaussian processes on the names data: effective draws a second, beside NUTS.
+
+Needs the names (PGMULT_DATA, or a download); numpyro is timed beside where it is installed.
+
+    python tests/benchmarks/gaussian_processes.py small                   # ours, then NUTS
+    python tests/benchmarks/gaussian_processes.py small --methods sbm_fixed sbm_learned
+
+`small`: boys' names in 3 states, 50 years, the 10 most frequent names, at most 50 births a cell;
+a Matérn 5/2 of the year times a squared exponential of the place. Effective draws are of log pi at
+all inputs and names, their median and minimum, and of the logarithms of the hyperparameters; time
+is that of sampling alone, after tuning and compilation. The peers put a softmax on as many
+functions as there are names, with the same covariance, whitened; `nuts_hsgp` expands the function
+of time in 20 sines (Riutort-Mayol et al. 2023).
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+import pgmult
+from pgmult.datasets.names import thin, us_names
+from pgmult.diagnostics import ess_bulk
+from pgmult.priors.covariances import Matern, SquaredExponential
+
+YEAR_SCALE, PLACE_SCALE, VAR = 30.0, 5.0, 1.0  # where the covariance is fixed, and prior medians
+
+
+def covariance():
+    years = Matern(2.5, YEAR_SCALE, active=[0])
+    return VAR * years * SquaredExponential(PLACE_SCALE, active=[1, 2])
+
+
+def small_field(seed=0):
+    names = us_names("M", 10, years=range(1960, 2010), states=["MA", "NY", "VT"])
+    counts = thin(np.random.default_rng(seed), names.counts, 50)
+    return pgmult.as_field(names.inputs(), counts.reshape(-1, 10))
+
+
+def effective(draws):
+    """ESS of each entry of one chain's draws."""
+    return ess_bulk(np.asarray(draws)[None]).ravel()
+
+
+def report(name, seconds, log_pi, hyperparameters=None):
+    ess, count = effective(log_pi), len(log_pi)
+    line = (
+        f"{name:<14} {count:5d} draws {1e3 * seconds / count:8.2f} ms each;"
+        f" log pi ESS/s median {np.median(ess) / seconds:7.1f} min {ess.min() / seconds:7.1f}"
+    )
+    if hyperparameters is not None:
+        each = effective(hyperparameters) / seconds
+        line += f"; hyperparameters {', '.join(f'{value:.1f}' for value in each)}"
+    print(line, flush=True)
+
+
+def sbm(data, draws, hyperparameters, mean="constant", structure="dense", tune=200):
+    model = pgmult.MultinomialGP(
+        covariance(), structure=structure, mean=mean, hyperparameters=hyperparameters
+    )
+    rng = np.random.default_rng(1)
+    state = model.init(rng, data)
+    for _ in range(tune):
+        state = model.step(rng, state, data)
+    log_pi, thetas = [], []
+    start = time.perf_counter()
+    for _ in range(draws):
+        state = model.step(rng, state, data)
+        log_pi.append(np.log(model.pi(state, data)))
+        thetas.append(np.log(state.hyperparameters[0]))
+    seconds = time.perf_counter() - start
+    return seconds, log_pi, thetas if hyperparameters == "sampled" else None
+
+
+def nuts(data, draws, kind, tune=300):
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from numpyro.infer import MCMC, NUTS
+
+    jax.config.update("jax_enable_x64", True)
+    years, places = np.unique(data.inputs[:, 0]), data.inputs[:3, 1:]
+    counts = jnp.asarray(data.counts.reshape(len(years), 3, -1))
+    size = counts.shape[2]
+    apart = jnp.asarray(np.abs(years[:, None] - years))
+    far = jnp.asarray(((places[:, None] - places) ** 2).sum(-1))
+    middle, half = years.mean(), np.ptp(years) / 2.0
+    edge = 1.5 * half
+    roots = np.arange(1, 21) * np.pi / (2.0 * edge)
+    sines = jnp.asarray(np.sin(roots * (years[:, None] - middle + edge)) / np.sqrt(edge))
+
+    def matern(scale):
+        r = np.sqrt(5.0) * apart / scale
+        return (1.0 + r + r * r / 3.0) * jnp.exp(-r)
+
+    def spectrum(scale):
+        rate = np.sqrt(5.0) / scale
+        return 16.0 / 3.0 * rate**5 / (rate**2 + roots**2) ** 3
+
+    def model():
+        if kind == "nuts_fixed":
+            var, year_scale, place_scale = VAR, YEAR_SCALE, PLACE_SCALE
+        else:
+            medians = jnp.log(jnp.array([VAR, YEAR_SCALE, PLACE_SCALE]))
+            theta = numpyro.sample("theta", dist.Normal(medians, 1.0))
+            var, year_scale, place_scale = jnp.exp(theta)
+        level = numpyro.sample("level", dist.Normal(jnp.zeros(size), 2.0))
+        place_root = jnp.linalg.cholesky(jnp.exp(-0.5 * far / place_scale**2) + 1e-8 * jnp.eye(3))
+        if kind == "nuts_hsgp":
+            z = numpyro.sample("z", dist.Normal(jnp.zeros((20, 3, size)), 1.0))
+            year_root = sines * jnp.sqrt(spectrum(year_scale))
+        else:
+            z = numpyro.sample("z", dist.Normal(jnp.zeros((len(years), 3, size)), 1.0))
+            year_root = jnp.linalg.cholesky(matern(year_scale) + 1e-8 * jnp.eye(len(years)))
+        f = jnp.sqrt(var) * jnp.einsum("tb,ps,bsk->tpk", year_root, place_root, z)
+        log_pi = numpyro.deterministic("log_pi", jax.nn.log_softmax(level + f, axis=-1))
+        numpyro.factor("counts", jnp.sum(counts * log_pi))
+
+    sampler = MCMC(NUTS(model), num_warmup=tune, num_samples=draws, progress_bar=False)
+    sampler.warmup(jax.random.PRNGKey(0))
+    start = time.perf_counter()
+    sampler.run(jax.random.PRNGKey(1))
+    samples = sampler.get_samples()
+    log_pi = np.asarray(samples["log_pi"]).reshape(draws, -1, size)
+    seconds = time.perf_counter() - start
+    return seconds, log_pi, samples.get("theta")
+
+
+SMALL = {
+    "sbm_fixed": lambda data, draws: sbm(data, draws, "fixed"),
+    "sbm_fixed_mean": lambda data, draws: sbm(data, draws, "fixed", mean="empirical"),
+    "nuts_fixed": lambda data, draws: nuts(data, draws, "nuts_fixed"),
+    "sbm_learned": lambda data, draws: sbm(data, draws, "sampled"),
+    "nuts_hsgp": lambda data, draws: nuts(data, draws, "nuts_hsgp"),
+    "nuts_learned": lambda data, draws: nuts(data, draws, "nuts_learned"),
+}
+
+
+def small(options):
+    data = small_field()
+    print(data)
+    for name in options.methods:
+        try:
+            report(name, *SMALL[name](data, options.draws))
+        except ImportError as error:
+            print(f"{name:<14} not timed: {error}")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("small")
+    command.add_argument("--draws", type=int, default=1000)
+    command.add_argument("--methods", nargs="+", choices=list(SMALL), default=list(SMALL))
+    command.set_defaults(run=small)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()
