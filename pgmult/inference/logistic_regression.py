@@ -100,7 +100,7 @@ def fit_grouped_logistic_regression(
     method: str = "delta",
     with_covariances: bool = True,
     tolerance: float = 1e-4,
-    max_iterations: int = 1000,
+    max_iterations: int = 200,
 ) -> GroupedFit:
     """MAP-EM of the groups' common prior.
 
@@ -141,7 +141,7 @@ def fit_grouped_logistic_regression(
     while True:
         inner = min(1e-2 * tolerance, 1e-6) if start is None else 1e-2 * tolerance
         weights = fit_sites(
-            design, site, MvNormal(mu, Sigma), start=start, tolerance=inner, max_iterations=500
+            design, site, MvNormal(mu, Sigma), start=start, tolerance=inner, max_iterations=100
         )
         precision = np.linalg.inv(Sigma)
         gap = mu - model.mean_prior.prior_mean
