@@ -98,7 +98,7 @@ class MultinomialGP:
     ----------
     covariance : Covariance
         Of each stick around its mean; chains start at the parameters it comes with.
-    structure : {"dense", "state_space", "grid", "nearest_neighbours", "auto"}
+    structure : {"dense", "state_space", "grid", "inducing_points", "auto"}
         How the fields are computed; "auto" says in the log what it took.
     mean : {"constant", "linear", "empirical"}, float or array, ``(num_categories - 1,)``
         Of each stick: a learned constant; learned coefficients of a constant and of every input
