@@ -14,7 +14,7 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
@@ -112,6 +112,18 @@ class _Logistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if getattr(self, "multilabel_", False):
             return (probs > 0.5).astype(np.int64)
         return self.classes_[(probs[:, 1] > 0.5).astype(np.int64)]
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log odds of `predict_proba`, ``(n_samples,)`` or ``(n_samples, n_labels)``.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        """
+        probs = self.predict_proba(X)
+        if not getattr(self, "multilabel_", False):
+            probs = probs[:, 1]
+        return np.asarray(logit(np.clip(probs, 1e-300, 1.0 - 1e-16)))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities, averaged over the posterior."""
@@ -252,18 +264,6 @@ class BayesianLogisticRegression(_Logistic):
         self.n_iter_ = max(fit.num_iterations for fit in fits)
         self._warn_unless(all(fit.converged for fit in fits))
         return self
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Posterior mean of the linear predictor, ``(n_samples,)`` or ``(n_samples, n_labels)``.
-
-        Parameters
-        ----------
-        X : array, ``(n_samples, n_features)``
-        """
-        check_is_fitted(self)
-        x = self._design(validate_data(self, X, dtype=np.float64, reset=False))
-        scores = x @ self._weights.T
-        return np.asarray(scores if self.multilabel_ else scores[:, 0])
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities averaged over the posterior.
@@ -411,15 +411,6 @@ class HierarchicalLogisticRegression(_Logistic):
         self.n_iter_ = len(fit.objective)
         self._warn_unless(fit.converged)
         return self
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Posterior mean of the linear predictor, ``(n_samples,)``.
-
-        Parameters
-        ----------
-        X : array or DataFrame, ``(n_samples, n_columns)``
-        """
-        return self._predictor(X)[0]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the two classes, averaged over the posterior, ``(n_samples, 2)``.
