@@ -165,7 +165,7 @@ class LogisticNormalLDS:
         "emission_weights", "offset", "moved", "last_states", "last_probs", "eigenvalue_moduli",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
-    link: ClassVar[LogisticNormal] = LogisticNormal()  # type: ignore[misc]
+    link: ClassVar[LogisticNormal] = LogisticNormal()
 
     def __post_init__(self) -> None:
         D = as_positive_int(self.state_dim, "state_dim")
