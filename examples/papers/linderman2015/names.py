@@ -38,7 +38,6 @@ class Problem:
     field: pgmult.CountField
     test_counts: np.ndarray
     test_years: np.ndarray
-    test_states: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,6 @@ def load(options: argparse.Namespace) -> Problem:
         field,
         test.counts.reshape(-1, options.names),
         np.repeat(test.years, len(test.states)),
-        np.tile(test.states, len(test.years)),
     )
 
 
