@@ -204,21 +204,30 @@ def _pull(sites, roots, factor, surprises, out):
 
 
 @jit
-def sample_columns(worker, start, stop, cov, root, mean, J, h, key, out):
-    """Draw each column into ``out[column]``; `root` is a root of `cov`, `mean` has one row or all.
+def sample_columns(
+    worker, start, stop, cov, root, mean, features, spread, J, h, key, trend_cov, beta, out
+):
+    """Draw each column into ``out[column]``, and the coefficients of its trend into ``beta``.
 
-    h is looked at where J > 0 only, here and below.
+    A column is mean + features beta + g with g ~ N(0, root root') and coefficients beta that are
+    N(their values on entry, spread**2); `cov` is the covariance of the column with both, and
+    `trend_cov` that of the coefficients (rows) with it. `mean` has one row or all. h is looked at
+    where J > 0 only, here and below.
     """
-    n = len(cov)
+    n, num_features = features.shape
     noise, weights = np.empty(n), np.empty(n)
     for column in range(start, stop):
         state = open_stream(key, column)
         x = out[column]
         for i in range(n):
             noise[i], state = normal(state)
+        for f in range(num_features):
+            z, state = normal(state)
+            beta[column, f] += spread * z
         centre = mean[min(column, len(mean) - 1)]
         for i in range(n):
-            x[i] = centre[i] + _dot(root[i], noise, i + 1)
+            trend = _dot(features[i], beta[column], num_features)
+            x[i] = centre[i] + trend + _dot(root[i], noise, i + 1)
         sites, roots, factor = _factor(cov, J[column])
         surprises = np.empty(len(sites))
         for i in range(len(sites)):
@@ -228,6 +237,8 @@ def sample_columns(worker, start, stop, cov, root, mean, J, h, key, out):
         _pull(sites, roots, factor, surprises, weights)
         for i in range(n):
             x[i] += _dot(cov[i], weights, n)
+        for f in range(num_features):
+            beta[column, f] += _dot(trend_cov[f], weights, n)
 
 
 @jit

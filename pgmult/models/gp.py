@@ -53,7 +53,7 @@ from pgmult.fields import CountField
 from pgmult.links import StickBreaking
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance
-from pgmult.priors.gp import Field, IndependentFields
+from pgmult.priors.gp import Field, GaussianProcess, IndependentFields
 from pgmult.priors.structures import Structure, make_field
 from pgmult.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.updates.hyperparameters import sample_hyperparameters
@@ -116,8 +116,9 @@ class MultinomialGP:
 
     Notes
     -----
-    A sweep costs O(n**3 K) for "dense", n the distinct inputs: once for psi, once and once more for
-    each feature of a learned mean, and about five times for each sampled hyperparameter.
+    A sweep costs O(n**3 K) for "dense", n the distinct inputs, and about three times that again for
+    each sampled hyperparameter. Other structures, and a covariance a stick, solve once more for a
+    learned mean and for each of its features.
     """
 
     covariance: Covariance
@@ -216,8 +217,7 @@ class MultinomialGP:
         smoothed = counts + 2.0 * overall / overall.sum()
         level = link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
         seen = link.quadratic(level, counts)
-        beta = self._sample_beta(rng, theta, seen, data)
-        psi = self._field(theta, beta, data).condition(seen).sample(rng)
+        beta, psi = self._sample_psi(rng, theta, seen, data)
         return MultinomialGPState(psi, beta, np.exp(theta))
 
     def step(
@@ -230,8 +230,7 @@ class MultinomialGP:
         if self._samples_theta:
             theta = self._sample_theta(rng, theta, state.beta, potential, data)
             hyperparameters = np.exp(theta)
-        beta = self._sample_beta(rng, theta, potential, data)
-        psi = self._field(theta, beta, data).condition(potential).sample(rng)
+        beta, psi = self._sample_psi(rng, theta, potential, data)
         psi, beta = self._shift_levels(rng, psi, beta, counts, data)
         return MultinomialGPState(psi, beta, hyperparameters)
 
@@ -410,17 +409,23 @@ class MultinomialGP:
 
         return sample_hyperparameters(rng, log_density, theta, _THETA_WIDTH)
 
-    def _sample_beta(
+    def _sample_psi(
         self,
         rng: np.random.Generator,
         theta: FloatArray,
         potential: DiagonalPotential,
         data: CountField,
-    ) -> FloatArray:
-        """Coefficients of the mean given omega, psi integrated out."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """Coefficients of the mean and psi given omega: one joint draw, or beta and then psi."""
+        centre = self._beta_centre(data)
+        around = self._field(theta, np.zeros_like(centre), data).condition(potential)
+        if isinstance(around, GaussianProcess):
+            features = self._features(data)
+            psi, beta = around.sample_with_trend(rng, features, centre, self.mean_var)
+            return beta, psi
         mean, root = self._law_of_beta(theta, potential, data)
-        noise = rng.standard_normal(mean.shape)
-        return np.asarray(mean + np.einsum("kfg,gk->fk", root, noise))
+        beta = mean + np.einsum("kfg,gk->fk", root, rng.standard_normal(mean.shape))
+        return beta, self._field(theta, beta, data).condition(potential).sample(rng)
 
     def _law_of_beta(
         self, theta: FloatArray, potential: DiagonalPotential, data: CountField

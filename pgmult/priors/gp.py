@@ -137,16 +137,46 @@ class GaussianProcess:
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the sites, ``(n, num_columns)``; columns run on all threads given."""
+        n, columns = self.shape
+        return self.sample_with_trend(rng, np.empty((n, 0)), np.empty((0, columns)), 1.0)[0]
+
+    def sample_with_trend(
+        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """A joint draw of the columns and of the coefficients of a trend added to them.
+
+        The prior of the columns is this one plus ``features @ beta``, beta ~ N(centre, var I).
+        Costs no more than `sample`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        features : array, ``(n, num_features)``
+        centre : array, ``(num_features, num_columns)``
+        var : float
+
+        Returns
+        -------
+        columns : array, ``(n, num_columns)``
+        beta : array, ``(num_features, num_columns)``
+        """
         as_generator(rng)
-        cov = self._cov()
-        mean, J, h, _ = self._columns(cov)
         root = _root_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
-        out = np.empty_like(J)
+        features = np.ascontiguousarray(features)
+        trend_cov = np.ascontiguousarray(var * features.T)
+        cov = self._cov()
+        if features.shape[1]:
+            cov = cov + np.einsum("if,fj->ij", features, trend_cov)
+        mean, J, h, _ = self._columns(cov)
+        beta, out = np.array(centre.T, order="C"), np.empty_like(J)
+        if (free := self._free_tilt()) is not None:
+            beta += np.einsum("cn,fn->cf", free, trend_cov)
+            mean = mean - np.einsum("cn,fn,jf->cj", free, trend_cov, features)
         over_rows(
-            sample_columns, len(J), cov, root, mean, J, h, new_key(rng), out,
-            grain=1,
+            sample_columns, len(J), cov, root, mean, features, np.sqrt(var), J, h, new_key(rng),
+            trend_cov, beta, out, grain=1,
         )  # fmt: skip
-        return np.ascontiguousarray(out.T)
+        return np.ascontiguousarray(out.T), np.ascontiguousarray(beta.T)
 
     def mean(self) -> FloatArray:
         """Means at the sites, ``(n, num_columns)``."""

@@ -87,6 +87,37 @@ def test_draws_have_the_dense_moments():
         assert np.abs(second - np.eye(len(where))).max() < 6.0 * np.sqrt(2.0 / draws)
 
 
+def test_a_trend_is_drawn_along_with_the_columns():
+    """Against the assembled Gaussian of both, in a field that h without J tilts too."""
+    draws, var = 6000, 0.6
+    features = np.column_stack([np.ones(N), INPUTS[:, 0]])
+    centre = np.array([[0.5], [-1.0]])
+    tilted = np.where((J[:, :1] == 0.0) & (np.arange(N) % 3 == 0)[:, None], 0.4, h[:, :1])
+    field = GaussianProcess(COVARIANCE, INPUTS, np.tile(MEAN[:, :1], draws)).condition(
+        DiagonalPotential(np.tile(J[:, :1], draws), np.tile(tilted, draws))
+    )
+    psi, beta = field.sample_with_trend(
+        np.random.default_rng(10), features, np.tile(centre, draws), var
+    )
+    both = np.concatenate([features, np.eye(2)])  # of the coefficients, as (psi, beta)
+    cov = var * both @ both.T
+    cov[:N, :N] += COVARIANCE.cov(INPUTS)
+    mean = (both @ centre)[:, 0]
+    mean[:N] += MEAN[:, 0]
+    precision, tilt = np.zeros(N + 2), np.zeros(N + 2)
+    precision[:N], tilt[:N] = J[:, 0], tilted[:, 0]
+    posterior = np.linalg.solve(np.eye(N + 2) + cov * precision, cov)
+    expected = mean + posterior @ (tilt - precision * mean)
+    drawn = np.concatenate([psi, beta])
+    errors = (drawn.mean(axis=1) - expected) / np.sqrt(np.diagonal(posterior) / draws)
+    assert np.abs(errors).max() < 4.5
+    for k in range(N + 2):
+        pair = np.cov(drawn[[k, N]])
+        exact = posterior[np.ix_([k, N], [k, N])]
+        scale = np.sqrt(np.outer(np.diagonal(exact), np.diagonal(exact)))
+        assert np.abs((pair - exact) / scale).max() < 6.0 * np.sqrt(2.0 / draws)
+
+
 def test_without_a_potential_it_is_the_prior():
     field = GaussianProcess(COVARIANCE, INPUTS, np.zeros((N, 4000)))
     np.testing.assert_array_equal(field.mean(), np.zeros((N, 4000)))
