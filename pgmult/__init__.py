@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "Alignments": "pgmult.alignments",
     "BayesianLogisticRegression": "pgmult.estimators",
     "ConvergenceWarning": "pgmult.diagnostics",
     "Corpus": "pgmult.corpus",
@@ -46,8 +47,10 @@ _PUBLIC = {
     "StructuralTopics": "pgmult.models.structural_topics",
     "StructuredCorpus": "pgmult.covariates",
     "TimedCorpus": "pgmult.corpus",
+    "TranscriptExpression": "pgmult.models.expression",
     "UncollapsedLDA": "pgmult.models.lda",
     "VariationalTopics": "pgmult.inference.svi",
+    "as_alignments": "pgmult.alignments",
     "as_corpus": "pgmult.corpus",
     "as_field": "pgmult.fields",
     "as_labelled_rows": "pgmult.labelled_rows",
@@ -60,6 +63,7 @@ _PUBLIC = {
     "fit_svi": "pgmult.inference.svi",
     "fold_in": "pgmult.inference.fold_in",
     "load": "pgmult.posterior",
+    "natural_cg": "pgmult.inference.collapsed",
     "prevalence": "pgmult.models.structural_topics",
     "resume": "pgmult.inference.gibbs",
     "sample": "pgmult.inference.gibbs",
@@ -68,6 +72,7 @@ _PUBLIC = {
 }
 
 if TYPE_CHECKING:
+    from pgmult.alignments import Alignments, as_alignments
     from pgmult.corpus import Corpus, TimedCorpus, as_corpus, as_timed_corpus, split_tokens
     from pgmult.covariates import StructuredCorpus, with_covariates
     from pgmult.diagnostics import ConvergenceWarning
@@ -78,6 +83,7 @@ if TYPE_CHECKING:
     )
     from pgmult.fields import CountField, as_field
     from pgmult.heldout import DocumentCompletion
+    from pgmult.inference.collapsed import natural_cg
     from pgmult.inference.fold_in import fold_in
     from pgmult.inference.gibbs import resume, sample
     from pgmult.inference.logistic_regression import (
@@ -88,6 +94,7 @@ if TYPE_CHECKING:
     from pgmult.labelled_rows import LabelledRows, as_labelled_rows
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.dynamic_topics import DynamicTopics
+    from pgmult.models.expression import TranscriptExpression
     from pgmult.models.gaussian_lds import GaussianLDS
     from pgmult.models.gp import MultinomialGP
     from pgmult.models.hmm import MultinomialHMM
@@ -109,6 +116,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LDA",
+    "Alignments",
     "BayesianLogisticRegression",
     "ConvergenceWarning",
     "Corpus",
@@ -144,9 +152,11 @@ __all__ = [
     "StructuralTopics",
     "StructuredCorpus",
     "TimedCorpus",
+    "TranscriptExpression",
     "UncollapsedLDA",
     "VariationalTopics",
     "__version__",
+    "as_alignments",
     "as_corpus",
     "as_field",
     "as_labelled_rows",
@@ -159,6 +169,7 @@ __all__ = [
     "fit_svi",
     "fold_in",
     "load",
+    "natural_cg",
     "prevalence",
     "resume",
     "sample",

@@ -1,7 +1,8 @@
 """Reads of sequenced RNA, and the transcripts each may have come from.
 
 A read is compatible with a few transcripts; aligning it gives log p(read | transcript) for those
-and nothing for the others. `Alignments` holds the table, a compressed sparse row a read.
+and nothing for the others. `Alignments` holds the table, a compressed sparse row for every
+different read, and how often each was sequenced: once, unless equal reads were counted.
 
 >>> data = as_alignments(read=[0, 0, 1], transcript=[0, 1, 1], log_likelihood=[-1.0, -2.0, -1.5])
 >>> data
@@ -25,11 +26,13 @@ class Alignments:
 
     Attributes
     ----------
-    indptr : int64 array, ``(num_reads + 1,)``
-        Read n's alignments are ``indptr[n]:indptr[n + 1]``; every read has one.
+    indptr : int64 array, ``(num_rows + 1,)``
+        Row n's alignments are ``indptr[n]:indptr[n + 1]``; every row has one.
     transcripts : int64 array, ``(num_alignments,)``
     log_likelihood : array, ``(num_alignments,)``
         log p(read | transcript).
+    counts : int64 array, ``(num_rows,)``
+        How many reads a row stands for.
     num_transcripts : int
         Those without a read included; a transcript of noise, if there is one, is one of them.
     names : str array, ``(num_transcripts,)``, or None
@@ -38,13 +41,19 @@ class Alignments:
     indptr: NDArray[np.int64]
     transcripts: NDArray[np.int64]
     log_likelihood: NDArray[np.float64]
+    counts: NDArray[np.int64]
     num_transcripts: int
     names: NDArray[np.str_] | None = None
 
     @property
     def num_reads(self) -> int:
         """Number of reads."""
-        return len(self.indptr) - 1
+        return int(self.counts.sum())
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The row of each alignment, ``(num_alignments,)``."""
+        return np.repeat(np.arange(len(self.counts)), np.diff(self.indptr))
 
     def __repr__(self) -> str:
         return (
@@ -58,6 +67,7 @@ def as_alignments(
     transcript: ArrayLike,
     log_likelihood: ArrayLike,
     *,
+    counts: ArrayLike | None = None,
     num_transcripts: int | None = None,
     names: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> Alignments:
@@ -72,6 +82,8 @@ def as_alignments(
         From 0. The likelihoods of several alignments of a read to one transcript are added up.
     log_likelihood : array, ``(num_alignments,)``
         Finite: leave impossible alignments out.
+    counts : integer array, ``(num_rows,)``, optional
+        How often each read, by its number, was sequenced; by default once.
     num_transcripts : int, optional
         By default the number of names, or one more than the largest.
     names : sequence of str, optional
@@ -79,8 +91,8 @@ def as_alignments(
     Raises
     ------
     ValueError
-        If columns differ in length, a read has no alignment, a transcript is out of range or a log
-        likelihood is not finite.
+        If columns differ in length, a read has no alignment, a transcript is out of range, a log
+        likelihood is not finite, or counts are not one a read.
     """
     reads, transcripts = as_counts(read, "read"), as_counts(transcript, "transcript")
     values = as_finite(log_likelihood, "log_likelihood")
@@ -99,11 +111,16 @@ def as_alignments(
         )
     if names is not None and len(names) != num_transcripts:
         raise ValueError(f"names must be {num_transcripts}, one a transcript, got {len(names)}")
-    missing = np.flatnonzero(np.bincount(reads) == 0)
-    if len(missing):
+    per_read = np.bincount(reads)
+    if not per_read.all():
         raise ValueError(
-            f"every read must have an alignment, read {missing[0]} has none"
+            f"every read must have an alignment, read {per_read.argmin()} has none"
             " (number the aligned reads 0, 1, ...)"
+        )
+    multiplicity = np.ones(len(per_read), np.int64) if counts is None else as_counts(counts)
+    if multiplicity.shape != per_read.shape:
+        raise ValueError(
+            f"counts must be {len(per_read)}, one a read, got shape {multiplicity.shape}"
         )
     order = np.lexsort((transcripts, reads))
     reads, transcripts, values = reads[order], transcripts[order], values[order]
@@ -113,6 +130,7 @@ def as_alignments(
         np.concatenate([[0], np.cumsum(np.bincount(reads[first]))]).astype(np.int64),
         transcripts[first],
         np.logaddexp.reduceat(values, first),
+        multiplicity,
         num_transcripts,
         None if names is None else np.asarray(names, dtype=np.str_),
     )

@@ -26,7 +26,7 @@ from pgmult.compiled.collapsed_bounds import add_pairs, add_up_groups
 from pgmult.corpus import Corpus
 from pgmult.inference.collapsed import CollapsedFit
 from pgmult.priors.gaussian import NormalInverseWishart
-from pgmult.typing import ArrayLike, FloatArray, IntArray
+from pgmult.typing import FloatArray, IntArray
 
 __all__ = ["ExpressionProblem", "GaussianMixtureProblem", "TopicProblem"]
 
@@ -272,27 +272,32 @@ class ExpressionProblem:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """One observation a read."""
-        return np.ones(self.data.num_reads)
+        """How many reads a row stands for."""
+        return self.data.counts.astype(np.float64)
 
     def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
         """As `pgmult.inference.collapsed.CollapsedProblem` says."""
-        counts = self.counts(probs)
-        value = _log_beta(counts, self.concentration) + np.sum(probs * self.data.log_likelihood)
+        reads = self._reads(probs)
+        counts = self._count(reads)
+        value = _log_beta(counts, self.concentration) + np.sum(reads * self.data.log_likelihood)
         expected = digamma(self.concentration + counts)
         expected -= digamma(len(counts) * self.concentration + self.data.num_reads)
         return float(value), self.data.log_likelihood + expected[self.data.transcripts]
 
-    def counts(self, probs: ArrayLike) -> FloatArray:
+    def counts(self, fit: CollapsedFit) -> FloatArray:
         """Expected reads of each transcript, ``(num_transcripts,)``."""
-        num_transcripts = self.data.num_transcripts
-        return np.bincount(
-            self.data.transcripts, np.asarray(probs, dtype=np.float64), num_transcripts
-        ).astype(np.float64)
+        return self._count(self._reads(fit.probs))
 
     def shares_posterior(self, fit: CollapsedFit) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the shares, ``(num_transcripts,)`` each.
 
         Mean field: the variances leave out that it is uncertain where reads belong.
         """
-        return _dirichlet_moments(self.counts(fit.probs), self.concentration)
+        return _dirichlet_moments(self.counts(fit), self.concentration)
+
+    def _reads(self, probs: FloatArray) -> FloatArray:
+        """Expected reads of each alignment."""
+        return probs * np.repeat(self.weights, np.diff(self.data.indptr))
+
+    def _count(self, reads: FloatArray) -> FloatArray:
+        return np.bincount(self.data.transcripts, reads, self.data.num_transcripts)
