@@ -15,7 +15,7 @@ from pgmult import (
     fit_logistic_regression,
     sample,
 )
-from pgmult.compiled.regression import sample_weights
+from pgmult.compiled.regression import OVERRELAXATION, sample_weights
 from pgmult.inference.sites import LOGISTIC_SITES, Rows, fit_sites
 
 
@@ -66,8 +66,11 @@ def test_bad_data_is_refused_in_words(change, message):
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 16, 17, 28])
-def test_weights_are_drawn_from_the_right_gaussian(size):
-    """Huge trials leave omega without noise: many draws against the dense posterior."""
+def test_weights_move_as_their_gaussian_says(size):
+    """Huge trials leave omega without noise: many moves from one point against the dense posterior.
+
+    From 0, overrelaxation goes to mean (1 - a) m with covariance (1 - a**2) S.
+    """
     rng = np.random.default_rng(size)
     num_rows = 300
     x = rng.standard_normal((num_rows, size))
@@ -90,7 +93,8 @@ def test_weights_are_drawn_from_the_right_gaussian(size):
         assert status == 0
         draw[:] = out[0]
     scale = np.linalg.cholesky(P)
-    white = (draws - np.linalg.solve(P, h)) @ scale
+    mean_of_move = (1.0 - OVERRELAXATION) * np.linalg.solve(P, h)
+    white = (draws - mean_of_move) @ scale / np.sqrt(1.0 - OVERRELAXATION**2)
     centre = np.linalg.norm(np.linalg.solve(P, h))
     assert np.abs(white.mean(axis=0)).max() < 5.0 / 20.0 + 2e-4 * centre * np.abs(scale).max()
     assert np.abs(white.T @ white / 400 - np.eye(size)).max() < 0.6
