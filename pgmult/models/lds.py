@@ -25,6 +25,7 @@ Given one Pólya-gamma variable for each stick that a step reaches, everything i
 4. v | C                    inverse gamma
 5. level of x and b         a translation of all x and the b that undoes it: Gaussian
 6. A, B, Q | x              matrix-normal inverse-Wishart; m, V | x normal-inverse-Wishart
+7. scales of x and C        factors of x and the C that undoes them: a slice update
 
 The data do not tell (x, A, Q, C) from their image under a change of basis of the state, so look at
 what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood.
@@ -39,8 +40,8 @@ what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood.
 (1, 10, 2, 2)
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -63,6 +64,7 @@ from pgmult.updates.dynamics import (
 from pgmult.updates.loadings import sample_loading_var, sample_rows, uniform_sticks
 from pgmult.updates.spectral_start import spectral_states
 from pgmult.updates.state_level import level_potential, sample_level
+from pgmult.updates.state_scale import sample_scales, scale_density
 
 __all__ = ["MultinomialLDS", "MultinomialLDSState"]
 
@@ -291,7 +293,9 @@ class MultinomialLDS:
         )
         states, weights = self._translated(rng, states, weights, state, data)
         dynamics = state.transition, state.input_weights, state.noise_cov
-        return self._state(rng, states, weights, loading_var, dynamics, data)
+        moved = self._state(rng, states, weights, loading_var, dynamics, data)
+        g = sample_scales(rng, self._scale_density(moved, data), self.state_dim)
+        return _rescaled(moved, g)
 
     def log_likelihood(self, state: MultinomialLDSState, data: Sequences) -> float:
         """Log probability of the observations *given the states*: no measure of prediction.
@@ -413,6 +417,22 @@ class MultinomialLDS:
         weights[:, -1] -= np.einsum("kd,d->k", loadings, delta)
         return states + delta, weights
 
+    def _scale_density(
+        self, state: MultinomialLDSState, data: Sequences
+    ) -> Callable[[FloatArray], float]:
+        """Log density of the logarithms of factors that `_rescaled` takes."""
+        columns = [state.transition]
+        if self._driving(data) is not None:
+            columns.append(state.input_weights)
+        return scale_density(
+            (self._dynamics(data), np.concatenate(columns, axis=1).T, state.noise_cov),
+            None
+            if self.initial == "stationary"
+            else (self._niw, state.initial_mean, state.initial_cov),
+            (self.loading_shape, self.loading_scale),
+            state.loading_var,
+        )
+
     def _state(
         self,
         rng: np.random.Generator,
@@ -453,6 +473,22 @@ class MultinomialLDS:
             offset=weights[:, -1].copy(),
             loading_var=loading_var,
         )
+
+
+def _rescaled(state: MultinomialLDSState, g: FloatArray) -> MultinomialLDSState:
+    """The same probabilities from states times g, ``(state_dim,)``."""
+    both = g[:, None] * g
+    return replace(
+        state,
+        states=state.states * g,
+        transition=g[:, None] * state.transition / g,
+        input_weights=g[:, None] * state.input_weights,
+        noise_cov=both * state.noise_cov,
+        initial_mean=g * state.initial_mean,
+        initial_cov=both * state.initial_cov,
+        loadings=state.loadings / g,
+        loading_var=state.loading_var / g**2,
+    )
 
 
 def _stationary(transition: FloatArray, noise_cov: FloatArray) -> FloatArray:

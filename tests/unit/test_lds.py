@@ -11,10 +11,10 @@ from same_draws import check_threads_do_not_matter
 import pgmult
 from pgmult.links import StickBreaking
 from pgmult.links.active_sticks import ActiveSticks
-from pgmult.models.lds import MultinomialLDS
+from pgmult.models.lds import MultinomialLDS, _rescaled
 from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
 from pgmult.sequences import as_sequences
-from pgmult.testing import conditional_ratio
+from pgmult.testing import conditional_ratio, rejects
 from pgmult.updates.spectral_start import spectral_states
 from pgmult.updates.state_level import level_potential, sample_level
 
@@ -91,6 +91,11 @@ def test_states_given_omega(case):
     rng = np.random.default_rng(5)
     points = [state.states + rng.standard_normal(state.states.shape) for _ in range(5)]
     conditional_ratio(joint, lambda x: posterior.log_density(x).sum(), points)
+    silent = model._weights(state)
+    silent[:, -1] = 0.0  # the offset forgotten
+    seen = active.potential(omega, design, silent, model.state_dim)
+    broken = model._law(state, data).condition(seen)
+    rejects(conditional_ratio, joint, lambda x: broken.log_density(x).sum(), points)
 
 
 def test_weights_given_omega(case, monkeypatch):
@@ -174,6 +179,33 @@ def test_translation_leaves_probabilities_alone(case):
         model._design(states, data) @ moved.T, model._design(state.states, data) @ weights.T,
         atol=1e-10,
     )  # fmt: skip
+
+
+def test_scales_of_the_states(case):
+    model, data, state = case
+    D, n = model.state_dim, data.num_symbols - 1
+    driving = 0 if model._driving(data) is None else data.num_inputs
+    prior = model._dynamics(data)
+
+    def joint(a):
+        moved = _rescaled(state, np.exp(a))
+        np.testing.assert_allclose(model.probs(moved, data), model.probs(state, data))
+        total = log_joint(model, data, moved)
+        coefficients = np.c_[moved.transition, moved.input_weights[:, :driving]].T
+        total += prior.log_density(coefficients, moved.noise_cov)
+        total += scipy.stats.invgamma.logpdf(
+            moved.loading_var, model.loading_shape, scale=model.loading_scale
+        ).sum()
+        # log Jacobian: states, loadings, loading_var, input weights, noise_cov
+        power = data.num_steps - n - 2 + driving + (D + 1)
+        if model.initial == "free":
+            total += model._niw.log_density(moved.initial_mean, moved.initial_cov)
+            power += 1 + (D + 1)
+        return total + power * a.sum()
+
+    rng = np.random.default_rng(8)
+    points = [0.5 * rng.standard_normal(D) for _ in range(5)]
+    conditional_ratio(joint, model._scale_density(state, data), points)
 
 
 def test_log_likelihood_and_probs_agree(case):
