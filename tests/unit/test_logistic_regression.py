@@ -72,7 +72,7 @@ def test_weights_move_as_their_gaussian_says(size):
     From 0, overrelaxation goes to mean (1 - a) m with covariance (1 - a**2) S.
     """
     rng = np.random.default_rng(size)
-    num_rows = 300
+    num_rows = 140 if size == 17 else 40  # more than the 128 that are laid out at a time, once
     x = rng.standard_normal((num_rows, size))
     trials = np.full(num_rows, 10_000_000)
     successes = rng.binomial(trials, 0.3)
@@ -83,7 +83,7 @@ def test_weights_move_as_their_gaussian_says(size):
     omega = 0.25 * trials  # PG(b, 0) has mean b / 4 and here a relative deviation of 2e-4
     P = precision + x.T @ (omega[:, None] * x)
     h = precision @ mean[0] + x.T @ (successes - 0.5 * trials)
-    draws = np.empty((400, size))
+    draws = np.empty((200, size))
     for draw in draws:
         key, out = rng.integers(0, 2**63, size=2, dtype=np.uint64), np.empty((1, size))
         status = sample_weights(
@@ -96,8 +96,8 @@ def test_weights_move_as_their_gaussian_says(size):
     mean_of_move = (1.0 - OVERRELAXATION) * np.linalg.solve(P, h)
     white = (draws - mean_of_move) @ scale / np.sqrt(1.0 - OVERRELAXATION**2)
     centre = np.linalg.norm(np.linalg.solve(P, h))
-    assert np.abs(white.mean(axis=0)).max() < 5.0 / 20.0 + 2e-4 * centre * np.abs(scale).max()
-    assert np.abs(white.T @ white / 400 - np.eye(size)).max() < 0.6
+    assert np.abs(white.mean(axis=0)).max() < 5.0 / 14.0 + 2e-4 * centre * np.abs(scale).max()
+    assert np.abs(white.T @ white / 200 - np.eye(size)).max() < 0.7
 
 
 @pytest.mark.parametrize(
