@@ -110,10 +110,11 @@ def _weighted(x, weights):
 
 @jit
 def solve_columns(
-    worker, start, stop, key, is_draw, J, h, roots, root_places, transposes, transpose_places,
-    sizes, ranks, spectrum, scales, num_coordinates, tolerance, max_iterations, out, errors,
+    worker, start, stop, key, columns, is_draw, J, h, roots, root_places, transposes,
+    transpose_places, sizes, ranks, spectrum, scales, num_coordinates, tolerance, max_iterations,
+    out, errors,
 ):  # fmt: skip
-    """Mean or draw of each column by preconditioned conjugate gradients, ``(num_columns, cells)``.
+    """Mean or draw of some columns by preconditioned conjugate gradients, ``(number, cells)``.
 
     `errors` gets the estimated root mean square of a column's error in posterior standard
     deviations: sqrt(r' M^-1 r / num_coordinates) for residual r and preconditioner M. It is beyond
@@ -129,12 +130,13 @@ def solve_columns(
     most = 0
     width, padded_width = ranks[-1], padded(ranks[-1])
     for c in range(start, stop):
-        state = open_stream(key, c)
+        precision, linear = J[columns[c]], h[columns[c]]
+        state = open_stream(key, columns[c])
         for i in range(cells):
-            field[i] = h[c, i]
-            if is_draw and J[c, i] > 0.0:
+            field[i] = linear[i]
+            if is_draw and precision[i] > 0.0:
                 noise, state = normal(state)
-                field[i] += math.sqrt(J[c, i]) * noise
+                field[i] += math.sqrt(precision[i]) * noise
         there = apply_axes(field, transposes, transpose_places, sizes, ranks, first, second)
         for i in range(size):
             z[i] = 0.0
@@ -155,7 +157,7 @@ def solve_columns(
                 break
             there = apply_axes(direction, roots, root_places, ranks, sizes, first, second)
             for i in range(cells):
-                field[i] = J[c, i] * there[i]
+                field[i] = precision[i] * there[i]
             there = apply_axes(field, transposes, transpose_places, sizes, ranks, first, second)
             for i in range(size):
                 image[i] = direction[i] + there[i]

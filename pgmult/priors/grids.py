@@ -55,6 +55,7 @@ from pgmult.typing import ArrayLike, FloatArray, IntArray
 __all__ = ["GridProcess"]
 
 _TINY = 1e-15  # of an axis' largest variance: what is below is rounding
+_ALIKE = math.log(4.0)  # of sums of J along an axis, in logarithms
 _LEFT_OUT = 1e-12  # of the prior variance, where a precision is factored
 _MOST_FACTORED = 6000  # coordinates: a factor of 300 MB
 
@@ -149,36 +150,22 @@ class GridProcess(StructuredField):
         n, num_columns = self.shape
         add = csr_array((np.ones(n), (cells[:n], np.arange(n))), shape=(math.prod(whole), n))
         J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
-        total = J.sum(axis=0).reshape(whole)
-        margins = [
-            total.sum(axis=tuple(b for b in range(len(axes)) if b != a))[: sizes[a]]
-            for a in range(len(axes))
-        ]
-        whole_sum = float(total.sum()) or 1.0
-        roots, spectra = [], []
-        for axis, margin in zip(axes, margins, strict=True):
-            root = semidefinite_root(axis.cov(), _TINY)
-            values, vectors = np.linalg.eigh((root * margin / whole_sum) @ root.T)
-            roots.append(root.T @ vectors)
-            spectra.append(np.maximum(values, 0.0))
-        ranks = np.array([root.shape[1] for root in roots])
-        spectra[-1] = np.pad(spectra[-1], (0, int(padded(ranks[-1])) - ranks[-1]))
-        spectrum = reduce(np.multiply.outer, spectra).ravel()
-        expand = _flattened(roots)
-        collapse = _flattened([root.T for root in roots])
-        scales = J.sum(axis=1)
+        ranks, plans = _plans(axes, J, whole)
         found = []
         key = NO_KEY if rng is None else new_key(rng)
         for wanted, is_draw in ((means, False), (rng is not None, True)):
             out = np.empty((num_columns if wanted else 0, math.prod(whole)))
-            if wanted:
-                errors = np.empty(num_columns)
+            errors = np.zeros(len(out))
+            for plan in plans if wanted else ():
+                part = np.zeros((len(plan.columns), math.prod(whole)))
+                part_errors = np.empty(len(part))
                 over_rows(
-                    solve_columns, num_columns, key, is_draw, J, h, *expand, *collapse, sizes,
-                    ranks, spectrum, scales, math.prod(ranks), self.tolerance,
-                    self.max_iterations, out, errors, grain=1,
+                    solve_columns, len(part), key, plan.columns, is_draw, J, h, *plan.expand,
+                    *plan.collapse, sizes, ranks, plan.spectrum, plan.scales, math.prod(ranks),
+                    self.tolerance, self.max_iterations, part, part_errors, grain=1,
                 )  # fmt: skip
-                self._check(errors)
+                out[plan.columns], errors[plan.columns] = part, part_errors
+            self._check(errors)
             found.append(np.ascontiguousarray(out[:, cells].T))
         mean, draw = found
         return Solved(log_z, mean, draw, new_vars)
@@ -234,6 +221,58 @@ class GridProcess(StructuredField):
         check_columns(statuses)
         beyond = self.covariance.diagonal(new) - np.sum(np.square(directions), axis=1)
         return log_normalizers, np.maximum(beyond, 0.0)[:, None] + explained.T
+
+
+class _Plan(NamedTuple):
+    """Columns, and the roots of the axes' covariances in which their preconditioner is diagonal."""
+
+    columns: IntArray
+    expand: tuple[FloatArray, IntArray]
+    collapse: tuple[FloatArray, IntArray]
+    spectrum: FloatArray
+    scales: FloatArray
+
+
+def _plans(
+    axes: tuple[_Axis, ...], J: FloatArray, whole: tuple[int, ...]
+) -> tuple[IntArray, list[_Plan]]:
+    """Ranks of the axes, and one plan for the columns whose J has much the same shape.
+
+    Columns whose sums of J along an axis differ in shape from those of all columns, by more than
+    `_ALIKE`, have plans of their own. That depends on J alone, never on noise.
+    """
+    cells = J.reshape(len(J), *whole)
+    own = [
+        cells.sum(axis=tuple(b + 1 for b in range(len(axes)) if b != a))[:, : len(axis.points)]
+        for a, axis in enumerate(axes)
+    ]
+    scales = J.sum(axis=1)
+    together = [margin.sum(axis=0) for margin in own]
+    alone = np.zeros(len(J), dtype=np.bool_)
+    for margin, sums in zip(own, together, strict=True):
+        seen = sums > 0.0
+        ratio = margin[:, seen] / sums[seen] * (sums.sum() / np.where(scales, scales, 1.0))[:, None]
+        far = np.abs(np.log(np.maximum(ratio, 1e-300))) > _ALIKE
+        alone |= (scales > 0.0) & far.any(axis=1)
+    roots = [semidefinite_root(axis.cov(), _TINY) for axis in axes]
+    ranks = np.array([len(root) for root in roots])
+
+    def plan(columns: IntArray, margins: Sequence[FloatArray]) -> _Plan:
+        bases, spectra = [], []
+        for root, margin in zip(roots, margins, strict=True):
+            values, vectors = np.linalg.eigh((root * (margin / (margin.sum() or 1.0))) @ root.T)
+            bases.append(root.T @ vectors)
+            spectra.append(np.maximum(values, 0.0))
+        spectra[-1] = np.pad(spectra[-1], (0, int(padded(ranks[-1])) - ranks[-1]))
+        return _Plan(
+            columns, _flattened(bases), _flattened([basis.T for basis in bases]),
+            reduce(np.multiply.outer, spectra).ravel(), scales[columns],
+        )  # fmt: skip
+
+    plans = [plan(np.array([c]), [margin[c] for margin in own]) for c in np.flatnonzero(alone)]
+    if not alone.all():
+        plans.append(plan(np.flatnonzero(~alone), together))
+    return ranks, plans
 
 
 def _groups(covariance: Covariance, num_columns: int) -> list[tuple[list[int], list[Covariance]]]:

@@ -157,3 +157,14 @@ def test_refuses_what_does_not_fit():
     some = DiagonalPotential(np.ones((6400, 1)), np.zeros((6400, 1)))
     with pytest.raises(ValueError, match="eigenvectors carry its variance, more than 6000"):
         GridProcess(rough, many).condition(some).log_normalizer()
+
+
+def test_columns_whose_precisions_have_different_shapes():
+    inputs, potential = full_counts(1e4)
+    J = np.concatenate([potential.J, potential.J[::-1], np.ones((154, 1))], axis=1)
+    J[:30, 4] = 0.0
+    some = DiagonalPotential(J, J * np.cos(inputs[:, 1:]))
+    covariance = Matern(0.5, 5.0, active=[0]) * SquaredExponential(3.0, active=[1])
+    grid = GridProcess(covariance, inputs, max_iterations=100).condition(some)
+    chain = SpaceTimeProcess(covariance, inputs).condition(some)
+    np.testing.assert_allclose(grid.mean(), chain.mean(), atol=1e-8)
