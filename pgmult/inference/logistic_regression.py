@@ -16,6 +16,14 @@ point, in a few iterations, and the m_g move along by S_g Sigma^-1 times the ste
 The paper leaves the S_g out, as if the weights were known. Then Sigma is too small: it pools more
 than the model says it should. Expectation-maximisation has them, and so does this unless it is
 told otherwise.
+
+>>> from pgmult.labelled_rows import as_labelled_rows
+>>> x = np.ones((30, 1))
+>>> data = as_labelled_rows(x, [0] * 8 + [1] * 22, groups=["a"] * 10 + ["b"] * 20)
+>>> model = GroupedLogisticRegression(MvNormal(np.zeros(1), np.eye(1)), 5.0, np.eye(1))
+>>> fit = fit_grouped_logistic_regression(model, data)
+>>> fit.converged, fit.weights.mean[:, 0].round(1)
+(True, array([-1.1,  3.2]))
 """
 
 import math

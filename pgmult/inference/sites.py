@@ -450,7 +450,7 @@ def fit_sites(
         return np.asarray(0.5 * np.einsum("gi,gi->g", deviation @ precision0, deviation))
 
     psi = design.project(m)
-    var = 0.0 * psi
+    var = 0.0 * psi if site.at_mode else design.project_cov(np.zeros((num_groups, size, size)))
     precision = np.array(np.broadcast_to(precision0, (num_groups, size, size)))
     level = np.full(num_groups, -np.inf)
     converged = False
@@ -466,7 +466,7 @@ def fit_sites(
             value, d_mean, _ = site.expect(psi, new_var)
             entropy = 0.5 * (log_det0 - log_det + size - np.einsum("ij,gji->g", precision0, cov))
             new_level = design.total(value) - penalty(m) + entropy
-            worse = new_level < level - _slack(level)
+            worse = ~(new_level >= level - _slack(level))
             if site.at_mode or not worse.any():
                 break
             blend[worse] *= 0.5
