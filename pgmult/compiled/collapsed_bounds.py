@@ -8,28 +8,38 @@ Row n has the candidates e = indptr[n], ..., indptr[n+1] - 1, with logits and pr
 import math
 
 from ._jit import jit
+from .vectors import exp_minus
+
+_BLOCK = 64  # rows: passes over their entries stay in the cache
 
 
 @jit
 def normalize_rows(worker, start, stop, indptr, logits, probs, entropy):
     """Logits less their row's log-sum-exp, in place; probabilities; entropy of each row."""
-    for n in range(start, stop):
-        first, last = indptr[n], indptr[n + 1]
-        top = -math.inf
-        for e in range(first, last):
-            top = max(top, logits[e])
-        total = 0.0
-        for e in range(first, last):
-            probs[e] = math.exp(logits[e] - top)
-            total += probs[e]
-        shift, scale = top + math.log(total), 1.0 / total
-        surprise = 0.0
-        for e in range(first, last):
-            logits[e] -= shift
-            probs[e] *= scale
-            if probs[e] > 0.0:
-                surprise -= probs[e] * logits[e]
-        entropy[n] = surprise
+    for begin in range(start, stop, _BLOCK):
+        end = min(stop, begin + _BLOCK)
+        block = slice(indptr[begin], indptr[end])
+        for n in range(begin, end):
+            row = logits[indptr[n] : indptr[n + 1]]
+            top = row[0]
+            for logit in row:
+                top = logit if logit > top else top
+            for i in range(row.size):
+                row[i] -= top
+        here, there = logits[block], probs[block]
+        for i in range(here.size):  # in vectors
+            there[i] = exp_minus(-here[i])
+        for n in range(begin, end):
+            row, shares = logits[indptr[n] : indptr[n + 1]], probs[indptr[n] : indptr[n + 1]]
+            total, weighted = 0.0, 0.0
+            for i in range(row.size):
+                total += shares[i]
+                weighted += shares[i] * row[i]
+            shift, scale = math.log(total), 1.0 / total
+            entropy[n] = shift - weighted * scale
+            for i in range(row.size):
+                row[i] -= shift
+                shares[i] *= scale
 
 
 @jit

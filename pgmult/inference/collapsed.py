@@ -48,7 +48,7 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from pgmult._validate import as_finite, as_positive, as_positive_int
+from pgmult._validate import as_finite, as_nonnegative, as_positive, as_positive_int
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.collapsed_bounds import covariances_rows, normalize_rows
 from pgmult.typing import ArrayLike, FloatArray, IntArray
@@ -144,27 +144,30 @@ class _Search:
     def __init__(self, problem: CollapsedProblem) -> None:
         self.problem = problem
         self.evaluations = 0
-        self._rows = len(problem.weights)
+        self._indptr = np.ascontiguousarray(problem.indptr, dtype=np.int64)
+        self._weights = as_nonnegative(problem.weights, "weights")
+        self._rows = len(self._weights)
+        if self._indptr.shape != (self._rows + 1,) or not (np.diff(self._indptr) > 0).all():
+            raise ValueError(
+                f"indptr must be {self._rows + 1} increasing numbers, one more than the weights:"
+                " every row needs a candidate"
+            )
 
     def at(self, logits: FloatArray) -> _Point:
         """Evaluate; overwrites `logits` by their normalised selves."""
         self.evaluations += 1
         probs, entropy = np.empty_like(logits), np.empty(self._rows)
-        over_rows(
-            normalize_rows, self._rows, self.problem.indptr, logits, probs, entropy, grain=_GRAIN
-        )
+        over_rows(normalize_rows, self._rows, self._indptr, logits, probs, entropy, grain=_GRAIN)
         value, best = self.problem.marginal(probs)
-        bound = float(value + np.sum(self.problem.weights * entropy))
+        bound = float(value + np.sum(self._weights * entropy))
         gradient = best - logits
         return _Point(logits, probs, bound, gradient, self.inner(probs, gradient, gradient))
 
     def inner(self, probs: FloatArray, a: FloatArray, b: FloatArray) -> float:
         """The Fisher inner product of two directions at a point."""
         terms = np.empty(self._rows)
-        over_rows(
-            covariances_rows, self._rows, self.problem.indptr, probs, a, b, terms, grain=_GRAIN
-        )
-        return float(np.sum(self.problem.weights * terms))
+        over_rows(covariances_rows, self._rows, self._indptr, probs, a, b, terms, grain=_GRAIN)
+        return float(np.sum(self._weights * terms))
 
     def climb(self, here: _Point, direction: FloatArray) -> _Point:
         """A unit step along `direction`, or an EM step if that lowers the bound."""
@@ -204,7 +207,8 @@ def natural_cg(
     Raises
     ------
     ValueError
-        If an argument is out of range, or the bound is not finite at the start.
+        If an argument is out of range, the problem has a row without candidates, or the bound is
+        not finite at the start.
 
     Notes
     -----
@@ -215,11 +219,11 @@ def natural_cg(
         raise ValueError(f"method must be one of {get_args(CollapsedMethod)}, got {method!r}")
     as_positive(tolerance, "tolerance")
     max_iterations = as_positive_int(max_iterations, "max_iterations")
+    search = _Search(problem)
     logits = as_finite(start, "start").copy()
     if logits.shape != (problem.indptr[-1],):
         raise ValueError(f"start must have shape ({problem.indptr[-1]},), got {logits.shape}")
     began = time.perf_counter()
-    search = _Search(problem)
     here = search.at(logits)
     if not np.isfinite(here.bound):
         raise ValueError(f"the bound must be finite at the start, got {here.bound}")
@@ -235,7 +239,7 @@ def natural_cg(
             break
         there = next(steps)
         iterations += 1
-        if there.bound < here.bound - _SLACK * (1.0 + abs(here.bound)):
+        if not there.bound >= here.bound - _SLACK * (1.0 + abs(here.bound)):
             break  # an EM step that lowers the bound: rounding has the last word
         here = there
     return CollapsedFit(

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 from scipy.special import digamma, gammaln, multigammaln
 
 from pgmult._validate import as_finite, as_positive, as_positive_int
 from pgmult.alignments import Alignments
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.collapsed_bounds import add_pairs, add_up_groups
+from pgmult.compiled.gaussian_mixture import add_distances, weigh_components
 from pgmult.corpus import Corpus
 from pgmult.inference.collapsed import CollapsedFit
 from pgmult.priors.gaussian import NormalInverseWishart
@@ -104,52 +104,42 @@ class GaussianMixtureProblem:
 
     def marginal(self, probs: FloatArray) -> tuple[float, FloatArray]:
         """As `pgmult.inference.collapsed.CollapsedProblem` says."""
-        assert self.prior is not None  # set by __post_init__
+        prior, D = self._prior, self.x.shape[1]
         shares = probs.reshape(len(self.x), self.num_components)
         counts = shares.sum(axis=0)
-        value = _log_beta(counts, self.concentration)
-        logits = np.empty_like(shares)
-        logits[:] = digamma(self.concentration + counts)
-        logits -= digamma(self.num_components * self.concentration + len(self.x))
-        for k in range(self.num_components):
-            evidence, logits_k = self._component(shares[:, k], counts[k])
-            value += evidence
-            logits[:, k] += logits_k
-        return value, logits.ravel()
-
-    def _component(self, share: FloatArray, count: float) -> tuple[float, FloatArray]:
-        """Log evidence of one component's share of the data, and E log N(x | component)."""
-        posterior = self._posterior(share, count)
-        assert self.prior is not None
-        D = self.x.shape[1]
-        root = cholesky(posterior.scale, lower=True)
-        white = solve_triangular(root, (self.x - posterior.mean).T, lower=True)
-        log_det = 2.0 * float(np.log(np.diagonal(root)).sum())
-        prior_log_det = float(np.linalg.slogdet(self.prior.scale)[1])
+        mean, strength, dof, scale = self._posterior(shares)
+        root = np.linalg.cholesky(scale)
+        log_det = 2.0 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
         evidence = (
-            0.5 * D * float(np.log(self.prior.strength / posterior.strength))
-            - 0.5 * D * count * float(np.log(np.pi))
-            + 0.5 * (self.prior.dof * prior_log_det - posterior.dof * log_det)
-            + float(multigammaln(0.5 * posterior.dof, D) - multigammaln(0.5 * self.prior.dof, D))
+            0.5 * D * (np.log(prior.strength / strength) - counts * np.log(np.pi))
+            + 0.5 * (prior.dof * np.linalg.slogdet(prior.scale)[1] - dof * log_det)
+            + multigammaln(0.5 * dof, D)
+            - multigammaln(0.5 * prior.dof, D)
         )
-        expected_log_det = float(
-            digamma(0.5 * (posterior.dof - np.arange(D))).sum() + D * np.log(2.0) - log_det
+        expected_log_det = digamma(0.5 * (dof[:, None] - np.arange(D))).sum(axis=1) - log_det
+        constant = (
+            digamma(self.concentration + counts)
+            - digamma(self.num_components * self.concentration + len(self.x))
+            + 0.5 * (expected_log_det - D * np.log(np.pi) - D / strength)
         )
-        distance = D / posterior.strength + posterior.dof * (white * white).sum(axis=0)
-        return evidence, 0.5 * (expected_log_det - D * np.log(2.0 * np.pi) - distance)
+        logits = np.tile(constant, (len(self.x), 1))
+        over_rows(add_distances, len(self.x), self.x, mean, root, -0.5 * dof, logits)
+        return _log_beta(counts, self.concentration) + float(evidence.sum()), logits.ravel()
 
-    def _posterior(self, share: FloatArray, count: float) -> NormalInverseWishart:
-        """The component's law given that it has `share` of each row."""
-        assert self.prior is not None
-        strength = self.prior.strength + count
-        mean = (self.prior.strength * self.prior.mean + share @ self.x) / strength
-        deviation, shift = self.x - mean, self.prior.mean - mean
-        scale = (
-            self.prior.scale
-            + (deviation * share[:, None]).T @ deviation
-            + self.prior.strength * np.outer(shift, shift)
-        )
-        return NormalInverseWishart(mean, strength, self.prior.dof + count, 0.5 * (scale + scale.T))
+    @property
+    def _prior(self) -> NormalInverseWishart:
+        assert self.prior is not None  # set by __post_init__
+        return self.prior
+
+    def _posterior(self, shares: FloatArray) -> tuple[FloatArray, ...]:
+        """Mean, strength, dof and scale of each component, given that it has `shares` of rows."""
+        prior, K, D = self._prior, self.num_components, self.x.shape[1]
+        mean, strength, scale = np.empty((K, D)), np.empty(K), np.empty((K, D, D))
+        over_rows(
+            weigh_components, K, self.x, shares, prior.mean, float(prior.strength), prior.scale,
+            mean, strength, scale, grain=1,
+        )  # fmt: skip
+        return mean, strength, prior.dof + (strength - prior.strength), scale
 
     def weights_posterior(self, fit: CollapsedFit) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the weights, ``(num_components,)`` each."""
@@ -158,8 +148,8 @@ class GaussianMixtureProblem:
 
     def components(self, fit: CollapsedFit) -> list[NormalInverseWishart]:
         """The law of each component's mean and covariance."""
-        shares = fit.probs.reshape(len(self.x), -1)
-        return [self._posterior(share, float(share.sum())) for share in shares.T]
+        laws = self._posterior(fit.probs.reshape(len(self.x), -1))
+        return [NormalInverseWishart(*law) for law in zip(*laws, strict=True)]
 
 
 @dataclass(eq=False)
