@@ -11,7 +11,7 @@ their probabilities K - 1 sticks, each a Gaussian process around a mean linear i
 Given omega the sticks are independent Gaussian fields, so a sweep draws
 
 1. omega | psi, x              Pólya-gamma, PG(N_k(s), psi_k(s))
-2. theta | omega, beta, x      slice updates, psi integrated out
+2. theta | omega, beta, x      slice updates, psi integrated out; in some of the sweeps
 3. beta | omega, theta, x      Gaussian, psi integrated out
 4. psi | omega, theta, beta    all sites at once, a stick at a time
 5. beta and psi along beta | x slice updates of each stick's level, omega integrated out
@@ -52,7 +52,7 @@ from pgmult._validate import as_finite, as_positive
 from pgmult.fields import CountField
 from pgmult.links import StickBreaking
 from pgmult.potentials import DiagonalPotential
-from pgmult.priors.covariances import Covariance
+from pgmult.priors.covariances import Constant, Covariance, Product
 from pgmult.priors.gp import Field, GaussianProcess, IndependentFields
 from pgmult.priors.structures import Structure, make_field
 from pgmult.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -113,12 +113,16 @@ class MultinomialGP:
         estimates. "fixed" leaves them as they come.
     shared : bool
         Whether all sticks share the covariance's parameters, or each has its own.
+    hyperparameter_rate : float
+        The probability that a sweep updates sampled hyperparameters. An update costs several times
+        what the rest of a sweep does, and the probabilities mix faster than they: below 1 there are
+        more effective draws of the probabilities in a second.
 
     Notes
     -----
     A sweep costs O(n**3 K) for "dense", n the distinct inputs, and about three times that again for
-    each sampled hyperparameter. Other structures, and a covariance a stick, solve once more for a
-    learned mean and for each of its features.
+    each hyperparameter that it updates. Other structures, and a covariance a stick, solve once more
+    for a learned mean and for each of its features.
     """
 
     covariance: Covariance
@@ -127,6 +131,7 @@ class MultinomialGP:
     mean_var: float = 4.0
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
     shared: bool = True
+    hyperparameter_rate: float = 0.3
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("site", "stick"),
@@ -161,6 +166,10 @@ class MultinomialGP:
                 f"mean must be one number or one a stick, got shape {np.shape(self.mean)}"
             )
         as_positive(self.mean_var, "mean_var")
+        if not 0.0 < self.hyperparameter_rate <= 1.0:
+            raise ValueError(
+                f"hyperparameter_rate must be above 0, to 1, got {self.hyperparameter_rate}"
+            )
 
     def as_data(self, data: Any) -> CountField:
         """A field of counts as it is; anything else lacks the inputs."""
@@ -227,11 +236,14 @@ class MultinomialGP:
         counts = data.site_counts()
         potential = self._link(data).augment(rng, state.psi, counts)
         theta, hyperparameters = np.log(state.hyperparameters), state.hyperparameters
-        if self._samples_theta:
+        if self._samples_theta and rng.random() < self.hyperparameter_rate:
             theta = self._sample_theta(rng, theta, state.beta, potential, data)
             hyperparameters = np.exp(theta)
         beta, psi = self._sample_psi(rng, theta, potential, data)
         psi, beta = self._shift_levels(rng, psi, beta, counts, data)
+        if self._samples_theta and self._variance is not None:
+            psi, theta = self._scale_sticks(rng, psi, beta, theta, counts, data)
+            hyperparameters = np.exp(theta)
         return MultinomialGPState(psi, beta, hyperparameters)
 
     def log_likelihood(self, state: MultinomialGPState, data: CountField) -> float:
@@ -319,6 +331,16 @@ class MultinomialGP:
     @property
     def _samples_theta(self) -> bool:
         return self.hyperparameters == "sampled" and self.covariance.num_params > 0
+
+    @property
+    def _variance(self) -> int | None:
+        """Which hyperparameter is a free factor of the whole covariance."""
+        covariance, before = self.covariance, 0
+        for part in covariance.parts if isinstance(covariance, Product) else [covariance]:
+            if isinstance(part, Constant) and part.num_params:
+                return before
+            before += part.num_params
+        return None
 
     @property
     def _learns_mean(self) -> bool:
@@ -487,6 +509,43 @@ class MultinomialGP:
             psi += np.outer(features[:, f], moved - beta[f])
             beta[f] = moved
         return psi, beta
+
+    def _scale_sticks(
+        self,
+        rng: np.random.Generator,
+        psi: FloatArray,
+        beta: FloatArray,
+        theta: FloatArray,
+        counts: IntArray,
+        data: CountField,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Stretch psi about its mean, and its variance along with it, given the counts alone.
+
+        Under (g, var) -> (c g, c^2 var) the Gaussian density of g and the volume element cancel
+        (Liu and Sabatti 2000, "Generalised Gibbs sampler"): what is left of c is the likelihood and
+        the prior of var.
+        """
+        place = self._variance
+        mean = self._mean_at_sites(beta, data)
+        seen, link = counts.any(axis=1), self._link(data)
+        taken = counts[seen][:, data.category_order[:-1]]
+        reaching = link.totals(counts[seen])
+        around, centre = (psi - mean)[seen], mean[seen]
+
+        def log_density(stretch: FloatArray, active: BoolArray) -> FloatArray:
+            trial = centre + np.exp(stretch) * around
+            fit = (taken * trial - reaching * np.logaddexp(0.0, trial)).sum(axis=0)
+            out = np.full(len(stretch), fit.sum()) if self.shared else fit
+            for row in np.flatnonzero(active):
+                moved = theta[row].copy()
+                moved[place] += 2.0 * stretch[row]
+                out[row] += self.covariance.with_log_params(moved).log_prior()
+            return out
+
+        stretch = slice_sample(rng, log_density, np.zeros(len(theta)), _LEVEL_WIDTH)
+        theta = theta.copy()
+        theta[:, place] += 2.0 * stretch
+        return mean + np.exp(stretch) * (psi - mean), theta
 
 
 @lru_cache(maxsize=256)

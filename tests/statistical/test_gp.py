@@ -18,10 +18,10 @@ DATA = as_field(
     [[2, 1, 1], [9, 1, 7], [0, 2, 1], [0, 0, 0], [6, 2, 1]],
     new_inputs=[[5.0, 0.5], [0.0, 1.0]],
 )
-COVARIANCE = Constant(0.8, priors={"var": LogNormal(0.8, 0.6)}) * Matern(
-    1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.6)}, active=[0]
+COVARIANCE = Constant(0.8, priors={"var": LogNormal(0.8, 0.4)}) * Matern(
+    1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.4)}, active=[0]
 )
-MODEL = MultinomialGP(COVARIANCE, mean_var=1.0)
+MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, hyperparameter_rate=1.0)
 FIXED = replace(MODEL, hyperparameters="fixed")
 STATISTICS = {
     "psi": lambda state, data: state.psi,
@@ -29,6 +29,9 @@ STATISTICS = {
     "hyperparameters": lambda state, data: state.hyperparameters,
     "log_likelihood": MODEL.log_likelihood,
     "residuals": lambda state, data: (state.psi - state.beta)[:2],
+    "standardised": lambda state, data: (
+        (state.psi - state.beta) ** 2 / state.hyperparameters[0, 0]
+    ).sum(axis=0),
     "step to the new input": lambda state, data: (state.psi[-1] - state.psi[-2]) ** 2,
 }
 
@@ -108,23 +111,25 @@ def levels_without_sticks(self, rng, psi, beta, counts, data):
     return psi, MODEL._shift_levels(rng, psi, beta, counts, data)[1]
 
 
+def stretched_at_one_variance(self, rng, psi, beta, theta, counts, data):
+    return MODEL._scale_sticks(rng, psi, beta, theta, counts, data)[0], theta
+
+
 BROKEN = {
     "kappa with the wrong sign": broken_link(
         lambda potential, rng, psi, counts: DiagonalPotential(potential.J, -potential.h)
     ),
     "N instead of N_k": broken_link(total_for_reaching),
-    "the mean forgotten": stepping(
-        mutant(
-            MODEL,
-            _field=lambda self, theta, beta, data: MODEL._field(theta, 0.0 * beta, data),
-        )
-    ),
+    "the mean forgotten": stepping(mutant(MODEL, _beta_centre=lambda self, data: np.zeros((1, 2)))),
     "covariance for precision": stepping(mutant(MODEL, _field=inverted)),
-    "hyperparameters without their prior": stepping(
-        replace(MODEL, covariance=mutant(COVARIANCE, log_prior=lambda self: 0.0))
+    "another prior of hyperparameters": stepping(
+        replace(MODEL, covariance=Constant(0.8) * Matern(1.5, 2.0, active=[0]))
     ),
     "coefficients without their prior": stepping(replace(MODEL, mean_var=50.0)),
     "levels that leave psi behind": stepping(mutant(MODEL, _shift_levels=levels_without_sticks)),
+    "sticks stretched at the same variance": stepping(
+        mutant(MODEL, _scale_sticks=stretched_at_one_variance)
+    ),
     "nothing predicted": mutant(MODEL, step=unpredicted),
     "one row of those at an input": mutant(MODEL, step=last_row_only),
 }
@@ -133,7 +138,7 @@ BROKEN = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_geweke_refuses_broken_samplers(kind):
-    rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=300)
+    rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=500)
 
 
 @pytest.mark.slow
@@ -187,6 +192,7 @@ def test_intervals_at_new_inputs_cover_at_their_rates():
         Constant(1.0, priors={"var": LogNormal(1.0, 0.5)})
         * SquaredExponential(2.0, priors={"length_scale": LogNormal(2.0, 0.3)}),
         mean_var=1.0,
+        hyperparameter_rate=0.5,
     )
     data = replace(design, counts=rng.multinomial([15, 0, 4, 30, 15, 8], [0.25] * 4))
     covered = {0.5: [], 0.8: [], 0.95: []}
