@@ -22,9 +22,13 @@ conjugate directions s_i = g_i + beta s_{i-1} cost nothing more (their section 4
 all with unit steps. Such steps are mostly too short: gradients go on pointing the same way, g_i =
 c g_{i-1} with c < 1. Then the first and third beta are positive, and the search gathers momentum;
 Polak and Ribiere's is negative, and so would be the textbook's form of the third, which has s_{i-1}
-in place of g_{i-1} and wants a line search. Where beta is negative or not finite, s is no direction
-of ascent, or the bound falls, the step is that of EM, which never lowers the bound. SQUAREM
-(Varadhan and Roland 2008) extrapolates pairs of EM steps and is here for comparison.
+in place of g_{i-1} and wants a line search. Where beta is negative, s is no direction of ascent, or
+the bound falls, the step is that of EM, which never lowers the bound.
+
+On leaving a random start, near the saddle where all components are equal, gradients grow: c > 1.
+The paper's beta makes the search plunge then, and it ends in maxima that are much lower than EM's
+(by 15,000 nats of 680,000 for 20 topics of 60 documents). So beta is at most 1 here, which costs no
+speed. SQUAREM (Varadhan and Roland 2008) extrapolates pairs of EM steps and is here for comparison.
 
 A *problem* has ``indptr``, the candidates of each row, ``weights``, how many observations a row
 stands for, and ``marginal(r)``: see `CollapsedProblem`. `pgmult.inference.collapsed_problems` has
@@ -267,8 +271,8 @@ def _conjugate(search: _Search, here: _Point, method: str) -> Iterator[_Point]:
                 beta = top / before.squared_norm
             else:
                 beta = top / search.inner(before.probs, before.gradient, change)
-        if 0.0 < beta < np.inf:
-            conjugate = here.gradient + beta * last
+        if beta > 0.0:
+            conjugate = here.gradient + min(beta, 1.0) * last
             if search.inner(here.probs, here.gradient, conjugate) > 0.0:
                 direction = conjugate
 
