@@ -141,7 +141,7 @@ def test_without_observations_paths_are_draws_of_the_dynamics():
     [
         {"offset": np.zeros(3)},
         {"initial_mean": np.zeros(1)},
-        {"noise_cov": np.array([[0.7]])},
+        {"noise_cov": np.array([[1.0]])},
         {"transition": np.array([[0.7]])},
         {"order": np.array([0, 1, 3, 2])},
     ],
