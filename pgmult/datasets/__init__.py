@@ -1,6 +1,8 @@
 """Corpora and counts from files, texts, public sources and installed documentation."""
 
+from pgmult.datasets.alignments import read_alignments
 from pgmult.datasets.docstrings import demo_corpus
+from pgmult.datasets.fasta import read_fasta, translate
 from pgmult.datasets.names import NameCounts, thin, us_names
 from pgmult.datasets.public import associated_press
 from pgmult.datasets.readers import (
@@ -22,7 +24,9 @@ __all__ = [
     "associated_press",
     "corpus_from_texts",
     "demo_corpus",
+    "read_alignments",
     "read_corpus",
+    "read_fasta",
     "read_ldac",
     "read_npz",
     "read_table",
@@ -30,5 +34,6 @@ __all__ = [
     "recognise",
     "thin",
     "tokenize",
+    "translate",
     "us_names",
 ]

@@ -26,7 +26,7 @@ from pgmult.heldout.fields import (
     mean_over_groups,
     overlap,
 )
-from pgmult.heldout.sequences import SequenceScore, legacy_score, one_step_ahead
+from pgmult.heldout.sequences import SequenceScore, blend, legacy_score, one_step_ahead
 from pgmult.heldout.whole_documents import (
     DocumentScore,
     TopicDraw,
@@ -43,6 +43,7 @@ __all__ = [
     "SequenceScore",
     "TopicDraw",
     "annealed",
+    "blend",
     "completion_score",
     "coverage",
     "gain_by_count",

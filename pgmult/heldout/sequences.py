@@ -56,6 +56,7 @@ __all__ = [
     "Gain",
     "LegacyScore",
     "SequenceScore",
+    "blend",
     "joined",
     "legacy_score",
     "mix_draws",
@@ -221,6 +222,38 @@ def mix_draws(
         with np.errstate(invalid="ignore"):
             mixed[first:last] = np.where(gone, average[first:last], joint - before)
     return mixed
+
+
+def blend(first: SequenceScore, second: SequenceScore, *, num_weights: int = 50) -> SequenceScore:
+    """Two forecasters made one, at a weight that is learned as a sequence goes on.
+
+    The mixture of sequences under (1 - u) p(x_t | x_<t) + u q(x_t | x_<t), u ~ U(0, 1): Bayes'
+    rule for u, so that nothing is fitted to the steps that are scored. A model that forgets nothing
+    but learns slowly, blended with `pgmult.heldout.ngrams.cache`, also repeats what came lately.
+
+    Parameters
+    ----------
+    first, second : SequenceScore
+        Of the same steps: p and q.
+    num_weights : int
+        Of a grid of u that stands for all of them.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of different steps.
+    """
+    first.gain_over(second)  # refuses other steps
+    num_weights = as_positive_int(num_weights, "num_weights", minimum=2)
+    u = ((np.arange(num_weights) + 0.5) / num_weights)[:, None]
+    by_weight = np.logaddexp(np.log1p(-u) + first.log_predictive, np.log(u) + second.log_predictive)
+    ends = np.flatnonzero(np.diff(first.sequence)) + 1
+    offsets = np.concatenate([[0], ends, [len(first.sequence)]])
+    name = f"{first.method} and {second.method}, blended"
+    return replace(
+        first, method=name, log_predictive=mix_draws(by_weight, offsets),
+        num_draws=max(first.num_draws, second.num_draws),
+    )  # fmt: skip
 
 
 def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:

@@ -1,0 +1,73 @@
+"""Biological sequences: FASTA files, and DNA translated to amino acids.
+
+>>> translate("ATGGCCTAA")
+'MA*'
+"""
+
+import gzip
+from pathlib import Path
+
+__all__ = ["read_fasta", "translate"]
+
+_AMINO_ACIDS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
+_BASES = "TCAG"
+_CODE = {
+    a + b + c: _AMINO_ACIDS[16 * i + 4 * j + k]
+    for i, a in enumerate(_BASES)
+    for j, b in enumerate(_BASES)
+    for k, c in enumerate(_BASES)
+}
+
+
+def read_fasta(path: str | Path) -> dict[str, str]:
+    """The sequences of a FASTA file by their names, in the file's order, as they stand there.
+
+    Parameters
+    ----------
+    path : str or Path
+        Compressed if it ends in ``.gz``.
+
+    Returns
+    -------
+    dict
+        The name is what follows ``>`` up to the first blank.
+
+    Raises
+    ------
+    ValueError
+        If a line comes before the first name, or a name is empty, without a sequence or repeated.
+    """
+    path = Path(path)
+    lines: dict[str, list[str]] = {}
+    name = None
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="ascii") as file:
+        for number, line in enumerate(file, start=1):
+            text = line.strip()
+            if text.startswith(">"):
+                name = (text[1:].split() or [""])[0]
+                if name == "" or name in lines:
+                    what = f"the name {name!r} stands there twice" if name else "a name is empty"
+                    raise ValueError(f"{path}, line {number}: {what}")
+                lines[name] = []
+            elif text and name is None:
+                raise ValueError(
+                    f"{path}, line {number}: a line starting with '>' must come first, got"
+                    f" {text[:20]!r}"
+                )
+            elif text and name is not None:
+                lines[name].append(text)
+    empty = [name for name, parts in lines.items() if not parts]
+    if empty or not lines:
+        raise ValueError(f"{path}: " + (f"{empty[0]!r} has no sequence" if empty else "is empty"))
+    return {name: "".join(parts) for name, parts in lines.items()}
+
+
+def translate(dna: str) -> str:
+    """Amino acids, one letter each, of the codons from the first base on, by the standard code.
+
+    Stop codons are ``*``, codons with a base other than A, C, G and T are ``X``, and a last one or
+    two bases are left out.
+    """
+    dna = dna.upper().replace("U", "T")
+    return "".join(_CODE.get(dna[i : i + 3], "X") for i in range(0, len(dna) - 2, 3))
