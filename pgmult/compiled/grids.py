@@ -112,13 +112,14 @@ def _weighted(x, weights):
 def solve_columns(
     worker, start, stop, key, columns, is_draw, J, h, roots, root_places, transposes,
     transpose_places, sizes, ranks, spectrum, scales, num_coordinates, tolerance, max_iterations,
-    out, errors,
+    out, errors, tilts,
 ):  # fmt: skip
     """Mean or draw of some columns by preconditioned conjugate gradients, ``(number, cells)``.
 
     `errors` gets the estimated root mean square of a column's error in posterior standard
     deviations: sqrt(r' M^-1 r / num_coordinates) for residual r and preconditioner M. It is beyond
-    `tolerance` where `max_iterations` did not do. Returns their largest number.
+    `tolerance` where `max_iterations` did not do. `tilts` gets the h of each system, (number,
+    cells), noise included. Returns the largest number of iterations.
     """
     size, cells = spectrum.shape[0], J.shape[1]
     longest = max(padded(ranks[-1]), padded(sizes[-1]))  # of any grid from one to the other
@@ -137,6 +138,7 @@ def solve_columns(
             if is_draw and precision[i] > 0.0:
                 noise, state = normal(state)
                 field[i] += math.sqrt(precision[i]) * noise
+        tilts[c] = field
         there = apply_axes(field, transposes, transpose_places, sizes, ranks, first, second)
         for i in range(size):
             z[i] = 0.0

@@ -20,6 +20,9 @@ sides y. Places without observation (J = 0) are left out. What is asked of a col
   one backward pass, and the mean at any time and place, by one forward pass over the weights;
 * a draw: a draw from the prior, corrected by the mean given what it leaves unexplained (Durbin
   and Koopman 2002, in information form: y = h / w - w f - noise);
+* a draw along with the coefficients of a trend F beta added to the field: beta comes in drawn from
+  its prior N(0, I / precision); with v the innovations of the right-hand sides w F, and u those of
+  y = h / w - w (f + F beta) - noise, beta moves by b = (v'v + precision I)^-1 v'u and u by -v b;
 * the variance that the observations explain of a variable with covariance c to f: u'u for y = w c.
 
 O(T (S**3 (1/6 + q/2 + q**2/2))) multiplications a column, for T times, S places, q blocks.
@@ -31,6 +34,7 @@ import numpy as np
 
 from ._jit import jit
 from .elimination import eliminate, mirror, row_stride
+from .linalg import invert_positive_definite
 from .simd import WIDTH, add_product, load, multiply, splat, store
 from .streams import normal, open_stream
 
@@ -168,6 +172,38 @@ def _filter(
     return log_roots
 
 
+@jit
+def _explain_by_trend(drawn, trend, times, num_active, size, precision, factors, coefficients):
+    """Move the coefficients of a trend, and the innovations of `drawn` by what they explain.
+
+    `drawn` is a right-hand side, `trend` the first one of the features.
+    """
+    num_features = coefficients.shape[0]
+    gram, tilt = precision * np.eye(num_features), np.zeros(num_features)
+    first = 0
+    for t in range(times):
+        begin = num_active[t] + size
+        for row in range(first, first + num_active[t]):
+            for f in range(num_features):
+                v = factors[row, begin + trend + f]
+                tilt[f] += v * factors[row, begin + drawn]
+                for g in range(num_features):
+                    gram[f, g] += v * factors[row, begin + trend + g]
+        first += num_active[t]
+    inverse = invert_positive_definite(gram)
+    for f in range(num_features):
+        move = 0.0
+        for g in range(num_features):
+            move += inverse[f, g] * tilt[g]
+        coefficients[f] += move
+        first = 0
+        for t in range(times):
+            begin = num_active[t] + size
+            for row in range(first, first + num_active[t]):
+                factors[row, begin + drawn] -= move * factors[row, begin + trend + f]
+            first += num_active[t]
+
+
 @jit(reassociate=True)
 def _weights(rhs, J, times, A, starts, active, num_active, factors, state_weights, residual):
     """The backward pass of right-hand side `rhs`: each state's weights, (num_times, size)."""
@@ -237,7 +273,7 @@ def _expect(state_weights, times, A, Q, cross, starts, x, mixed, field):
 @jit
 def solve_columns(
     worker, start, stop, key, J, h, A, Q, root_Q, K, cross, roots, ranks, starts, directions,
-    log_normalizers, means, draws, explained, ahead,
+    features, trend_precision, coefficients, log_normalizers, means, draws, explained, ahead,
 ):  # fmt: skip
     """For each column: its log normaliser, mean, draw, and what it explains of `directions`.
 
@@ -245,9 +281,11 @@ def solve_columns(
     (num_terms, num_observed, num_observed), `cross` (num_terms, num_observed, num_places) whose
     first places are the observed ones, and `roots` (num_terms, rank, num_places) roots of the
     covariance of all places. `directions` are covariances (num_directions, num_times,
-    num_observed) to the field. `means`, `draws`, (num_columns, num_times, num_places), and
-    `explained`, (num_columns, num_directions), are filled unless empty, as are the variances
-    `ahead`, (num_columns, num_times, num_observed), at times beyond a column's last observation.
+    num_observed) to the field, and `features`, (num_features, num_times, num_observed), a trend
+    that draws do not include and whose `coefficients`, (num_columns, num_features), they move.
+    `means`, `draws`, (num_columns, num_times, num_places), and `explained`, (num_columns,
+    num_directions), are filled unless empty, as are the variances `ahead`, (num_columns, num_times,
+    num_observed), at times beyond a column's last observation.
     Returns 0, or 1 + a column whose potential is not finite.
     """
     _, num_times, num_observed = J.shape
@@ -256,7 +294,9 @@ def solve_columns(
     size = num_blocks * num_observed
     num_means = 1 if means.shape[0] > 0 or log_normalizers.shape[0] > 0 else 0
     num_draws = 1 if draws.shape[0] > 0 else 0
-    num_solved = num_means + num_draws
+    num_features = features.shape[0]
+    trend = num_means + num_draws  # the first of its right-hand sides
+    num_solved = trend + num_features
     num_rhs = num_solved + directions.shape[0]
     most, deepest = 0, 0
     for c in range(start, stop):
@@ -303,7 +343,11 @@ def solve_columns(
                     rhs[t, s, 0] = data
                 if num_draws:
                     error, state = normal(state)
-                    rhs[t, s, num_means] = data - precision * draws[c, t, s] - error
+                    value = draws[c, t, s]
+                    for f in range(num_features):
+                        rhs[t, s, trend + f] = precision * features[f, t, s]
+                        value += features[f, t, s] * coefficients[c, f]
+                    rhs[t, s, num_means] = data - precision * value - error
                 for r in range(num_solved, num_rhs):
                     rhs[t, s, r] = precision * directions[r - num_solved, t, s]
         squares[:] = 0.0
@@ -325,6 +369,11 @@ def solve_columns(
             means[c] = 0.0
             _expect(state_weights, times, A, Q, cross, starts, x, mixed, means[c])
         if num_draws:
+            if num_features:
+                _explain_by_trend(
+                    num_means, trend, times, num_active, size, trend_precision, factors,
+                    coefficients[c],
+                )  # fmt: skip
             _weights(
                 num_means, J[c], times, A, starts, active, num_active, factors,
                 state_weights, residual,

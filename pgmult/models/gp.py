@@ -12,12 +12,12 @@ Given omega the sticks are independent Gaussian fields, so a sweep draws
 
 1. omega | psi, x              Pólya-gamma, PG(N_k(s), psi_k(s))
 2. theta | omega, beta, x      slice updates, psi integrated out; in some of the sweeps
-3. beta | omega, theta, x      Gaussian, psi integrated out
-4. psi | omega, theta, beta    all sites at once, a stick at a time
-5. beta and psi along beta | x slice updates of each stick's level, omega integrated out
+3. beta, psi | omega, theta, x Gaussian: all sites and coefficients at once, a stick at a time
+4. beta and psi along beta | x slice updates of each stick's level, omega integrated out
+5. var and g along sqrt(var) | x  likewise, where the covariance has a free factor var
 
 In step 2 psi, which pins theta down, is out of the way: centred or whitened updates hardly move.
-Step 5 is for rare categories: of N observations that reach a stick and one that stops there omega
+Step 4 is for rare categories: of N observations that reach a stick and one that stops there omega
 remembers all N, so that without the step the levels of such sticks would creep (Johndrow et al.
 2019, "MCMC for imbalanced categorical data").
 
@@ -53,7 +53,7 @@ from pgmult.fields import CountField
 from pgmult.links import StickBreaking
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Constant, Covariance, Product
-from pgmult.priors.gp import Field, GaussianProcess, IndependentFields
+from pgmult.priors.gp import Field, IndependentFields
 from pgmult.priors.structures import Structure, make_field
 from pgmult.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.updates.hyperparameters import sample_hyperparameters
@@ -121,8 +121,8 @@ class MultinomialGP:
     Notes
     -----
     A sweep costs O(n**3 K) for "dense", n the distinct inputs, and about three times that again for
-    each hyperparameter that it updates. Other structures, and a covariance a stick, solve once more
-    for a learned mean and for each of its features.
+    each hyperparameter that it updates. A learned mean costs next to nothing, except that "grid"
+    solves once more for it and for each of its features.
     """
 
     covariance: Covariance
@@ -438,41 +438,11 @@ class MultinomialGP:
         potential: DiagonalPotential,
         data: CountField,
     ) -> tuple[FloatArray, FloatArray]:
-        """Coefficients of the mean and psi given omega: one joint draw, or beta and then psi."""
+        """A joint draw of the coefficients of the mean and of psi given omega."""
         centre = self._beta_centre(data)
-        around = self._field(theta, np.zeros_like(centre), data).condition(potential)
-        if isinstance(around, GaussianProcess):
-            features = self._features(data)
-            psi, beta = around.sample_with_trend(rng, features, centre, self.mean_var)
-            return beta, psi
-        mean, root = self._law_of_beta(theta, potential, data)
-        beta = mean + np.einsum("kfg,gk->fk", root, rng.standard_normal(mean.shape))
-        return beta, self._field(theta, beta, data).condition(potential).sample(rng)
-
-    def _law_of_beta(
-        self, theta: FloatArray, potential: DiagonalPotential, data: CountField
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means ``(num_features, sticks)`` and roots of the covariances, by stick.
-
-        The derivative of log p(omega, x | beta) in beta is F'(h - J E[psi | omega, beta]), which is
-        linear in beta: its values at one point more than there are features say all.
-        """
-        features, centre = self._features(data), self._beta_centre(data)
-        num_features, sticks = centre.shape
-
-        def slope(beta: FloatArray) -> FloatArray:
-            psi = self._field(theta, beta, data).condition(potential).mean()
-            return np.asarray(np.einsum("sf,sk->fk", features, potential.h - potential.J * psi))
-
-        if num_features == 0:
-            return centre, np.empty((sticks, 0, 0))
-        here = slope(centre)
-        units = np.eye(num_features)[:, :, None]
-        precision = np.array([here - slope(centre + unit) for unit in units]).transpose(2, 0, 1)
-        precision = 0.5 * (precision + precision.transpose(0, 2, 1))
-        precision += np.eye(num_features) / self.mean_var
-        cov = np.linalg.inv(precision)
-        return centre + np.einsum("kfg,gk->fk", cov, here), np.linalg.cholesky(cov)
+        field = self._field(theta, np.zeros_like(centre), data).condition(potential)
+        psi, beta = field.sample_with_trend(rng, self._features(data), centre, self.mean_var)
+        return beta, psi
 
     def _shift_levels(
         self,

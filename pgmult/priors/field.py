@@ -14,9 +14,17 @@ from pgmult._validate import as_finite, as_generator, as_nonnegative
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance
 from pgmult.priors.covariances.base import as_inputs
-from pgmult.typing import ArrayLike, FloatArray
+from pgmult.typing import ArrayLike, FloatArray, IntArray
 
-__all__ = ["FieldDraw", "Solved", "StructuredField", "as_prior_mean", "check_columns"]
+__all__ = [
+    "FieldDraw",
+    "Solved",
+    "StructuredField",
+    "Trend",
+    "as_prior_mean",
+    "check_columns",
+    "features_at",
+]
 
 NOTHING = np.empty((0, 0))
 NO_KEY = np.zeros(2, dtype=np.uint64)  # of streams that nothing is drawn from
@@ -44,13 +52,31 @@ class Solved(NamedTuple):
     """What a structure finds of the columns minus their prior means; empty where not asked for.
 
     ``means`` and ``draws`` are at the inputs and after them at the new inputs, ``(n + m,
-    num_columns)``, ``vars`` at the new inputs, ``(m, num_columns)``.
+    num_columns)``, ``vars`` at the new inputs, ``(m, num_columns)``, ``coefficients`` those of a
+    trend, drawn along with the draws, ``(num_columns, num_features)``.
     """
 
     log_normalizers: FloatArray = NOTHING
     means: FloatArray = NOTHING
     draws: FloatArray = NOTHING
     vars: FloatArray = NOTHING
+    coefficients: FloatArray = NOTHING
+
+
+class Trend(NamedTuple):
+    """``features @ coefficients`` added to each column, coefficients ~ N(0, var I).
+
+    Attributes
+    ----------
+    features : array, ``(n, num_features)``
+    var : float
+    coefficients : array, ``(num_columns, num_features)``
+        Drawn from that prior.
+    """
+
+    features: FloatArray
+    var: float
+    coefficients: FloatArray
 
 
 class StructuredField(ABC):
@@ -74,8 +100,12 @@ class StructuredField(ABC):
         log_normalizers: bool = False,
         means: bool = False,
         variances: bool = False,
+        trend: Trend | None = None,
     ) -> Solved:
-        """What is asked for, of the centred columns; a draw if there is a generator."""
+        """What is asked for, of the centred columns; a draw if there is a generator.
+
+        The draw is joint with that of a trend, which it does not include.
+        """
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,6 +139,22 @@ class StructuredField(ABC):
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
         return np.asarray(self._means + self._solve(as_generator(rng)).draws)
+
+    def sample_with_trend(
+        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """A joint draw of the columns and of the coefficients of a trend added to them.
+
+        See `pgmult.priors.gp.Field.sample_with_trend`. Costs little more than `sample`.
+        """
+        noise = as_generator(rng).standard_normal(centre.T.shape)
+        trend = Trend(np.ascontiguousarray(features), var, np.sqrt(var) * noise)
+        around = copy(self)
+        level = self._means + np.einsum("nf,fc->nc", features, centre)
+        object.__setattr__(around, "prior_mean", level)
+        solved = around._solve(rng, trend=trend)
+        moved = np.einsum("nf,cf->nc", features, solved.coefficients)
+        return level + moved + solved.draws, np.asarray(centre + solved.coefficients.T)
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
@@ -166,6 +212,20 @@ class StructuredField(ABC):
                 f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
             )
         return new, as_new_mean(new_mean, self._means, len(new), self.shape[1])
+
+
+def features_at(cells: IntArray, num_cells: int, trend: Trend | None) -> FloatArray:
+    """Features by cell, ``(num_features, num_cells)``, 0 where no input is.
+
+    `cells` are those of the inputs; inputs in one cell must have the same features.
+    """
+    if trend is None:
+        return np.zeros((0, num_cells))
+    out = np.zeros((trend.features.shape[1], num_cells))
+    out[:, cells] = trend.features.T
+    if (out[:, cells] != trend.features.T).any():
+        raise ValueError("the features of a trend must agree where inputs are equal")
+    return out
 
 
 def check_columns(statuses: list[int]) -> None:

@@ -61,6 +61,28 @@ class Field(Protocol):
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the sites, ``(n, num_columns)``."""
 
+    def sample_with_trend(
+        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """A joint draw of the columns and of the coefficients of a trend added to them.
+
+        The prior of the columns is this one plus ``features @ beta``, beta ~ N(centre, var I).
+        Costs little more than `sample`.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        features : array, ``(n, num_features)``
+        centre : array, ``(num_features, num_columns)``
+        var : float
+
+        Returns
+        -------
+        columns : array, ``(n, num_columns)``
+            The trend included.
+        beta : array, ``(num_features, num_columns)``
+        """
+
     def mean(self) -> FloatArray:
         """Means at the sites, ``(n, num_columns)``."""
 
@@ -145,20 +167,7 @@ class GaussianProcess:
     ) -> tuple[FloatArray, FloatArray]:
         """A joint draw of the columns and of the coefficients of a trend added to them.
 
-        The prior of the columns is this one plus ``features @ beta``, beta ~ N(centre, var I).
-        Costs no more than `sample`.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        features : array, ``(n, num_features)``
-        centre : array, ``(num_features, num_columns)``
-        var : float
-
-        Returns
-        -------
-        columns : array, ``(n, num_columns)``
-        beta : array, ``(num_features, num_columns)``
+        See `Field.sample_with_trend`. Costs no more than `sample`.
         """
         as_generator(rng)
         root = _root_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
@@ -339,6 +348,19 @@ class IndependentFields:
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the sites, ``(n, num_columns)``."""
         return np.concatenate([field.sample(rng) for field in self.fields], axis=1)
+
+    def sample_with_trend(
+        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """A joint draw of the columns and of a trend: see `Field.sample_with_trend`."""
+        pairs = [
+            field.sample_with_trend(rng, features, centre[:, [k]], var)
+            for k, field in enumerate(self.fields)
+        ]
+        return (
+            np.concatenate([columns for columns, _ in pairs], axis=1),
+            np.concatenate([beta for _, beta in pairs], axis=1),
+        )
 
     def mean(self) -> FloatArray:
         """Means at the sites, ``(n, num_columns)``."""

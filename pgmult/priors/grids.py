@@ -46,8 +46,10 @@ from pgmult.priors.field import (
     NOTHING,
     Solved,
     StructuredField,
+    Trend,
     as_prior_mean,
     check_columns,
+    features_at,
 )
 from pgmult.priors.separable import columns_of, find_rows
 from pgmult.typing import ArrayLike, FloatArray, IntArray
@@ -135,6 +137,7 @@ class GridProcess(StructuredField):
         log_normalizers: bool = False,
         means: bool = False,
         variances: bool = False,
+        trend: Trend | None = None,
     ) -> Solved:
         new = self.inputs[:0] if new is None else new
         log_z, new_vars = self._factor(new) if log_normalizers or variances else (NOTHING,) * 2
@@ -151,24 +154,39 @@ class GridProcess(StructuredField):
         add = csr_array((np.ones(n), (cells[:n], np.arange(n))), shape=(math.prod(whole), n))
         J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
         ranks, plans = _plans(axes, J, whole)
-        found = []
         key = NO_KEY if rng is None else new_key(rng)
-        for wanted, is_draw in ((means, False), (rng is not None, True)):
-            out = np.empty((num_columns if wanted else 0, math.prod(whole)))
-            errors = np.zeros(len(out))
-            for plan in plans if wanted else ():
-                part = np.zeros((len(plan.columns), math.prod(whole)))
+
+        def solve(h: FloatArray, *, is_draw: bool) -> tuple[FloatArray, FloatArray]:
+            """The columns on the grid, and h with its noise."""
+            out, tilts = np.zeros((2, num_columns, math.prod(whole)))
+            errors = np.empty(num_columns)
+            for plan in plans:
+                part, part_tilts = np.zeros((2, len(plan.columns), math.prod(whole)))
                 part_errors = np.empty(len(part))
                 over_rows(
                     solve_columns, len(part), key, plan.columns, is_draw, J, h, *plan.expand,
                     *plan.collapse, sizes, ranks, plan.spectrum, plan.scales, math.prod(ranks),
-                    self.tolerance, self.max_iterations, part, part_errors, grain=1,
+                    self.tolerance, self.max_iterations, part, part_errors, part_tilts, grain=1,
                 )  # fmt: skip
-                out[plan.columns], errors[plan.columns] = part, part_errors
+                errors[plan.columns] = part_errors
+                out[plan.columns], tilts[plan.columns] = part, part_tilts
             self._check(errors)
-            found.append(np.ascontiguousarray(out[:, cells].T))
-        mean, draw = found
-        return Solved(log_z, mean, draw, new_vars)
+            return out, tilts
+
+        def at_inputs(values: FloatArray) -> FloatArray:
+            return np.ascontiguousarray(values[:, cells].T)
+
+        mean = at_inputs(solve(h, is_draw=False)[0]) if means else NOTHING
+        if rng is None:
+            return Solved(log_z, mean, vars=new_vars)
+        draw, tilts = solve(h, is_draw=True)
+        if trend is None:
+            return Solved(log_z, mean, at_inputs(draw), new_vars)
+        features = features_at(cells[:n], math.prod(whole), trend)
+        shifts = np.array([solve(J * feature, is_draw=False)[0] for feature in features])
+        coefficients = _trend_of(trend, features, J, tilts - J * draw, shifts)
+        draw -= np.einsum("cf,fci->ci", coefficients, shifts.reshape(-1, *draw.shape))
+        return Solved(log_z, mean, at_inputs(draw), new_vars, coefficients)
 
     def _check(self, errors: FloatArray) -> None:
         bad = ~(errors <= self.tolerance)
@@ -221,6 +239,22 @@ class GridProcess(StructuredField):
         check_columns(statuses)
         beyond = self.covariance.diagonal(new) - np.sum(np.square(directions), axis=1)
         return log_normalizers, np.maximum(beyond, 0.0)[:, None] + explained.T
+
+
+def _trend_of(
+    trend: Trend, features: FloatArray, J: FloatArray, left: FloatArray, shifts: FloatArray
+) -> FloatArray:
+    """Coefficients of a trend from a draw of the field without it, ``(columns, features)``.
+
+    By elimination of the field from the system of both: `left` is h - J draw with the draw's own
+    noise in h, and `shifts` are the means of the field for the h of each feature.
+    """
+    num_features = len(features)
+    shifts = shifts.reshape(num_features, *J.shape)
+    gram = np.einsum("fi,ci,gci->cfg", features, J, features[:, None] - shifts)
+    precision = 0.5 * (gram + gram.transpose(0, 2, 1)) + np.eye(num_features) / trend.var
+    tilt = np.einsum("fi,ci->cf", features, left) + trend.coefficients / trend.var
+    return np.asarray(np.linalg.solve(precision, tilt[..., None])[..., 0])
 
 
 class _Plan(NamedTuple):

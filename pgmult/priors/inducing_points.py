@@ -38,6 +38,7 @@ from pgmult.priors.field import (
     NOTHING,
     Solved,
     StructuredField,
+    Trend,
     as_prior_mean,
     check_columns,
 )
@@ -100,6 +101,7 @@ class InducingProcess(StructuredField):
         log_normalizers: bool = False,
         means: bool = False,
         variances: bool = False,
+        trend: Trend | None = None,
     ) -> Solved:
         new = self.inputs[:0] if new is None else new
         cross = solve_triangular(self._root, self.covariance.cov(self.points, new), lower=True)
@@ -109,23 +111,31 @@ class InducingProcess(StructuredField):
         J, h = self._centred()
         left = self.residual_vars[:, None]
         shrink = 1.0 + J * left  # the residuals integrated out, J and h are divided by this
-        num_columns, rank = self.shape[1], self._basis.shape[1]
+        features = np.zeros((len(self.inputs), 0))
+        if trend is not None:  # more functions of the basis
+            features = np.sqrt(trend.var) * trend.features
+        basis = np.concatenate([self._basis, features], axis=1)
+        num_columns, rank = self.shape[1], basis.shape[1]
+        directions = np.zeros((len(new) if variances else 0, rank))
+        directions[:, : new_basis.shape[1]] = new_basis[: len(directions)]
         log_z = np.empty(num_columns)
-        explained = np.empty((num_columns, len(new) if variances else 0))
+        explained = np.empty((num_columns, len(directions)))
         mean = np.empty((num_columns if means else 0, rank))
         draw = np.empty((0 if rng is None else num_columns, rank))
         statuses = over_rows(
-            factor_columns, num_columns, NO_KEY if rng is None else new_key(rng), self._basis,
+            factor_columns, num_columns, NO_KEY if rng is None else new_key(rng), basis,
             np.ascontiguousarray((J / shrink).T), np.ascontiguousarray((h / shrink).T),
-            new_basis[: explained.shape[1]], log_z, explained, mean, draw, grain=1,
+            directions, log_z, explained, mean, draw, grain=1,
         )  # fmt: skip
         check_columns(statuses)
         log_z += 0.5 * np.sum(h * h * left / shrink - np.log(shrink), axis=0)
 
         def everywhere(z: FloatArray, rng: np.random.Generator | None) -> FloatArray:
-            """The field, its residuals drawn or at their means."""
+            """The field without the trend, its residuals drawn or at their means."""
+            z, more = np.split(z, [self._basis.shape[1]], axis=1)
             smooth, new_smooth = (np.einsum("nr,cr->nc", b, z) for b in (self._basis, new_basis))
-            values = smooth + left / shrink * (h - J * smooth)
+            beyond = smooth + np.einsum("nf,cf->nc", features, more)
+            values = smooth + left / shrink * (h - J * beyond)
             if rng is not None:
                 values += np.sqrt(left / shrink) * rng.standard_normal(values.shape)
                 new_smooth += np.sqrt(new_left) * rng.standard_normal(new_smooth.shape)
@@ -136,6 +146,7 @@ class InducingProcess(StructuredField):
             everywhere(mean, None) if means else NOTHING,
             NOTHING if rng is None else everywhere(draw, rng),
             new_left + explained.T if variances else NOTHING,
+            NOTHING if trend is None else np.sqrt(trend.var) * draw[:, self._basis.shape[1] :],
         )
 
 

@@ -41,7 +41,16 @@ from pgmult.compiled.space_time import solve_columns
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance, Matern, White
 from pgmult.priors.covariances.base import as_inputs
-from pgmult.priors.field import NO_KEY, Solved, StructuredField, as_prior_mean, check_columns
+from pgmult.priors.field import (
+    NO_KEY,
+    NOTHING,
+    Solved,
+    StructuredField,
+    Trend,
+    as_prior_mean,
+    check_columns,
+    features_at,
+)
 from pgmult.priors.separable import columns_of, find_rows, product_terms
 from pgmult.typing import ArrayLike, FloatArray, IntArray
 
@@ -201,12 +210,15 @@ class SpaceTimeProcess(StructuredField):
             cross, roots, ranks, starts,
         )  # fmt: skip
 
+    def _known_cells(self, cells: _Cells) -> IntArray:
+        """The cell of each of the inputs, among known places only."""
+        time_of, place_of = np.divmod(cells.cells[: len(self.inputs)], len(cells.places))
+        return time_of * len(self._known.places) + place_of
+
     def _potential_at(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
         """J and h of the centred field by time and known place, (num_columns, times, places)."""
         shape = (self.shape[1], len(cells.times), len(self._known.places))
-        n = len(self.inputs)
-        time_of, place_of = np.divmod(cells.cells[:n], len(cells.places))
-        where = time_of * shape[2] + place_of
+        n, where = len(self.inputs), self._known_cells(cells)
         add = csr_array((np.ones(n), (where, np.arange(n))), shape=(shape[1] * shape[2], n))
         J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
         return J.reshape(shape), h.reshape(shape)
@@ -219,6 +231,7 @@ class SpaceTimeProcess(StructuredField):
         log_normalizers: bool = False,
         means: bool = False,
         variances: bool = False,
+        trend: Trend | None = None,
     ) -> Solved:
         new = self.inputs[:0] if new is None else new
         cells = self._cells(new) if len(new) else self._known
@@ -230,11 +243,17 @@ class SpaceTimeProcess(StructuredField):
         mean = np.empty((num_columns if means else 0, num_times, num_places))
         draw = np.empty((0 if rng is None else num_columns, num_times, num_places))
         key = NO_KEY if rng is None else new_key(rng)
+        features = features_at(self._known_cells(cells), num_times * num_known, trend)
+        features = features.reshape(-1, num_times, num_known)
+        coefficients = NOTHING if trend is None else trend.coefficients.copy()
 
         def run(directions: FloatArray, ahead: FloatArray) -> FloatArray:
+            if trend is not None:
+                coefficients[:] = trend.coefficients
             explained = np.empty((num_columns, len(directions)))
             statuses = over_rows(
-                solve_columns, num_columns, key, J, h, *chain, directions, log_z, mean, draw,
+                solve_columns, num_columns, key, J, h, *chain, directions, features,
+                1.0 if trend is None else 1.0 / trend.var, coefficients, log_z, mean, draw,
                 explained, ahead, grain=1,
             )  # fmt: skip
             check_columns(statuses)
@@ -263,7 +282,9 @@ class SpaceTimeProcess(StructuredField):
             flat = values.reshape(-1, num_times * num_places)
             return np.ascontiguousarray(flat[:, cells.cells].T)
 
-        return Solved(log_z, at_inputs(mean), at_inputs(draw), np.maximum(new_vars, 0.0))
+        return Solved(
+            log_z, at_inputs(mean), at_inputs(draw), np.maximum(new_vars, 0.0), coefficients
+        )
 
 
 def _without(inputs: FloatArray, column: int) -> FloatArray:

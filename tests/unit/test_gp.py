@@ -84,34 +84,6 @@ def test_psi_with_its_mean_forgotten_is_refused():
     rejects(conditional_ratio, *psi_block(MODEL, drawn_from=broken))
 
 
-def beta_block(model, law=None):
-    """Log p(omega, x, beta) with psi integrated out, and the Gaussian that beta is drawn from."""
-    state = model.prior(np.random.default_rng(3), DATA)
-    potential, theta = potential_of(model, state), np.log(state.hyperparameters)
-    centre, root = (law or model)._law_of_beta(theta, potential, DATA)
-    prior_centre = model._beta_centre(DATA)
-
-    def log_joint(beta):
-        field = model._field(theta, beta, DATA).condition(potential)
-        prior = -0.5 * np.sum((beta - prior_centre) ** 2) / model.mean_var
-        return field.log_normalizer().sum() + prior
-
-    def log_conditional(beta):
-        deviation = (beta - centre).T[..., None]
-        return -0.5 * np.sum(np.linalg.solve(root, deviation) ** 2)
-
-    return log_joint, log_conditional, [RNG.normal(size=centre.shape) for _ in range(6)]
-
-
-@pytest.mark.parametrize("kind", ["constant", "linear", "a covariance a stick"])
-def test_coefficients_given_omega(kind):
-    conditional_ratio(*beta_block(MODELS[kind]))
-
-
-def test_coefficients_without_their_prior_are_refused():
-    rejects(conditional_ratio, *beta_block(MODEL, replace(MODEL, mean_var=50.0)))
-
-
 def test_hyperparameters_given_omega_have_the_collapsed_density():
     """Long slices at one omega, against the density on a grid."""
     model = replace(MODEL, covariance=0.8 * Matern(1.5, 2.0, active=[0], fixed="length_scale"))

@@ -4,10 +4,11 @@ import logging
 
 import numpy as np
 import pytest
+from oracle.gaussian_field import assert_drawn_from
 
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Matern, SquaredExponential
-from pgmult.priors.gp import GaussianProcess
+from pgmult.priors.gp import Field, GaussianProcess, IndependentFields
 from pgmult.priors.grids import GridProcess
 from pgmult.priors.inducing_points import InducingProcess
 from pgmult.priors.space_time import SpaceTimeProcess
@@ -76,3 +77,72 @@ def test_auto_never_approximates():
 def test_refuses_unknown_structures():
     with pytest.raises(ValueError, match="structure must be one of dense, state_space, grid"):
         make_field("sparse", MARKOV, GRID)
+
+
+FEW = GRID[[0, 1, 2, 20, 23, 45, 100, 101, 205]]  # irregular, and all on the grid
+FEATURES = np.column_stack([np.ones(len(FEW)), 0.1 * FEW[:, 0]])
+CENTRE, TREND_VAR = np.array([[0.5], [-1.0]]), 0.6
+structures = pytest.mark.parametrize(
+    "structure", ["dense", "a field a column", "state_space", "grid", "inducing_points"]
+)
+
+
+def law_with_trend(J, h, prior_mean):
+    """Mean and covariance of the columns and of the coefficients, by the assembled Gaussian."""
+    n = len(FEW)
+    both = np.concatenate([FEATURES, np.eye(2)])
+    cov = TREND_VAR * both @ both.T
+    cov[:n, :n] += MARKOV.cov(FEW)
+    mean = (both @ CENTRE)[:, 0]
+    mean[:n] += prior_mean
+    J, h = (np.append(a, [0.0, 0.0]) for a in (J, h))
+    posterior = np.linalg.solve(np.eye(n + 2) + cov * J, cov)
+    return mean + posterior @ (h - J * mean), posterior
+
+
+def draw_with_trend(structure, J, h, seed=0):
+    """Values and coefficients below each other; a column for each of J."""
+    if structure == "a field a column":
+        prior: Field = IndependentFields([make_field("dense", MARKOV, FEW, 0.3)] * J.shape[1])
+    else:
+        prior = make_field(structure, MARKOV, FEW, 0.3)
+    field = prior.condition(DiagonalPotential(J, h))
+    centre = np.tile(CENTRE, J.shape[1])
+    rng = np.random.default_rng(seed)
+    return np.concatenate(field.sample_with_trend(rng, FEATURES, centre, TREND_VAR))
+
+
+@structures
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_trend_moves_with_the_data_exactly(structure, scale):
+    """With equal noise, draws differ by as much as the posterior means do."""
+    rng = np.random.default_rng(1)
+    J = scale * rng.gamma(1.0, size=(9, 2))
+    J[4], J[:, 1] = 0.0, J[:, 1] * (np.arange(9) < 5)
+    one, two = (np.where(J > 0.0, np.sqrt(J) * rng.standard_normal(J.shape), 0.0) for _ in "12")
+    got = draw_with_trend(structure, J, one) - draw_with_trend(structure, J, two)
+    for c in range(2):
+        means = [law_with_trend(J[:, c], h[:, c], 0.3)[0] for h in (one, two)]
+        np.testing.assert_allclose(got[:, c], means[0] - means[1], atol=1e-8)
+
+
+@pytest.mark.parametrize("structure", ["dense", "state_space", "grid", "inducing_points"])
+def test_draws_with_a_trend_have_the_dense_law(structure):
+    rng = np.random.default_rng(2)
+    J, h = rng.gamma(1.0, size=9), rng.standard_normal(9)
+    draws = draw_with_trend(structure, *(np.repeat(a[:, None], 8000, axis=1) for a in (J, h)))
+    assert_drawn_from(draws.T, *law_with_trend(J, h, 0.3))
+    with pytest.raises(AssertionError):
+        assert_drawn_from(draws.T, *law_with_trend(0.8 * J, h, 0.3))
+
+
+@pytest.mark.parametrize("structure", ["state_space", "grid"])
+def test_features_must_agree_where_inputs_do(structure):
+    inputs = FEW[[0, 0, 1, 3]]
+    field = make_field(structure, MARKOV, inputs).condition(
+        DiagonalPotential(np.ones((4, 1)), np.zeros((4, 1)))
+    )
+    with pytest.raises(ValueError, match="must agree where inputs are equal"):
+        field.sample_with_trend(
+            np.random.default_rng(0), np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0
+        )
