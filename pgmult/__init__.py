@@ -41,6 +41,7 @@ _PUBLIC = {
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
     "RawGP": "pgmult.models.raw_gp",
+    "SequenceForecaster": "pgmult.estimators",
     "Sequences": "pgmult.sequences",
     "Static": "pgmult.models.raw_gp",
     "StickBreaking": "pgmult.links",
@@ -57,16 +58,20 @@ _PUBLIC = {
     "as_sequences": "pgmult.sequences",
     "as_timed_corpus": "pgmult.corpus",
     "compare_num_topics": "pgmult.selection",
+    "filter_sequences": "pgmult.forecasts",
     "fit_cavi": "pgmult.inference.svi",
     "fit_grouped_logistic_regression": "pgmult.inference.logistic_regression",
     "fit_logistic_regression": "pgmult.inference.logistic_regression",
     "fit_svi": "pgmult.inference.svi",
     "fold_in": "pgmult.inference.fold_in",
+    "forecast": "pgmult.forecasts",
+    "impute": "pgmult.forecasts",
     "load": "pgmult.posterior",
     "natural_cg": "pgmult.inference.collapsed",
     "prevalence": "pgmult.models.structural_topics",
     "resume": "pgmult.inference.gibbs",
     "sample": "pgmult.inference.gibbs",
+    "smooth": "pgmult.forecasts",
     "split_tokens": "pgmult.corpus",
     "with_covariates": "pgmult.covariates",
 }
@@ -80,8 +85,10 @@ if TYPE_CHECKING:
         BayesianLogisticRegression,
         CorrelatedTopicModel,
         HierarchicalLogisticRegression,
+        SequenceForecaster,
     )
     from pgmult.fields import CountField, as_field
+    from pgmult.forecasts import filter_sequences, forecast, impute, smooth
     from pgmult.heldout import DocumentCompletion
     from pgmult.inference.collapsed import natural_cg
     from pgmult.inference.fold_in import fold_in
@@ -146,6 +153,7 @@ __all__ = [
     "NormalInverseWishart",
     "Posterior",
     "RawGP",
+    "SequenceForecaster",
     "Sequences",
     "Static",
     "StickBreaking",
@@ -163,16 +171,20 @@ __all__ = [
     "as_sequences",
     "as_timed_corpus",
     "compare_num_topics",
+    "filter_sequences",
     "fit_cavi",
     "fit_grouped_logistic_regression",
     "fit_logistic_regression",
     "fit_svi",
     "fold_in",
+    "forecast",
+    "impute",
     "load",
     "natural_cg",
     "prevalence",
     "resume",
     "sample",
+    "smooth",
     "split_tokens",
     "with_covariates",
 ]

@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult._validate import as_finite, as_positive_int
 from pgmult.heldout.particle_filter import particle_filter
+from pgmult.heldout.sequences import check_symbol_order
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.links.active_sticks import ActiveSticks
 from pgmult.priors.dynamics import LinearDynamics, input_drive
@@ -323,19 +324,8 @@ def _draws(
             f"the posterior has {sticks} offsets, the data {data.num_symbols} symbols: they are of"
             " different alphabets"
         )
-    named = getattr(posterior, "coords", {}).get("stick")
-    if not softmax and named is not None:
-        expected = (
-            data.symbol_order[:-1]
-            if data.alphabet is None
-            else data.alphabet[data.symbol_order[:-1]]
-        )
-        if not np.array_equal(named, expected):
-            raise ValueError(
-                f"the sticks of the posterior break for {named[:5]}..., those of the data for"
-                f" {expected[:5]}... (make new data with as_sequences(..., alphabet=..., order="
-                "train.symbol_order))"
-            )
+    if not softmax:
+        check_symbol_order(posterior, data)
     link: dict[str, Any] = {"link": "softmax"} if softmax else {"order": data.symbol_order}
     draws = [
         StateSpaceDraw(**dict(zip(names, values, strict=True)), **link)

@@ -14,10 +14,12 @@ from pgmult.estimators.regression import (
     BayesianLogisticRegression,
     HierarchicalLogisticRegression,
 )
+from pgmult.estimators.sequences import SequenceForecaster
 from pgmult.estimators.topics import CorrelatedTopicModel
 
 __all__ = [
     "BayesianLogisticRegression",
     "CorrelatedTopicModel",
     "HierarchicalLogisticRegression",
+    "SequenceForecaster",
 ]

@@ -23,9 +23,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmult._validate import as_positive_int
 from pgmult.compiled._rows import row_threads
 from pgmult.corpus import Corpus, as_corpus, split_tokens
+from pgmult.estimators._arguments import as_seed, as_threads
 from pgmult.heldout import completion_score
 from pgmult.inference.fold_in import fold_in
-from pgmult.inference.gibbs import _available_cores, sample
+from pgmult.inference.gibbs import sample
 from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
 from pgmult.models.topics import CorrelatedTopics
 from pgmult.priors import MvNormal
@@ -145,12 +146,12 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         corpus = self._corpus(X, reset=True)
         model = self._model()
-        seed = self._seed()
+        seed = as_seed(self.random_state)
         self._forget()
         if self.method == "gibbs":
             self.posterior_ = sample(
                 model, corpus, draws=self.draws, tune=self.tune, chains=self.chains,
-                thin=self.thin, cores=self._threads(), random_seed=seed, progressbar=False,
+                thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed, progressbar=False,
                 keep=("topics", "mu", "Sigma", "effective_topics"),
             )  # fmt: skip
             self.topic_order_ = match_topics(self.posterior_).order
@@ -158,14 +159,14 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         elif self.batch_size is None:
             self.variational_ = fit_cavi(
                 model, corpus, max_iterations=self.max_iter, tolerance=self.tol,
-                random_seed=seed, cores=self._threads(),
+                random_seed=seed, cores=as_threads(self.n_jobs),
             )  # fmt: skip
             self.n_iter_ = len(self.variational_.elbo)
         else:
             self.variational_ = fit_svi(
                 model, corpus, batch_size=self.batch_size, max_epochs=self.max_iter,
                 tolerance=self.tol, delay=self.learning_offset, forgetting=self.learning_decay,
-                random_seed=seed, cores=self._threads(),
+                random_seed=seed, cores=as_threads(self.n_jobs),
             )  # fmt: skip
             self.n_iter_ = self.variational_.num_updates
         self._n_seen = corpus.num_documents
@@ -187,11 +188,11 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             self._forget()
         self._n_seen = corpus.num_documents + (self._n_seen if begun else 0)
         total = self._n_seen if self.total_samples is None else self.total_samples
-        with row_threads(self._threads()):
+        with row_threads(as_threads(self.n_jobs)):
             if begun:
                 q = self.variational_
             else:
-                rng = np.random.default_rng(self._seed())
+                rng = np.random.default_rng(as_seed(self.random_state))
                 q = VariationalTopics.start(rng, self._model(), corpus, total)
             self.variational_ = q.update(
                 corpus, total, delay=self.learning_offset, forgetting=self.learning_decay
@@ -237,10 +238,10 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             chains, kept = self.posterior_.num_chains, self.posterior_.num_draws
             if n_draws > chains * kept:
                 raise ValueError(f"n_draws must be at most the {chains * kept} kept, got {n_draws}")
-            with row_threads(self._threads()):
+            with row_threads(as_threads(self.n_jobs)):
                 return np.array([theta for theta, _ in self._folded(corpus, n_draws, seed)])
         q, rng = self.variational_, np.random.default_rng(seed)
-        with row_threads(self._threads()):
+        with row_threads(as_threads(self.n_jobs)):
             documents = q.infer(corpus)
             sticks = documents.prior.condition(documents.potential)
             return np.array([q.model.link.probs(sticks.sample(rng)) for _ in range(n_draws)])
@@ -269,7 +270,7 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             return completion_score(
                 [(self._mean_theta(shown), self.components_)], held_out
             ).log_predictive
-        with row_threads(self._threads()):
+        with row_threads(as_threads(self.n_jobs)):
             folded = self._folded(shown, _FOLD_IN_DRAWS)
             return completion_score(folded, held_out).log_predictive
 
@@ -323,16 +324,6 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             raise ValueError(f"method must be 'gibbs' or 'svi', got {self.method!r}")
         return CorrelatedTopics(self.n_components, self.word_concentration)
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _threads(self) -> int:
-        if self.n_jobs is None:
-            return 1
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must be an integer other than 0, or None, got 0")
-        return self.n_jobs if self.n_jobs > 0 else max(1, _available_cores() + 1 + self.n_jobs)
-
     @property
     def _is_variational(self) -> bool:
         """What was fitted last, whatever `method` says by now."""
@@ -352,7 +343,7 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             self.components_ = np.mean([topics[order] for topics, order in pairs], axis=0)
 
     def _mean_theta(self, corpus: Corpus) -> FloatArray:
-        with row_threads(self._threads()):
+        with row_threads(as_threads(self.n_jobs)):
             if self._is_variational:
                 return self.variational_.theta(corpus)
             total, count = np.zeros((corpus.num_documents, len(self.components_))), 0

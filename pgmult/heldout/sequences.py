@@ -57,6 +57,7 @@ __all__ = [
     "LegacyScore",
     "SequenceScore",
     "blend",
+    "check_symbol_order",
     "joined",
     "legacy_score",
     "mix_draws",
@@ -308,6 +309,24 @@ def _check_alike(train: Sequences, test: Sequences) -> None:
 # --------------------------------------------------------------------------- posteriors
 
 
+def check_symbol_order(posterior: Mapping[str, NDArray[Any]], data: Sequences) -> None:
+    """Refuse sequences whose symbols stand in another order than a posterior's sticks.
+
+    A plain mapping of arrays does not know its sticks, and passes.
+    """
+    sticks = getattr(posterior, "coords", {}).get("stick")
+    if sticks is None:
+        return
+    order = data.symbol_order[:-1]
+    expected = order if data.alphabet is None else data.alphabet[order]
+    if not np.array_equal(sticks, expected):
+        raise ValueError(
+            f"the sticks of the posterior break for {sticks[:5]}..., those of the data for"
+            f" {expected[:5]}... (make new data with as_sequences(..., alphabet=..., order="
+            "train.symbol_order))"
+        )
+
+
 def one_step_ahead(
     posterior: Mapping[str, NDArray[Any]],
     model: Any,
@@ -410,6 +429,8 @@ def _state_space_draws(
     names = [*_STATE_SPACE, *(_INPUT_WEIGHTS if train.num_inputs else ())]
     draws = _draws(posterior, [*names, *(["last_states"] if continues else [])], max_draws)
     softmax = draws[0]["offset"].shape == (train.num_symbols,)
+    if not softmax:
+        check_symbol_order(posterior, train)
     link = {"link": "softmax"} if softmax else {"order": train.symbol_order}
     points = []
     for draw in draws:
