@@ -12,20 +12,22 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Alignments": "pgmult.alignments",
     "BayesianLogisticRegression": "pgmult.estimators",
+    "CTMFit": "pgmult.inference.variational_ctm",
     "ConvergenceWarning": "pgmult.diagnostics",
     "Corpus": "pgmult.corpus",
     "CorrelatedTopicModel": "pgmult.estimators",
     "CorrelatedTopics": "pgmult.models.topics",
     "CountField": "pgmult.fields",
+    "CountedRows": "pgmult.counted_rows",
     "DensePotential": "pgmult.potentials",
     "DiagonalPotential": "pgmult.potentials",
     "Dirichlet": "pgmult.priors",
     "DocumentCompletion": "pgmult.heldout",
     "DynamicTopics": "pgmult.models.dynamic_topics",
     "FieldPredictions": "pgmult.predictions",
+    "GaussianLDS": "pgmult.models.gaussian_lds",
     "GroupedLogisticRegression": "pgmult.models.logistic_regression",
     "HierarchicalLogisticRegression": "pgmult.estimators",
-    "GaussianLDS": "pgmult.models.gaussian_lds",
     "LDA": "pgmult.models.lda",
     "LabelledRows": "pgmult.labelled_rows",
     "LogisticNormal": "pgmult.links",
@@ -37,6 +39,7 @@ _PUBLIC = {
     "MultinomialGP": "pgmult.models.gp",
     "MultinomialHMM": "pgmult.models.hmm",
     "MultinomialLDS": "pgmult.models.lds",
+    "MultinomialRegression": "pgmult.estimators",
     "MvNormal": "pgmult.priors",
     "NormalInverseWishart": "pgmult.priors",
     "Posterior": "pgmult.posterior",
@@ -45,6 +48,7 @@ _PUBLIC = {
     "Sequences": "pgmult.sequences",
     "Static": "pgmult.models.raw_gp",
     "StickBreaking": "pgmult.links",
+    "StickBreakingRegression": "pgmult.models.multinomial_regression",
     "StructuralTopics": "pgmult.models.structural_topics",
     "StructuredCorpus": "pgmult.covariates",
     "TimedCorpus": "pgmult.corpus",
@@ -53,6 +57,7 @@ _PUBLIC = {
     "VariationalTopics": "pgmult.inference.svi",
     "as_alignments": "pgmult.alignments",
     "as_corpus": "pgmult.corpus",
+    "as_counted_rows": "pgmult.counted_rows",
     "as_field": "pgmult.fields",
     "as_labelled_rows": "pgmult.labelled_rows",
     "as_sequences": "pgmult.sequences",
@@ -60,8 +65,12 @@ _PUBLIC = {
     "compare_num_topics": "pgmult.selection",
     "filter_sequences": "pgmult.forecasts",
     "fit_cavi": "pgmult.inference.svi",
+    "fit_ctm": "pgmult.inference.variational_ctm",
     "fit_grouped_logistic_regression": "pgmult.inference.logistic_regression",
     "fit_logistic_regression": "pgmult.inference.logistic_regression",
+    "fit_probit_regression": "pgmult.inference.probit_regression",
+    "fit_softmax_regression": "pgmult.inference.multinomial_regression",
+    "fit_stick_breaking_regression": "pgmult.inference.multinomial_regression",
     "fit_svi": "pgmult.inference.svi",
     "fold_in": "pgmult.inference.fold_in",
     "forecast": "pgmult.forecasts",
@@ -79,12 +88,14 @@ _PUBLIC = {
 if TYPE_CHECKING:
     from pgmult.alignments import Alignments, as_alignments
     from pgmult.corpus import Corpus, TimedCorpus, as_corpus, as_timed_corpus, split_tokens
+    from pgmult.counted_rows import CountedRows, as_counted_rows
     from pgmult.covariates import StructuredCorpus, with_covariates
     from pgmult.diagnostics import ConvergenceWarning
     from pgmult.estimators import (
         BayesianLogisticRegression,
         CorrelatedTopicModel,
         HierarchicalLogisticRegression,
+        MultinomialRegression,
         SequenceForecaster,
     )
     from pgmult.fields import CountField, as_field
@@ -97,7 +108,13 @@ if TYPE_CHECKING:
         fit_grouped_logistic_regression,
         fit_logistic_regression,
     )
+    from pgmult.inference.multinomial_regression import (
+        fit_softmax_regression,
+        fit_stick_breaking_regression,
+    )
+    from pgmult.inference.probit_regression import fit_probit_regression
     from pgmult.inference.svi import VariationalTopics, fit_cavi, fit_svi
+    from pgmult.inference.variational_ctm import CTMFit, fit_ctm
     from pgmult.labelled_rows import LabelledRows, as_labelled_rows
     from pgmult.links import LogisticNormal, StickBreaking
     from pgmult.models.dynamic_topics import DynamicTopics
@@ -111,6 +128,7 @@ if TYPE_CHECKING:
     from pgmult.models.logistic_normal_lds import LogisticNormalLDS
     from pgmult.models.logistic_normal_topics import LogisticNormalTopics
     from pgmult.models.logistic_regression import GroupedLogisticRegression, LogisticRegression
+    from pgmult.models.multinomial_regression import StickBreakingRegression
     from pgmult.models.raw_gp import RawGP, Static
     from pgmult.models.structural_topics import StructuralTopics, prevalence
     from pgmult.models.topics import CorrelatedTopics
@@ -125,11 +143,13 @@ __all__ = [
     "LDA",
     "Alignments",
     "BayesianLogisticRegression",
+    "CTMFit",
     "ConvergenceWarning",
     "Corpus",
     "CorrelatedTopicModel",
     "CorrelatedTopics",
     "CountField",
+    "CountedRows",
     "DensePotential",
     "DiagonalPotential",
     "Dirichlet",
@@ -149,6 +169,7 @@ __all__ = [
     "MultinomialGP",
     "MultinomialHMM",
     "MultinomialLDS",
+    "MultinomialRegression",
     "MvNormal",
     "NormalInverseWishart",
     "Posterior",
@@ -157,6 +178,7 @@ __all__ = [
     "Sequences",
     "Static",
     "StickBreaking",
+    "StickBreakingRegression",
     "StructuralTopics",
     "StructuredCorpus",
     "TimedCorpus",
@@ -166,6 +188,7 @@ __all__ = [
     "__version__",
     "as_alignments",
     "as_corpus",
+    "as_counted_rows",
     "as_field",
     "as_labelled_rows",
     "as_sequences",
@@ -173,8 +196,12 @@ __all__ = [
     "compare_num_topics",
     "filter_sequences",
     "fit_cavi",
+    "fit_ctm",
     "fit_grouped_logistic_regression",
     "fit_logistic_regression",
+    "fit_probit_regression",
+    "fit_softmax_regression",
+    "fit_stick_breaking_regression",
     "fit_svi",
     "fold_in",
     "forecast",
