@@ -60,8 +60,9 @@ def five_gaussians(distance: float) -> np.ndarray:
 
 def mixtures(options) -> Iterator[dict]:
     """Steps and evaluations of all restarts, for each one that ends within 10 nats of the best."""
+    vague = pgmult.NormalInverseWishart(np.zeros(2), 0.001, 4.0, 0.01 * np.eye(2))
     for distance in options.distances:
-        problem = GaussianMixtureProblem(five_gaussians(distance), options.components)
+        problem = GaussianMixtureProblem(five_gaussians(distance), options.components, vague)
         seeds = range(options.restarts)
         fits = {m: [search(problem, m, seed, options) for seed in seeds] for m in METHODS}
         best = max(fit.bound for each in fits.values() for fit in each)

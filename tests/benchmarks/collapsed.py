@@ -1,0 +1,193 @@
+"""Collapsed variational Bayes beside BayesPy's, and the Gibbs sampler of transcript expression.
+
+Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data sets::
+
+    python -m tests.benchmarks.collapsed evaluations
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.collapsed bayespy
+    python -m tests.benchmarks.collapsed gibbs
+
+`evaluations` times the bound with its gradient, one thread and two, in turns. `bayespy` runs
+variational EM and Riemannian conjugate gradients of BayesPy and ours on a mixture of Gaussians and
+on the reads of BitSeq (in BayesPy a dense mixture of coins that all fall heads): milliseconds an
+iteration, iterations until the bound is within 0.01 nats of the best, and that bound. `gibbs` has
+effective draws a second of shares with and without the collapsed sweeps over reads.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+import pgmult
+from pgmult.compiled._rows import row_threads
+from pgmult.datasets import read_alignments
+from pgmult.diagnostics import ess_bulk
+from pgmult.inference.collapsed import _Search, natural_cg, random_start
+from pgmult.inference.collapsed_problems import (
+    ExpressionProblem,
+    GaussianMixtureProblem,
+    TopicProblem,
+)
+from pgmult.models import expression
+
+_COMPONENTS = 10
+
+
+def _folder(name):
+    return Path(os.environ.get("PGMULT_DATA", "../shared/data")) / name
+
+
+def _mixture():
+    rng = np.random.default_rng(0)
+    corners = 2.0 * np.array([[0, 0], [1, 1], [1, -1], [-1, 1], [-1, -1]])
+    return np.repeat(corners, 100, axis=0) + rng.standard_normal((500, 2))
+
+
+def _topics():
+    with np.load(_folder("nips11") / "nips11_v2000.npz") as file:
+        table = scipy.sparse.csr_array((file["count"], (file["doc"], file["word"])))
+    return pgmult.as_corpus(table[:60])
+
+
+def _reads():
+    return read_alignments(_folder("bitseq") / "bitseq_c0b0.npz")
+
+
+def evaluations():
+    """Best times of the bound and its gradient."""
+    problems = {
+        "mixture, 500 x 10": GaussianMixtureProblem(_mixture(), _COMPONENTS),
+        "topics, 30,068 x 20": TopicProblem(_topics(), 20),
+        "expression, 25,910": ExpressionProblem(_reads()),
+    }
+    for name, problem in problems.items():
+        search, start, best = _Search(problem), random_start(problem, 0), {1: np.inf, 2: np.inf}
+        for _ in range(30):
+            for threads in best:
+                with row_threads(threads):
+                    logits = start.copy()
+                    begin = time.perf_counter()
+                    search.at(logits)
+                    best[threads] = min(best[threads], time.perf_counter() - begin)
+        print(f"{name}: {1e3 * best[1]:.3f} ms, two threads {1e3 * best[2]:.3f} ms")
+
+
+def _print_run(name, bounds, seconds, offset=0.0):
+    bounds = np.array(bounds)[np.isfinite(bounds)]
+    near = int(np.argmax(bounds > bounds.max() - 0.01))
+    print(
+        f"{name}: {1e3 * seconds / len(bounds):.3f} ms an iteration, {near} to within 0.01 of"
+        f" {bounds.max() + offset:.3f}",
+        flush=True,
+    )
+
+
+def _print_ours(problem, seed=0):
+    natural_cg(problem, random_start(problem, seed), max_iterations=2)  # compile
+    for method in ("vbem", "fletcher_reeves", "hestenes_stiefel", "squarem"):
+        fit = natural_cg(problem, random_start(problem, seed), method)
+        _print_run(f"  ours, {method}", fit.history["bound"], fit.history["seconds"][-1])
+
+
+@contextmanager
+def _quiet():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _print_bayespy(build, iterations, offset=0.0):
+    """`build()` gives the engine, the assignments and the other unknowns."""
+    for name in ("variational EM", "conjugate gradients"):
+        with _quiet():
+            engine, assignments, others = build()
+            engine.update(repeat=1, verbose=False)
+            begin = time.perf_counter()
+            if name == "variational EM":
+                engine.update(repeat=iterations, tol=1e-300, verbose=False)
+            else:
+                engine.optimize(
+                    assignments, collapsed=others, riemannian=True, maxiter=iterations, tol=1e-300,
+                    verbose=False,
+                )  # fmt: skip
+            seconds = time.perf_counter() - begin
+        _print_run(f"  BayesPy, {name}", engine.L[: engine.iter], seconds, offset)
+
+
+def bayespy():
+    """Both on the same data; the mixture's prior of means is independent of covariances there."""
+    try:
+        from bayespy.inference import VB
+        from bayespy.nodes import Bernoulli, Categorical, Dirichlet, Gaussian, Mixture, Wishart
+    except ImportError:
+        raise SystemExit("this needs BayesPy: pip install bayespy") from None
+
+    x, K = _mixture(), _COMPONENTS
+    var = x.var(axis=0)
+
+    def mixture():
+        np.random.seed(0)  # noqa: NPY002 BayesPy draws its start from it
+        weights = Dirichlet(np.ones(K))
+        z = Categorical(weights, plates=(len(x),))
+        mean = Gaussian(x.mean(axis=0), 0.01 * np.diag(1.0 / var), plates=(K,))
+        precision = Wishart(4.0, np.diag(var), plates=(K,))
+        rows = Mixture(z, Gaussian, mean, precision)
+        z.initialize_from_random()
+        rows.observe(x)
+        return VB(rows, mean, z, precision, weights), z, [mean, precision, weights]
+
+    print("mixture of 500 points, 10 components")
+    _print_ours(GaussianMixtureProblem(x, K))
+    _print_bayespy(mixture, 300)
+
+    data = _reads()
+    largest = np.maximum.reduceat(data.log_likelihood, data.indptr[:-1])
+    probs = np.full((data.num_reads, data.num_transcripts), 1e-200)
+    probs[data.rows, data.transcripts] = np.exp(
+        data.log_likelihood - largest[data.rows] - np.log(2.0)
+    )
+
+    def reads():
+        shares = Dirichlet(np.ones(data.num_transcripts))
+        z = Categorical(shares, plates=(data.num_reads,))
+        heads = Mixture(z, Bernoulli, np.maximum(probs, 1e-200))
+        heads.observe(np.ones(data.num_reads, dtype=np.int64))
+        return VB(heads, z, shares), z, [shares]
+
+    print("expression, 4,663 reads of BitSeq")
+    _print_ours(ExpressionProblem(data))
+    _print_bayespy(reads, 300, float(largest.sum() + data.num_reads * np.log(2.0)))
+
+
+def gibbs():
+    """Effective draws of the logarithms of shares, smallest and median over transcripts."""
+    data, model, sweeps = _reads(), pgmult.TranscriptExpression(), expression.collapsed_sweeps
+    for name, block in (("with", sweeps), ("without", lambda *arguments: None)):
+        expression.collapsed_sweeps = block
+        rng = np.random.default_rng(0)
+        state, draws = model.init(rng, data), []
+        for _ in range(200):
+            state = model.step(rng, state, data)
+        begin = time.process_time()
+        for _ in range(5000):
+            state = model.step(rng, state, data)
+            draws.append(state.shares)
+        seconds = time.process_time() - begin
+        effective = ess_bulk(np.log(draws)[None])
+        print(
+            f"{name} collapsed sweeps: {1e6 * seconds / 5000:.0f} us a step, effective draws a"
+            f" second {effective.min() / seconds:.0f} to {np.median(effective) / seconds:.0f}"
+        )
+    expression.collapsed_sweeps = sweeps
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = {"evaluations": evaluations, "bayespy": bayespy, "gibbs": gibbs}
+    parser.add_argument("command", choices=commands)
+    commands[parser.parse_args().command]()
