@@ -4,6 +4,12 @@ Every function draws on the axes it is given, or on a figure of its own, and ret
 touches pyplot or any global setting.
 """
 
+from pgmult.plots.sequences import (
+    axis_words,
+    forecast_fan,
+    latent_trajectories,
+    symbol_probs,
+)
 from pgmult.plots.topics import (
     held_out_curve,
     log_likelihood_trace,
@@ -14,9 +20,13 @@ from pgmult.plots.topics import (
 )
 
 __all__ = [
+    "axis_words",
+    "forecast_fan",
     "held_out_curve",
+    "latent_trajectories",
     "log_likelihood_trace",
     "score_by_num_topics",
+    "symbol_probs",
     "top_word_bars",
     "topic_correlation_graph",
     "topic_correlation_heatmap",

@@ -1,8 +1,9 @@
-"""What a posterior of topics says: words, coherence, documents, correlations, topics matched.
+"""What a posterior says: words, coherence, documents, correlations, topics matched, latent axes.
 
 The labels of topics are arbitrary, and so is the order of sticks on which `Sigma` lives. So words
 are summarised within a chain, correlations are those of *simulated* topic proportions, and chains
-and runs are compared topic by topic after the best matching of their mean topics.
+and runs are compared topic by topic after the best matching of their mean topics. The basis of the
+states of sequences is arbitrary too: `latent_axes` summarises how their probabilities move.
 
 >>> import numpy as np
 >>> draws = {"topics": np.tile([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], (1, 5, 1, 1))}
@@ -35,6 +36,7 @@ from pgmult.summaries.matching import (
     match_runs,
     match_topics,
 )
+from pgmult.summaries.sequences import LatentAxes, latent_axes
 from pgmult.summaries.words import (
     SCORES,
     TopWord,
@@ -53,6 +55,7 @@ __all__ = [
     "AlignedTopics",
     "CorrelationGraph",
     "DocumentTopics",
+    "LatentAxes",
     "PairCorrelation",
     "RunMatches",
     "TopDocument",
@@ -66,6 +69,7 @@ __all__ = [
     "document_topics",
     "exclusivity",
     "frex",
+    "latent_axes",
     "lift",
     "match_runs",
     "match_topics",

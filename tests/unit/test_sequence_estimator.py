@@ -99,7 +99,8 @@ def test_symbols_that_were_not_seen_have_a_probability(link):
     named = make(symbols=["fog", "rain", "sun"], **short).fit(WEATHER)
     assert named.symbols_.tolist() == ["fog", "rain", "sun"]
     probs = named.predict_proba([["sun", "fog"]])
-    assert probs.shape == (1, 3) and 0.0 < probs[0, 0] < 0.2
+    assert probs.shape == (1, 3)
+    assert 0.0 < probs[0, 0] < 0.2
     counted = make(symbols=4, **short).fit([[0, 1, -1, 2]])
     assert counted.symbols_.tolist() == [0, 1, 2, 3]
     assert np.isfinite(counted.score([[3, 0]]))
@@ -115,7 +116,8 @@ def test_counts_and_inputs():
     fitted = short.fit([counts], inputs=u)
     ahead = np.array([[[2.0]], [[-2.0]]])
     both = fitted.predict_proba([counts[:3]] * 2, inputs=[u[:3]] * 2, future_inputs=ahead)
-    assert both[0, 0] > 0.8 and both[1, 0] < 0.2
+    assert both[0, 0] > 0.8
+    assert both[1, 0] < 0.2
     with pytest.raises(ValueError, match="had 1 inputs, these have 0"):
         fitted.score([counts])
     with pytest.raises(ValueError, match="new steps need their inputs"):
