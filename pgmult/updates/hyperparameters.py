@@ -4,9 +4,9 @@ The density of a hyperparameter with a Gaussian field integrated out costs a fac
 as a draw of the field itself. So the interval of the slice (Neal 2003, "Slice sampling", section
 4.1) is not stepped out: it is laid at random around the present value and shrinks to points that
 are refused. The law stays invariant for any width; too wide costs one more try for each halving,
-too narrow makes short moves, and what is right differs from the density of few counts to that of
-many by a factor of a hundred: so each update draws its width, as likely in each octave. The density at the present value is handed on from update to
-update, never worked out twice.
+too narrow makes short moves. What is right is a hundred times less for many counts than for few, so
+each update draws its width, as likely in each octave. The density at the present value is handed on
+from update to update, never worked out twice.
 """
 
 from collections.abc import Callable
