@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
-from pgmult import MultinomialHMM, StickBreaking, as_sequences
+import pgmult
+from pgmult import MultinomialHMM, MultinomialLDS, StickBreaking, as_sequences
 from pgmult.heldout.ngrams import bigram, unigram
 from pgmult.heldout.particle_filter import StateSpaceDraw, particle_log_predictive
 from pgmult.heldout.sequences import (
     SequenceScore,
     _blocks,
+    blend,
     joined,
     legacy_score,
     mix_draws,
@@ -303,3 +305,68 @@ def test_legacy_score_of_raw_vectors():
     got = legacy_score(posterior, GaussianLDS(1), TRAIN, TEST, num_simulations=200)
     assert "largest" in got.method
     assert -20.0 < got.log_probability < -3.0
+
+
+# ------------------------------------------------------------------ blending
+
+
+def score_of(log_predictive, sequence=None):
+    log_predictive = np.asarray(log_predictive, dtype=np.float64)
+    size = len(log_predictive)
+    sequence = np.zeros(size, np.int64) if sequence is None else np.asarray(sequence)
+    return SequenceScore("s", log_predictive, np.ones(size, np.int64), sequence)
+
+
+def test_a_blend_integrates_its_weight_out_of_whole_sequences():
+    rng = np.random.default_rng(2)
+    p, q = rng.uniform(0.05, 1.0, size=(2, 7))
+    sequence = np.repeat([0, 3], [4, 3])
+    found = blend(score_of(np.log(p), sequence), score_of(np.log(q), sequence), num_weights=2000)
+    nodes, weights = np.polynomial.legendre.leggauss(20)  # exact for polynomials of the weight
+    u = 0.5 * (nodes + 1.0)[:, None]
+    for first, last in ((0, 4), (4, 7)):
+        steps = slice(first, last)
+        for stop in range(first + 1, last + 1):
+            along = slice(first, stop)
+            whole = 0.5 * weights @ ((1.0 - u) * p[along] + u * q[along]).prod(axis=1)
+            assert found.log_predictive[along].sum() == pytest.approx(np.log(whole), abs=1e-6)
+        assert found.log_predictive[steps][0] == pytest.approx(np.log(0.5 * (p + q)[first]))
+
+
+def test_a_blend_is_a_distribution_and_learns():
+    rng = np.random.default_rng(3)
+    past = np.log(rng.uniform(size=(2, 6)))
+    tables = np.log(rng.dirichlet(np.ones(K), size=2))
+    last = [
+        blend(*(score_of([*x, table[k]]) for x, table in zip(past, tables, strict=True)))
+        for k in range(K)
+    ]
+    assert sum(np.exp(score.log_predictive[-1]) for score in last) == pytest.approx(1.0)
+    good, bad = score_of(np.full(500, -1.0)), score_of(np.full(500, -3.0))
+    assert abs(blend(good, bad).log_predictive[-1] - -1.0) < 0.02
+    assert abs(blend(bad, good).log_predictive[-1] - -1.0) < 0.02
+    np.testing.assert_allclose(blend(good, good).log_predictive, good.log_predictive)
+    with pytest.raises(ValueError, match="must be of the same steps"):
+        blend(good, score_of([-1.0]))
+
+
+def test_a_blend_with_what_is_impossible():
+    never, sure = score_of([-np.inf, -0.1]), score_of([-0.1, -0.1])
+    found = blend(never, sure, num_weights=1000)
+    assert np.exp(found.log_predictive[0]) == pytest.approx(0.5 * np.exp(-0.1))
+    assert found.log_predictive[1] == pytest.approx(-0.1)
+
+
+# ------------------------------------------------------------------ orders of symbols
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_posterior_whose_sticks_break_in_another_order_is_refused():
+    model = MultinomialLDS(1)
+    posterior = pgmult.sample(
+        model, TRAIN, draws=3, tune=1, chains=1, random_seed=0, progressbar=False
+    )
+    backwards = as_sequences(TRAIN, order=TRAIN.symbol_order[::-1].copy())
+    with pytest.raises(ValueError, match="the sticks of the posterior break for"):
+        one_step_ahead(posterior, model, backwards, TEST)
+    one_step_ahead(posterior, model, TRAIN, as_sequences(TEST, order=[2, 1, 0]))  # TRAIN's counts

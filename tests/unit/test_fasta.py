@@ -1,0 +1,51 @@
+"""FASTA files and the genetic code."""
+
+import gzip
+
+import pytest
+
+from pgmult.datasets import read_fasta, translate
+
+TEXT = ">one a comment\nATGG\nCC\n\n>two\nTAA\n"
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_sequences_by_name(tmp_path, ending):
+    path = tmp_path / f"a.fa{ending}"
+    path.write_bytes(gzip.compress(TEXT.encode()) if ending else TEXT.encode())
+    assert read_fasta(path) == {"one": "ATGGCC", "two": "TAA"}
+    assert list(read_fasta(str(path))) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ATG\n>one\nA\n", "line 1: a line starting with '>' must come first, got 'ATG'"),
+        (">one\nA\n>one\nC\n", "line 3: the name 'one' stands there twice"),
+        (">\nA\n", "line 1: a name is empty"),
+        (">one\n>two\nA\n", "'one' has no sequence"),
+        ("", "is empty"),
+    ],
+)
+def test_bad_files(tmp_path, text, message):
+    path = tmp_path / "bad.fa"
+    path.write_text(text, encoding="ascii")
+    with pytest.raises(ValueError, match=message):
+        read_fasta(path)
+
+
+def test_the_standard_code():
+    table = {
+        "TTT": "F", "TTA": "L", "CTG": "L", "ATA": "I", "ATG": "M", "GTC": "V", "TCG": "S",
+        "AGC": "S", "CCT": "P", "ACA": "T", "GCG": "A", "TAT": "Y", "TAG": "*", "TGA": "*",
+        "CAC": "H", "CAG": "Q", "AAT": "N", "AAA": "K", "GAT": "D", "GAG": "E", "TGC": "C",
+        "TGG": "W", "CGA": "R", "AGG": "R", "GGT": "G",
+    }  # fmt: skip
+    assert translate("".join(table)) == "".join(table.values())
+    bases = "ACGT"
+    every = "".join(a + b + c for a in bases for b in bases for c in bases)
+    amino_acids = translate(every)
+    assert len(set(amino_acids)) == 21
+    assert amino_acids.count("*") == 3
+    assert translate("augnnnga") == "MX"
+    assert translate("AT") == ""
