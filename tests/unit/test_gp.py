@@ -119,7 +119,7 @@ def test_slices_of_independent_rows():
         return out
 
     for _ in range(6000):
-        x = sample_hyperparameters(rng, log_density, x, 10.0)
+        x = sample_hyperparameters(rng, log_density, x, 100.0)
         draws.append(x)
     draws = np.array(draws)
     for row in range(2):
