@@ -30,6 +30,7 @@ _PUBLIC = {
     "HierarchicalLogisticRegression": "pgmult.estimators",
     "LDA": "pgmult.models.lda",
     "LabelledRows": "pgmult.labelled_rows",
+    "LanguageModelFit": "pgmult.inference.language_model",
     "LogisticNormal": "pgmult.links",
     "LogisticNormalGP": "pgmult.models.logistic_normal_gp",
     "LogisticNormalLDS": "pgmult.models.logistic_normal_lds",
@@ -37,6 +38,7 @@ _PUBLIC = {
     "LogisticRegression": "pgmult.models.logistic_regression",
     "MatrixNormalInverseWishart": "pgmult.priors",
     "MultinomialGP": "pgmult.models.gp",
+    "MultinomialGaussianProcess": "pgmult.estimators",
     "MultinomialHMM": "pgmult.models.hmm",
     "MultinomialLDS": "pgmult.models.lds",
     "MultinomialRegression": "pgmult.estimators",
@@ -67,6 +69,7 @@ _PUBLIC = {
     "fit_cavi": "pgmult.inference.svi",
     "fit_ctm": "pgmult.inference.variational_ctm",
     "fit_grouped_logistic_regression": "pgmult.inference.logistic_regression",
+    "fit_language_model": "pgmult.inference.language_model",
     "fit_logistic_regression": "pgmult.inference.logistic_regression",
     "fit_probit_regression": "pgmult.inference.probit_regression",
     "fit_softmax_regression": "pgmult.inference.multinomial_regression",
@@ -95,6 +98,7 @@ if TYPE_CHECKING:
         BayesianLogisticRegression,
         CorrelatedTopicModel,
         HierarchicalLogisticRegression,
+        MultinomialGaussianProcess,
         MultinomialRegression,
         SequenceForecaster,
     )
@@ -104,6 +108,7 @@ if TYPE_CHECKING:
     from pgmult.inference.collapsed import natural_cg
     from pgmult.inference.fold_in import fold_in
     from pgmult.inference.gibbs import resume, sample
+    from pgmult.inference.language_model import LanguageModelFit, fit_language_model
     from pgmult.inference.logistic_regression import (
         fit_grouped_logistic_regression,
         fit_logistic_regression,
@@ -160,6 +165,7 @@ __all__ = [
     "GroupedLogisticRegression",
     "HierarchicalLogisticRegression",
     "LabelledRows",
+    "LanguageModelFit",
     "LogisticNormal",
     "LogisticNormalGP",
     "LogisticNormalLDS",
@@ -167,6 +173,7 @@ __all__ = [
     "LogisticRegression",
     "MatrixNormalInverseWishart",
     "MultinomialGP",
+    "MultinomialGaussianProcess",
     "MultinomialHMM",
     "MultinomialLDS",
     "MultinomialRegression",
@@ -198,6 +205,7 @@ __all__ = [
     "fit_cavi",
     "fit_ctm",
     "fit_grouped_logistic_regression",
+    "fit_language_model",
     "fit_logistic_regression",
     "fit_probit_regression",
     "fit_softmax_regression",
