@@ -290,4 +290,5 @@ class ExpressionProblem:
         return probs * np.repeat(self.weights, np.diff(self.data.indptr))
 
     def _count(self, reads: FloatArray) -> FloatArray:
-        return np.bincount(self.data.transcripts, reads, self.data.num_transcripts)
+        counts = np.bincount(self.data.transcripts, reads, self.data.num_transcripts)
+        return counts.astype(np.float64)
