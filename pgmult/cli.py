@@ -390,14 +390,19 @@ def _warmup(options: argparse.Namespace) -> int:
 
 
 def _run_everything_once() -> None:
-    """The main jobs on a tiny corpus: whatever they compile is compiled afterwards."""
+    """The main jobs on tiny data: whatever they compile is compiled afterwards."""
     import numpy as np
 
     from pgmult.corpus import as_corpus, split_tokens
+    from pgmult.fields import as_field
     from pgmult.heldout import DocumentCompletion
     from pgmult.inference import sample
+    from pgmult.models.gp import MultinomialGP
     from pgmult.models.lda import LDA
+    from pgmult.models.lds import MultinomialLDS
     from pgmult.models.topics import CorrelatedTopics
+    from pgmult.priors.covariances import Matern
+    from pgmult.sequences import as_sequences
     from pgmult.summaries import topic_correlations
 
     rng = np.random.default_rng(0)
@@ -410,6 +415,12 @@ def _run_everything_once() -> None:
         )  # fmt: skip
         if "Sigma" in posterior:
             topic_correlations(rng, posterior, num_simulated=10)
+    field = as_field(np.arange(6.0), rng.poisson(2.0, size=(6, 3)), new_inputs=[6.0])
+    for other, data in (
+        (MultinomialLDS(2), as_sequences(["abcabcab", "bca"])),
+        (MultinomialGP(Matern(1.5)), field),
+    ):
+        sample(other, data, draws=4, tune=1, chains=1, random_seed=0, progressbar=False)
 
 
 def _doctor(options: argparse.Namespace) -> int:
