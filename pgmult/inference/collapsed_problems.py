@@ -81,14 +81,14 @@ class GaussianMixtureProblem:
         as_positive(self.concentration, "concentration")
         D = self.x.shape[1]
         if self.prior is None:
-            var = self.x.var(axis=0)
-            if not (var > 0.0).all():
-                column = int(np.argmin(var))
+            constant = self.x.min(axis=0) == self.x.max(axis=0)
+            if constant.any():
                 raise ValueError(
-                    f"x must vary in every column, column {column} does not"
+                    f"x must vary in every column, column {constant.argmax()} does not"
                     " (drop it, or give a prior)"
                 )
-            self.prior = NormalInverseWishart(self.x.mean(axis=0), 0.01, D + 2.0, np.diag(var))
+            scale = np.diag(self.x.var(axis=0))
+            self.prior = NormalInverseWishart(self.x.mean(axis=0), 0.01, D + 2.0, scale)
         elif len(self.prior.mean) != D:
             raise ValueError(f"prior must have {D} dimensions, got {len(self.prior.mean)}")
 

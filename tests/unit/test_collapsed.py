@@ -448,7 +448,7 @@ def test_bad_mixtures():
     with pytest.raises(ValueError, match="num_components must be at most the 45 rows, got 46"):
         GaussianMixtureProblem(x, 46)
     with pytest.raises(ValueError, match="x must vary in every column, column 1 does not"):
-        GaussianMixtureProblem(np.column_stack([x[:, 0], np.ones(len(x))]), 2)
+        GaussianMixtureProblem(np.column_stack([x[:, 0], np.full(len(x), 0.1)]), 2)
     with pytest.raises(ValueError, match=r"x must have shape \(rows, columns\), got \(45,\)"):
         GaussianMixtureProblem(x[:, 0], 2)
     with pytest.raises(ValueError, match="prior must have 1 dimensions, got 2"):
