@@ -10,6 +10,7 @@ intervals and the probabilities of the next symbol come out.
 (['rain', 'sun'], (1, 2))
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -21,12 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from pgmult._validate import as_positive_int
 from pgmult.compiled._rows import row_threads
+from pgmult.diagnostics import ConvergenceWarning
 from pgmult.estimators._arguments import as_seed, as_threads
 from pgmult.forecasts import Forecast, forecast
 from pgmult.heldout.sequences import one_step_ahead
 from pgmult.inference.gibbs import sample
 from pgmult.models.lds import MultinomialLDS
 from pgmult.models.logistic_normal_lds import LogisticNormalLDS
+from pgmult.posterior import Posterior
 from pgmult.sequences import Sequences, as_sequences
 from pgmult.typing import FloatArray
 
@@ -124,6 +127,12 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If a sequence is empty, a symbol is not among `symbols` or shapes do not agree.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If probabilities at the ends of the sequences, or the log likelihood, have a high R-hat
+            or few effective draws.
         """
         model = self._model()
         names: dict[str, Any] = {}
@@ -132,11 +141,14 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         elif self.symbols is not None:
             names["alphabet"] = self.symbols
         data = as_sequences(X, inputs=inputs, **names)
-        self.posterior_ = sample(
-            model, data, draws=self.draws, tune=self.tune, chains=self.chains, thin=self.thin,
-            cores=as_threads(self.n_jobs), random_seed=as_seed(self.random_state),
-            progressbar=False,
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.posterior_ = sample(
+                model, data, draws=self.draws, tune=self.tune, chains=self.chains,
+                thin=self.thin, cores=as_threads(self.n_jobs),
+                random_seed=as_seed(self.random_state), progressbar=False,
+            )  # fmt: skip
+        self._warn_of_problems()
         self.sequences_ = data
         self.symbols_: NDArray[Any] = (
             np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
@@ -252,6 +264,18 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         if self.loading_scale is None:
             return model
         return replace(model, loading_scale=self.loading_scale)
+
+    def _warn_of_problems(self) -> None:
+        """Of what the data tell: the basis of the states wanders, and nothing depends on it."""
+        fitted = self.posterior_
+        told = Posterior(
+            {"last_probs": fitted["last_probs"]}, dims={"last_probs": ("sequence", "symbol")},
+            coords={name: fitted.coords[name] for name in ("sequence", "symbol")},
+            sample_stats=fitted.sample_stats,
+        )  # fmt: skip
+        problems = told.convergence_problems()
+        if problems:
+            warnings.warn(problems, ConvergenceWarning, stacklevel=3)
 
     def _new(self, X: Any, inputs: Any) -> Sequences:
         """Sequences of the symbols of the fit, in its order, with inputs where it had them."""

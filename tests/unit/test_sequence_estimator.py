@@ -126,6 +126,16 @@ def test_counts_and_inputs():
         fitted.forecast(1, inputs=u)
 
 
+def test_warnings_are_of_what_the_data_tell():
+    with pytest.warns(ConvergenceWarning) as caught:
+        make(draws=20, tune=0).fit(WEATHER)
+    (warning,) = caught
+    text = str(warning.message)
+    assert "last_probs[" in text
+    assert "log_likelihood" in text
+    assert "transition" not in text
+
+
 def test_bad_input(fitted):
     with pytest.raises(NotFittedError):
         make().score(WEATHER)

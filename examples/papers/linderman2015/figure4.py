@@ -22,7 +22,6 @@ import pgmult
 from pgmult.compiled._rows import row_threads
 from pgmult.datasets import read_fasta, translate
 from pgmult.heldout import SequenceScore, blend, legacy_score, ngrams, one_step_ahead
-from pgmult.plots._style import BLUE, RED, clean, new_figure
 
 REFERENCE = "unigram + 1"
 
@@ -249,12 +248,14 @@ def table(rows: list[dict]) -> None:
 def figure(rows: list[dict], path: Path) -> None:
     """The paper's bars, and below them what a better score says."""
     names = list(dict.fromkeys(line["data"] for line in rows))
-    sheet = new_figure(3.6 * len(names) + 1.4, 6.0)
+    from matplotlib.figure import Figure
+
+    sheet = Figure(figsize=(3.6 * len(names) + 1.4, 6.0), layout="constrained")
     panels = sheet.subplots(2, len(names), squeeze=False, sharey=True)
     methods = list(dict.fromkeys(line["method"] for line in rows if line["method"] != REFERENCE))
     for column, data in zip(panels.T, names, strict=True):
         found = by_method(rows, data)
-        for axes, what, color in ((column[0], "legacy", RED), (column[1], "gain", BLUE)):
+        for axes, what, color in ((column[0], "legacy", "C1"), (column[1], "gain", "C0")):
             for place, name in enumerate(methods):
                 values = [line[what] for line in found.get(name, [])]
                 if values and not np.isnan(values).any():
@@ -262,7 +263,6 @@ def figure(rows: list[dict], path: Path) -> None:
                     axes.plot(values, [place] * len(values), "|", color="0.15", markersize=8)
             axes.axvline(0.0, color="0.3", linewidth=0.8)
             axes.set_yticks(range(len(methods)), methods, fontsize=8)
-            clean(axes)
         column[0].set_title(data)
         column[0].set_xlabel("the paper's score (legacy)")
         column[1].set_xlabel("one step ahead: nats over unigram")
