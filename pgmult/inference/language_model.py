@@ -134,7 +134,8 @@ class LanguageModelFit:
         own = np.asarray(observed.to_csr()[rows, held_out.words]).ravel()
         totals = a.sum(axis=1)[labels] + observed.totals
         log_probs = np.log((a[labels[rows], held_out.words] + own) / totals[rows])
-        by_document = np.bincount(rows, held_out.counts * log_probs, minlength=len(labels))
+        by_document = np.zeros(len(labels))
+        np.add.at(by_document, rows, held_out.counts * log_probs)
         level, spread = mean_by_token(by_document, held_out.totals)
         return CompletionScore(level, spread, by_document, 1)
 
@@ -190,7 +191,8 @@ class GroupCounts:
         there, total = a[self.words], a.sum()
         rises = polygamma(order, there + self.counts) - polygamma(order, there)
         falls = polygamma(order, total + self.totals) - polygamma(order, total)
-        by_word = np.bincount(self.words, self.times * rises, minlength=self.num_words)
+        by_word = np.zeros(self.num_words)
+        np.add.at(by_word, self.words, self.times * rises)
         return by_word, -float(self.total_times @ falls)
 
 
