@@ -257,7 +257,10 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _model(self) -> MultinomialLDS | LogisticNormalLDS:
-        models = {"stick_breaking": MultinomialLDS, "softmax": LogisticNormalLDS}
+        models: dict[str, type[MultinomialLDS] | type[LogisticNormalLDS]] = {
+            "stick_breaking": MultinomialLDS,
+            "softmax": LogisticNormalLDS,
+        }
         if self.link not in models:
             raise ValueError(f"link must be 'stick_breaking' or 'softmax', got {self.link!r}")
         model = models[self.link](self.n_components)

@@ -1,4 +1,4 @@
-"""The figure of sequences of Linderman, Johnson and Adams (2015) is made, with very short chains."""
+"""The figure of sequences of Linderman, Johnson and Adams (2015) is made, with short chains."""
 
 import csv
 import importlib.util
