@@ -1,0 +1,43 @@
+"""The comparison of correlated topic models in Wang and Blei (2013) runs and ranks as it should."""
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "wang2013" / "ctm.py"
+
+
+@pytest.fixture
+def ctm(monkeypatch, shared_data):
+    monkeypatch.setenv("PGMULT_DATA", str(shared_data("ap").parent))
+    spec = importlib.util.spec_from_file_location("wang2013_ctm", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_every_method_beats_the_unigram_and_is_drawn(ctm, tmp_path, capsys):
+    options = SimpleNamespace(
+        observed=[0.5], topics=[5], iterations=3, seconds=0.5, num_words=500, out=tmp_path,
+        words=False,
+    )  # fmt: skip
+    ctm.main(options)
+    assert (tmp_path / "ctm.csv").is_file()
+    assert (tmp_path / "ctm.png").stat().st_size > 10_000
+    lines = [line for line in capsys.readouterr().out.splitlines() if "observed, K = 5" in line]
+    assert len(lines) == len(ctm.METHODS) + 1
+    rows = list(ctm.measure(options))
+    assert all(row["log_predictive"] > row["unigram"] + 0.1 for row in rows)
+
+
+@pytest.mark.slow
+def test_language_models_beat_what_they_smooth(ctm, capsys):
+    ctm.language_models([0.5])
+    levels = [
+        float(line.split(": ")[1].split()[0]) for line in capsys.readouterr().out.splitlines()
+    ]
+    assert min(levels[2:]) > max(levels[:2]) + 0.1
+    assert levels[2:] == pytest.approx([-7.17] * 3, abs=0.005)
