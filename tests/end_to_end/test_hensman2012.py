@@ -73,11 +73,11 @@ def test_accuracy_on_real_reads(made, monkeypatch, shared_data):
 
 @pytest.mark.slow
 def test_topics_of_real_papers(made, monkeypatch, shared_data):
-    """Momentum without a limit ends 10,000 nats below variational EM."""
+    """With momentum from the start, Fletcher-Reeves ends 9,000 nats below variational EM."""
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("nips11").parent))
     rows = {row["method"]: row for row in made("topics", topics=10, tolerance=10.0, scale=0.1)}
     bounds = {method: float(row["bound"]) for method, row in rows.items()}
     for method in ("fletcher_reeves", "hestenes_stiefel", "squarem"):
-        assert bounds[method] > bounds["vbem"] - 4000.0
+        assert bounds[method] > bounds["vbem"] - 2000.0
     evaluations = {method: float(row["evaluations"]) for method, row in rows.items()}
-    assert evaluations["fletcher_reeves"] < 0.6 * evaluations["vbem"]
+    assert evaluations["fletcher_reeves"] < 0.75 * evaluations["vbem"]
