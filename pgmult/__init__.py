@@ -26,8 +26,11 @@ _PUBLIC = {
     "DynamicTopics": "pgmult.models.dynamic_topics",
     "FieldPredictions": "pgmult.predictions",
     "GaussianLDS": "pgmult.models.gaussian_lds",
+    "GaussianProcess": "pgmult.priors.gp",
+    "GridProcess": "pgmult.priors.grids",
     "GroupedLogisticRegression": "pgmult.models.logistic_regression",
     "HierarchicalLogisticRegression": "pgmult.estimators",
+    "InducingProcess": "pgmult.priors.inducing_points",
     "LDA": "pgmult.models.lda",
     "LabelledRows": "pgmult.labelled_rows",
     "LanguageModelFit": "pgmult.inference.language_model",
@@ -48,6 +51,7 @@ _PUBLIC = {
     "RawGP": "pgmult.models.raw_gp",
     "SequenceForecaster": "pgmult.estimators",
     "Sequences": "pgmult.sequences",
+    "SpaceTimeProcess": "pgmult.priors.space_time",
     "Static": "pgmult.models.raw_gp",
     "StickBreaking": "pgmult.links",
     "StickBreakingRegression": "pgmult.models.multinomial_regression",
@@ -79,6 +83,7 @@ _PUBLIC = {
     "forecast": "pgmult.forecasts",
     "impute": "pgmult.forecasts",
     "load": "pgmult.posterior",
+    "make_field": "pgmult.priors.structures",
     "natural_cg": "pgmult.inference.collapsed",
     "prevalence": "pgmult.models.structural_topics",
     "resume": "pgmult.inference.gibbs",
@@ -141,6 +146,11 @@ if TYPE_CHECKING:
     from pgmult.potentials import DensePotential, DiagonalPotential
     from pgmult.predictions import FieldPredictions
     from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
+    from pgmult.priors.gp import GaussianProcess
+    from pgmult.priors.grids import GridProcess
+    from pgmult.priors.inducing_points import InducingProcess
+    from pgmult.priors.space_time import SpaceTimeProcess
+    from pgmult.priors.structures import make_field
     from pgmult.selection import compare_num_topics
     from pgmult.sequences import Sequences, as_sequences
 
@@ -162,8 +172,11 @@ __all__ = [
     "DynamicTopics",
     "FieldPredictions",
     "GaussianLDS",
+    "GaussianProcess",
+    "GridProcess",
     "GroupedLogisticRegression",
     "HierarchicalLogisticRegression",
+    "InducingProcess",
     "LabelledRows",
     "LanguageModelFit",
     "LogisticNormal",
@@ -183,6 +196,7 @@ __all__ = [
     "RawGP",
     "SequenceForecaster",
     "Sequences",
+    "SpaceTimeProcess",
     "Static",
     "StickBreaking",
     "StickBreakingRegression",
@@ -215,6 +229,7 @@ __all__ = [
     "forecast",
     "impute",
     "load",
+    "make_field",
     "natural_cg",
     "prevalence",
     "resume",

@@ -24,15 +24,23 @@ are products of one-dimensional integrals, by Gauss-Hermite quadrature around th
 ((1, 3), (1, 3))
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, gammaln, logsumexp
 
 from pgmult._validate import as_counts, as_generator, as_positive_int
-from pgmult.fields import CountField
+from pgmult.fields import CountField, as_field
+from pgmult.links import StickBreaking
+from pgmult.models.gp import MultinomialGP, MultinomialGPState
 from pgmult.posterior import Posterior
 from pgmult.typing import ArrayLike, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import xarray
 
 __all__ = ["FieldPredictions"]
 
@@ -53,12 +61,16 @@ class FieldPredictions:
         The order of the sticks.
     psi_mean, psi_var : arrays, ``(num_draws, num_new, num_categories - 1)``, or None
         The law of the sticks given each draw's omega, if the posterior kept it.
+    categories, names : str arrays, ``(num_categories,)`` and ``(num_new,)``, or None
+        Labels of the categories and of the new inputs.
     """
 
     pi: FloatArray
     category_order: IntArray
     psi_mean: FloatArray | None = None
     psi_var: FloatArray | None = None
+    categories: NDArray[np.str_] | None = None
+    names: NDArray[np.str_] | None = None
 
     @classmethod
     def of(cls, posterior: Posterior, data: CountField) -> "FieldPredictions":
@@ -79,6 +91,59 @@ class FieldPredictions:
             data.category_order,
             posterior.stack("psi_new_mean") if law else None,
             posterior.stack("psi_new_var") if law else None,
+            data.categories,
+            data.new_names,
+        )
+
+    @classmethod
+    def at(
+        cls,
+        rng: np.random.Generator,
+        model: MultinomialGP,
+        posterior: Posterior,
+        data: CountField,
+        new_inputs: Any,
+        names: Sequence[str] | None = None,
+    ) -> "FieldPredictions":
+        """At inputs that the chains did not know; costs as much as a sweep for each draw.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        model : MultinomialGP
+        posterior : Posterior
+            That kept ``psi``, ``beta`` and ``hyperparameters``.
+        data : CountField
+            The posterior's data.
+        new_inputs : array or pandas DataFrame, ``(num_new, num_inputs)``
+        names : sequence of str, ``(num_new,)``, optional
+            Labels of the new inputs; by default those of the data frame.
+
+        Raises
+        ------
+        ValueError
+            If the posterior did not keep what it takes.
+        """
+        needed = ("psi", "beta", "hyperparameters")
+        if missing := [name for name in needed if name not in posterior]:
+            raise ValueError(
+                f"the posterior must have kept {', '.join(missing)} (pass it in keep=)"
+            )
+        new = as_field(
+            data.inputs, data.counts, new_inputs, order=data.category_order, new_names=names
+        )
+        draws = [
+            model.predict_at(rng, MultinomialGPState(*values), data, new.new_inputs)
+            for values in zip(*(posterior.stack(name) for name in needed), strict=True)
+        ]
+        link = StickBreaking(order=data.category_order)
+        return cls(
+            np.array([link.probs(draw.new_values) for draw in draws]),
+            data.category_order,
+            np.array([draw.new_mean for draw in draws]),
+            np.array([draw.new_var for draw in draws]),
+            data.categories,
+            new.new_names,
         )
 
     def mean(self) -> FloatArray:
@@ -109,6 +174,22 @@ class FieldPredictions:
         tail = 0.5 * (1.0 - probability)
         return np.asarray(np.quantile(self.pi, [tail, 1.0 - tail], axis=0))
 
+    def to_xarray(self, probability: float = 0.95) -> "xarray.Dataset":
+        """Mean, sd and ends of central intervals, with labels, as an xarray dataset."""
+        try:
+            import xarray
+        except ImportError:
+            raise ImportError("labelled arrays need xarray: pip install xarray") from None
+        dims = ("new_row", "category")
+        lower, upper = self.interval(probability)
+        values = {"mean": self.mean(), "sd": self.sd(), "lower": lower, "upper": upper}
+        labels = zip(dims, (self.names, self.categories), strict=True)
+        return xarray.Dataset(
+            {name: (dims, value) for name, value in values.items()},
+            {dim: label for dim, label in labels if label is not None},
+            {"probability": probability},
+        )
+
     def rank_probabilities(self, top: int) -> FloatArray:
         """P[category is among the `top` most probable], ``(num_new, num_categories)``."""
         size = self.pi.shape[-1]
@@ -134,15 +215,16 @@ class FieldPredictions:
         shares = self.pi / self.pi.sum(axis=-1, keepdims=True)
         return as_generator(rng).multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares)
 
-    def log_predictive_density(self, counts: ArrayLike) -> FloatArray:
+    def log_predictive_density(self, counts: ArrayLike, *, coefficients: bool = True) -> FloatArray:
         """Log probability of new counts at each new input, averaged over draws, ``(num_new,)``.
 
-        With the multinomial coefficient. A row of zeros has 0. Rows are scored one by one, not
-        jointly.
+        A row of zeros has 0. Rows are scored one by one, not jointly.
 
         Parameters
         ----------
         counts : integer array, ``(num_new, num_categories)``
+        coefficients : bool
+            Whether it is of the counts, or of one sequence of observations that has these counts.
         """
         table = as_counts(counts)
         if table.shape != self.pi.shape[1:]:
@@ -161,8 +243,10 @@ class FieldPredictions:
                     for mean, var in zip(self.psi_mean, self.psi_var, strict=True)
                 ]
             )
-        coefficients = gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
-        return np.asarray(logsumexp(each, axis=0) - np.log(len(each)) + coefficients)
+        density = logsumexp(each, axis=0) - np.log(len(each))
+        if coefficients:
+            density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
+        return np.asarray(density)
 
 
 def log_mean_binomial(

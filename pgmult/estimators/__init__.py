@@ -10,6 +10,7 @@ except ImportError as error:
         "pgmult.estimators needs scikit-learn 1.6 or later: pip install pgmult[sklearn]"
     ) from error
 
+from pgmult.estimators.gaussian_processes import MultinomialGaussianProcess
 from pgmult.estimators.regression import (
     BayesianLogisticRegression,
     HierarchicalLogisticRegression,
@@ -21,5 +22,6 @@ __all__ = [
     "BayesianLogisticRegression",
     "CorrelatedTopicModel",
     "HierarchicalLogisticRegression",
+    "MultinomialGaussianProcess",
     "SequenceForecaster",
 ]

@@ -49,10 +49,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from pgmult._validate import as_finite, as_positive
-from pgmult.fields import CountField
+from pgmult.fields import CountField, as_field
 from pgmult.links import StickBreaking
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Constant, Covariance, Product
+from pgmult.priors.field import FieldDraw
 from pgmult.priors.gp import Field, IndependentFields
 from pgmult.priors.structures import Structure, make_field
 from pgmult.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -273,6 +274,40 @@ class MultinomialGP:
     def psi_new_var(self, state: MultinomialGPState, data: CountField) -> FloatArray:
         """Var[psi at the new inputs | omega]: see `psi_new_mean`."""
         return _law_at_new_inputs(self, state, data)[1]
+
+    def predict_at(
+        self,
+        rng: np.random.Generator,
+        state: MultinomialGPState,
+        data: CountField,
+        new_inputs: ArrayLike,
+    ) -> FieldDraw:
+        """The sticks at inputs that the chain did not know, psi at the inputs integrated out.
+
+        Given omega, drawn here given the state's psi. Costs as much as a sweep.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        state : MultinomialGPState
+        data : CountField
+            Of the chain.
+        new_inputs : array, ``(num_new, num_inputs)``
+
+        Returns
+        -------
+        FieldDraw
+            A joint draw at the sites of the counts and at the new inputs, and the law at the
+            latter.
+        """
+        seen, wider = (
+            as_field(data.inputs, data.counts, new, order=data.category_order)
+            for new in (None, new_inputs)
+        )
+        potential = self._link(data).augment(rng, state.psi[: seen.num_sites], seen.site_counts())
+        field = self._field(np.log(state.hyperparameters), state.beta, seen).condition(potential)
+        mean = self._mean_at_sites(state.beta, wider)[wider.new_sites]
+        return field.draw(rng, wider.new_inputs, mean)
 
     # ---------------------------------------------------------------- estimates of hyperparameters
 

@@ -4,6 +4,7 @@ Every function draws on the axes it is given, or on a figure of its own, and ret
 touches pyplot or any global setting.
 """
 
+from pgmult.plots.fields import probability_series, state_tiles
 from pgmult.plots.sequences import (
     axis_words,
     forecast_fan,
@@ -25,7 +26,9 @@ __all__ = [
     "held_out_curve",
     "latent_trajectories",
     "log_likelihood_trace",
+    "probability_series",
     "score_by_num_topics",
+    "state_tiles",
     "symbol_probs",
     "top_word_bars",
     "topic_correlation_graph",

@@ -41,7 +41,7 @@ from pgmult.compiled.dense_fields import (
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors.covariances import Covariance
 from pgmult.priors.covariances.base import as_inputs
-from pgmult.priors.field import as_prior_mean
+from pgmult.priors.field import FieldDraw, as_prior_mean
 from pgmult.typing import ArrayLike, FloatArray
 
 __all__ = ["Field", "GaussianProcess", "IndependentFields"]
@@ -89,6 +89,11 @@ class Field(Protocol):
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
 
+    def log_normalizer_with_trend(
+        self, features: FloatArray, centre: FloatArray, var: float
+    ) -> FloatArray:
+        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out."""
+
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
@@ -98,6 +103,11 @@ class Field(Protocol):
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FloatArray:
         """One joint draw at new inputs, ``(m, num_columns)``; the sites integrated out."""
+
+    def draw(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> FieldDraw:
+        """A joint draw at the sites and at new inputs, and `predict` at the latter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,10 +209,21 @@ class GaussianProcess:
 
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
+        n, columns = self.shape
+        return self.log_normalizer_with_trend(np.empty((n, 0)), np.empty((0, columns)), 1.0)
+
+    def log_normalizer_with_trend(
+        self, features: FloatArray, centre: FloatArray, var: float
+    ) -> FloatArray:
+        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out."""
         if self.potential is None:
             return np.zeros(self.shape[1])
-        cov = self._cov()
-        mean, J, h, tilt = self._columns(cov)
+        cov, around = self._cov(), self
+        if features.shape[1]:
+            cov = cov + var * np.einsum("if,jf->ij", features, features)
+            level = self._means + np.einsum("nf,fc->nc", features, centre)
+            around = replace(self, prior_mean=level)
+        mean, J, h, tilt = around._columns(cov)
         out = np.empty(len(J))
         over_rows(column_log_normalizers, len(J), cov, mean, J, h, out, grain=1)
         return out + tilt
@@ -238,6 +259,18 @@ class GaussianProcess:
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FloatArray:
         """One joint draw at new inputs, ``(m, num_columns)``; see `predict`."""
+        return self._sample_wider(rng, new_inputs, new_mean)[len(self.inputs) :]
+
+    def draw(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> FieldDraw:
+        """A joint draw at the sites and at new inputs, and `predict` at the latter."""
+        n, values = len(self.inputs), self._sample_wider(rng, new_inputs, new_mean)
+        return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
+
+    def _sample_wider(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None
+    ) -> FloatArray:
         new = as_inputs(new_inputs, "new_inputs")
         n, columns = self.shape
         centre = np.broadcast_to(self._new_mean(new_mean, len(new)), (len(new), columns))
@@ -249,7 +282,7 @@ class GaussianProcess:
             unseen = np.zeros((len(new), columns))
             J, h = (np.concatenate([a, unseen]) for a in (self.potential.J, self.potential.h))
             wider = wider.condition(DiagonalPotential(J, h))
-        return wider.sample(rng)[n:]
+        return wider.sample(rng)
 
     def _new_mean(self, new_mean: ArrayLike | None, num_new: int) -> FloatArray:
         columns = self.shape[1]
@@ -370,6 +403,16 @@ class IndependentFields:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
         return np.concatenate([field.log_normalizer() for field in self.fields])
 
+    def log_normalizer_with_trend(
+        self, features: FloatArray, centre: FloatArray, var: float
+    ) -> FloatArray:
+        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out."""
+        parts = [
+            field.log_normalizer_with_trend(features, centre[:, [k]], var)
+            for k, field in enumerate(self.fields)
+        ]
+        return np.concatenate(parts)
+
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
@@ -388,6 +431,14 @@ class IndependentFields:
         means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
         draws = [f.sample_at(rng, new_inputs, m) for f, m in zip(self.fields, means, strict=True)]
         return np.concatenate(draws, axis=1)
+
+    def draw(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> FieldDraw:
+        """A joint draw at the sites and at new inputs, and `predict` at the latter."""
+        means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
+        draws = [f.draw(rng, new_inputs, m) for f, m in zip(self.fields, means, strict=True)]
+        return FieldDraw(*(np.concatenate(parts, axis=1) for parts in zip(*draws, strict=True)))
 
     def _new_means(self, new_mean: ArrayLike | None, num_new: int) -> Sequence[FloatArray | None]:
         if new_mean is None:
