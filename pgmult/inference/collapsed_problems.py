@@ -23,7 +23,7 @@ from pgmult.alignments import Alignments
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.collapsed_bounds import add_pairs, add_up_groups
 from pgmult.compiled.gaussian_mixture import add_distances, weigh_components
-from pgmult.corpus import Corpus
+from pgmult.corpus import Corpus, as_corpus
 from pgmult.inference.collapsed import CollapsedFit
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.typing import FloatArray, IntArray
@@ -160,7 +160,7 @@ class TopicProblem:
 
     Parameters
     ----------
-    corpus : Corpus
+    corpus : Corpus, or what `pgmult.as_corpus` takes
     num_topics : int
     topic_concentration, word_concentration : float
         Of the symmetric Dirichlet priors of topics in documents, and of words in topics.
@@ -178,6 +178,7 @@ class TopicProblem:
         as_positive_int(self.num_topics, "num_topics", minimum=2)
         as_positive(self.topic_concentration, "topic_concentration")
         as_positive(self.word_concentration, "word_concentration")
+        self.corpus = as_corpus(self.corpus)
         if self.corpus.num_tokens == 0:
             raise ValueError("the corpus must have a token, it has none")
         words = self.corpus.words
@@ -253,6 +254,11 @@ class ExpressionProblem:
     concentration: float = 1.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.data, Alignments):
+            raise TypeError(
+                f"data must be Alignments, got {type(self.data).__name__}"
+                " (make them with pgmult.as_alignments)"
+            )
         as_positive(self.concentration, "concentration")
 
     @property

@@ -459,11 +459,18 @@ def test_bad_mixtures():
 
 def test_bad_topics():
     with pytest.raises(ValueError, match="the corpus must have a token, it has none"):
-        TopicProblem(as_corpus(np.zeros((3, 4), dtype=int)), 2)
+        TopicProblem(np.zeros((3, 4), dtype=int), 2)
     with pytest.raises(ValueError, match="num_topics must be at least 2, got 1"):
         TopicProblem(PROBLEMS["topics"].corpus, 1)
     with pytest.raises(ValueError, match="word_concentration must be positive, got -1"):
         TopicProblem(PROBLEMS["topics"].corpus, 2, word_concentration=-1.0)
+
+
+def test_bad_expression():
+    with pytest.raises(TypeError, match="data must be Alignments, got list"):
+        ExpressionProblem([1, 2])
+    with pytest.raises(ValueError, match="concentration must be positive, got -1"):
+        ExpressionProblem(PROBLEMS["expression"].data, concentration=-1.0)
 
 
 def test_bad_searches():
