@@ -149,10 +149,10 @@ class MultinomialGaussianProcess(ClassifierMixin, BaseEstimator):  # type: ignor
             check_classification_targets(y)
             self.classes_, place = np.unique(y, return_inverse=True)
             counts = np.eye(len(self.classes_), dtype=np.int64)[place]
-        if len(self.classes_) < 2 or np.count_nonzero(counts.any(axis=0)) < 2:
+        if (occurring := np.count_nonzero(counts.any(axis=0))) < 2:
             raise ValueError(
-                f"y must have two classes or more that occur, got {len(self.classes_)} class(es)"
-                f" of which {np.count_nonzero(counts.any(axis=0))} occur"
+                f"two classes or more must occur in y, got {occurring} of {len(self.classes_)}"
+                " classes"
             )
         covariance = self._covariance()
         scale = X.std(axis=0) if self.scale_inputs else np.ones(X.shape[1])
@@ -301,7 +301,7 @@ class MultinomialGaussianProcess(ClassifierMixin, BaseEstimator):  # type: ignor
         unknown = self.classes_[place] != labels
         if unknown.any():
             raise ValueError(f"y has a label that was not in the fit: {labels[unknown][0]!r}")
-        return np.eye(len(self.classes_), dtype=np.int64)[place]
+        return np.asarray(np.eye(len(self.classes_), dtype=np.int64)[place])
 
     def _in_units(self) -> dict[str, FloatArray]:
         """The posterior's draws of the hyperparameters, length scales in the inputs' units."""

@@ -162,17 +162,17 @@ def probability_series(
             )
     axes.set_ylim(bottom=0.0)
     axes.set_ylabel(f"probability, {round(100 * probability)} % band")
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     clean(axes)
     return axes
 
 
 def _place_of(category: str | int, labels: Any, size: int) -> int:
     if isinstance(category, str):
-        found = [] if labels is None else np.flatnonzero(labels == category)
-        if len(found) == 0:
+        known = [] if labels is None else list(labels)
+        if category not in known:
             raise ValueError(f"unknown category {category!r}")
-        return int(found[0])
+        return known.index(category)
     if not 0 <= category < size:
         raise ValueError(f"categories are numbered from 0 to {size - 1}, got {category}")
     return int(category)
