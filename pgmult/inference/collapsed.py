@@ -28,8 +28,8 @@ the bound falls, the step is that of EM, which never lowers the bound.
 On leaving a random start, near the saddle where all components are equal, gradients grow: c > 1.
 With the paper's beta the search plunges then, and ends in maxima much lower than EM's (by 15,000
 nats of 680,000 for 20 topics of 60 documents). So momentum waits until the squared norm has fallen
-to half of its peak, and beta is at most 1. That costs hardly an evaluation and ends about as high as EM.
-SQUAREM (Varadhan and Roland 2008) extrapolates pairs of EM steps and is here for comparison.
+to half of its peak, and beta is at most 1. That costs hardly an evaluation and ends about as high
+as EM. SQUAREM (Varadhan and Roland 2008) extrapolates pairs of EM steps, here for comparison.
 
 A *problem* has ``indptr``, the candidates of each row, ``weights``, how many observations a row
 stands for, and ``marginal(r)``: see `CollapsedProblem`. `pgmult.inference.collapsed_problems` has
