@@ -55,6 +55,7 @@ __all__ = [
 
 _PARAMETERS = ("transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset")
 _QUANTILES = (0.05, 0.5, 0.95)
+_START_PARTICLES = 100  # of the filter that smoothing starts from
 _BLOCK = 1 << 22  # probabilities held at a time
 
 
@@ -227,7 +228,7 @@ def smooth(
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
     sweeps: int = 3,
-    warm_up: int = 30,
+    warm_up: int = 10,
     random_seed: int = 0,
 ) -> StepProbs:
     """Probabilities at every step, missing ones included, given all observations.
@@ -244,8 +245,8 @@ def smooth(
         Gibbs sweeps of Pólya-gamma variables and states at each draw. ``state_mean`` averages the
         exact Gaussian means given omega of each, which vary less than states do.
     warm_up : int
-        Sweeps before those. Every draw starts anew, from states at 0, because bases of the state
-        differ between draws.
+        Sweeps before those. Every draw starts anew, from filtered states, because bases of the
+        state differ between draws.
 
     Raises
     ------
@@ -267,7 +268,7 @@ def impute(
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
     sweeps: int = 3,
-    warm_up: int = 30,
+    warm_up: int = 10,
     random_seed: int = 0,
 ) -> Imputed:
     """The symbols at missing steps, given all observations: one a step.
@@ -363,7 +364,7 @@ def _smoothed_states(
     known = np.ones((data.num_steps, 1))
     if data.inputs is not None:
         known = np.concatenate([data.inputs, known], axis=1)
-    states = np.zeros((len(draws), data.num_steps, D))
+    states = particle_filter(rng, draws, data, _START_PARTICLES).state_draw
     means = np.zeros_like(states)
     for draw, x, mean in zip(draws, states, means, strict=True):
         columns = [draw.loadings, draw.offset[:, None]]

@@ -84,6 +84,12 @@ def test_smoothed_probabilities_are_those_of_a_grid():
     np.testing.assert_allclose(found.levels, [0.05, 0.5, 0.95])
 
 
+def test_smoothing_starts_where_the_filter_is():
+    data = as_sequences([np.tile([990, 10], (6, 1))], order=[0, 1])
+    found = smooth(posterior_of(data, 20), data, max_draws=20, warm_up=1, sweeps=1)
+    np.testing.assert_allclose(found.mean[:, 0], 0.99, atol=0.006)  # from 0 it would be at 0.93
+
+
 def test_imputed_symbols_have_the_smoothed_probabilities():
     _, expected = exact(TWO, GRID)
     found = impute(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
