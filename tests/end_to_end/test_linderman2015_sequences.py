@@ -19,7 +19,7 @@ def test_figure4(monkeypatch, tmp_path, capsys, shared_data):
     spec.loader.exec_module(script)
     options = Namespace(
         out=tmp_path, data=["dna", "alice", "chapters"], methods=["SBM-LDS", "HMM"], seeds=[0, 1],
-        sweeps=8, seconds=10.0, draws=2, particles=30, regions=4, words=1000,
+        sweeps=8, seconds=10.0, draws=2, legacy_draws=2, particles=30, regions=4, words=1000,
     )  # fmt: skip
     script.main(options)
 
