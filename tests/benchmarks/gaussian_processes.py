@@ -4,6 +4,7 @@ Needs the names (PGMULT_DATA, or a download); numpyro is timed beside where it i
 
     python tests/benchmarks/gaussian_processes.py small                   # ours, then NUTS
     python tests/benchmarks/gaussian_processes.py small --methods sbm_fixed sbm_learned
+    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py scale
 
 `small`: boys' names in 3 states, 50 years, the 10 most frequent names, at most 50 births a cell;
 a Matérn 5/2 of the year times a squared exponential of the place. Effective draws are of log pi at
@@ -11,9 +12,17 @@ all inputs and names, their median and minimum, and of the logarithms of the hyp
 is that of sampling alone, after tuning and compilation. The peers put a softmax on as many
 functions as there are names, with the same covariance, whitened; `nuts_hsgp` expands the function
 of time in 20 sines (Riutort-Mayol et al. 2023).
+
+`scale`: 200 boys' names in all states, 1960 to 2013, 50 births a cell and all of them. Processor
+seconds of a whole sweep of `MultinomialGP` at fixed hyperparameters (the best of `--sweeps`), with
+a learned mean and draws at all states in the next two years, and the peak memory of a process that
+did nothing else. The dense structure does two sticks; its sweep is scaled to 199.
 """
 
 import argparse
+import resource
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -147,6 +156,55 @@ def small(options):
             print(f"{name:<14} not timed: {error}")
 
 
+IN_TIME = {
+    "state_space 0.5": Matern(0.5, 15.0, active=[0]),
+    "state_space 1.5": Matern(1.5, 15.0, active=[0]),
+    "state_space 2.5": Matern(2.5, 15.0, active=[0]),
+    "grid 1.5": Matern(1.5, 15.0, active=[0]),
+    "grid smooth": SquaredExponential(15.0, active=[0]),
+    "inducing_points smooth": SquaredExponential(15.0, active=[0]),
+    "dense 1.5": Matern(1.5, 15.0, active=[0]),
+}
+
+
+def scale(options):
+    if options.only is None:
+        for births in ("50", "all"):
+            print(f"births a cell: {births}", flush=True)
+            for name in options.structures:
+                command = [sys.executable, __file__, "scale", "--sweeps", str(options.sweeps)]
+                subprocess.run([*command, "--only", name, "--births", births], check=True)
+        return
+    structure, of_time = options.only.split()[0], IN_TIME[options.only]
+    sticks = 2 if structure == "dense" else 199
+    names = us_names("M", 200, years=range(1960, 2014))
+    last = names.inputs()[names.inputs()[:, 0] == 2013]
+    new = np.concatenate([last + np.array([ahead, 0.0, 0.0]) for ahead in (1.0, 2.0)])
+    counts = names.counts
+    if options.births != "all":
+        counts = thin(np.random.default_rng(0), counts, int(options.births))
+    counts = counts.reshape(-1, 200)
+    if sticks < 199:  # the middle ones, which are as most are
+        rest = counts.sum(axis=1) - counts[:, 100 : 100 + sticks].sum(axis=1)
+        counts = np.column_stack([counts[:, 100 : 100 + sticks], rest])
+    data = pgmult.as_field(names.inputs(), counts, new)
+    covariance = 2.0 * of_time * SquaredExponential(8.0, active=[1, 2])
+    model = pgmult.MultinomialGP(covariance, structure=structure, hyperparameters="fixed")
+    rng = np.random.default_rng(1)
+    state = model.init(rng, data)
+    seconds = []
+    for _ in range(1 if structure == "dense" else options.sweeps):
+        start = time.process_time()
+        state = model.step(rng, state, data)
+        seconds.append(time.process_time() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"  {options.only:<24}{min(seconds) * 199 / sticks:8.2f} s a sweep of {data.num_sites:,}"
+        f" sites x 199 sticks; peak {peak:,.0f} MB",
+        flush=True,
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -156,6 +214,12 @@ def main():
     command.add_argument("--draws", type=int, default=1000)
     command.add_argument("--methods", nargs="+", choices=list(SMALL), default=list(SMALL))
     command.set_defaults(run=small)
+    command = commands.add_parser("scale")
+    command.add_argument("--structures", nargs="+", choices=list(IN_TIME), default=list(IN_TIME))
+    command.add_argument("--sweeps", type=int, default=4)
+    command.add_argument("--only", help="one structure, in this process")
+    command.add_argument("--births", default="50", help='a cell, with --only; or "all"')
+    command.set_defaults(run=scale)
     options = parser.parse_args()
     options.run(options)
 
