@@ -11,10 +11,11 @@ their probabilities K - 1 sticks, each a Gaussian process around a mean linear i
 Given omega the sticks are independent Gaussian fields, so a sweep draws
 
 1. omega | psi, x              Pólya-gamma, PG(N_k(s), psi_k(s))
-2. theta | omega, beta, x      slice updates, psi integrated out; in some of the sweeps
+2. theta | omega, x            a joint update, psi and beta integrated out; in some of the sweeps
 3. beta, psi | omega, theta, x Gaussian: all sites and coefficients at once, a stick at a time
 4. beta and psi along beta | x slice updates of each stick's level, omega integrated out
-5. var and g along sqrt(var) | x  likewise, where the covariance has a free factor var
+5. var and g along sqrt(var) | x  likewise, where the covariance has a free factor var and step 2
+                               was taken
 
 In step 2 psi, which pins theta down, is out of the way: centred or whitened updates hardly move.
 Step 4 is for rare categories: of N observations that reach a stick and one that stops there omega
@@ -39,7 +40,7 @@ drawn along with the rest, from its law given omega.
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
@@ -57,13 +58,13 @@ from pgmult.priors.field import FieldDraw
 from pgmult.priors.gp import Field, IndependentFields
 from pgmult.priors.structures import Structure, make_field
 from pgmult.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from pgmult.updates.hyperparameters import sample_hyperparameters
+from pgmult.updates.hyperparameters import Guess, laplace, sample_hyperparameters
 from pgmult.updates.slice import slice_sample
 
 __all__ = ["MultinomialGP", "MultinomialGPState"]
 
-_THETA_WIDTH = 2.0  # of the slices of log hyperparameters
 _LEVEL_WIDTH = 1.0
+_NEWTON_STEPS = 2
 _ROUNDS = (
     12  # of empirical Bayes, each _SWEEPS sweeps that give draws of omega and one maximisation
 )
@@ -115,9 +116,9 @@ class MultinomialGP:
     shared : bool
         Whether all sticks share the covariance's parameters, or each has its own.
     hyperparameter_rate : float
-        The probability that a sweep updates sampled hyperparameters. An update costs several times
-        what the rest of a sweep does, and the probabilities mix faster than they: below 1 there are
-        more effective draws of the probabilities in a second.
+        The probability that a sweep updates sampled hyperparameters. An update costs two or three
+        times what the rest of a sweep does, and the probabilities mix faster than they: below 1
+        there are more effective draws of the probabilities in a second.
 
     Notes
     -----
@@ -132,7 +133,7 @@ class MultinomialGP:
     mean_var: float = 4.0
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
     shared: bool = True
-    hyperparameter_rate: float = 0.3
+    hyperparameter_rate: float = 0.4
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("site", "stick"),
@@ -222,12 +223,7 @@ class MultinomialGP:
         if self.hyperparameters == "empirical_bayes" and self.covariance.num_params:
             estimate = self.empirical_bayes(data).covariance
             theta = np.tile(estimate.log_params, (len(theta), 1))
-        link, counts = self._link(data), data.site_counts()
-        overall = counts.sum(axis=0) + 0.5
-        smoothed = counts + 2.0 * overall / overall.sum()
-        level = link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
-        seen = link.quadratic(level, counts)
-        beta, psi = self._sample_psi(rng, theta, seen, data)
+        beta, psi = self._sample_psi(rng, theta, self._first_guess(data), data)
         return MultinomialGPState(psi, beta, np.exp(theta))
 
     def step(
@@ -237,12 +233,14 @@ class MultinomialGP:
         counts = data.site_counts()
         potential = self._link(data).augment(rng, state.psi, counts)
         theta, hyperparameters = np.log(state.hyperparameters), state.hyperparameters
-        if self._samples_theta and rng.random() < self.hyperparameter_rate:
-            theta = self._sample_theta(rng, theta, state.beta, potential, data)
+        moves_theta = self._samples_theta and rng.random() < self.hyperparameter_rate
+        if moves_theta:
+            collapsed = self._collapsed(potential, data)
+            theta = sample_hyperparameters(rng, collapsed, theta, _guess(self, data))
             hyperparameters = np.exp(theta)
         beta, psi = self._sample_psi(rng, theta, potential, data)
         psi, beta = self._shift_levels(rng, psi, beta, counts, data)
-        if self._samples_theta and self._variance is not None:
+        if moves_theta and self._variance is not None:
             psi, theta = self._scale_sticks(rng, psi, beta, theta, counts, data)
             hyperparameters = np.exp(theta)
         return MultinomialGPState(psi, beta, hyperparameters)
@@ -440,31 +438,30 @@ class MultinomialGP:
         covariance = _at(self.covariance, tuple(theta.tolist()))
         return make_field(self.structure, covariance, data.sites, mean)
 
-    def _sample_theta(
-        self,
-        rng: np.random.Generator,
-        theta: FloatArray,
-        beta: FloatArray,
-        potential: DiagonalPotential,
-        data: CountField,
-    ) -> FloatArray:
-        """One slice update of each log hyperparameter, psi integrated out."""
-        mean = self._mean_at_sites(beta, data)
+    def _collapsed(
+        self, potential: DiagonalPotential, data: CountField
+    ) -> Callable[[FloatArray, BoolArray], FloatArray]:
+        """Log density of log hyperparameters by row, psi and beta integrated out."""
+        features, centre = self._features(data), self._beta_centre(data)
+        mean = self._mean_at_sites(np.zeros_like(centre), data)
 
-        def log_density_of(trial: FloatArray, columns: slice) -> float:
-            covariance = self.covariance.with_log_params(trial)
+        def log_density_of(theta: FloatArray, columns: slice) -> float:
+            covariance = self.covariance.with_log_params(theta)
             field = make_field(self.structure, covariance, data.sites, mean[:, columns])
             seen = DiagonalPotential(potential.J[:, columns], potential.h[:, columns])
-            return covariance.log_prior() + float(field.condition(seen).log_normalizer().sum())
+            fit = field.condition(seen).log_normalizer_with_trend(
+                features, centre[:, columns], self.mean_var
+            )
+            return covariance.log_prior() + float(fit.sum())
 
-        def log_density(trials: FloatArray, active: BoolArray) -> FloatArray:
-            out = np.zeros(len(trials))
+        def log_density(thetas: FloatArray, active: BoolArray) -> FloatArray:
+            out = np.zeros(len(thetas))
             for row in np.flatnonzero(active):
                 columns = slice(None) if self.shared else slice(row, row + 1)
-                out[row] = log_density_of(trials[row], columns)
+                out[row] = log_density_of(thetas[row], columns)
             return out
 
-        return sample_hyperparameters(rng, log_density, theta, _THETA_WIDTH)
+        return log_density
 
     def _sample_psi(
         self,
@@ -478,6 +475,14 @@ class MultinomialGP:
         field = self._field(theta, np.zeros_like(centre), data).condition(potential)
         psi, beta = field.sample_with_trend(rng, self._features(data), centre, self.mean_var)
         return beta, psi
+
+    def _first_guess(self, data: CountField) -> DiagonalPotential:
+        """The likelihood around smoothed shares."""
+        link, counts = self._link(data), data.site_counts()
+        overall = counts.sum(axis=0) + 0.5
+        smoothed = counts + 2.0 * overall / overall.sum()
+        level = link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
+        return link.quadratic(level, counts)
 
     def _shift_levels(
         self,
@@ -557,6 +562,18 @@ class MultinomialGP:
 def _at(covariance: Covariance, theta: tuple[float, ...]) -> Covariance:
     """One object for one value of the parameters: fields keep what they computed for an object."""
     return covariance.with_log_params(theta) if theta else covariance
+
+
+@lru_cache(maxsize=16)
+def _guess(model: MultinomialGP, data: CountField) -> Guess:
+    """The law that the log hyperparameters roughly have: two Newton steps for psi, then Laplace."""
+    link, counts = model._link(data), data.site_counts()
+    theta, seen = model._start(data), model._first_guess(data)
+    for _ in range(_NEWTON_STEPS):
+        beta, _ = model._sample_psi(np.random.default_rng(0), theta, seen, data)
+        psi = model._field(theta, beta, data).condition(seen).mean()
+        seen = link.quadratic(psi, counts)
+    return laplace(model._collapsed(seen, data), theta)
 
 
 @lru_cache(maxsize=16)

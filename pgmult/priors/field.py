@@ -132,6 +132,34 @@ class StructuredField(ABC):
         shift = np.sum(self._means * (h - 0.5 * J * self._means), axis=0)
         return np.asarray(shift + self._solve(log_normalizers=True).log_normalizers)
 
+    def log_normalizer_with_trend(
+        self, features: FloatArray, centre: FloatArray, var: float
+    ) -> FloatArray:
+        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out.
+
+        Solves once more for each feature: the log normalizer is quadratic in the coefficients, with
+        the slope features'(h - J mean).
+        """
+        level = self._means + np.einsum("nf,fc->nc", features, centre)
+        around = copy(self)
+        object.__setattr__(around, "prior_mean", level)
+        if self.potential is None or not len(centre):
+            return around.log_normalizer()
+        J, h = self.potential.J, self.potential.h
+        solved = around._solve(log_normalizers=True, means=True)
+        out = solved.log_normalizers + np.sum(level * (h - 0.5 * J * level), axis=0)
+        mean = level + solved.means
+        slope = np.einsum("nf,nc->cf", features, h - J * mean)
+        precision = np.empty((len(slope), len(centre), len(centre)))
+        for f in range(len(centre)):
+            object.__setattr__(around, "prior_mean", level + features[:, [f]])
+            change = J * (around.mean() - mean)
+            precision[:, :, f] = np.einsum("nf,nc->cf", features, change)
+        precision = 0.5 * (precision + precision.transpose(0, 2, 1)) + np.eye(len(centre)) / var
+        shift = np.linalg.solve(precision, slope[..., None])[..., 0]
+        out += 0.5 * np.sum(slope * shift, axis=1)
+        return np.asarray(out - 0.5 * np.linalg.slogdet(var * precision)[1])
+
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""
         return np.asarray(self._means + self._solve(means=True).means)

@@ -14,7 +14,7 @@ from pgmult.diagnostics import ess_bulk
 from pgmult.models.gp import MultinomialGPState
 from pgmult.priors.covariances import Matern, SquaredExponential, White
 from pgmult.testing import conditional_ratio, mutant, rejects
-from pgmult.updates.hyperparameters import sample_hyperparameters
+from pgmult.updates.hyperparameters import Guess, laplace, sample_hyperparameters
 
 RNG = np.random.default_rng(0)
 INPUTS = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.5, 0.5], [4.0, 1.0]])
@@ -84,53 +84,100 @@ def test_psi_with_its_mean_forgotten_is_refused():
     rejects(conditional_ratio, *psi_block(MODEL, drawn_from=broken))
 
 
-def test_hyperparameters_given_omega_have_the_collapsed_density():
-    """Long slices at one omega, against the density on a grid."""
-    model = replace(MODEL, covariance=0.8 * Matern(1.5, 2.0, active=[0], fixed="length_scale"))
+@pytest.mark.parametrize("kind", ["linear", "a covariance a stick", "given mean"])
+def test_hyperparameters_have_the_collapsed_density(kind):
+    """Log p(omega, x, theta) over all of (theta, beta, psi) is what the rest is drawn from."""
+    model = MODELS[kind]
     state = model.prior(np.random.default_rng(4), DATA)
     potential = potential_of(model, state)
-    theta, rng, draws = np.log(state.hyperparameters), np.random.default_rng(5), []
-    for _ in range(1500):
-        theta = model._sample_theta(rng, theta, state.beta, potential, DATA)
-        draws.append(theta[0, 0])
-    grid = np.linspace(-6.0, 5.0, 400)
-    log_density = np.array(
-        [
-            model.covariance.with_log_params([z]).log_prior()
-            + model._field(np.array([[z]]), state.beta, DATA)
-            .condition(potential)
-            .log_normalizer()
-            .sum()
-            for z in grid
-        ]
-    )
-    cdf = np.cumsum(np.exp(log_density - log_density.max()))
-    ranks = np.interp(draws, grid, cdf / cdf[-1])
-    assert scipy.stats.kstest(ranks[::3], "uniform").pvalue > 1e-3
+    log_density = model._collapsed(potential, DATA)
+    features, centre = model._features(DATA), model._beta_centre(DATA)
+    level = model._mean_at_sites(centre, DATA)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        theta = np.log(state.hyperparameters) + 0.5 * rng.standard_normal((1, 3))
+        got = log_density(theta, np.ones(len(theta), dtype=np.bool_)).sum()
+        expected = sum(model.covariance.with_log_params(row).log_prior() for row in theta)
+        for k, row in enumerate(np.broadcast_to(theta, (2, 3))):
+            cov = model.covariance.with_log_params(row).cov(DATA.sites)
+            cov += model.mean_var * features @ features.T
+            J, h, mean = potential.J[:, k], potential.h[:, k], level[:, k]
+            system, left = np.eye(len(cov)) + cov * J, h - J * mean
+            expected += mean @ (h - 0.5 * J * mean) - 0.5 * np.linalg.slogdet(system)[1]
+            expected += 0.5 * left @ np.linalg.solve(system, cov @ left)
+        np.testing.assert_allclose(got, expected, atol=1e-8)
 
 
-def test_slices_of_independent_rows():
-    scales = np.array([[0.1, 1.0], [3.0, 0.5]])
-    x, rng, draws = np.zeros((2, 2)), np.random.default_rng(6), []
+SCALES = np.array([[0.3, 1.0], [2.0, 0.5]])
+PRECISIONS = np.array([np.diag(row**-2.0) + 0.5 * np.eye(2)[::-1] for row in SCALES])
+CENTRES = np.array([[1.0, -2.0], [0.0, 3.0]])
 
-    def log_density(x, active):
-        out = -0.5 * np.sum((x / scales) ** 2, axis=1) - 0.5 * x[:, 0] * x[:, 1]
-        out[~active] = np.nan
-        return out
 
-    for _ in range(6000):
-        x = sample_hyperparameters(rng, log_density, x, 100.0)
-        draws.append(x)
-    draws = np.array(draws)
-    for row in range(2):
-        precision = np.diag(scales[row] ** -2.0) + 0.5 * np.array([[0.0, 1.0], [1.0, 0.0]])
-        cov = np.linalg.inv(precision)
-        sd = np.sqrt(np.diagonal(cov))
-        assert np.abs(draws[:, row].mean(axis=0) / sd).max() < 0.15
-        np.testing.assert_allclose(np.cov(draws[:, row].T) / np.outer(sd, sd),
-                                   cov / np.outer(sd, sd), atol=0.15)  # fmt: skip
+def log_gaussian_rows(x, active):
+    away = x - CENTRES
+    out = -0.5 * np.einsum("...ri,rij,...rj->...r", away, PRECISIONS, away)
+    out[~active] = np.nan
+    return out
+
+
+def test_laplace_finds_a_gaussian():
+    mean, root = laplace(log_gaussian_rows, np.zeros((2, 2)))
+    np.testing.assert_allclose(mean, CENTRES, atol=1e-2)
+    np.testing.assert_allclose(root @ root.transpose(0, 2, 1), np.linalg.inv(PRECISIONS), rtol=1e-4)
+    flat = laplace(lambda x, active: np.zeros(len(x)), np.ones((1, 3)))
+    assert np.isfinite(flat.root).all()
+
+
+def check_law_stays(density, guess):
+    """Joint updates of 400 copies that have the law already, side by side."""
+    rng, copies = np.random.default_rng(6), 400
+    noise = rng.standard_normal((copies, 2, 2, 1))
+    x = CENTRES + (np.linalg.cholesky(np.linalg.inv(PRECISIONS)) @ noise)[..., 0]
+    many = Guess(np.tile(guess.mean, (copies, 1)), np.tile(guess.root, (copies, 1, 1)))
+
+    def log_density(rows, active):
+        return density(rows.reshape(copies, 2, 2), active.reshape(copies, 2)).ravel()
+
+    draws = []
+    for _ in range(40):
+        x = sample_hyperparameters(rng, log_density, x.reshape(-1, 2), many).reshape(copies, 2, 2)
+        draws.append(x - CENTRES)
+    for row, cov in enumerate(np.linalg.inv(PRECISIONS)):
+        of_row, sd = np.array(draws)[:, :, row], np.sqrt(np.diagonal(cov))
+        assert np.abs(of_row.mean(axis=(0, 1)) / sd).max() < 0.1
+        got = np.cov(of_row.reshape(-1, 2).T) / np.outer(sd, sd)
+        np.testing.assert_allclose(got, cov / np.outer(sd, sd), atol=0.1)
+
+
+GUESSES = {
+    "right": laplace(log_gaussian_rows, np.zeros((2, 2))),
+    "beside": Guess(CENTRES + 0.4 * SCALES, 0.7 * SCALES[:, :, None] * np.eye(2)),
+    "wide": Guess(CENTRES, 2.0 * SCALES[:, :, None] * np.eye(2)),
+}
+
+
+@pytest.mark.parametrize("kind", GUESSES)
+def test_joint_updates_keep_the_law_whatever_the_guess(kind):
+    check_law_stays(log_gaussian_rows, GUESSES[kind])
+
+
+@pytest.mark.parametrize("kind", GUESSES)
+def test_joint_updates_that_take_the_guess_for_a_prior_are_refused(kind):
+    guess = GUESSES[kind]
+
+    def doubled(x, active):
+        z = np.linalg.solve(guess.root, (x - guess.mean)[..., None])[..., 0]
+        return log_gaussian_rows(x, active) - 5.0 * np.log1p(np.sum(z**2, axis=-1) / 8.0)
+
+    rejects(check_law_stays, doubled, guess)
+
+
+def test_joint_updates_need_a_density_that_is_finite():
     with pytest.raises(FloatingPointError, match="finite at the start"):
-        sample_hyperparameters(rng, lambda x, active: np.full(2, -np.inf), x, 1.0)
+        sample_hyperparameters(
+            np.random.default_rng(0), lambda x, active: np.full(2, -np.inf), CENTRES,
+            GUESSES["right"],
+        )  # fmt: skip
 
 
 def test_levels_move_with_the_counts_alone():

@@ -100,16 +100,40 @@ def law_with_trend(J, h, prior_mean):
     return mean + posterior @ (h - J * mean), posterior
 
 
-def draw_with_trend(structure, J, h, seed=0):
-    """Values and coefficients below each other; a column for each of J."""
+def conditioned_field(structure, J, h):
     if structure == "a field a column":
         prior: Field = IndependentFields([make_field("dense", MARKOV, FEW, 0.3)] * J.shape[1])
     else:
         prior = make_field(structure, MARKOV, FEW, 0.3)
-    field = prior.condition(DiagonalPotential(J, h))
+    return prior.condition(DiagonalPotential(J, h))
+
+
+def draw_with_trend(structure, J, h, seed=0):
+    """Values and coefficients below each other; a column for each of J."""
+    field = conditioned_field(structure, J, h)
     centre = np.tile(CENTRE, J.shape[1])
     rng = np.random.default_rng(seed)
     return np.concatenate(field.sample_with_trend(rng, FEATURES, centre, TREND_VAR))
+
+
+@structures
+def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
+    rng = np.random.default_rng(3)
+    J, h = rng.gamma(1.0, size=(9, 2)), rng.standard_normal((9, 2))
+    J[4], h[4] = 0.0, 0.0
+    field = conditioned_field(structure, J, h)
+    got = field.log_normalizer_with_trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR)
+    cov = MARKOV.cov(FEW) + TREND_VAR * FEATURES @ FEATURES.T
+    mean = 0.3 + (FEATURES @ CENTRE)[:, 0]
+    for c in range(2):
+        system = np.eye(9) + cov * J[:, c]
+        left = h[:, c] - J[:, c] * mean
+        expected = mean @ (h[:, c] - 0.5 * J[:, c] * mean)
+        expected += 0.5 * left @ np.linalg.solve(system, cov @ left)
+        expected -= 0.5 * np.linalg.slogdet(system)[1]
+        np.testing.assert_allclose(got[c], expected, atol=1e-8)
+    alone = field.log_normalizer_with_trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR)
+    np.testing.assert_allclose(alone, field.log_normalizer(), atol=1e-10)
 
 
 @structures
