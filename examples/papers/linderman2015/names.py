@@ -110,12 +110,13 @@ def sbm_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespa
 def sbm_gp_learned(
     problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace
 ) -> Prediction:
-    """Stick breaking with a learned mean, the hyperparameters sampled along.
+    """As `sbm_gp`, the hyperparameters sampled along.
 
     They start where they are for every fourth state, which is found in no time.
     """
     link = pgmult.StickBreaking(order=problem.field.category_order)
-    model = pgmult.MultinomialGP(regression.covariance, structure=options.structure)
+    mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
+    model = pgmult.MultinomialGP(regression.covariance, structure=options.structure, mean=mean)
     begin = time.process_time()
     part = every_fourth_place(problem.field)
     eager = replace(model, hyperparameter_rate=1.0)
