@@ -24,6 +24,7 @@ from pgmult import (
     as_corpus,
     split_tokens,
 )
+from pgmult.estimators._arguments import as_threads
 from pgmult.inference.svi import VariationalTopics, fit_cavi
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -152,7 +153,7 @@ def test_results_do_not_depend_on_threads(method, data):
     one, two = (make(method, n_jobs=n, max_iter=8).fit(data[0]) for n in (None, 2))
     np.testing.assert_array_equal(one.components_, two.components_)
     np.testing.assert_array_equal(one.transform(data[0]), two.transform(data[0]))
-    assert make(method, n_jobs=-1)._threads() >= 1
+    assert as_threads(-1) >= 1
 
 
 def test_fit_svi_is_the_fit_of_the_library(data):
