@@ -34,7 +34,7 @@ seen, hidden = year < 2017, year >= 2017
 
 estimator = MultinomialGaussianProcess(
     1.0 * Matern(2.5, length_scale=10.0, active=[0]) * SquaredExponential(2.0, active=[1, 2]),
-    scale_inputs=False, structure="state_space", draws=250, tune=150, random_state=1,
+    scale_inputs=False, structure="state_space", draws=250, tune=300, thin=4, random_state=1,
 ).fit(inputs[seen], counts[seen])  # fmt: skip
 for name, draws in estimator.hyperparameters_.items():
     print(f"{name:40} {np.mean(draws):6.2f} ± {np.std(draws):.2f}")

@@ -121,7 +121,7 @@ def sample_hyperparameters(
     spread = np.sqrt(0.5 * (_DOF + squares) / rng.gamma(shape, size=num_rows))
     other = spread[:, None] * rng.standard_normal(z.shape)
     level = here + shape * np.log1p(squares / _DOF) - rng.exponential(size=num_rows)
-    angle: FloatArray = 2.0 * np.pi * rng.random(num_rows)
+    angle = np.asarray(2.0 * np.pi * rng.random(num_rows))
     left, right = angle - 2.0 * np.pi, angle
     x, active = x.copy(), np.ones(num_rows, dtype=np.bool_)
     while active.any():
