@@ -18,6 +18,7 @@ All but ``"inducing_points"`` are exact: they draw from the same law.
 import logging
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -80,7 +81,7 @@ def _choose(covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike) ->
     """The first exact structure that fits, cheapest first."""
     n = len(np.asarray(inputs))
     if n <= _DENSE:
-        _log.info("structure='auto' took 'dense': %d inputs are few", n)
+        _tell(f"structure='auto' took 'dense': {n} inputs are few")
         return make_field("dense", covariance, inputs, prior_mean)
     refusals = []
     exact: tuple[Structure, ...] = ("state_space", "grid")
@@ -93,12 +94,18 @@ def _choose(covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike) ->
         if isinstance(field, GridProcess) and math.prod(field.grid_shape) > _SPARSEST * n:
             refusals.append(f"grid: {n} inputs fill little of {field.grid_shape} points")
             continue
-        _log.info("structure='auto' took '%s': it is exact for this covariance", structure)
+        _tell(f"structure='auto' took '{structure}': it is exact for this covariance")
         return field
     if n <= _LARGEST_DENSE:
-        _log.info("structure='auto' took 'dense': %s", "; ".join(refusals))
+        _tell(f"structure='auto' took 'dense': {'; '.join(refusals)}")
         return make_field("dense", covariance, inputs, prior_mean)
     raise ValueError(
         f"no exact structure fits {n} inputs ({'; '.join(refusals)}); name one: 'dense' takes"
         " 8 n^2 bytes a thread and O(n^3) time a column, 'inducing_points' approximates"
     )
+
+
+@cache
+def _tell(choice: str) -> None:
+    """Once a process: a sampler makes the same choice in every sweep."""
+    _log.info(choice)
