@@ -8,7 +8,7 @@ from numba.core import config
 from oracle.gaussian_field import assert_drawn_from
 
 from pgmult.potentials import DiagonalPotential
-from pgmult.priors import structures
+from pgmult.priors import structures as choices
 from pgmult.priors.covariances import Matern, SquaredExponential
 from pgmult.priors.gp import Field, GaussianProcess, IndependentFields
 from pgmult.priors.grids import GridProcess
@@ -66,7 +66,7 @@ def test_all_structures_compute_the_same(structure, kind):
     ],
 )
 def test_auto_takes_what_is_exact_and_says_so(covariance, inputs, kind, words, caplog):
-    structures._tell.cache_clear()
+    choices._tell.cache_clear()
     with caplog.at_level(logging.INFO, logger="pgmult"):
         field = make_field("auto", covariance, inputs)
     assert isinstance(field, kind)
