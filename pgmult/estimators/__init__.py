@@ -11,6 +11,7 @@ except ImportError as error:
     ) from error
 
 from pgmult.estimators.gaussian_processes import MultinomialGaussianProcess
+from pgmult.estimators.multinomial import MultinomialRegression
 from pgmult.estimators.regression import (
     BayesianLogisticRegression,
     HierarchicalLogisticRegression,
@@ -23,5 +24,6 @@ __all__ = [
     "CorrelatedTopicModel",
     "HierarchicalLogisticRegression",
     "MultinomialGaussianProcess",
+    "MultinomialRegression",
     "SequenceForecaster",
 ]

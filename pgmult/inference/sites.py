@@ -83,8 +83,11 @@ class Site(Protocol):
         Whether F looks at v = 0 only (Laplace): L then has the expansion at the mode added.
     """
 
-    is_bound: ClassVar[bool]
     at_mode: ClassVar[bool]
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether L is a lower bound."""
 
     def expect(self, mean: Any, var: Any) -> tuple[Any, Any, Any]:
         """F, dF/dm and dF/dv (not above 0), a row each, at means and variances of the predictor."""

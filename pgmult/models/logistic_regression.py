@@ -44,13 +44,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pgmult._validate import as_generator, as_spd, new_key
-from pgmult.compiled._rows import over_rows
 from pgmult.compiled.linalg import sample_inverse_wishart, scatter
-from pgmult.compiled.regression import sample_weights
 from pgmult.labelled_rows import LabelledRows, as_labelled_rows
 from pgmult.potentials import DensePotential
 from pgmult.priors.gaussian import MvNormal, _root, inverse_wishart_log_density
 from pgmult.typing import FloatArray
+from pgmult.updates.regression_weights import draw_weights
 
 __all__ = [
     "GroupedLogisticRegression",
@@ -96,28 +95,6 @@ class _BinomialRows:
         psi = _predictors(state.weights, data)
         rest = np.maximum(psi, 0.0) + np.log1p(np.exp(-np.abs(psi)))
         return float((data.successes * psi - data.trials * rest).sum())
-
-
-def _draw_weights(
-    rng: np.random.Generator,
-    weights: FloatArray,
-    mean: FloatArray,
-    precision: FloatArray,
-    data: LabelledRows,
-) -> FloatArray:
-    """Omega given `weights`, and weights moved given omega, every group on its own stream."""
-    out = np.empty_like(weights)
-    statuses = over_rows(
-        sample_weights, data.num_groups, data.covariates, data.offsets, data.successes,
-        data.trials, mean[None], precision, new_key(rng), weights, out, grain=1,
-    )  # fmt: skip
-    failed = [status - 1 for status in statuses if status]
-    if failed:
-        raise ValueError(
-            f"group {min(failed)} has no Gaussian posterior: its precision is not positive definite"
-            " or not finite (are covariates of very different scales?)"
-        )
-    return out
 
 
 def _inverse(Sigma: FloatArray) -> FloatArray:
@@ -204,7 +181,7 @@ class LogisticRegression(_BinomialRows):
             _check_size(self.weights_prior, data, "weights_prior")
             assert self._precision is not None  # set by __post_init__
             mean, precision = self.weights_prior.prior_mean, self._precision
-        return LogisticRegressionState(_draw_weights(rng, state.weights, mean, precision, data))
+        return LogisticRegressionState(draw_weights(rng, state.weights, mean, precision, data))
 
 
 # --------------------------------------------------------------------------- a learned prior
@@ -301,7 +278,7 @@ class GroupedLogisticRegression(_BinomialRows):
     ) -> GroupedLogisticRegressionState:
         """One sweep: omega and the weights, then mu, then Sigma."""
         precision = _inverse(state.Sigma)
-        weights = _draw_weights(rng, state.weights, state.mu, precision, data)
+        weights = draw_weights(rng, state.weights, state.mu, precision, data)
         mu = self.mu_given(weights, state.Sigma).sample(rng)
         Sigma = self._sample_Sigma(rng, *self.Sigma_given(weights, mu))
         return GroupedLogisticRegressionState(weights, mu, Sigma)

@@ -7,7 +7,6 @@ import pytest
 
 from pgmult.compiled.regression import sample_weights
 from pgmult.labelled_rows import as_labelled_rows
-from pgmult.models import logistic_regression as module
 from pgmult.models.logistic_regression import (
     GroupedLogisticRegression,
     GroupedLogisticRegressionState,
@@ -24,6 +23,7 @@ from pgmult.testing import (
     mutant,
     rejects,
 )
+from pgmult.updates import regression_weights as module
 
 # Nine rows of three groups, the second without rows; one row has no trial, some have several.
 X = np.array(

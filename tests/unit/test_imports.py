@@ -14,7 +14,7 @@ PACKAGE = ROOT / "pgmult"
 FLOORS = [
     {"compiled"},
     {"_validate", "polya_gamma", "potentials", "typing"}
-    | {"alignments", "corpus", "covariates", "fields", "labelled_rows", "sequences"}
+    | {"alignments", "corpus", "counted_rows", "covariates", "fields", "labelled_rows", "sequences"}
     | {"links", "priors", "updates"},
     {"models"},
     {"inference", "posterior", "diagnostics", "summaries", "store", "heldout", "selection"}
