@@ -1,5 +1,6 @@
 """The comparison of correlated topic models in Wang and Blei (2013) runs and ranks as it should."""
 
+import csv
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,8 +30,9 @@ def test_every_method_beats_the_unigram_and_is_drawn(ctm, tmp_path, capsys):
     assert (tmp_path / "ctm.png").stat().st_size > 10_000
     lines = [line for line in capsys.readouterr().out.splitlines() if "observed, K = 5" in line]
     assert len(lines) == len(ctm.METHODS) + 1
-    rows = list(ctm.measure(options))
-    assert all(row["log_predictive"] > row["unigram"] + 0.1 for row in rows)
+    with open(tmp_path / "ctm.csv", newline="", encoding="utf-8") as file:
+        gains = [float(x["log_predictive"]) - float(x["unigram"]) for x in csv.DictReader(file)]
+    assert min(gains) > 0.1
 
 
 @pytest.mark.slow

@@ -149,9 +149,10 @@ def figure(rows, path, num_topics):
                 ]
                 curves[name] = tuple([row[key] for row in points] for key in (x, "log_predictive"))
             held_out_curve(curves, axes)
-            axes.set(xscale="log", xlabel=x, title=f"{observed:.0%} observed")
+            axes.set(xlabel=x, title=f"{observed:.0%} observed")
+            axes.get_legend().remove()
         right.set_title(f"{observed:.0%} observed, K = {num_topics}")
-        left.legend(frameon=False, fontsize=8)
+    panels[0, 0].legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.1))
     sheet.savefig(path, dpi=150)
 
 
