@@ -17,8 +17,9 @@ quadrature  the expectation itself, to some 11 digits                           
 ==========  =========================================================================  ==========
 
 Bounds are from above, so what they give of E log p(y | x) is from below. "Tilted" has its least a
-where a = softmax(m + (1 - 2a) v / 2); iterating that diverges for large variances, but the problem
-is convex, and Newton's steps cost O(K) by the Woodbury identity. With a = 0 it is "log". The
+where a = softmax(m + (1 - 2a) v / 2); iterating that diverges for large variances, but it is also
+where sum a^2 v / 2 - sum a (m + v / 2) + sum a log a is least on the simplex: a convex problem in
+which Newton's steps cost O(K). With a = 0 it is "log". The
 quadratic bound is Bouchard's (2007): log sum exp x <= a + sum log(1 + exp(x - a)) and then
 
     log(1 + exp y) <= (y - t) / 2 + tanh(t / 2) / (4 t) (y^2 - t^2) + log(1 + exp t),
@@ -72,7 +73,6 @@ __all__ = ["DENSE_LOG_SUM_EXP", "LOG_SUM_EXP", "SOFTPLUS", "Approximation", "til
 
 _MOST_STEPS = 200
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
-_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,61 +107,70 @@ def tilted_by(mean: FloatArray, var: FloatArray) -> FloatArray:
     shape = mean.shape
     m, v = mean.reshape(-1, shape[-1]), var.reshape(-1, shape[-1])
 
-    def step(a: FloatArray, p: FloatArray, rows: Any) -> FloatArray:
-        shrink = 1.0 / (1.0 + p * v[rows])
-        lean = (p * v[rows] * shrink * (p - a)).sum(axis=-1) / (p * shrink).sum(axis=-1)
-        return np.asarray(shrink * (p - a + p * lean[:, None]))
-
     def pull(a: FloatArray, rows: Any) -> FloatArray:
         return np.asarray(v[rows] * a)
 
-    return _least_tilt(m, v, pull, step).reshape(shape)
+    def solve(a: FloatArray, slope: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
+        share = a / (1.0 + a * v[rows])
+        return slope * share, share
+
+    return _least_tilt(m, v, pull, solve).reshape(shape)
 
 
 def _least_tilt(
     m: FloatArray,
     v: FloatArray,
     pull: Callable[[FloatArray, Any], FloatArray],
-    step: Callable[[FloatArray, FloatArray, Any], FloatArray],
+    solve: Callable[[FloatArray, FloatArray, Any], tuple[FloatArray, FloatArray]],
 ) -> FloatArray:
-    """Newton's method for a, a row each, halving steps that do not lower the bound.
+    """The a = softmax(m + v / 2 - V a) of every row, for covariances V with diagonals v.
 
-    ``pull(a, rows)`` is V a and ``step(a, p, rows)`` Newton's step, for covariances V of the rows.
+    It is where a' V a / 2 - a' (m + v / 2) + sum a log a is least on the simplex: Newton's method,
+    with steps that keep its sum, halved until they descend. ``pull(a, rows)`` is V a, and
+    ``solve(a, slope, rows)`` are (V + diag(1 / a))^-1 times `slope` and times ones.
     """
+    raised = m + 0.5 * v
 
-    def bound(a: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-        pulled = pull(a, rows)
-        raised = m[rows] + 0.5 * v[rows] - pulled
-        value = 0.5 * (a * pulled).sum(axis=-1) + logsumexp(raised, axis=-1)
-        p = softmax(raised, axis=-1)
-        return np.asarray(value), p, pulled
+    def height(a: FloatArray, rows: Any) -> FloatArray:
+        terms = a * (0.5 * pull(a, rows) - raised[rows] + np.log(a))
+        return np.asarray(terms.sum(axis=-1))
 
-    a = softmax(m, axis=-1)
-    least = _TOLERANCE * (1.0 + np.abs(m).max(axis=-1, initial=0.0) + v.max(axis=-1, initial=0.0))
+    # right where v is 0, and for two classes to first order in m
+    a = np.maximum(softmax(m / (1.0 + 0.25 * v.max(axis=-1, keepdims=True)), axis=-1), 1e-30)
+    a /= a.sum(axis=-1, keepdims=True)
     active = np.arange(len(m))
-    value, p, pulled = bound(a, active)
+    rounding = 1e-14 * (1.0 + np.abs(m).max(axis=-1) + v.max(axis=-1))
     for _ in range(_MOST_STEPS):
-        move = step(a[active], p[active], active)
-        slope = ((pulled[active] - pull(p[active], active)) * move).sum(axis=-1)
-        size, waiting = np.ones(len(active)), np.arange(len(active))
+        here = a[active]
+        slope = raised[active] - pull(here, active) - np.log(here) - 1.0
+        direct, ones = solve(here, slope, active)
+        move = direct - ones * (direct.sum(axis=-1) / ones.sum(axis=-1))[:, None]
+        size = np.ones(len(active))
+        most = height(here, active) + rounding[active]
+        rise = (slope * move).sum(axis=-1)
+        waiting = np.arange(len(active))
         for _ in range(60):
-            rows = active[waiting]
-            trial = a[rows] + size[waiting, None] * move[waiting]
-            new = bound(trial, rows)
-            most = value[rows] + 1e-4 * size[waiting] * slope[waiting]
-            good = new[0] <= most + 1e-14 * (1.0 + np.abs(value[rows]))
-            a[rows[good]], value[rows[good]] = trial[good], new[0][good]
-            p[rows[good]], pulled[rows[good]] = new[1][good], new[2][good]
+            trial = _moved(here[waiting], size[waiting, None] * move[waiting])
+            good = height(trial, active[waiting]) <= most[waiting] - 1e-4 * (size * rise)[waiting]
+            a[active[waiting[good]]] = trial[good]
             waiting = waiting[~good]
             if len(waiting) == 0:
                 break
             size[waiting] *= 0.5
-        far = np.abs(a[active] - p[active]).max(axis=-1, initial=0.0) > least[active]
-        far[waiting] = False  # no lower place to within rounding
+        # steps shrink quadratically: after one of 1e-9 the next is rounding
+        far = (np.abs(move).max(axis=-1) > 1e-9) | (size < 1.0)
+        far[waiting] = False
         active = active[far]
         if len(active) == 0:
             break
     return np.asarray(a)
+
+
+def _moved(a: FloatArray, step: FloatArray) -> FloatArray:
+    """To first order a + step, positive and of sum 1: what shrinks, shrinks in its logarithm."""
+    shrunk = a * np.exp(np.minimum(step, 0.0) / a)
+    moved = np.maximum(np.where(step > 0.0, a + step, shrunk), 1e-300)
+    return np.asarray(moved / moved.sum(axis=-1, keepdims=True))
 
 
 def _tilted(mean: FloatArray, var: FloatArray) -> Expectation:
@@ -429,12 +438,13 @@ def _dense_tilted(mean: FloatArray, cov: FloatArray) -> Expectation:
     def pull(a: FloatArray, rows: Any) -> FloatArray:
         return np.asarray(np.einsum("nij,nj->ni", V[rows], a))
 
-    def step(a: FloatArray, p: FloatArray, rows: Any) -> FloatArray:
-        matrix = eye + _curvature(p) @ V[rows]
-        return np.asarray(np.linalg.solve(matrix, (p - a)[..., None])[..., 0])
+    def solve(a: FloatArray, slope: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
+        right = np.stack([a * slope, a], axis=2)
+        both = np.linalg.solve(eye + a[:, :, None] * V[rows], right)
+        return both[:, :, 0], both[:, :, 1]
 
     v = np.diagonal(V, axis1=1, axis2=2)
-    a = _least_tilt(m, v, pull, step)
+    a = _least_tilt(m, v, pull, solve)
     pulled = pull(a, slice(None))
     raised = m + 0.5 * v - pulled
     p = softmax(raised, axis=-1)

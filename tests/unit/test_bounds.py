@@ -154,6 +154,36 @@ def test_tilted_solves_its_equation(var):
         assert (bound >= value - 1e-9).all()
 
 
+@pytest.mark.parametrize("var", [1e4, 1e6])
+def test_tilted_solves_its_equation_for_vague_weights(var):
+    """Predictors of thousands: rounding of V a is 1e-16 of V, and as much that of its softmax."""
+    mean, v = moments(6, var)
+    mean = mean * np.sqrt(var)
+    a = tilted_by(mean, v)
+    np.testing.assert_allclose(
+        a, softmax(mean + 0.5 * (1.0 - 2.0 * a) * v, axis=-1), atol=1e-13 * var
+    )
+    cov = dense(mean, v)
+    _, p, d_cov = DENSE_LOG_SUM_EXP["tilted"].expect(mean, cov)
+    gap = 2.0 * d_cov - (p[:, :, None] * np.eye(6) - p[:, :, None] * p[:, None, :])
+    np.testing.assert_allclose(gap, 0.0, atol=1e-13 * var)  # (p - a)(p - a)'
+
+
+@pytest.mark.parametrize("smallest", [1e-4, 1.0])
+@pytest.mark.parametrize("largest", [30.0, 1e3, 1e6])
+def test_quadrature_of_wide_and_uneven_predictors(smallest, largest):
+    rng = np.random.default_rng(7)
+    mean = largest * rng.normal(size=(3, 4))
+    sd = largest * np.array([smallest, 1.0, 0.5 * smallest, 0.7]) * np.ones((3, 1))
+    value, share, spread = LOG_SUM_EXP["quadrature"].expect(mean, sd**2)
+    x = mean + sd * rng.normal(size=(40_000, 3, 4))
+    draws, probs = logsumexp(x, axis=-1), softmax(x, axis=-1)
+    assert (np.abs(value - draws.mean(axis=0)) < 4.5 * draws.std(axis=0) / 200.0 + 1e-9).all()
+    assert (np.abs(share - probs.mean(axis=0)) < 4.5 * probs.std(axis=0) / 200.0 + 1e-4).all()
+    np.testing.assert_allclose(share.sum(axis=-1), 1.0, atol=1e-9)
+    assert (spread >= -1e-12).all()
+
+
 def test_errors_at_the_paper_s_setting():
     """Knowles and Minka (2011), figure 2 at K = 10, v = 1: log10 of relative errors."""
     rng = np.random.default_rng(6)
