@@ -122,8 +122,8 @@ class MultinomialGP:
 
     Notes
     -----
-    A sweep costs O(n**3 K) for "dense", n the distinct inputs, and about three times that again for
-    each hyperparameter that it updates. A learned mean costs next to nothing, except that "grid"
+    A sweep costs O(n**3 K) for "dense", n the distinct inputs, and two or three times that again
+    where it updates hyperparameters. A learned mean costs next to nothing, except that "grid"
     solves once more for it and for each of its features.
     """
 
@@ -133,7 +133,7 @@ class MultinomialGP:
     mean_var: float = 4.0
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
     shared: bool = True
-    hyperparameter_rate: float = 0.4
+    hyperparameter_rate: float = 0.3
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("site", "stick"),

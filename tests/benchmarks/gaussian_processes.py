@@ -4,6 +4,7 @@ Needs the names (PGMULT_DATA, or a download); numpyro is timed beside where it i
 
     python tests/benchmarks/gaussian_processes.py small                   # ours, then NUTS
     python tests/benchmarks/gaussian_processes.py small --methods sbm_fixed sbm_learned
+    python tests/benchmarks/gaussian_processes.py small --seeds 0 1 2 --methods sbm_learned
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py scale
 
 `small`: boys' names in 3 states, 50 years, the 10 most frequent names, at most 50 births a cell;
@@ -147,13 +148,14 @@ SMALL = {
 
 
 def small(options):
-    data = small_field()
-    print(data)
-    for name in options.methods:
-        try:
-            report(name, *SMALL[name](data, options.draws))
-        except ImportError as error:
-            print(f"{name:<14} not timed: {error}")
+    for seed in options.seeds:
+        data = small_field(seed)
+        print(f"seed {seed}: {data}")
+        for name in options.methods:
+            try:
+                report(name, *SMALL[name](data, options.draws))
+            except ImportError as error:
+                print(f"{name:<14} not timed: {error}")
 
 
 IN_TIME = {
@@ -213,6 +215,7 @@ def main():
     command = commands.add_parser("small")
     command.add_argument("--draws", type=int, default=1000)
     command.add_argument("--methods", nargs="+", choices=list(SMALL), default=list(SMALL))
+    command.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the thinned births")
     command.set_defaults(run=small)
     command = commands.add_parser("scale")
     command.add_argument("--structures", nargs="+", choices=list(IN_TIME), default=list(IN_TIME))

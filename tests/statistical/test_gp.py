@@ -145,10 +145,6 @@ def collapsed_without_jacobian(self, potential, data):
     return lambda thetas, active: right(thetas, active) - thetas.sum(axis=1)
 
 
-def sticks_of_other_hyperparameters(self, rng, theta, potential, data):
-    return MODEL._sample_psi(rng, MODEL._start(data), potential, data)
-
-
 def stretched_at_one_variance(self, rng, psi, beta, theta, counts, data):
     return MODEL._scale_sticks(rng, psi, beta, theta, counts, data)[0], theta
 
@@ -170,9 +166,6 @@ BROKEN = {
     ),
     "hyperparameters without the Jacobian of their logarithms": stepping(
         mutant(MODEL, _collapsed=collapsed_without_jacobian)
-    ),
-    "sticks of stale hyperparameters": stepping(
-        mutant(MODEL, _sample_psi=sticks_of_other_hyperparameters)
     ),
     "sticks stretched at the same variance": stepping(
         mutant(MODEL, _scale_sticks=stretched_at_one_variance)
