@@ -169,7 +169,7 @@ def fit_softmax_regression(
         factor = SoftmaxFactor(data.counts, choose(LOG_SUM_EXP, method))
         return fit_messages(
             data.covariates, factor, prior, num_classes,
-            tolerance=tolerance, max_sweeps=max_iterations,
+            tolerance=tolerance, max_iterations=max_iterations,
         )  # fmt: skip
     if covariance != "full":
         raise ValueError(f"covariance must be 'class' or 'full', got {covariance!r}")

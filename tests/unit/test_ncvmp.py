@@ -28,6 +28,7 @@ class Linear:
     """Gaussian observations of every class's predictor: conjugate."""
 
     is_bound = True
+    sees_differences_only = False
 
     def __init__(self, y):
         self.y = y
@@ -186,7 +187,7 @@ def test_probit_beside_simulation():
         ({"method": "laplace"}, "needs covariance='full'"),
         ({"covariance": "diagonal"}, "covariance must be 'class' or 'full'"),
         ({"prior": MvNormal(np.zeros(2), np.eye(2))}, "prior must be of"),
-        ({"max_iterations": 0}, "max_sweeps must be at least 1"),
+        ({"max_iterations": 0}, "max_iterations must be at least 1"),
     ],
 )
 def test_bad_arguments(change, words):
