@@ -4,7 +4,7 @@ import numpy as np
 
 from pgmult.typing import FloatArray
 
-__all__ = ["Mixing", "invert"]
+__all__ = ["Mixing", "distance", "invert"]
 
 _MEMORY = 8
 _RANK = 1e-8  # of singular values: below this share of the largest, directions are one
@@ -17,6 +17,14 @@ def invert(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     inverse_root = np.linalg.inv(root)
     log_det = 2.0 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
     return np.swapaxes(inverse_root, -1, -2) @ inverse_root, log_det
+
+
+def distance(
+    mean: FloatArray, precision: FloatArray, other_mean: FloatArray, other_precision: FloatArray
+) -> FloatArray:
+    """Fisher's length of the way from Gaussians to others, for every group: see `Mixing`."""
+    way = _join(other_mean - mean, other_precision - precision)
+    return np.asarray(np.linalg.norm(_whiten(way, *_metric(precision)), axis=1))
 
 
 class Mixing:
@@ -52,8 +60,7 @@ class Mixing:
         self._before = way, target
         if not self._steps:
             return target_mean, target_precision
-        roots = np.linalg.cholesky(precision)
-        metric = np.swapaxes(roots, -1, -2), np.linalg.inv(roots)
+        metric = _metric(precision)
         turns = np.stack([_whiten(turn, *metric) for turn, _ in self._steps], axis=-1)
         sizes = np.linalg.norm(turns, axis=1, keepdims=True)
         sizes[sizes == 0.0] = 1.0
@@ -65,7 +72,8 @@ class Mixing:
         new_mean, new_precision = _split(proposed)
         # where a precision would be none, the target stands for its group
         relative = metric[1] @ new_precision @ np.swapaxes(metric[1], -1, -2)
-        sound = (np.linalg.eigvalsh(relative) > _LEAST).all(axis=(1, 2))[:, None, None]
+        smallest = np.linalg.eigvalsh(relative).min(axis=(1, 2), keepdims=True)
+        sound = smallest > _LEAST
         return (
             np.where(sound, new_mean, target_mean),
             np.where(sound[..., None], new_precision, target_precision),
@@ -80,6 +88,12 @@ def _join(mean: FloatArray, precision: FloatArray) -> FloatArray:
 def _split(joined: FloatArray) -> tuple[FloatArray, FloatArray]:
     size = int(np.sqrt(joined.shape[2]))  # of D (D + 1)
     return joined[:, :, :size], joined[:, :, size:].reshape(*joined.shape[:2], size, size)
+
+
+def _metric(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The Cholesky roots, transposed, and their inverses."""
+    roots = np.linalg.cholesky(precision)
+    return np.swapaxes(roots, -1, -2), np.linalg.inv(roots)
 
 
 def _whiten(joined: FloatArray, upper: FloatArray, inverse_lower: FloatArray) -> FloatArray:

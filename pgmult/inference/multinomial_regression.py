@@ -61,6 +61,7 @@ __all__ = [
     "stick_probs",
 ]
 
+_SEE_VARIANCES_ONLY = ("log", "quadratic")
 _LOG2_POINTS = 11
 _BLOCK = 1 << 21  # numbers in a block of rows
 
@@ -152,7 +153,8 @@ def fit_softmax_regression(
         A name in `pgmult.inference.bounds.LOG_SUM_EXP`; or with ``covariance="full"``, one in
         `DENSE_LOG_SUM_EXP` or "laplace".
     covariance : {"class", "full"}
-        Whether classes are independent under q, or one Gaussian has all their weights.
+        Whether classes are independent under q, or one Gaussian has all their weights. ("log" and
+        "quadratic" bounds see no correlations: with them classes are independent at best.)
     tolerance, max_iterations : float and int
         See `fit_messages` and `pgmult.inference.sites.fit_sites`.
 
@@ -163,7 +165,9 @@ def fit_softmax_regression(
     size, num_classes = data.num_covariates, data.num_categories
     if prior is None:
         prior = MvNormal(np.zeros(size), np.eye(size))
-    if covariance == "class":
+    if covariance not in ("class", "full"):
+        raise ValueError(f"covariance must be 'class' or 'full', got {covariance!r}")
+    if covariance == "class" or method in _SEE_VARIANCES_ONLY:
         if method == "laplace":
             raise ValueError("method 'laplace' needs covariance='full': it has no other")
         factor = SoftmaxFactor(data.counts, choose(LOG_SUM_EXP, method))
@@ -171,8 +175,6 @@ def fit_softmax_regression(
             data.covariates, factor, prior, num_classes,
             tolerance=tolerance, max_iterations=max_iterations,
         )  # fmt: skip
-    if covariance != "full":
-        raise ValueError(f"covariance must be 'class' or 'full', got {covariance!r}")
     if prior.size != size:
         raise ValueError(f"prior must be of {size} weights, got {prior.size}")
     joint_prior = MvNormal(

@@ -46,7 +46,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from pgmult._validate import as_finite, as_positive_int
-from pgmult.inference._fixed_points import Mixing, invert
+from pgmult.inference._fixed_points import Mixing, distance, invert
 from pgmult.inference.bounds import SOFTPLUS, Approximation
 from pgmult.inference.sites import Expectation, LogisticRows
 from pgmult.potentials import DiagonalPotential
@@ -243,17 +243,13 @@ def fit_messages(
         sent = message(here.psi, *here.derivatives)
         target_P = P0 + (x.T * sent.J.T[:, None, :]) @ x
         target_h = mean0 @ P0 + sent.h.T @ x
-        target = np.linalg.solve(target_P, target_h[..., None])[..., 0]
-        way, turn = target - here.mean, here.cov @ (target_P - here.precision)
-        length = np.einsum("ki,kij,kj->", way, here.precision, way)
-        length += 0.5 * np.einsum("kij,kji->", turn, turn)
-        if length <= tolerance**2:
+        target = np.asarray(np.linalg.solve(target_P, target_h[..., None])[..., 0])
+        ways = here.mean[None], here.precision[None], target[None], target_P[None]
+        if distance(*ways)[0] <= tolerance:
             converged = True
             break
         least = here.level - _SLACK * (1.0 + abs(here.level))
-        mean, P = mixing.propose(
-            here.mean[None], here.precision[None], target[None], target_P[None]
-        )
+        mean, P = mixing.propose(*ways)
         there = at(mean[0], P[0])
         if there.level >= least:
             here = there

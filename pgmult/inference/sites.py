@@ -17,7 +17,8 @@ derivatives. At a maximum
 so an iteration sets S by the first equation and moves m by S times the gradient, which for log
 concave f is a direction of ascent; a step that would lower L is halved. For the delta method S is
 exact at every m, so this is ascent in the profile max_S L(m, S); for Jaakkola and Jordan's bound
-the same iteration is theirs, and also mean field with Pólya-gamma variables.
+the same iteration is theirs, and also mean field with Pólya-gamma variables. A search that is not
+soon over goes on by Anderson's mixing (1965), which foretells from a few steps where they lead.
 
 ===============  =================================================  =====================
 site             F(m, v)                                            L is
@@ -52,6 +53,7 @@ from scipy.special import expit, ndtr
 
 from pgmult import polya_gamma
 from pgmult._validate import as_finite, as_nonnegative, as_positive_int
+from pgmult.inference._fixed_points import Mixing, distance, invert
 from pgmult.labelled_rows import LabelledRows
 from pgmult.priors.gaussian import MvNormal
 from pgmult.typing import FloatArray, IntArray
@@ -385,20 +387,13 @@ class SiteFit:
     num_iterations: int
 
 
+_PLAIN = 5  # iterations before mixing: enough for what is near Newton's method
 _MOST_HALVINGS = 40
 _SLACK = 1e-12  # of a sum over rows: what rounding may take from L
 
 
 def _slack(level: FloatArray) -> FloatArray:
     return _SLACK * (1.0 + np.abs(level))
-
-
-def _invert(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Inverses and log determinants of positive definite matrices."""
-    root = np.linalg.cholesky(precision)
-    inverse_root = np.linalg.inv(root)
-    log_det = 2.0 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
-    return np.swapaxes(inverse_root, -1, -2) @ inverse_root, log_det
 
 
 def fit_sites(
@@ -452,23 +447,49 @@ def fit_sites(
         deviation = m - mean0
         return np.asarray(0.5 * np.einsum("gi,gi->g", deviation @ precision0, deviation))
 
+    def entropy(cov: FloatArray, log_det: FloatArray) -> FloatArray:
+        spread = np.einsum("ij,gji->g", precision0, cov)
+        return np.asarray(0.5 * (log_det0 - log_det + size - spread))
+
     psi = design.project(m)
-    var = 0.0 * psi if site.at_mode else design.project_cov(np.zeros((num_groups, size, size)))
+    cov = np.zeros((num_groups, size, size))
+    var = 0.0 * psi if site.at_mode else design.project_cov(cov)
+    value, d_mean, d_var = site.expect(psi, var)
     precision = np.array(np.broadcast_to(precision0, (num_groups, size, size)))
     level = np.full(num_groups, -np.inf)
-    converged = False
-    for iteration in range(1, max_iterations + 1):  # noqa: B007
-        d_var = site.expect(psi, var)[2]
+    mixing, converged = Mixing(), False
+    for iteration in range(1, max_iterations + 1):
         target = precision0 + design.gram(d_var)
+        if iteration > _PLAIN and not site.at_mode:
+            gradient = design.pull(d_mean) - (m - mean0) @ precision0
+            target_m = m + np.linalg.solve(target, gradient[..., None])[..., 0]
+            ways = m[:, None], precision[:, None], target_m[:, None], target[:, None]
+            if (distance(*ways) <= tolerance).all():
+                converged = True
+                break
+            new_m, new_precision = (proposed[:, 0] for proposed in mixing.propose(*ways))
+            new_cov, log_det = invert(new_precision)
+            psi, var = design.project(new_m), design.project_cov(new_cov)
+            value, d_mean, d_var = site.expect(psi, var)
+            new_level = design.total(value) - penalty(new_m) + entropy(new_cov, log_det)
+            good = new_level >= level - _slack(level)
+            m = np.where(good[:, None], new_m, m)
+            precision = np.where(good[:, None, None], new_precision, precision)
+            cov = np.where(good[:, None, None], new_cov, cov)
+            level = np.where(good, new_level, level)
+            if good.all():
+                continue
+            psi, var = design.project(m), design.project_cov(cov)
+            target = precision0 + design.gram(site.expect(psi, var)[2])
         # the covariance, given the mean
         blend = np.ones((num_groups, 1, 1))
         for _ in range(_MOST_HALVINGS):
             new_precision = precision + blend * (target - precision)
-            cov, log_det = _invert(new_precision)
+            cov, log_det = invert(new_precision)
             new_var = var if site.at_mode else design.project_cov(cov)
-            value, d_mean, _ = site.expect(psi, new_var)
-            entropy = 0.5 * (log_det0 - log_det + size - np.einsum("ij,gji->g", precision0, cov))
-            new_level = design.total(value) - penalty(m) + entropy
+            value, d_mean, d_var = site.expect(psi, new_var)
+            rest = entropy(cov, log_det)
+            new_level = design.total(value) - penalty(m) + rest
             worse = ~(new_level >= level - _slack(level))
             if site.at_mode or not worse.any():
                 break
@@ -480,25 +501,27 @@ def fit_sites(
         step = np.einsum("gij,gj->gi", cov, gradient)
         length = np.sqrt(np.maximum(np.einsum("gi,gi->g", step, gradient), 0.0))
         scale = np.ones((num_groups, 1))
+        worse = np.ones(num_groups, dtype=bool)
         for _ in range(_MOST_HALVINGS):
             new_m = m + scale * step
-            new_psi = design.project(new_m)
-            new_level = design.total(site.expect(new_psi, var)[0]) - penalty(new_m) + entropy
+            psi = design.project(new_m)
+            value, d_mean, d_var = site.expect(psi, var)
+            new_level = design.total(value) - penalty(new_m) + rest
             worse = ~(new_level >= level - _slack(level))
             if not worse.any():
                 break
             scale[worse] *= 0.5
         else:
-            scale[worse] = 0.0
-            new_m = m + scale * step
-            new_psi = design.project(new_m)
+            new_m = np.where(worse[:, None], m, new_m)
+            psi = design.project(new_m)
+            value, d_mean, d_var = site.expect(psi, var)
             new_level = np.where(worse, level, new_level)
-        m, psi, level = new_m, new_psi, new_level
+        m, level = new_m, new_level
         gain = np.abs(level - before)
         still = gain <= np.maximum(tolerance**2 * size, _slack(level))
         if (length <= tolerance).all() and (site.at_mode or still.all()):
             converged = True
             break
     if site.at_mode:  # the penalty and the rows have no variance in them
-        level = design.total(site.expect(psi, var)[0]) - penalty(m) + 0.5 * (log_det0 - log_det)
+        level = design.total(value) - penalty(m) + 0.5 * (log_det0 - log_det)
     return SiteFit(m, cov, level, site.is_bound, converged, iteration)

@@ -92,6 +92,23 @@ def bent(cov, turn):
     return roots @ cov @ np.swapaxes(roots, 1, 2)
 
 
+@pytest.mark.parametrize("covariance", ["class", "full"])
+def test_collinear_columns_and_rare_classes_take_tens_of_iterations(covariance):
+    """Where taking every step as it is takes hundreds."""
+    rng = np.random.default_rng(4)
+    common = rng.normal(size=(400, 1))
+    x = np.column_stack([np.ones(400), 3.0 * common, common + 0.1 * rng.normal(size=(400, 3))])
+    utility = x @ [[0.0, 0.0, 5.0], [0.0, 2.0, 1.0], *np.zeros((3, 3))]
+    labels = (utility + rng.gumbel(size=(400, 3))).argmax(axis=1)
+    data = as_counted_rows(x, labels, num_categories=3)
+    levels = {}
+    for name in SOFTMAX:
+        fit = fit_softmax_regression(data, method=name, covariance=covariance, max_iterations=60)
+        assert fit.converged, name
+        levels[name] = fit.objective
+    assert max(levels, key=lambda name: levels[name]) in ("taylor", "tilted", "adaptive")
+
+
 @pytest.mark.parametrize(
     ("name", "site"),
     [("quadratic", "jaakkola_jordan"), ("taylor", "delta"), ("quadrature", "quadrature")],
