@@ -27,6 +27,7 @@ from pgmult.corpus import Corpus, as_corpus
 from pgmult.inference.collapsed import CollapsedFit
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.typing import FloatArray, IntArray
+from pgmult.updates.collapsed_topics import collapsed_sweeps, random_allocation
 
 __all__ = ["ExpressionProblem", "GaussianMixtureProblem", "TopicProblem"]
 
@@ -210,12 +211,32 @@ class TopicProblem:
         by_document -= digamma(self.num_topics * alpha + in_documents.sum(axis=1, keepdims=True))
         by_word = digamma(eta + in_topics)
         by_word -= digamma(self.corpus.num_words * eta + in_topics.sum(axis=0))
-        logits = np.empty_like(shares)
+        return value, self._pairs(by_document, by_word)
+
+    def sampled_start(self, random_seed: int, sweeps: int = 100) -> FloatArray:
+        """Logits given the state of a collapsed Gibbs chain, ``(num_entries,)``.
+
+        Searches that start here end in higher maxima than those of
+        `pgmult.inference.collapsed.random_start`, and after fewer steps; a sweep takes about as
+        long as a step.
+        """
+        as_positive_int(sweeps, "sweeps")
+        rng = np.random.default_rng(random_seed)
+        K, alpha, eta = self.num_topics, self.topic_concentration, self.word_concentration
+        allocation = random_allocation(rng, self.corpus, K)
+        allocation = collapsed_sweeps(rng, self.corpus, allocation, np.full(K, alpha), eta, sweeps)
+        by_word = np.log(eta + allocation.word_counts)
+        by_word -= np.log(self.corpus.num_words * eta + allocation.word_counts.sum(axis=0))
+        return self._pairs(np.log(alpha + allocation.topic_counts), by_word)
+
+    def _pairs(self, by_document: FloatArray, by_word: FloatArray) -> FloatArray:
+        """Sums of a row of each, entry by entry, ``(num_entries,)``."""
         words = self.corpus.words
+        sums = np.empty((len(words), self.num_topics))
         over_rows(
-            add_pairs, len(words), self._documents, words, by_document, by_word, logits, grain=1024
+            add_pairs, len(words), self._documents, words, by_document, by_word, sums, grain=1024
         )
-        return value, logits.ravel()
+        return sums.ravel()
 
     def _counts(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Expected tokens: topics in documents, ``(D, K)``, and words in topics, ``(V, K)``."""

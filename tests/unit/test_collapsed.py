@@ -409,6 +409,31 @@ def test_scales_of_data_do_not_matter(scale, shift):
     assert one.bound == pytest.approx(other.bound + jacobian, abs=1e-5)
 
 
+def check_sampled_start(problem):
+    """It leads to maxima that random starts miss: eight topics of 40 short documents."""
+    np.testing.assert_array_equal(problem.sampled_start(0), problem.sampled_start(0))
+    assert np.any(problem.sampled_start(0) != problem.sampled_start(1))
+    sampled, random = (
+        [natural_cg(problem, start(seed)).bound for seed in range(4)]
+        for start in (problem.sampled_start, lambda seed: random_start(problem, seed))
+    )
+    assert min(sampled) > max(random) + 100.0
+
+
+def test_sampled_starts():
+    rng = np.random.default_rng(3)
+    topics = rng.dirichlet(np.full(60, 0.05), size=8)
+    theta = rng.dirichlet(np.full(8, 0.1), size=40)
+    problem = TopicProblem(as_corpus(rng.multinomial(30, theta @ topics)), 8)
+    check_sampled_start(problem)
+    stuck = mutant(problem, sampled_start=lambda self, seed: random_start(self, seed))
+    rejects(check_sampled_start, stuck)
+    one = mutant(problem, sampled_start=lambda self, seed: problem.sampled_start(seed, sweeps=1))
+    rejects(check_sampled_start, one)
+    with pytest.raises(ValueError, match="sweeps must be at least 1, got 0"):
+        problem.sampled_start(0, sweeps=0)
+
+
 def test_as_many_components_as_rows():
     fit = natural_cg(
         problem := GaussianMixtureProblem(clusters(each=2), 6), random_start(problem, 0)
