@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -234,7 +233,7 @@ class MultinomialGaussianProcess(ClassifierMixin, BaseEstimator):  # type: ignor
         """
         n_samples = as_positive_int(n_samples, "n_samples")
         found = self.predictions(X)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(as_seed(random_state))
         chosen = rng.integers(0, len(found.pi), n_samples)
         shares = found.pi[chosen]
         sizes = as_counts(totals, "totals") if self._counts else np.array(1)

@@ -16,13 +16,14 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from pgmult._validate import as_counts, as_positive
+from pgmult._validate import as_counts
 from pgmult.counted_rows import CountedRows, as_counted_rows
 from pgmult.diagnostics import ConvergenceWarning
+from pgmult.estimators._arguments import as_seed
+from pgmult.estimators._linear import LinearPredictor
 from pgmult.inference.gibbs import sample
 from pgmult.inference.multinomial_regression import (
     fit_softmax_regression,
@@ -46,7 +47,7 @@ _METHODS = (*_SOFTMAX, "probit", "mean_field", "gibbs")
 _DRAWS = 64  # in a block of predictions
 
 
-class MultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MultinomialRegression(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multinomial regression with Gaussian priors, a posterior of the weights and honest averages.
 
     The prior of the coefficients is N(0, weight_var) each, and that of the intercepts
@@ -66,8 +67,8 @@ class MultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         "mean_field" approximates it.
     covariance : {"full", "class"}
         With a softmax, whether one Gaussian has all classes' weights, O((n_classes n_weights)^3),
-        or each class has its own, independent of the others. "laplace" is full and "quadrature" of
-        classes whatever this says.
+        or each class has its own, independent of the others. "laplace" is full whatever this says,
+        and "quadrature", "log" and "quadratic", which look at variances only, are of classes.
     weight_var, intercept_var : float
         Variances of the prior.
     fit_intercept : bool
@@ -90,7 +91,7 @@ class MultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     coef_cov_ : array, ``(n_outputs, n_weights, n_weights)``
         Posterior covariance of each output's coefficients and, last, the intercept.
     joint_cov_ : array, ``(n_outputs * n_weights, n_outputs * n_weights)``, or None
-        Of all outputs', with ``covariance="full"`` and "laplace".
+        Of all outputs', with ``covariance="full"`` and methods that see correlations; else None.
     stick_classes_ : array, ``(n_classes,)``
         The classes in the order of the sticks.
     log_evidence_ : float
@@ -152,10 +153,7 @@ class MultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise ValueError(f"covariance must be 'full' or 'class', got {self.covariance!r}")
         x = self._design(X)
         data = as_counted_rows(x, self._counts(y), order=self.order)
-        variances = np.full(x.shape[1], float(as_positive(self.weight_var, "weight_var")))
-        if self.fit_intercept:
-            variances[-1] = float(as_positive(self.intercept_var, "intercept_var"))
-        prior = MvNormal(np.zeros(x.shape[1]), np.diag(variances))
+        prior = self._prior(x.shape[1])
         self._order = data.order
         self.stick_classes_ = self.classes_[data.order]
         self.__dict__.pop("posterior_", None)
@@ -164,9 +162,8 @@ class MultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         else:
             fit = self._approximate(data, prior)
         self._fit = fit
-        self.coef_ = fit.mean[:, :-1] if self.fit_intercept else fit.mean
-        self.intercept_ = fit.mean[:, -1] if self.fit_intercept else np.zeros(len(fit.mean))
-        self.coef_cov_, self.joint_cov_ = fit.cov, fit.joint_cov
+        self._set_weights(fit.mean, fit.cov)
+        self.joint_cov_ = fit.joint_cov
         self.log_evidence_, self.n_iter_ = fit.objective, fit.num_iterations
         if not fit.converged:
             warnings.warn(
@@ -228,10 +225,6 @@ class MultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         hits = counts[np.arange(len(counts)), best]
         return float(weight @ hits / (weight @ counts.sum(axis=1)))
 
-    def _design(self, X: FloatArray) -> FloatArray:
-        """The covariates, and a column of ones after them for the intercept."""
-        return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
-
     def _counts(self, y: Any) -> IntArray:
         """Counts of the classes, which are remembered."""
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
@@ -262,7 +255,7 @@ class MultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _sample(self, data: CountedRows, prior: MvNormal) -> RegressionFit:
         """Moments of the draws, which are kept in `posterior_`."""
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = as_seed(self.random_state)
         self.posterior_ = sample(
             StickBreakingRegression(prior), data, draws=self.draws, tune=self.tune,
             chains=self.chains, random_seed=seed, progressbar=False,

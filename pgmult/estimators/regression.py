@@ -16,12 +16,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pgmult._validate import as_positive
 from pgmult.diagnostics import ConvergenceWarning
+from pgmult.estimators._arguments import as_seed
+from pgmult.estimators._linear import LinearPredictor
 from pgmult.inference.gibbs import sample
 from pgmult.inference.logistic_regression import (
     fit_grouped_logistic_regression,
@@ -38,10 +39,9 @@ __all__ = ["BayesianLogisticRegression", "HierarchicalLogisticRegression"]
 Method = Literal["laplace", "delta", "jaakkola_jordan", "quadrature", "gibbs"]
 
 
-class _Logistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What the two faces share: the intercept, labels, and averages over q."""
+class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What the two faces share: labels, and averages over q."""
 
-    fit_intercept: bool
     average: str
     random_state: Any
     method: str
@@ -51,20 +51,6 @@ class _Logistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-    def _design(self, X: FloatArray) -> FloatArray:
-        """The covariates, and a column of ones after them for the intercept."""
-        return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _set_weights(self, mean: FloatArray, cov: FloatArray) -> None:
-        """`coef_`, `intercept_` and `coef_cov_` from means and covariances, a row an output."""
-        self._weights = mean
-        self.coef_ = mean[:, :-1] if self.fit_intercept else mean
-        self.intercept_ = mean[:, -1] if self.fit_intercept else np.zeros(len(mean))
-        self.coef_cov_ = cov
 
     def _warn_unless(self, converged: bool) -> None:
         if not converged:
@@ -228,14 +214,11 @@ class BayesianLogisticRegression(_Logistic):
         else:
             labels = self._binary(y)[:, None]
         x = self._design(X)
-        variances = np.full(x.shape[1], float(as_positive(self.weight_var, "weight_var")))
-        if self.fit_intercept:
-            variances[-1] = float(as_positive(self.intercept_var, "intercept_var"))
-        model = LogisticRegression(MvNormal(np.zeros(x.shape[1]), np.diag(variances)))
+        model = LogisticRegression(self._prior(x.shape[1]))
         outputs = [as_labelled_rows(x, column) for column in labels.T]
         self.__dict__.pop("posterior_", None)
         if self.method == "gibbs":
-            seed = self._seed()
+            seed = as_seed(self.random_state)
             self.posterior_ = [
                 sample(
                     model, data, draws=self.draws, tune=self.tune, chains=self.chains,
@@ -392,7 +375,7 @@ class HierarchicalLogisticRegression(_Logistic):
         if self.method == "gibbs":
             self.posterior_ = sample(
                 model, data, draws=self.draws, tune=self.tune, chains=self.chains,
-                random_seed=self._seed(), progressbar=False,
+                random_seed=as_seed(self.random_state), progressbar=False,
             )  # fmt: skip
             draws = self.posterior_["weights"].reshape(-1, data.num_groups, size)
             mean = draws.mean(axis=0)

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -233,7 +232,7 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         corpus = self._corpus(X, reset=False)
         n_draws = as_positive_int(n_draws, "n_draws")
-        seed = check_random_state(random_state).randint(2**31 - 1)
+        seed = as_seed(random_state)
         if not self._is_variational:
             chains, kept = self.posterior_.num_chains, self.posterior_.num_draws
             if n_draws > chains * kept:
