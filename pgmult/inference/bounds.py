@@ -13,7 +13,7 @@ quadratic   min over a and t: a + sum E[Jaakkola-Jordan's of x - a at t]  (Bouch
 bohning     log sum exp m + (1 - 1/K) sum v / 4                                        a bound
 adaptive    the least of tilted, quadratic and bohning                                 a bound
 taylor      log sum exp m + sum v p (1 - p) / 2, p at m             (delta method)     no bound
-quadrature  the expectation itself, to some 11 digits                                  exact
+quadrature  the expectation itself, to some 12 digits                                  exact
 ==========  =========================================================================  ==========
 
 Bounds are from above, so what they give of E log p(y | x) is from below. "Tilted" has its least a
@@ -31,10 +31,11 @@ Quadrature rests on Gumbel's distribution: log sum exp x = E max_k (x_k + G_k) -
 
     E log sum exp x = c - 0.577... + int [Phi(u - c) - prod_k F_k(u)] du
 
-with F_k(u) = P(x_k + G < u) = E exp(-exp(x_k - u)), for any c: one integral, by the trapezoid rule.
-Its derivatives with respect to m are E softmax(x), probabilities averaged over q. Where standard
-deviations of one row are in the hundreds and differ as much, the small ones are raised to 1/300 of
-the largest, and errors are near 1e-5.
+with F_k(u) = P(x_k + G < u) = E exp(-exp(x_k - u)), for any c: one integral, by the trapezoid rule,
+compiled in `pgmult.compiled.log_sum_exp`. Its derivatives with respect to m are E softmax(x),
+probabilities averaged over q. Errors of the value are some 1e-12 of the largest standard deviation
+or of 1, and those of derivatives are below 1e-11, whatever the means and variances: from 0, and
+differing as they like.
 
 log(1 + exp x) is the log sum exp of (0, x) where 0 has no variance, except for the quadratic bound,
 where Jaakkola and Jordan's alone is tighter. `LOG_SUM_EXP`, `SOFTPLUS` and `DENSE_LOG_SUM_EXP`, for
@@ -59,20 +60,22 @@ quadrature 1.6375 True
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, ndtr, softmax
+from scipy.special import logsumexp, softmax
 
+from pgmult._validate import as_finite, as_nonnegative
+from pgmult.compiled._rows import over_rows
+from pgmult.compiled.log_sum_exp import expect_rows
 from pgmult.inference.sites import Expectation, logistic_expectations
 from pgmult.typing import FloatArray
 
 __all__ = ["DENSE_LOG_SUM_EXP", "LOG_SUM_EXP", "SOFTPLUS", "Approximation", "tilted_by"]
 
 _MOST_STEPS = 200
-_ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,104 +266,14 @@ def _expand(condition: Any, like: FloatArray) -> Any:
 
 # --------------------------------------------------------------------------- quadrature
 
-_STEP = 0.33  # the integrands are analytic within pi / 2 of the real line: errors of exp(-30)
-_REACH = 8.0  # standard deviations
-_TAIL = 32.0  # Gumbel's upper tail falls like exp(-u), the lower like exp(-exp(-u))
-_WIDE = 1.5  # standard deviations from which the Gumbel is summed over, not the normal
-_UNEVEN = 300.0  # ratio of standard deviations of one row from which small ones are raised
-_BLOCK = 1 << 19  # numbers in a block of rows
-
 
 def _quadrature(mean: FloatArray, var: FloatArray) -> Expectation:
     shape = mean.shape
-    m, s = mean.reshape(-1, shape[-1]), np.sqrt(var).reshape(-1, shape[-1])
-    s = np.maximum(s, s.max(axis=-1, keepdims=True) / _UNEVEN - 1.0)
-    centre = m.max(axis=-1)
-    width = np.maximum(s.min(axis=-1), 1.0)  # of what is integrated, at the least
-    low = np.minimum((m - _REACH * s).max(axis=-1) - 4.0, centre - _REACH * width)
-    high = (m + _REACH * s).max(axis=-1) + _TAIL + math.log(shape[-1])
-    sharpness = 1.0 + 0.15 * math.log(shape[-1])  # of a product of many
-    lengths = np.ceil(sharpness * (high - low) / (_STEP * width))
+    m, v = as_finite(mean, "mean"), as_nonnegative(var, "var")
+    m, s = m.reshape(-1, shape[-1]), np.sqrt(v).reshape(-1, shape[-1])
     value, d_mean, d_var = np.empty(len(m)), np.empty_like(m), np.empty_like(m)
-    for rows in _blocks(lengths, shape[-1]):
-        num_nodes = int(lengths[rows].max()) + 1
-        step = (high[rows] - low[rows]) / (num_nodes - 1)
-        u = low[rows, None] + step[:, None] * np.arange(num_nodes)
-        below, first, second = _max_sums(m[rows], s[rows], u)
-        others = _products_of_others(below)
-        gap = ndtr((u - centre[rows, None]) / width[rows, None]) - others[:, 0] * below[:, 0]
-        value[rows] = centre[rows] - np.euler_gamma + step * gap.sum(axis=-1)
-        d_mean[rows] = step[:, None] * (first * others).sum(axis=-1)
-        d_var[rows] = 0.5 * step[:, None] * (second * others).sum(axis=-1)
+    over_rows(expect_rows, len(m), m, s, value, d_mean, d_var, grain=16)
     return value.reshape(shape[:-1]), d_mean.reshape(shape), d_var.reshape(shape)
-
-
-def _blocks(lengths: FloatArray, size: int) -> Iterator[Any]:
-    """Rows in blocks of similar grids."""
-    order = np.argsort(lengths, kind="stable")
-    start = 0
-    while start < len(order):
-        first = size * (lengths[order[start]] + 1.0)
-        stop = start + max(1, int(_BLOCK / first))
-        yield order[start:stop]
-        start = stop
-
-
-def _max_sums(
-    m: FloatArray, s: FloatArray, u: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """F(u) = P(x + G < u), G a Gumbel variable, minus its first derivative by m, and its second.
-
-    Arrays ``(num_rows, K, num_nodes)``, for x ~ N(m, s**2).
-    """
-    sums = np.empty((3, *m.shape, u.shape[1]))
-    is_wide = s > _WIDE
-    for wide, total in ((False, _sum_over_normal), (True, _sum_over_gumbel)):
-        row, k = np.nonzero(is_wide == wide)
-        if len(row):
-            sums[:, row, k] = total(s[row, k, None], u[row] - m[row, k, None])
-    return sums[0], sums[1], sums[2]
-
-
-def _sum_over_normal(s: FloatArray, gap: FloatArray) -> FloatArray:
-    """E exp(-e) and so on, e = exp(s z - gap), z standard normal."""
-    step = min(0.6, _STEP / max(float(s.max()), 1e-300))
-    half = math.ceil(_REACH / step)
-    nodes = step * np.arange(-half, half + 1.0)
-    weights = np.exp(-0.5 * nodes * nodes)
-    weights /= weights.sum()
-    sums = np.zeros((3, *gap.shape))
-    for node, weight in zip(nodes, weights, strict=True):
-        e = np.exp(np.minimum(node * s - gap, 300.0))
-        share = weight * np.exp(-e)
-        sums[0] += share
-        share *= e
-        sums[1] += share
-        sums[2] += share * (1.0 - e)
-    return sums
-
-
-def _sum_over_gumbel(s: FloatArray, gap: FloatArray) -> FloatArray:
-    """E Phi(z) and so on, z = (gap - G) / s."""
-    nodes = np.arange(-4.0, _TAIL, _STEP)
-    weights = np.exp(-nodes - np.exp(-nodes))
-    weights /= weights.sum()
-    sums = np.zeros((3, *gap.shape))
-    for node, weight in zip(nodes, weights, strict=True):
-        z = (gap - node) / s
-        density = weight * np.exp(-0.5 * z * z) / (_ROOT_2PI * s)
-        sums[0] += weight * ndtr(z)
-        sums[1] += density
-        sums[2] += density * z / s
-    return sums
-
-
-def _products_of_others(factors: FloatArray) -> FloatArray:
-    """For each k the product over all but k, along axis 1."""
-    ones = np.ones_like(factors[:, :1])
-    before = np.cumprod(np.concatenate([ones, factors[:, :-1]], axis=1), axis=1)
-    after = np.cumprod(np.concatenate([ones, factors[:, :0:-1]], axis=1), axis=1)[:, ::-1]
-    return np.asarray(before * after)
 
 
 _adaptive = _least(_tilted, _quadratic, _bohning)
