@@ -4,7 +4,7 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
-from pgmult.inference.gibbs import _available_cores
+from pgmult._validate import available_cores
 
 __all__ = ["as_seed", "as_threads"]
 
@@ -20,4 +20,4 @@ def as_threads(n_jobs: int | None) -> int:
         return 1
     if n_jobs == 0:
         raise ValueError("n_jobs must be an integer other than 0, or None, got 0")
-    return n_jobs if n_jobs > 0 else max(1, _available_cores() + 1 + n_jobs)
+    return n_jobs if n_jobs > 0 else max(1, available_cores() + 1 + n_jobs)

@@ -63,12 +63,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from pgmult._validate import as_positive_int, as_simplex, new_key
+from pgmult._validate import as_cores, as_positive_int, as_simplex, new_key
 from pgmult.compiled import document_probability as kernels
 from pgmult.compiled._rows import over_rows, row_threads
 from pgmult.corpus import Corpus
 from pgmult.heldout.completion import mean_by_token
-from pgmult.inference.gibbs import _available_cores
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal
 from pgmult.typing import FloatArray
@@ -301,7 +300,7 @@ def _estimate(
 ) -> DocumentScore:
     """Log p^ by document: the mean over draws and runs, and its error."""
     runs = as_positive_int(runs, "runs")
-    cores = _available_cores() if cores is None else as_positive_int(cores, "cores")
+    cores = as_cores(cores)
     if corpus.num_tokens == 0:
         raise ValueError("corpus has no tokens to score")
     rng = np.random.Generator(np.random.Philox(random_seed))

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from pgmult import __version__
 from pgmult._codec import contiguous, decode, encode, fingerprint
-from pgmult._validate import as_positive_int
+from pgmult._validate import as_cores, as_positive_int
 from pgmult.compiled._rows import row_threads
 from pgmult.diagnostics import ConvergenceWarning
 from pgmult.inference._progress import Progress
@@ -327,7 +327,7 @@ class _Chains:
         self.model, self.data, self.settings, self.coords = model, data, settings, coords
         self._initvals = initvals
         self._callback = callback
-        self._cores = _available_cores() if cores is None else as_positive_int(cores, "cores")
+        self._cores = as_cores(cores)
         self._progressbar = bool(progressbar)
         self._variables = _Variables(model, data, settings, coords)
         seeds = np.random.SeedSequence(settings.entropy).spawn(settings.chains)
@@ -703,12 +703,6 @@ def _meta(model: Any, data: Any, settings: _Settings) -> dict[str, Any]:
         "data_hash": fingerprint(data),
         "attrs": _attrs(model, settings),
     }
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _check_memory(sizes: Mapping[str, int]) -> None:

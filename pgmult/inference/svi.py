@@ -44,17 +44,16 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, multigammaln
 
-from pgmult._validate import as_generator, as_positive, as_positive_int
+from pgmult._validate import as_cores, as_generator, as_positive, as_positive_int
 from pgmult.compiled._rows import over_rows, row_threads
 from pgmult.compiled.variational_topics import (
-    expected_word_counts,
     infer_documents,
     log_theta_bounds,
     mean_theta,
     sum_covariances,
 )
 from pgmult.corpus import Corpus, as_corpus
-from pgmult.inference.gibbs import _available_cores
+from pgmult.inference._documents import START_SWEEPS, as_words, word_counts
 from pgmult.models.topics import CorrelatedTopics
 from pgmult.potentials import DiagonalPotential
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
@@ -62,7 +61,6 @@ from pgmult.typing import FloatArray, IntArray
 
 __all__ = ["Bound", "DocumentPosterior", "VariationalTopics", "fit_cavi", "fit_svi"]
 
-START_SWEEPS = 100
 _POINTS = 32  # antithetic pairs of psi that a posterior mean of theta averages over
 _FIT_TOLERANCE, _FIT_STEPS = 1e-3, 50  # of documents while topics still move
 _PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
@@ -195,7 +193,7 @@ class VariationalTopics:
         start_sweeps : int
             As in `fit_cavi`.
         """
-        corpus = _as_words(corpus)
+        corpus = as_words(corpus)
         starting = replace(model, start_sweeps=start_sweeps)  # which also checks it
         state = starting.init(as_generator(rng), corpus)
         scale = _scale(corpus, num_documents)
@@ -270,7 +268,7 @@ class VariationalTopics:
         VariationalTopics
             With step size 1 and all documents this is one iteration of `fit_cavi`.
         """
-        minibatch = _as_words(minibatch)
+        minibatch = as_words(minibatch)
         if step_size is None:
             step_size = _step_size(self.num_updates + 1, delay, forgetting)
         if not 0.0 < step_size <= 1.0:
@@ -341,7 +339,7 @@ class VariationalTopics:
             )
         return DocumentPosterior(
             MvNormal(self.gaussian.mean, cov), DiagonalPotential(J, h), mean, var, taken, steps,
-            order, precision, scores, _word_counts(corpus, weights, theta, by_word),
+            order, precision, scores, word_counts(corpus, weights, theta, by_word),
         )  # fmt: skip
 
     def _toward(
@@ -404,12 +402,12 @@ def fit_cavi(
     ValueError
         If the corpus has no tokens, or an argument is out of range.
     """
-    corpus = _as_words(corpus)
+    corpus = as_words(corpus)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     as_positive(tolerance, "tolerance")
     elbo: list[float] = []
     converged = False
-    with row_threads(_as_cores(cores)):
+    with row_threads(as_cores(cores)):
         q = VariationalTopics.start(
             np.random.default_rng(random_seed), model, corpus, start_sweeps=start_sweeps
         )
@@ -463,7 +461,7 @@ def fit_svi(
     VariationalTopics
         With ``elbo`` estimated from each minibatch, before its step.
     """
-    corpus = _as_words(corpus)
+    corpus = as_words(corpus)
     batch_size = as_positive_int(batch_size, "batch_size")
     max_epochs = as_positive_int(max_epochs, "max_epochs")
     as_positive(tolerance, "tolerance")
@@ -473,7 +471,7 @@ def fit_svi(
     elbo: list[float] = []
     levels: list[float] = []
     converged = False
-    with row_threads(_as_cores(cores)):
+    with row_threads(as_cores(cores)):
         some = rng.permutation(np.flatnonzero(corpus.totals))[: 4 * batch_size]
         first = as_corpus(counts[np.sort(some)])
         q = VariationalTopics.start(rng, model, first, total, start_sweeps=start_sweeps)
@@ -492,18 +490,6 @@ def fit_svi(
     return replace(q, elbo=np.array(elbo), converged=converged)
 
 
-def _as_cores(cores: int | None) -> int:
-    return _available_cores() if cores is None else as_positive_int(cores, "cores")
-
-
-def _as_words(counts: Any) -> Corpus:
-    """A corpus with at least one token."""
-    corpus = as_corpus(counts)
-    if corpus.num_tokens == 0:
-        raise ValueError(f"the corpus must have at least one token, got {corpus!r}")
-    return corpus
-
-
 def _scale(corpus: Corpus, num_documents: int | None) -> float:
     if num_documents is None:
         return 1.0
@@ -519,25 +505,6 @@ def _step_size(t: int, delay: float, forgetting: float) -> float:
     if not (math.isfinite(delay) and delay >= 0.0):
         raise ValueError(f"delay must be at least 0, got {delay}")
     return float((t + delay) ** -forgetting)
-
-
-def _word_counts(
-    corpus: Corpus, weights: FloatArray, theta: FloatArray, by_word: FloatArray
-) -> FloatArray:
-    """Expected tokens of words in topics, ``(num_topics, num_words)``.
-
-    Each word sums over its documents in order, so the threads' split does not show.
-    """
-    entries = np.argsort(corpus.words, kind="stable")
-    sizes = np.bincount(corpus.words, minlength=corpus.num_words)
-    word_indptr = np.concatenate([[0], np.cumsum(sizes)])
-    documents = np.repeat(np.arange(corpus.num_documents), np.diff(corpus.indptr))[entries]
-    out = np.empty(by_word.shape)
-    over_rows(
-        expected_word_counts, corpus.num_words, word_indptr, documents, entries, weights, theta,
-        by_word, out,
-    )  # fmt: skip
-    return np.ascontiguousarray(out.T)
 
 
 def _gaussian_posterior(

@@ -47,11 +47,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmult._validate import as_positive, as_positive_int
+from pgmult._validate import as_cores, as_positive, as_positive_int
 from pgmult.compiled import variational_ctm as compiled
 from pgmult.compiled._rows import over_rows, row_threads
 from pgmult.corpus import Corpus, as_corpus
-from pgmult.inference.svi import START_SWEEPS, _as_cores, _as_words, _word_counts
+from pgmult.inference._documents import START_SWEEPS, as_words, word_counts
 from pgmult.models.logistic_normal_topics import LogisticNormalTopics
 from pgmult.typing import BoolArray, FloatArray, IntArray
 from pgmult.updates.topic_allocation import start_by_size
@@ -243,7 +243,7 @@ class CTMFit:
         cov_sum += np.tril(cov_sum, -1).T
         return CTMDocuments(
             mean, var, taken, level, steps, is_done, is_full, totals, precision, cov_sum,
-            _word_counts(corpus, weights, shares, by_word),
+            word_counts(corpus, weights, shares, by_word),
         )  # fmt: skip
 
     def _log_prior(self) -> float:
@@ -334,13 +334,13 @@ def fit_ctm(
     if (method, covariance) not in _METHODS:
         known = ", ".join(f"{m} ({c})" for m, c in _METHODS)
         raise ValueError(f"method (covariance) must be one of {known}, got {method} ({covariance})")
-    corpus = _as_words(corpus)
+    corpus = as_words(corpus)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     as_positive(tolerance, "tolerance")
     start_sweeps = as_positive_int(start_sweeps, "start_sweeps", minimum=0)
     objective: list[float] = []
     changes: list[float] = []
-    with row_threads(_as_cores(cores)):
+    with row_threads(as_cores(cores)):
         _, word_counts, theta = start_by_size(
             np.random.default_rng(random_seed), corpus, model.num_topics,
             model.word_concentration, start_sweeps,
