@@ -69,24 +69,25 @@ def test_derivatives_with_correlations(name):
     check_derivatives(DENSE_LOG_SUM_EXP[name].expect, mean, dense(mean, v), 1e-5)
 
 
-def check_bounds(method, mean, var):
+def check_bounds(methods, mean, var):
     exact = LOG_SUM_EXP["quadrature"].expect(mean, var)[0]
-    assert (method.expect(mean, var)[0] >= exact - 1e-8 * (1.0 + np.abs(exact))).all()
+    for method in methods:
+        assert (method.expect(mean, var)[0] >= exact - 1e-8 * (1.0 + np.abs(exact))).all()
 
 
 @pytest.mark.parametrize("size", [2, 3, 10, 100])
 @pytest.mark.parametrize("var", VARIANCES)
 def test_bounds_are_never_below(size, var):
-    mean, v = moments(size, var)
-    for name, method in LOG_SUM_EXP.items():
-        if name != "quadrature" and method.is_bound:
-            check_bounds(method, mean, v)
+    bounds = [
+        method for name, method in LOG_SUM_EXP.items() if name != "quadrature" and method.is_bound
+    ]
+    check_bounds(bounds, *moments(size, var))
 
 
 def test_an_expansion_is_no_bound():
     """What the check above is for: the delta method is on both sides."""
     assert not LOG_SUM_EXP["taylor"].is_bound
-    rejects(check_bounds, LOG_SUM_EXP["taylor"], *moments(3, 10.0))
+    rejects(check_bounds, [LOG_SUM_EXP["taylor"]], *moments(3, 10.0))
 
 
 @pytest.mark.parametrize("var", VARIANCES)
@@ -298,8 +299,8 @@ def test_quadrature_of_one_and_of_none_that_vary():
 @pytest.mark.parametrize("size", [2, 5, 100])
 def test_quadrature_moves_with_its_means_and_knows_no_order(size):
     rng = np.random.default_rng(9)
-    mean = rng.normal(scale=2.0, size=(12, size))
-    sd = np.exp(rng.uniform(-4.0, 6.0, size=(12, size)))
+    mean = rng.normal(scale=2.0, size=(4, size))
+    sd = np.exp(rng.uniform(-4.0, 6.0, size=(4, size)))
     value, share, spread = LOG_SUM_EXP["quadrature"].expect(mean, sd**2)
     np.testing.assert_allclose(share.sum(axis=-1), 1.0, rtol=0, atol=1e-11)
     assert (share >= 0.0).all()
@@ -308,7 +309,7 @@ def test_quadrature_moves_with_its_means_and_knows_no_order(size):
     np.testing.assert_allclose(moved[0], 700.0 + value, rtol=1e-12)
     np.testing.assert_allclose(moved[1], share[:, order], rtol=0, atol=1e-12)
     np.testing.assert_allclose(moved[2], spread[:, order], rtol=0, atol=1e-12)
-    bottom, none = np.full((12, 1), -1e3), np.zeros((12, 1))
+    bottom, none = np.full((4, 1), -1e3), np.zeros((4, 1))
     more = LOG_SUM_EXP["quadrature"].expect(np.hstack([mean, bottom]), np.hstack([sd**2, none]))
     np.testing.assert_allclose(more[0], value, rtol=1e-12)
     np.testing.assert_allclose(more[1], np.hstack([share, none]), atol=1e-12)
