@@ -203,7 +203,7 @@ def natural_cg(
     ----------
     problem : CollapsedProblem
     start : array, ``(num_entries,)``
-        Logits, of any normalisation. See `random_start`.
+        Logits, of any normalisation. See `random_start`, and `TopicProblem.sampled_start`.
     method : {"fletcher_reeves", "hestenes_stiefel", "polak_ribiere", "vbem", "squarem"}
         The first needs the fewest evaluations as a rule. "vbem" and "squarem" seldom end in lower
         maxima than the others, where there are many.

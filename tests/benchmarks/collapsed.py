@@ -11,7 +11,8 @@ variational EM and Riemannian conjugate gradients of BayesPy and ours on a mixtu
 the reads of BitSeq (in BayesPy a dense mixture of coins that all fall heads), and on topics of 60
 articles and the 300 most frequent words (in BayesPy a dense table of tokens, topics and words):
 milliseconds an iteration, iterations until the bound is within 0.01 nats of the best, and that
-bound. `gibbs` has effective draws a second of shares with and without the collapsed sweeps over reads.
+bound. `gibbs` has effective draws a second of shares with and without the collapsed sweeps over
+reads.
 """
 
 import argparse
