@@ -7,7 +7,7 @@ from pgmult.typing import BoolArray, FloatArray
 __all__ = ["Mixing", "distance", "invert"]
 
 _MEMORY = 8
-_RANK = 1e-8  # of singular values: below this share of the largest, directions are one
+_RANK = 1e-13  # of eigenvalues: below this share of the largest, directions are one
 _LEAST = 1e-2  # what a step may leave of a precision, in any direction
 
 
@@ -71,11 +71,13 @@ class Mixing:
         scale = np.sqrt(np.diagonal(precision, axis1=-2, axis2=-1))
         pairs = scale[..., :, None] * scale[..., None, :]
         unit = _join(1.0 / scale, np.sqrt(2.0) * pairs)
-        turns = np.stack([turn / unit for turn, _ in self._steps], axis=-1)
-        sizes = np.linalg.norm(turns, axis=1, keepdims=True)
+        turns = np.stack([turn / unit for turn, _ in self._steps], axis=1)
+        sizes = np.linalg.norm(turns, axis=2, keepdims=True)
         sizes[sizes == 0.0] = 1.0
-        foretold = np.linalg.pinv(turns / sizes, rcond=_RANK) / np.swapaxes(sizes, 1, 2)
-        c = (foretold @ (way / unit)[:, :, None])[:, :, 0]
+        turns /= sizes
+        gram = turns @ np.swapaxes(turns, 1, 2)
+        along = turns @ (way / unit)[:, :, None]
+        c = (np.linalg.pinv(gram, rcond=_RANK, hermitian=True) @ along / sizes)[:, :, 0]
         proposed = target.copy()
         for share, (_, change) in zip(c.T, self._steps, strict=True):
             proposed -= share[:, None] * change
