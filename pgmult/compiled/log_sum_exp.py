@@ -100,9 +100,11 @@ def _correlate(weights, beyond, count, values, first, last, size, out):
 def _fill(log_e, powers, start, stop, values):
     """exp(-e), e exp(-e) and e (1 - e) exp(-e) for e = exp(log_e) powers, from start to stop."""
     first_e = math.exp(log_e)
-    v0, v1, v2 = values[0], values[1], values[2]
-    for i in range(start, stop):
-        e = first_e * powers[i]
+    part = powers[start:stop]
+    # rows before parts of them, so that the compiler knows their numbers to stand side by side
+    v0, v1, v2 = values[0][start:stop], values[1][start:stop], values[2][start:stop]
+    for i in range(part.size):
+        e = first_e * part[i]
         v0[i] = exp_minus(e)
         v1[i] = e * v0[i]
         v2[i] = (1.0 - e) * v1[i]
@@ -124,9 +126,9 @@ def _by_hermite(t, s, size, powers, values, out):
 @jit
 def _by_trapezoids(t, s, step, size, powers, taps, values, out):
     """F, F' and F'' at t, t + step, ...; nodes x of one remainder modulo the step at a time."""
-    # of the step; exp(-e) has frequencies of its own, so that normal weights alone do not set it
-    fraction = _STEP if s > 2.0 * _STEP else min(0.5 * _STEP, 0.8 * s)
-    parts = math.ceil(step / fraction - 1e-9)
+    # normal weights ask for 0.8 s, and exp(-e), which has frequencies of its own, for less
+    finest = _STEP if s > 2.0 * _STEP else min(0.5 * _STEP, 0.8 * s)
+    parts = math.ceil(step / finest - 1e-9)
     half = math.ceil(_REACH * s / step)
     count = 2 * half + 1
     weights, beyond = taps[0], taps[1]
@@ -145,18 +147,23 @@ def _by_trapezoids(t, s, step, size, powers, taps, values, out):
         last = min(math.ceil((top - t + _TAIL) / step), size + count - 1)
         _fill(top - t, powers, max(first - _BLOCK, 0), max(last, 0) + _BLOCK, values)
         _correlate(weights, beyond, count, values, first, last, size, out)
-    out[:, :size] *= 1.0 / total
+    scale = 1.0 / total
+    for d in range(3):
+        sums = out[d]
+        for j in range(size):
+            sums[j] *= scale
 
 
 @jit
-def _by_moments(t, s, step, start, size, powers, out):
+def _by_moments(nodes, mean, s, start, size, out):
     """F, F' and F'' from node `start` on by the first three moments of e."""
     spread = math.exp(s * s)
     half, sixth = spread / 2.0, spread * spread * spread / 6.0
-    first_e = math.exp(0.5 * s * s - t - start * step)
-    below, first, second = out[0], out[1], out[2]
-    for j in range(start, size):
-        e = first_e * powers[j - start]
+    top = mean + 0.5 * s * s
+    part = nodes[start:size]
+    below, first, second = out[0][start:size], out[1][start:size], out[2][start:size]
+    for j in range(part.size):
+        e = exp_minus(part[j] - top)
         e2, e3 = half * e * e, sixth * e * e * e
         below[j] = 1.0 - e + e2 - e3
         first[j] = e - 2.0 * e2 + 3.0 * e3
@@ -197,24 +204,22 @@ def _by_gram_charlier(nodes, mean, s, size, values, out):
 
 @jit
 def _distribution(nodes, mean, s, step, size, powers, taps, values, out):
-    """F, F' and F'' of one class; `step` is that of the nodes, or 0 where they have none."""
+    """F, F' and F'' of one class, at nodes that are `step` apart where F is not yet one."""
     if s >= _WIDE:
         _by_gram_charlier(nodes, mean, s, size, values, out)
         return
-    start = 0
     moments_from, end = 2.0 * s * s + _MOMENTS, 0.5 * s * s + _TAIL
-    if step > 0.0:
-        t = nodes[0] - mean
-        blocks = math.ceil((min(moments_from, end) - t) / (step * _BLOCK))
-        start = min(max(blocks, 0) * _BLOCK, size)
-        if start > 0 and s < _NARROW:
-            _by_hermite(t, s, start, powers, values, out)
-        elif start > 0:
-            _by_trapezoids(t, s, step, start, powers, taps, values, out)
-        if moments_from < end:
-            _by_moments(t, s, step, start, size, powers, out)
-            return
-    out[0, start:size], out[1:, start:size] = 1.0, 0.0
+    t = nodes[0] - mean
+    blocks = math.ceil((min(moments_from, end) - t) / (step * _BLOCK))
+    start = min(max(blocks, 0) * _BLOCK, size)
+    if start > 0 and s < _NARROW:
+        _by_hermite(t, s, start, powers, values, out)
+    elif start > 0:
+        _by_trapezoids(t, s, step, start, powers, taps, values, out)
+    if moments_from < end:
+        _by_moments(nodes, mean, s, start, size, out)
+    else:
+        out[0, start:size], out[1:, start:size] = 1.0, 0.0
 
 
 @jit(reassociate=True)
@@ -250,7 +255,7 @@ def _place(i, num_even, growth):
     """Node i in steps, and its width: the first `num_even` are 0, 1, 2, ..."""
     x = i - num_even
     if x <= 0:
-        return float(i), 1.0
+        return np.float64(i), 1.0
     switch = math.exp(-_SWITCH / x)
     further = math.exp(x / growth)
     excess = growth * (further - 1.0) - x
@@ -273,6 +278,7 @@ def expect_rows(worker, start, stop, mean, sd, value, d_mean, d_var):
     powers = np.empty(values.shape[1])
     of_powers = 0.0
     sharpness = 1.0 + 0.15 * math.log(num_classes)  # of a product of many Gaussians'
+    growth = 2.0 * _REACH / _STEP * sharpness
     tail = _TAIL + math.log(num_classes)
     for n in range(start, stop):
         m, s = mean[n], sd[n]
@@ -291,20 +297,16 @@ def expect_rows(worker, start, stop, mean, sd, value, d_mean, d_var):
                 powers[i] = exp_minus(step * i)
         evenly = min(high - low, 2.0 * _REACH * max(least, _WIDE) + tail - _START)
         num_even = _BLOCK * math.ceil(evenly / (step * _BLOCK))
-        growth = 2.0 * _REACH / _STEP * sharpness
         d_mean[n], d_var[n] = 0.0, 0.0
         total = 0.0
         i = 0
         while step * _place(i, num_even, growth)[0] < high - low:
-            is_even = i < num_even
-            size = min(_CHUNK, num_even - i) if is_even else 4 * _BLOCK
+            size = min(_CHUNK, num_even - i) if i < num_even else 4 * _BLOCK
             for j in range(size):
                 place, width = _place(i + j, num_even, growth)
                 nodes[j], widths[j] = low + step * place, step * width
             for k in range(num_classes):
-                _distribution(
-                    nodes, m[k], s[k], step if is_even else 0.0, size, powers, taps, values, sums[k]
-                )
+                _distribution(nodes, m[k], s[k], step, size, powers, taps, values, sums[k])
             total += _add_products(sums, widths, size, before, others, d_mean[n], d_var[n])
             i += size
         value[n] = low - 0.5 * step - np.euler_gamma + total
