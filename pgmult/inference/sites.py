@@ -457,6 +457,7 @@ def fit_sites(
     value, d_mean, d_var = site.expect(psi, var)
     precision = np.array(np.broadcast_to(precision0, (num_groups, size, size)))
     level = np.full(num_groups, -np.inf)
+    blend = np.ones((num_groups, 1, 1))
     mixing, converged = Mixing(), False
     for iteration in range(1, max_iterations + 1):
         target = precision0 + design.gram(d_var)
@@ -482,7 +483,7 @@ def fit_sites(
             psi, var = design.project(m), design.project_cov(cov)
             target = precision0 + design.gram(site.expect(psi, var)[2])
         # the covariance, given the mean
-        blend = np.ones((num_groups, 1, 1))
+        blend = np.minimum(1.0, 2.0 * blend)
         for _ in range(_MOST_HALVINGS):
             new_precision = precision + blend * (target - precision)
             cov, log_det = invert(new_precision)
