@@ -24,6 +24,9 @@ IntArray = NDArray[np.int64]
 Rows = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
 Density = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
+NUM_CHAINS = 20
+STEP = 0.7  # of the trapezoid rule
+
 
 def softmax_rows(psi: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
     """Log probabilities of labels, ``(chain, row)``, and derivatives, ``(chain, class, row)``."""
@@ -37,18 +40,16 @@ def softmax_rows(psi: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatAr
     return log_prob, share
 
 
-def probit_rows(
-    psi: FloatArray, labels: IntArray, step: float = 0.7
-) -> tuple[FloatArray, FloatArray]:
+def probit_rows(psi: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
     """The same of a probit."""
     at, num_classes = np.arange(len(labels)), psi.shape[1]
     rest = (labels + np.arange(1, num_classes)[:, None]) % num_classes
     lead = psi[:, None, labels, at] - psi[:, rest, at]
     prob, fall = np.zeros(psi[:, 0].shape), np.zeros(lead.shape)
-    for u in np.arange(-6.0, 6.0 - min(float(lead.min()), 0.0), step):  # far out for lost rows
+    for u in np.arange(-6.0, 6.0 - min(float(lead.min()), 0.0), STEP):  # far out for lost rows
         gap = lead + u
         below = np.maximum(ndtr(gap), 1e-300)
-        share = step / math.sqrt(2.0 * math.pi) * math.exp(-0.5 * u * u) * below.prod(axis=1)
+        share = STEP / math.sqrt(2.0 * math.pi) * math.exp(-0.5 * u * u) * below.prod(axis=1)
         prob += share
         fall += np.exp(-0.5 * gap * gap) / below * share[:, None]
     prob = np.maximum(prob, 1e-300)
@@ -93,7 +94,6 @@ def hamiltonian(
     mean: FloatArray,
     cov: FloatArray,
     num_draws: int,
-    num_chains: int = 20,
 ) -> FloatArray:
     """Draws ``(chain, draw, weight)`` by Hamiltonian Monte Carlo, after three pilot runs.
 
@@ -106,11 +106,12 @@ def hamiltonian(
         Of a Gaussian near it, to start from.
     """
     step = 0.3
-    here = rng.multivariate_normal(mean, cov, num_chains)
-    for length in (num_draws // 20, num_draws // 10, num_draws // 5, num_draws):
+    here = rng.multivariate_normal(mean, cov, NUM_CHAINS)
+    for share in (0.05, 0.1, 0.2, 1.0):
+        length = math.ceil(share * num_draws)
         root = np.linalg.cholesky(cov)
         value, gradient = density(here)
-        draws, taken = np.empty((num_chains, length, len(mean))), 0.0
+        draws, taken = np.empty((NUM_CHAINS, length, len(mean))), 0.0
         for draw in range(length):
             time = rng.uniform(1.1, 2.0)  # about a quarter of a Gaussian's period
             num_steps = math.ceil(time / step)
@@ -124,7 +125,7 @@ def hamiltonian(
                 new_value, new_gradient = density(place)
                 momentum = momentum + (1.0 if left else 0.5) * short * new_gradient @ root
             new_level = new_value - 0.5 * (momentum * momentum).sum(axis=1)
-            accepted = np.log(rng.random(num_chains)) < new_level - level
+            accepted = np.log(rng.random(NUM_CHAINS)) < new_level - level
             taken += accepted.mean() / length
             here = np.where(accepted[:, None], place, here)
             value = np.where(accepted, new_value, value)
@@ -132,6 +133,7 @@ def hamiltonian(
             draws[:, draw] = here
         step *= min(max(taken / 0.85, 0.5), 1.1)
         recent = draws[:, length // 2 :].reshape(-1, len(mean))
+        # as if the Gaussian before had been seen five times a weight
         weight = len(recent) / (len(recent) + 5.0 * len(mean))
         cov = weight * np.cov(recent.T) + (1.0 - weight) * cov
     return draws
