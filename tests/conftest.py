@@ -1,10 +1,15 @@
 """What every test may use."""
 
+import importlib
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+PAPERS = Path(__file__).parents[1] / "examples" / "papers"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,3 +34,20 @@ def shared_data() -> Callable[[str], Path]:
         return folder
 
     return find
+
+
+@pytest.fixture
+def paper_scripts(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, ModuleType]]:
+    """``paper_scripts(folder)``: the scripts in a folder of examples/papers, by name.
+
+    They import each other by name, so those of other folders are forgotten first.
+    """
+
+    def load(folder: str) -> dict[str, ModuleType]:
+        monkeypatch.syspath_prepend(PAPERS / folder)
+        names = [path.stem for path in (PAPERS / folder).glob("*.py")]
+        for name in names:
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        return {name: importlib.import_module(name) for name in names}
+
+    return load

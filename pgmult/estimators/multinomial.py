@@ -43,7 +43,8 @@ __all__ = ["MultinomialRegression"]
 _SOFTMAX = (
     "tilted", "log", "quadratic", "bohning", "adaptive", "taylor", "quadrature", "laplace",
 )  # fmt: skip
-_METHODS = (*_SOFTMAX, "probit", "mean_field", "gibbs")
+_STICKS = {"sticks": "quadrature", "mean_field": "jaakkola_jordan"}
+_METHODS = (*_SOFTMAX, "probit", *_STICKS, "gibbs")
 _DRAWS = 64  # in a block of predictions
 
 
@@ -64,7 +65,7 @@ class MultinomialRegression(LinearPredictor, ClassifierMixin, BaseEstimator):  #
         no error but its Gaussian's (see `pgmult.inference.bounds`).
         Probit: "probit", by variational Bayes.
         Sticks, weights for every class but the last to break: "gibbs" samples the posterior itself,
-        "mean_field" approximates it.
+        "sticks" is its best Gaussian (quadrature), "mean_field" one by Pólya-gamma variables.
     covariance : {"full", "class"}
         With a softmax, whether one Gaussian has all classes' weights, O((n_classes n_weights)^3),
         or each class has its own, independent of the others. "laplace" is full whatever this says,
@@ -185,7 +186,7 @@ class MultinomialRegression(LinearPredictor, ClassifierMixin, BaseEstimator):  #
         x = self._design(validate_data(self, X, dtype=np.float64, reset=False))
         if self.method == "gibbs":
             return self._average_draws(x)
-        if self.method == "mean_field":
+        if self.method in _STICKS:
             return stick_probs(self._fit, x, self._order)
         if self.method == "probit":
             var = np.einsum("nd,nd->n", x @ self._fit.cov[0], x)
@@ -243,8 +244,9 @@ class MultinomialRegression(LinearPredictor, ClassifierMixin, BaseEstimator):  #
 
     def _approximate(self, data: CountedRows, prior: MvNormal) -> RegressionFit:
         limits: dict[str, Any] = {"tolerance": self.tol, "max_iterations": self.max_iter}
-        if self.method == "mean_field":
-            return fit_stick_breaking_regression(data, prior, **limits)
+        if self.method in _STICKS:
+            site = _STICKS[self.method]
+            return fit_stick_breaking_regression(data, prior, method=site, **limits)
         if self.method == "probit":
             return fit_probit_regression(data, prior, **limits)
         only: dict[str, Literal["full", "class"]] = {"laplace": "full", "quadrature": "class"}

@@ -1,10 +1,7 @@
 """The tables of Hensman, Rattray and Lawrence (2012) are made, here for a small part."""
 
 import csv
-import importlib
-import sys
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from pgmult import as_corpus
 from pgmult.inference.collapsed_problems import TopicProblem
 from pgmult.testing import rejects
 
-FOLDER = Path(__file__).parents[2] / "examples" / "papers" / "hensman2012"
 OPTIONS = {
     "tolerance": 1e-6, "iterations": 3000, "scale": 1.0, "threads": 1, "distances": [5.0],
     "components": 6, "restarts": 4, "topics": 20, "documents": [60], "starts": 1, "reads": 2000,
@@ -26,13 +22,8 @@ ACCURACY = {
 
 
 @pytest.fixture
-def scripts(monkeypatch):
-    """The modules of the folder, which import each other."""
-    monkeypatch.syspath_prepend(FOLDER)
-    names = [path.stem for path in FOLDER.glob("*.py")]
-    yield {name: importlib.import_module(name) for name in names}
-    for name in names:
-        del sys.modules[name]
+def scripts(paper_scripts):
+    return paper_scripts("hensman2012")
 
 
 @pytest.fixture

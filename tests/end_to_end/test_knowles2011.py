@@ -1,10 +1,7 @@
 """The figure and tables of Knowles and Minka (2011) are made, here for a few halves of Iris."""
 
-import importlib
 import re
-import sys
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,34 +9,25 @@ import pytest
 from pgmult.diagnostics import mcse_mean
 from pgmult.inference.probit_regression import probit_probs
 
-FOLDER = Path(__file__).parents[2] / "examples" / "papers" / "knowles2011"
-
 
 @pytest.fixture
-def script(monkeypatch):
-    """``script(name)``: a module of the folder."""
-    monkeypatch.syspath_prepend(FOLDER)
-
-    def load(name):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        return importlib.import_module(name)
-
-    return load
+def scripts(paper_scripts):
+    return paper_scripts("knowles2011")
 
 
-def run(script, capsys, *tables, **options):
+def run(scripts, capsys, *tables, **options):
     defaults = {
         "splits": 2, "methods": ["quadratic", "tilted", "bohning"], "out": None,
         "repetitions": 100, "data": ["iris"], "draws": 150,
     }  # fmt: skip
-    script("tables").main(Namespace(tables=tables, **(defaults | options)))
+    scripts["tables"].main(Namespace(tables=tables, **(defaults | options)))
     return capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_errors_of_the_bounds(script, capsys, tmp_path):
+def test_errors_of_the_bounds(scripts, capsys, tmp_path):
     pytest.importorskip("matplotlib")
-    printed = run(script, capsys, "figure2", out=tmp_path)
+    printed = run(scripts, capsys, "figure2", out=tmp_path)
     by_variance, by_classes, by_spread = (
         {float(line.split()[0]): [float(cell) for cell in line.split()[1:4]] for line in table}
         for table in (part.splitlines()[1:] for part in printed.strip().split("\n\n"))
@@ -54,9 +42,9 @@ def test_errors_of_the_bounds(script, capsys, tmp_path):
 
 
 @pytest.mark.slow
-def test_iris(script, capsys, shared_data, monkeypatch):
+def test_iris(scripts, capsys, shared_data, monkeypatch):
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("uci").parent))
-    printed = run(script, capsys, "iris")
+    printed = run(scripts, capsys, "iris")
     bounds = dict(re.findall(r"^(quadratic|tilted|bohning) +(-\d+\.\d) ±", printed, re.MULTILINE))
     assert float(bounds["tilted"]) == pytest.approx(-30.5, abs=3.5)  # the paper: -31.2
     assert float(bounds["quadratic"]) == pytest.approx(-64.9, abs=6.0)  # the paper: -65
@@ -64,9 +52,9 @@ def test_iris(script, capsys, shared_data, monkeypatch):
 
 
 @pytest.mark.slow
-def test_accuracy(script, capsys, shared_data, monkeypatch):
+def test_accuracy(scripts, capsys, shared_data, monkeypatch):
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("uci").parent))
-    printed = run(script, capsys, "accuracy")
+    printed = run(scripts, capsys, "accuracy")
     assert all(float(worst) < 1.1 for worst in re.findall(r"R-hat at most ([\d.]+)", printed))
     rows = re.findall(r"^(\w[\w, ]*?)  +(\d.*)$", printed, re.MULTILINE)
     table = {name: [float(cell) for cell in cells.split()] for name, cells in rows}
@@ -82,14 +70,14 @@ def test_accuracy(script, capsys, shared_data, monkeypatch):
 
 
 @pytest.mark.slow
-def test_without_data(script, capsys, monkeypatch):
+def test_without_data(scripts, capsys, monkeypatch):
     monkeypatch.delenv("PGMULT_DATA", raising=False)
-    assert "left out" in run(script, capsys, "glass")
+    assert "left out" in run(scripts, capsys, "glass")
 
 
 @pytest.mark.parametrize("rows", ["softmax_rows", "probit_rows"])
-def test_gradients_of_the_long_chains(script, rows):
-    chains = script("long_chains")
+def test_gradients_of_the_long_chains(scripts, rows):
+    chains = scripts["long_chains"]
     rng = np.random.default_rng(0)
     x, labels = rng.standard_normal((9, 2)), rng.integers(0, 3, 9)
     density = chains.posterior(x, labels, 3, getattr(chains, rows))
@@ -99,16 +87,16 @@ def test_gradients_of_the_long_chains(script, rows):
         np.testing.assert_allclose(density(weights)[1][:, j], slope, atol=1e-4)
 
 
-def test_probit_of_the_long_chains(script):
-    chains = script("long_chains")
+def test_probit_of_the_long_chains(scripts):
+    chains = scripts["long_chains"]
     psi = 2.0 * np.random.default_rng(0).standard_normal((50, 4))
     exact = probit_probs(psi, np.zeros(50))
     np.testing.assert_allclose(chains.probit_probs(psi.T[None])[0].T, exact, atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", ["softmax_rows", "probit_rows"])
-def test_long_chains_have_the_moments_of_a_grid(script, rows):
-    chains = script("long_chains")
+def test_long_chains_have_the_moments_of_a_grid(scripts, rows):
+    chains = scripts["long_chains"]
     x, labels = np.array([[1.0], [2.0], [-0.5]]), np.array([0, 0, 1])
     density = chains.posterior(x, labels, 2, getattr(chains, rows))
     axis = np.linspace(-6.0, 6.0, 121)

@@ -1,23 +1,17 @@
 """The reproduction of Linderman, Johnson and Adams (2015) runs, here on a small made-up corpus."""
 
 import csv
-import importlib.util
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pgmult import as_corpus
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "linderman2015" / "figure2.py"
-
 
 @pytest.mark.slow
-def test_figure2(monkeypatch, tmp_path, capsys):
-    spec = importlib.util.spec_from_file_location("figure2", SCRIPT)
-    figure2 = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(figure2)
+def test_figure2(paper_scripts, monkeypatch, tmp_path, capsys):
+    figure2 = paper_scripts("linderman2015")["figure2"]
     rng = np.random.default_rng(0)
     topics = rng.dirichlet(np.full(30, 0.1), size=3)
     theta = rng.dirichlet(np.ones(3), size=60)

@@ -1,26 +1,19 @@
 """The table of names of Linderman, Johnson and Adams (2015) is made, here for a small part."""
 
 import csv
-import importlib.util
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "linderman2015" / "names.py"
-
 
 @pytest.mark.slow
-def test_names(monkeypatch, tmp_path, capsys, shared_data):
+def test_names(paper_scripts, monkeypatch, tmp_path, capsys, shared_data):
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("names").parent))
-    spec = importlib.util.spec_from_file_location("linderman2015_names", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
     options = Namespace(
         out=tmp_path, methods=["static", "raw_gp", "lnm_gp", "sbm_gp"], seconds=1.5, names=14,
         states=["CA", "NY", "TX"], years=10, births=1000, structure="dense", seed=0,
     )  # fmt: skip
-    script.main(options)
+    paper_scripts("linderman2015")["names"].main(options)
 
     with open(tmp_path / "names.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

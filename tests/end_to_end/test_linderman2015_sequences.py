@@ -1,27 +1,20 @@
 """The figure of sequences of Linderman, Johnson and Adams (2015) is made, with short chains."""
 
 import csv
-import importlib.util
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "linderman2015" / "figure4.py"
-
 
 @pytest.mark.slow
-def test_figure4(monkeypatch, tmp_path, capsys, shared_data):
+def test_figure4(paper_scripts, monkeypatch, tmp_path, capsys, shared_data):
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("alice").parent))
     shared_data("dna")
-    spec = importlib.util.spec_from_file_location("linderman2015_figure4", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
     options = Namespace(
         out=tmp_path, data=["dna", "alice", "chapters"], methods=["SBM-LDS", "HMM"], seeds=[0, 1],
         sweeps=8, seconds=10.0, draws=2, legacy_draws=2, particles=30, regions=4, words=1000,
     )  # fmt: skip
-    script.main(options)
+    paper_scripts("linderman2015")["figure4"].main(options)
 
     with open(tmp_path / "figure4.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -1,20 +1,12 @@
 """The reproduction of Wang and Blei (2013) runs, and gives the digits it is known to give."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
-
-SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "wang2013" / "tables.py"
 
 
 @pytest.fixture
-def tables(monkeypatch, shared_data):
+def tables(paper_scripts, monkeypatch, shared_data):
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("yeast").parent))
-    spec = importlib.util.spec_from_file_location("wang2013_tables", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return paper_scripts("wang2013")["tables"]
 
 
 def test_yeast_in_table_1(tables):

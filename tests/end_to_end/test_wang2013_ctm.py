@@ -1,22 +1,15 @@
 """The comparison of correlated topic models in Wang and Blei (2013) runs and ranks as it should."""
 
 import csv
-import importlib.util
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "examples" / "papers" / "wang2013" / "ctm.py"
-
 
 @pytest.fixture
-def ctm(monkeypatch, shared_data):
+def ctm(paper_scripts, monkeypatch, shared_data):
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("ap").parent))
-    spec = importlib.util.spec_from_file_location("wang2013_ctm", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return paper_scripts("wang2013")["ctm"]
 
 
 @pytest.mark.slow

@@ -8,11 +8,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from pgmult import MultinomialRegression
 
 METHODS = ["tilted", "log", "quadratic", "bohning", "taylor", "adaptive", "laplace", "quadrature"]
-METHODS += ["probit", "mean_field", "gibbs"]
+METHODS += ["probit", "sticks", "mean_field", "gibbs"]
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-@pytest.mark.parametrize("method", ["tilted", "laplace", "probit", "mean_field", "gibbs"])
+@pytest.mark.parametrize("method", ["tilted", "laplace", "probit", "sticks", "gibbs"])
 def test_scikit_learns_own_checks(method):
     model = MultinomialRegression(method, draws=50, tune=20, chains=1)
     results = check_estimator(model, on_fail=None, on_skip=None)
@@ -37,11 +37,22 @@ def test_every_method_predicts(method, flowers):
     np.testing.assert_allclose(probs.sum(axis=1), 1.0, rtol=1e-8)
     assert fit.score(x, y) > 0.6
     assert set(fit.predict(x)) <= set(fit.classes_)
-    outputs = 2 if method in ("mean_field", "gibbs") else 3
+    outputs = 2 if method in ("sticks", "mean_field", "gibbs") else 3
     assert fit.coef_.shape == (outputs, 2)
     assert fit.coef_cov_.shape == (outputs, 3, 3)
     assert (np.linalg.eigvalsh(fit.coef_cov_) > 0.0).all()
     assert np.isnan(fit.log_evidence_) == (method == "gibbs")
+
+
+def test_sticks_and_their_sampler_agree(flowers):
+    x, y = flowers
+    gibbs = MultinomialRegression("gibbs", draws=2000, chains=2, random_state=0).fit(x, y)
+    errors = {}
+    for method in ("sticks", "mean_field"):
+        fit = MultinomialRegression(method).fit(x, y)
+        errors[method] = np.abs(fit.predict_proba(x) - gibbs.predict_proba(x)).mean()
+    assert errors["sticks"] < 0.002
+    assert errors["sticks"] < errors["mean_field"]
 
 
 def test_counts_are_worth_as_many_labels(flowers):

@@ -34,7 +34,10 @@ from pgmult.inference.bounds import LOG_SUM_EXP
 from pgmult.inference.multinomial_regression import fit_stick_breaking_regression, stick_probs
 from pgmult.links import StickBreaking
 
-METHODS = ("quadratic", "log", "tilted", "bohning", "adaptive", "probit", "mean_field", "gibbs")
+METHODS = (
+    "quadratic", "log", "tilted", "bohning", "adaptive", "quadrature", "probit", "mean_field",
+    "sticks", "gibbs",
+)  # fmt: skip
 
 
 STAND_INS = [name for name in LOG_SUM_EXP if name != "quadrature"]
