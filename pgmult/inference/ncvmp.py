@@ -64,6 +64,7 @@ __all__ = [
 
 _MOST_HALVINGS = 40
 _SLACK = 1e-12  # of L: what rounding may take from it
+_ROUNDING = 1e-8  # of a message's precision
 
 
 class Factor(Protocol):
@@ -219,6 +220,11 @@ def fit_messages(
     -------
     RegressionFit
 
+    Raises
+    ------
+    ValueError
+        If prior and classes do not fit, or the factor is not finite or rises with a variance.
+
     Notes
     -----
     An iteration costs O(num_classes (num_rows num_weights**2 + num_weights**3)), and evaluates the
@@ -238,9 +244,19 @@ def fit_messages(
     P0 = prior.precision()
     at = partial(_evaluate, x, factor, mean0, P0)
     here = at(mean0, np.tile(P0, (num_classes, 1, 1)))
+    if not np.isfinite(here.level):
+        raise ValueError(
+            f"factor must have finite values under the prior, got {here.level} in all (bring"
+            " covariates to smaller scales, or give a narrower prior)"
+        )
     mixing, part, converged = Mixing(), 1.0, False
     for iteration in range(1, max_iterations + 1):  # noqa: B007
         sent = message(here.psi, *here.derivatives)
+        if sent.J.min() < -_ROUNDING:
+            raise ValueError(
+                "factor must not rise with a variance, got a derivative of"
+                f" {-0.5 * sent.J.min():.3g}"
+            )
         target_P = P0 + (x.T * sent.J.T[:, None, :]) @ x
         target_h = mean0 @ P0 + sent.h.T @ x
         target = np.asarray(np.linalg.solve(target_P, target_h[..., None])[..., 0])

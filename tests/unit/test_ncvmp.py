@@ -54,6 +54,27 @@ def test_a_conjugate_factor_is_exact_after_one_sweep():
     np.testing.assert_allclose(fit.objective, evidence, rtol=1e-10)
 
 
+class Rising(Linear):
+    def expect(self, mean, var):
+        value, d_mean, d_var = super().expect(mean, var)
+        return value, d_mean, -d_var
+
+
+class Endless(Linear):
+    def expect(self, mean, var):
+        value, d_mean, d_var = super().expect(mean, var)
+        return value + np.inf, d_mean, d_var
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(Rising, "must not rise with a variance"), (Endless, "finite values under the prior")],
+)
+def test_factors_that_cannot_be_are_refused(factor, words):
+    with pytest.raises(ValueError, match=words):
+        fit_messages(X, factor(np.zeros((30, 2))), PRIOR, 2)
+
+
 def bound_at(factor, mean, cov):
     """L, by its definition."""
     psi = X @ mean.T
