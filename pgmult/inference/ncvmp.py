@@ -252,7 +252,7 @@ def fit_messages(
     mixing, part, converged = Mixing(), 1.0, False
     for iteration in range(1, max_iterations + 1):  # noqa: B007
         sent = message(here.psi, *here.derivatives)
-        if sent.J.min() < -_ROUNDING:
+        if sent.J.min(initial=0.0) < -_ROUNDING:
             raise ValueError(
                 "factor must not rise with a variance, got a derivative of"
                 f" {-0.5 * sent.J.min():.3g}"
