@@ -1,0 +1,47 @@
+"""The README's Python runs as it stands, and the sweep that it shows is the model's own."""
+
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pgmult
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+CORPUS, SEQUENCES, FIELD, REGRESSION, SWEEP = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+SMALLER = {"num_topics=50": "num_topics=3", "draws=500, tune=500": "draws=10, tune=10"}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "code", [SEQUENCES, FIELD, REGRESSION], ids=["sequences", "field", "regression"]
+)
+def test_what_needs_no_file(code, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    exec(code, {"pgmult": pgmult, "np": np})
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_corpus_from_a_file(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("arviz")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{letter}" for letter in "abcdefghijklmnop"])
+    articles = [" ".join(rng.choice(words, size=30)) for _ in range(40)]
+    (tmp_path / "articles.csv").write_text("text\n" + "\n".join(articles) + "\n")
+    code = CORPUS
+    for as_printed, smaller in SMALLER.items():
+        assert as_printed in code
+        code = code.replace(as_printed, smaller)
+    exec(code, {})
+    assert capsys.readouterr().out.count(" ± ") == 3 * 6
+
+
+def test_the_sweep_that_is_shown():
+    step = textwrap.dedent(inspect.getsource(pgmult.CorrelatedTopics.step))
+    for line in SWEEP.splitlines()[:-1]:
+        assert f"    {line}\n" in step
