@@ -311,7 +311,7 @@ def _evaluate(
         mean = mean + (mean0 - mean).mean(axis=0)
     cov, log_det = invert(precision)
     psi = x @ mean.T
-    var = np.column_stack([np.einsum("nd,nd->n", x @ S, x) for S in cov])
+    var = np.maximum(np.column_stack([np.einsum("nd,nd->n", x @ S, x) for S in cov]), 0.0)
     value, d_mean, d_var = factor.expect(psi, var)
     gap = mean - mean0
     divergence = 0.5 * (
