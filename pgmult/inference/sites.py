@@ -387,7 +387,7 @@ class SiteFit:
     num_iterations: int
 
 
-_PLAIN = 5  # iterations before mixing: enough for what is near Newton's method
+_PLAIN = 10  # iterations before mixing: enough for what is near Newton's method
 _MOST_HALVINGS = 40
 _SLACK = 1e-12  # of a sum over rows: what rounding may take from L
 
