@@ -3,14 +3,12 @@
 Every message says the value, where it stands, what was expected and a hint.
 """
 
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
-    "as_cores",
     "as_counts",
     "as_finite",
     "as_generator",
@@ -19,7 +17,6 @@ __all__ = [
     "as_positive_int",
     "as_simplex",
     "as_spd",
-    "available_cores",
     "new_key",
 ]
 
@@ -160,18 +157,6 @@ def as_positive_int(value: Any, name: str, minimum: int = 1) -> int:
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
     return int(value)
-
-
-def available_cores() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def as_cores(value: int | None) -> int:
-    """A number of processors; None is all that there are."""
-    return available_cores() if value is None else as_positive_int(value, "cores")
 
 
 def as_generator(rng: Any) -> np.random.Generator:

@@ -4,7 +4,7 @@ from typing import Any
 
 from sklearn.utils import check_random_state
 
-from pgmult._validate import available_cores
+from pgmult._machine import available_cores
 
 __all__ = ["as_seed", "as_threads"]
 

@@ -63,7 +63,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from pgmult._validate import as_cores, as_positive_int, as_simplex, new_key
+from pgmult._machine import as_cores
+from pgmult._validate import as_positive_int, as_simplex, new_key
 from pgmult.compiled import document_probability as kernels
 from pgmult.compiled._rows import over_rows, row_threads
 from pgmult.corpus import Corpus

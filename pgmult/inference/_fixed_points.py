@@ -6,7 +6,8 @@ from pgmult.typing import BoolArray, FloatArray
 
 __all__ = ["Mixing", "distance", "invert"]
 
-_MEMORY = 8
+_MEMORY = 8  # steps, if they are not more than
+_MOST_NUMBERS = 1 << 26
 _RANK = 1e-13  # of eigenvalues: below this share of the largest, directions are one
 _LEAST = 1e-2  # what a step may leave of a precision, in any direction
 
@@ -64,19 +65,22 @@ class Mixing:
         way = target - _join(mean, precision)
         if self._before is not None:
             step = way - self._before[0], target - self._before[1]
-            self._steps = [*self._steps[1 - _MEMORY :], step]
+            memory = min(_MEMORY, max(2, _MOST_NUMBERS // way.size))
+            self._steps = [*self._steps[1 - memory :], step]
         self._before = way, target
         if not self._steps:
             return target_mean, target_precision
         scale = np.sqrt(np.diagonal(precision, axis1=-2, axis2=-1))
         pairs = scale[..., :, None] * scale[..., None, :]
         unit = _join(1.0 / scale, np.sqrt(2.0) * pairs)
-        turns = np.stack([turn / unit for turn, _ in self._steps], axis=1)
-        sizes = np.linalg.norm(turns, axis=2, keepdims=True)
-        sizes[sizes == 0.0] = 1.0
-        turns /= sizes
+        turns = np.empty((len(way), len(self._steps), way.shape[1]))
+        for i, (turn, _) in enumerate(self._steps):
+            np.divide(turn, unit, out=turns[:, i])
         gram = turns @ np.swapaxes(turns, 1, 2)
-        along = turns @ (way / unit)[:, :, None]
+        sizes = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))[:, :, None]
+        sizes = np.where(sizes > 0.0, sizes, 1.0)
+        along = turns @ (way / unit)[:, :, None] / sizes
+        gram /= sizes * np.swapaxes(sizes, 1, 2)
         c = (np.linalg.pinv(gram, rcond=_RANK, hermitian=True) @ along / sizes)[:, :, 0]
         proposed = target.copy()
         for share, (_, change) in zip(c.T, self._steps, strict=True):

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from pgmult import __version__
 from pgmult._codec import contiguous, decode, encode, fingerprint
-from pgmult._validate import as_cores, as_positive_int
+from pgmult._machine import as_cores, available_memory
+from pgmult._validate import as_positive_int
 from pgmult.compiled._rows import row_threads
 from pgmult.diagnostics import ConvergenceWarning
 from pgmult.inference._progress import Progress
@@ -706,7 +707,7 @@ def _meta(model: Any, data: Any, settings: _Settings) -> dict[str, Any]:
 
 
 def _check_memory(sizes: Mapping[str, int]) -> None:
-    needed, available = sum(sizes.values()), _available_memory()
+    needed, available = sum(sizes.values()), available_memory()
     if needed > available:
         largest = max(sizes, key=lambda name: sizes[name])
         raise MemoryError(
@@ -715,32 +716,6 @@ def _check_memory(sizes: Mapping[str, int]) -> None:
             " (keep fewer variables with keep=, fewer draws with thin=, or write them to disk with"
             " store=)"
         )
-
-
-def _available_memory() -> float:
-    """Bytes this process may still take, as far as the system tells; else infinity."""
-    limits = [math.inf]
-    for file, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
-    ):
-        try:
-            with open(file) as limit, open(used) as usage:
-                limits.append(int(limit.read()) - int(usage.read()))
-        except (OSError, ValueError):  # no such group, or "max"
-            continue
-    try:
-        with open("/proc/meminfo") as file_:
-            entries = dict(line.split(":", 1) for line in file_)
-        limits.append(int(entries["MemAvailable"].split()[0]) * 1024)
-    except (OSError, KeyError, ValueError):
-        names = getattr(os, "sysconf_names", {})
-        if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
-            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(limits)
 
 
 def _warn_of_problems(posterior: Posterior) -> None:

@@ -39,6 +39,7 @@ import numpy as np
 from scipy.special import ndtri, softmax
 from scipy.stats import qmc
 
+from pgmult._machine import available_memory
 from pgmult._validate import as_finite
 from pgmult.counted_rows import CountedRows
 from pgmult.inference.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP
@@ -62,6 +63,7 @@ __all__ = [
 ]
 
 _SEE_VARIANCES_ONLY = ("log", "quadratic")
+_MATRICES = 40  # of all classes' weights, that a search holds at a time
 _LOG2_POINTS = 11
 _BLOCK = 1 << 21  # numbers in a block of rows
 
@@ -161,6 +163,13 @@ def fit_softmax_regression(
     Returns
     -------
     RegressionFit
+
+    Raises
+    ------
+    ValueError
+        If method, covariance and prior do not fit each other or the data.
+    MemoryError
+        If one Gaussian of all classes' weights is too large.
     """
     size, num_classes = data.num_covariates, data.num_categories
     if prior is None:
@@ -177,6 +186,13 @@ def fit_softmax_regression(
         )  # fmt: skip
     if prior.size != size:
         raise ValueError(f"prior must be of {size} weights, got {prior.size}")
+    needed = 8 * (_MATRICES * (num_classes * size) ** 2 + 6 * len(data.counts) * num_classes**2)
+    if needed > available_memory():
+        raise MemoryError(
+            f"one Gaussian of {num_classes} classes with {size} weights each takes some"
+            f" {needed / 1e9:.3g} GB, and {available_memory() / 1e9:.3g} GB of memory are available"
+            " (let each class have its own: covariance='class')"
+        )
     joint_prior = MvNormal(
         np.broadcast_to(prior.prior_mean, (num_classes, size)).ravel(),
         np.asarray(np.kron(np.eye(num_classes), prior.prior_cov), dtype=np.float64),

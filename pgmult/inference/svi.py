@@ -44,7 +44,8 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, gammaln, multigammaln
 
-from pgmult._validate import as_cores, as_generator, as_positive, as_positive_int
+from pgmult._machine import as_cores
+from pgmult._validate import as_generator, as_positive, as_positive_int
 from pgmult.compiled._rows import over_rows, row_threads
 from pgmult.compiled.variational_topics import (
     infer_documents,

@@ -47,7 +47,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmult._validate import as_cores, as_positive, as_positive_int
+from pgmult._machine import as_cores
+from pgmult._validate import as_positive, as_positive_int
 from pgmult.compiled import variational_ctm as compiled
 from pgmult.compiled._rows import over_rows, row_threads
 from pgmult.corpus import Corpus, as_corpus

@@ -357,7 +357,7 @@ def test_a_models_variables_keep_their_shape(moments, message):
 
 
 def test_more_draws_than_memory(monkeypatch):
-    monkeypatch.setattr(gibbs, "_available_memory", lambda: 1e6)
+    monkeypatch.setattr(gibbs, "available_memory", lambda: 1e6)
     seen = []
     with pytest.raises(MemoryError, match=r"0\.0194 GB, latent alone 0\.0176 GB.*keep=.*thin=.*st"):
         short(draws=10**4, chains=11, keep=["latent", "mean"], callback=seen.append)
@@ -365,7 +365,7 @@ def test_more_draws_than_memory(monkeypatch):
 
 
 def test_available_memory_is_plausible():
-    assert 1e6 < gibbs._available_memory() < 1e15
+    assert 1e6 < gibbs.available_memory() < 1e15
 
 
 # What is said in the end

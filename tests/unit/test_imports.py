@@ -13,7 +13,7 @@ PACKAGE = ROOT / "pgmult"
 # From the ground up; a name is a module or a package of pgmult. Modules may import their own floor.
 FLOORS = [
     {"compiled"},
-    {"_validate", "polya_gamma", "potentials", "typing"}
+    {"_machine", "_validate", "polya_gamma", "potentials", "typing"}
     | {"alignments", "corpus", "counted_rows", "covariates", "fields", "labelled_rows", "sequences"}
     | {"links", "priors", "updates"},
     {"models"},

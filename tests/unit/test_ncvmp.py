@@ -245,6 +245,13 @@ def test_bad_arguments(change, words):
         fit_softmax_regression(as_counted_rows(X, Y), **change)
 
 
+def test_one_gaussian_too_large_is_refused():
+    """Of 500 classes with 400 weights each: 8 TB."""
+    data = as_counted_rows(np.ones((2, 400)), np.array([0, 1]), num_categories=500)
+    with pytest.raises(MemoryError, match="covariance='class'"):
+        fit_softmax_regression(data, covariance="full")
+
+
 def test_separable_labels_and_constant_columns_have_a_posterior():
     x = np.column_stack([np.ones(12), np.ones(12), np.repeat([-1.0, 0.0, 1.0], 4)])
     data = as_counted_rows(x, np.repeat([0, 1, 2], 4))
