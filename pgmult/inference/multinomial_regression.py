@@ -13,7 +13,8 @@ field with Pólya-gamma variables.
 
 Averages of probabilities over q need no Monte Carlo: sticks are one-dimensional integrals each, and
 so is a softmax of independent predictors (`pgmult.inference.bounds`). Only for correlated
-predictors of three classes or more a fixed set of quasi-random points serves, good to some 1e-4.
+predictors of three classes or more a fixed set of quasi-random points serves: its errors are below
+1e-4 for standard deviations up to one, and below 3e-3 for any.
 
 >>> import numpy as np
 >>> from pgmult.counted_rows import as_counted_rows
@@ -36,11 +37,13 @@ from functools import cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import ndtri, softmax
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 from pgmult._machine import available_memory
 from pgmult._validate import as_finite
+from pgmult.compiled._rows import over_rows
+from pgmult.compiled.softmax_averages import average_rows
 from pgmult.counted_rows import CountedRows
 from pgmult.inference.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP
 from pgmult.inference.ncvmp import RegressionFit, SoftmaxFactor, choose, fit_messages
@@ -64,8 +67,8 @@ __all__ = [
 
 _SEE_VARIANCES_ONLY = ("log", "quadratic")
 _MATRICES = 40  # of all classes' weights, that a search holds at a time
-_LOG2_POINTS = 11
-_BLOCK = 1 << 21  # numbers in a block of rows
+_LOG2_POINTS = 13
+_POINTS_A_BLOCK = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,10 +306,10 @@ def stick_probs(fit: RegressionFit, covariates: Any, order: IntArray) -> FloatAr
 
 @cache
 def _points(size: int) -> FloatArray:
-    """Standard normal points, ``(num_points, size)``: Sobol's, and their mirrors."""
+    """Standard normal points of Sobol's, ``(num_blocks, size, num_points)``."""
     uniform = qmc.Sobol(size, scramble=False).random_base2(_LOG2_POINTS)
-    points = ndtri(uniform + 0.5 / len(uniform))
-    return np.concatenate([points, -points])
+    points = ndtri(uniform + 0.5 / len(uniform)).reshape(-1, _POINTS_A_BLOCK, size)
+    return np.ascontiguousarray(points.swapaxes(1, 2))
 
 
 def _dense_average(mean: FloatArray, cov: FloatArray) -> FloatArray:
@@ -323,12 +326,6 @@ def _dense_average(mean: FloatArray, cov: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(spread)
     values, vectors = values[:, ::-1], vectors[:, :, ::-1]
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    points = _points(size - 1)
     out = np.empty_like(mean)
-    step = max(1, _BLOCK // points.size)
-    for start in range(0, len(mean), step):
-        rows = slice(start, start + step)
-        x = differences[rows, None, :] + np.einsum("sj,nij->nsi", points, roots[rows])
-        full = np.concatenate([np.zeros((*x.shape[:2], 1)), x], axis=2)
-        out[rows] = softmax(full, axis=2).mean(axis=1)
+    over_rows(average_rows, len(mean), differences, roots, _points(size - 1), out, grain=16)
     return out
