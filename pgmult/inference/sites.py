@@ -502,7 +502,6 @@ def fit_sites(
         step = np.einsum("gij,gj->gi", cov, gradient)
         length = np.sqrt(np.maximum(np.einsum("gi,gi->g", step, gradient), 0.0))
         scale = np.ones((num_groups, 1))
-        worse = np.ones(num_groups, dtype=bool)
         for _ in range(_MOST_HALVINGS):
             new_m = m + scale * step
             psi = design.project(new_m)
