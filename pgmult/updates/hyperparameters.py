@@ -22,6 +22,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from pgmult.typing import BoolArray, FloatArray
+from pgmult.updates.elliptical_slice import elliptical_slice
 
 __all__ = ["Guess", "laplace", "sample_hyperparameters"]
 
@@ -113,25 +114,16 @@ def sample_hyperparameters(
         If the log density is not finite at `x`.
     """
     num_rows, size = x.shape
-    here = log_density(x, np.ones(num_rows, dtype=np.bool_))
-    if not np.isfinite(here).all():
-        raise FloatingPointError(f"the log density must be finite at the start, got {here}")
-    z = np.linalg.solve(guess.root, (x - guess.mean)[..., None])[..., 0]
-    shape, squares = 0.5 * (_DOF + size), np.sum(z**2, axis=1)
-    spread = np.sqrt(0.5 * (_DOF + squares) / rng.gamma(shape, size=num_rows))
-    other = spread[:, None] * rng.standard_normal(z.shape)
-    level = here + shape * np.log1p(squares / _DOF) - rng.exponential(size=num_rows)
-    angle = np.asarray(2.0 * np.pi * rng.random(num_rows))
-    left, right = angle - 2.0 * np.pi, angle
-    x, active = x.copy(), np.ones(num_rows, dtype=np.bool_)
-    while active.any():
-        trial = np.cos(angle)[:, None] * z + np.sin(angle)[:, None] * other
-        point = guess.mean + np.einsum("rij,rj->ri", guess.root, trial)
-        there = log_density(point, active)
-        there = there + shape * np.log1p(np.sum(trial**2, axis=1) / _DOF)
-        accepted = active & (there > level)
-        x[accepted] = point[accepted]
-        active &= ~accepted
-        left, right = np.where(angle < 0.0, angle, left), np.where(angle < 0.0, right, angle)
-        angle = left + (right - left) * rng.random(num_rows)
-    return x
+    z = np.asarray(np.linalg.solve(guess.root, (x - guess.mean)[..., None])[..., 0])
+    shape = 0.5 * (_DOF + size)
+    spread = 0.5 * (_DOF + np.sum(z**2, axis=1)) / rng.gamma(shape, size=num_rows)
+    other = np.sqrt(spread)[:, None] * rng.standard_normal(z.shape)
+
+    def point(z: FloatArray) -> FloatArray:
+        return np.asarray(guess.mean + np.einsum("rij,rj->ri", guess.root, z))
+
+    def log_ratio(z: FloatArray, active: BoolArray) -> FloatArray:
+        squares = np.sum(z**2, axis=1)
+        return np.asarray(log_density(point(z), active) + shape * np.log1p(squares / _DOF))
+
+    return point(elliptical_slice(rng, log_ratio, z, other))
