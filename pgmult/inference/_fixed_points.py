@@ -1,15 +1,42 @@
-"""What the solvers of Gaussian approximations share: inverses, and fewer steps to a fixed point."""
+"""What the solvers of Gaussian approximations share: priors, and fewer steps to a fixed point."""
 
 import numpy as np
 
+from pgmult.priors.gaussian import MvNormal
 from pgmult.typing import BoolArray, FloatArray
 
-__all__ = ["Mixing", "distance", "invert"]
+__all__ = ["Mixing", "distance", "invert", "predictor_vars", "unpack_prior"]
 
 _MEMORY = 8  # steps, if they are not more than
 _MOST_NUMBERS = 1 << 26
 _RANK = 1e-13  # of eigenvalues: below this share of the largest, directions are one
 _LEAST = 1e-2  # what a step may leave of a precision, in any direction
+
+
+def unpack_prior(
+    prior: MvNormal, count: int, size: int, unit: str
+) -> tuple[FloatArray, FloatArray]:
+    """Means ``(count, size)`` and the precision that all have; `unit` is what there are several of.
+
+    Raises
+    ------
+    ValueError
+        If the prior has a potential, or other sizes.
+    """
+    if prior.potential is not None:
+        raise ValueError("prior must not be conditioned on a potential")
+    mean = np.atleast_2d(prior.prior_mean)
+    if mean.shape[1] != size or len(mean) not in (1, count):
+        raise ValueError(
+            f"prior must be of {size} weights, of one {unit} or {count}, got {mean.shape}"
+        )
+    return np.broadcast_to(mean, (count, size)), prior.precision()
+
+
+def predictor_vars(x: FloatArray, covs: FloatArray) -> FloatArray:
+    """x_n' S_k x_n, ``(num_rows, num_laws)``: variances of predictors under several laws."""
+    columns = np.column_stack([np.einsum("nd,nd->n", x @ S, x) for S in covs])
+    return np.asarray(np.maximum(columns, 0.0))
 
 
 def invert(precision: FloatArray) -> tuple[FloatArray, FloatArray]:

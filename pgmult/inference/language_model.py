@@ -52,6 +52,7 @@ from scipy.special import betaln, digamma, gammaln, polygamma
 from pgmult._validate import as_counts, as_finite, as_positive, as_positive_int
 from pgmult.corpus import Corpus, as_corpus
 from pgmult.heldout.completion import CompletionScore, mean_by_token
+from pgmult.inference._documents import as_words
 from pgmult.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["LanguageModelFit", "fit_language_model"]
@@ -407,9 +408,7 @@ def fit_language_model(
     -----
     A step costs O(num_words + distinct (word, count) pairs) a group.
     """
-    corpus = as_corpus(corpus)
-    if corpus.num_tokens == 0:
-        raise ValueError(f"the corpus must have at least one token, got {corpus!r}")
+    corpus = as_words(corpus)
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
     mu, sigma_var = float(as_finite(mu, "mu")), float(as_positive(sigma_var, "sigma_var"))

@@ -45,10 +45,11 @@ from pgmult._validate import as_finite
 from pgmult.compiled._rows import over_rows
 from pgmult.compiled.softmax_averages import average_rows
 from pgmult.counted_rows import CountedRows
+from pgmult.inference._fixed_points import predictor_vars
 from pgmult.inference.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP
+from pgmult.inference.logistic_regression import logistic_site
 from pgmult.inference.ncvmp import RegressionFit, SoftmaxFactor, choose, fit_messages
 from pgmult.inference.sites import (
-    LOGISTIC_SITES,
     Expectation,
     Rows,
     fit_sites,
@@ -243,16 +244,11 @@ def fit_stick_breaking_regression(
     RegressionFit
         Its classes are the sticks, in their order.
     """
-    if method not in LOGISTIC_SITES:
-        raise ValueError(f"method must be one of {', '.join(LOGISTIC_SITES)}, got {method!r}")
     if prior is None:
         prior = MvNormal(np.zeros(data.num_covariates), np.eye(data.num_covariates))
-    sticks = data.sticks
-    site = LOGISTIC_SITES[method](
-        sticks.successes.astype(np.float64), sticks.trials.astype(np.float64)
-    )
+    site = logistic_site(method, data.sticks)
     fit = fit_sites(
-        Rows.of(sticks), site, prior, tolerance=tolerance, max_iterations=max_iterations
+        Rows.of(data.sticks), site, prior, tolerance=tolerance, max_iterations=max_iterations
     )
     return RegressionFit(
         fit.mean, fit.cov, None, float(fit.objective.sum()), fit.is_bound, fit.converged,
@@ -275,8 +271,7 @@ def softmax_probs(fit: RegressionFit, covariates: Any) -> FloatArray:
     x = as_finite(covariates, "covariates")
     mean = x @ fit.mean.T
     if fit.joint_cov is None:
-        var = np.column_stack([np.einsum("nd,nd->n", x @ S, x) for S in fit.cov])
-        probs = LOG_SUM_EXP["quadrature"].expect(mean, var)[1]
+        probs = LOG_SUM_EXP["quadrature"].expect(mean, predictor_vars(x, fit.cov))[1]
     else:
         probs = _dense_average(mean, ClassRows(x, len(fit.mean)).project_cov(fit.joint_cov))
     return np.asarray(probs / probs.sum(axis=1, keepdims=True))
@@ -294,8 +289,7 @@ def stick_probs(fit: RegressionFit, covariates: Any, order: IntArray) -> FloatAr
         Of the sticks, as `CountedRows` has it.
     """
     x = as_finite(covariates, "covariates")
-    var = np.column_stack([np.einsum("nd,nd->n", x @ S, x) for S in fit.cov])
-    mean = x @ fit.mean.T
+    mean, var = x @ fit.mean.T, predictor_vars(x, fit.cov)
     taken, left = logistic_expectations(mean, var)[1], logistic_expectations(-mean, var)[1]
     ones = np.ones((len(x), 1))
     probs = np.empty((len(x), len(order)))

@@ -46,7 +46,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from pgmult._validate import as_finite, as_positive_int
-from pgmult.inference._fixed_points import Mixing, distance, invert
+from pgmult.inference._fixed_points import Mixing, distance, invert, predictor_vars, unpack_prior
 from pgmult.inference.bounds import SOFTPLUS, Approximation
 from pgmult.inference.sites import Expectation, LogisticRows
 from pgmult.potentials import DiagonalPotential
@@ -233,16 +233,8 @@ def fit_messages(
     x = as_finite(covariates, "covariates")
     as_positive_int(max_iterations, "max_iterations")
     size = x.shape[1]
-    if prior.potential is not None:
-        raise ValueError("prior must not be conditioned on a potential")
-    mean0 = np.atleast_2d(prior.prior_mean)
-    if mean0.shape[1] != size or len(mean0) not in (1, num_classes):
-        raise ValueError(
-            f"prior must be of {size} weights, of one class or {num_classes}, got {mean0.shape}"
-        )
-    mean0 = np.broadcast_to(mean0, (num_classes, size))
-    P0 = prior.precision()
-    at = partial(_evaluate, x, factor, mean0, P0)
+    mean0, P0 = unpack_prior(prior, num_classes, size, "class")
+    at = partial(_evaluate, x, factor, mean0, P0, float(np.linalg.slogdet(P0)[1]))
     here = at(mean0, np.tile(P0, (num_classes, 1, 1)))
     if not np.isfinite(here.level):
         raise ValueError(
@@ -303,6 +295,7 @@ def _evaluate(
     factor: Factor,
     mean0: FloatArray,
     P0: FloatArray,
+    log_det0: float,
     mean: FloatArray,
     precision: FloatArray,
 ) -> _Point:
@@ -311,11 +304,10 @@ def _evaluate(
         mean = mean + (mean0 - mean).mean(axis=0)
     cov, log_det = invert(precision)
     psi = x @ mean.T
-    var = np.maximum(np.column_stack([np.einsum("nd,nd->n", x @ S, x) for S in cov]), 0.0)
-    value, d_mean, d_var = factor.expect(psi, var)
+    value, d_mean, d_var = factor.expect(psi, predictor_vars(x, cov))
     gap = mean - mean0
     divergence = 0.5 * (
-        log_det.sum() - len(cov) * np.linalg.slogdet(P0)[1]
+        log_det.sum() - len(cov) * log_det0
         + np.sum(P0 * cov) - mean.size + np.sum(gap @ P0 * gap)
     )  # fmt: skip
     level = float(value.sum() - divergence)

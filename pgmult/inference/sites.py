@@ -53,7 +53,7 @@ from scipy.special import expit, ndtr
 
 from pgmult import polya_gamma
 from pgmult._validate import as_finite, as_nonnegative, as_positive_int
-from pgmult.inference._fixed_points import Mixing, distance, invert
+from pgmult.inference._fixed_points import Mixing, distance, invert, unpack_prior
 from pgmult.labelled_rows import LabelledRows
 from pgmult.priors.gaussian import MvNormal
 from pgmult.typing import FloatArray, IntArray
@@ -432,14 +432,8 @@ def fit_sites(
     linearly.
     """
     max_iterations = as_positive_int(max_iterations, "max_iterations")
-    if prior.potential is not None:
-        raise ValueError("prior must not be conditioned on a potential")
     num_groups, size = design.shape
-    precision0, mean0 = prior.precision(), np.atleast_2d(prior.prior_mean)
-    if mean0.shape[1] != size or len(mean0) not in (1, num_groups):
-        raise ValueError(
-            f"prior must be of {size} weights, of one group or {num_groups}, got {mean0.shape}"
-        )
+    mean0, precision0 = unpack_prior(prior, num_groups, size, "group")
     log_det0 = np.linalg.slogdet(precision0)[1]
     m = np.array(np.broadcast_to(mean0 if start is None else start, (num_groups, size)))
 
@@ -470,8 +464,8 @@ def fit_sites(
                 break
             new_m, new_precision = (proposed[:, 0] for proposed in mixing.propose(*ways))
             new_cov, log_det = invert(new_precision)
-            psi, var = design.project(new_m), design.project_cov(new_cov)
-            value, d_mean, d_var = site.expect(psi, var)
+            new_psi, new_var = design.project(new_m), design.project_cov(new_cov)
+            value, d_mean, d_var = site.expect(new_psi, new_var)
             new_level = design.total(value) - penalty(new_m) + entropy(new_cov, log_det)
             good = new_level >= level - _slack(level)
             m = np.where(good[:, None], new_m, m)
@@ -479,9 +473,11 @@ def fit_sites(
             cov = np.where(good[:, None, None], new_cov, cov)
             level = np.where(good, new_level, level)
             if good.all():
+                psi, var = new_psi, new_var
                 continue
-            psi, var = design.project(m), design.project_cov(cov)
-            target = precision0 + design.gram(site.expect(psi, var)[2])
+            if good.any():
+                psi, var = design.project(m), design.project_cov(cov)
+                target = precision0 + design.gram(site.expect(psi, var)[2])
         # the covariance, given the mean
         blend = np.minimum(1.0, 2.0 * blend)
         for _ in range(_MOST_HALVINGS):
