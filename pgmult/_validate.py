@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "as_counts",
+    "as_covariates",
     "as_finite",
     "as_generator",
     "as_nonnegative",
@@ -53,6 +54,14 @@ def as_finite(value: ArrayLike, name: str) -> NDArray[np.float64]:
     if bad.any():
         raise ValueError(f"{name} must be finite, got {array[bad].flat[0]}{_place(bad)}")
     return array
+
+
+def as_covariates(value: ArrayLike) -> NDArray[np.float64]:
+    """A table of finite numbers, ``(num_rows, num_covariates)``, with a column at the least."""
+    x = as_finite(value, "covariates")
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
+    return x
 
 
 def as_positive(value: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmult._validate import as_counts, as_finite, as_positive_int
+from pgmult._validate import as_counts, as_covariates, as_positive_int
 from pgmult.labelled_rows import LabelledRows
 from pgmult.typing import FloatArray, IntArray
 
@@ -122,9 +122,7 @@ def as_counted_rows(
         If a number is not finite, a count not an integer or negative, there are fewer than two
         categories, or lengths differ.
     """
-    x = as_finite(covariates, "covariates")
-    if x.ndim != 2 or x.shape[1] == 0:
-        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
+    x = as_covariates(covariates)
     given = as_counts(outcomes, "outcomes")
     if given.ndim not in (1, 2) or len(given) != len(x):
         raise ValueError(

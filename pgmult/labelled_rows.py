@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult._validate import as_counts, as_finite
+from pgmult._validate import as_counts, as_covariates
 from pgmult.typing import FloatArray, IntArray
 
 __all__ = ["LabelledRows", "as_labelled_rows"]
@@ -103,9 +103,7 @@ def as_labelled_rows(
     ValueError
         If a number is not finite, a label neither 0 nor 1, lengths differ, or a group is unknown.
     """
-    x = as_finite(covariates, "covariates")
-    if x.ndim != 2 or x.shape[1] == 0:
-        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
+    x = as_covariates(covariates)
     num_rows = len(x)
     y = as_counts(successes, "successes")
     n = np.ones(num_rows, dtype=np.int64) if trials is None else as_counts(trials, "trials")

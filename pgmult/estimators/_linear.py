@@ -6,7 +6,14 @@ from pgmult._validate import as_positive
 from pgmult.priors.gaussian import MvNormal
 from pgmult.typing import FloatArray
 
-__all__ = ["LinearPredictor"]
+__all__ = ["LinearPredictor", "moments"]
+
+
+def moments(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and covariances of the weights of each output, draws ``(draws, outputs, weights)``."""
+    mean = draws.mean(axis=0)
+    away = draws - mean
+    return mean, np.einsum("ski,skj->kij", away, away) / max(len(draws) - 1, 1)
 
 
 class LinearPredictor:

@@ -23,7 +23,7 @@ from pgmult._validate import as_counts
 from pgmult.counted_rows import CountedRows, as_counted_rows
 from pgmult.diagnostics import ConvergenceWarning
 from pgmult.estimators._arguments import as_seed
-from pgmult.estimators._linear import LinearPredictor
+from pgmult.estimators._linear import LinearPredictor, moments
 from pgmult.inference.gibbs import sample
 from pgmult.inference.multinomial_regression import (
     fit_softmax_regression,
@@ -263,9 +263,8 @@ class MultinomialRegression(LinearPredictor, ClassifierMixin, BaseEstimator):  #
             chains=self.chains, random_seed=seed, progressbar=False,
         )  # fmt: skip
         draws = self.posterior_["weights"].reshape(-1, data.num_categories - 1, prior.size)
-        mean = draws.mean(axis=0)
-        cov = np.einsum("ski,skj->kij", draws - mean, draws - mean) / max(len(draws) - 1, 1)
-        return RegressionFit(mean, cov, None, float("nan"), False, True, self.draws + self.tune)
+        nan = float("nan")
+        return RegressionFit(*moments(draws), None, nan, False, True, self.draws + self.tune)
 
     def _average_draws(self, x: FloatArray) -> FloatArray:
         weights = self.posterior_["weights"]

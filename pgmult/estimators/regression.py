@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from pgmult._validate import as_positive
 from pgmult.diagnostics import ConvergenceWarning
 from pgmult.estimators._arguments import as_seed
-from pgmult.estimators._linear import LinearPredictor
+from pgmult.estimators._linear import LinearPredictor, moments
+from pgmult.inference._fixed_points import predictor_vars
 from pgmult.inference.gibbs import sample
 from pgmult.inference.logistic_regression import (
     fit_grouped_logistic_regression,
@@ -227,10 +228,7 @@ class BayesianLogisticRegression(_Logistic):
                 for i, data in enumerate(outputs)
             ]  # fmt: skip
             draws = [p["weights"].reshape(-1, x.shape[1]) for p in self.posterior_]
-            self._set_weights(
-                np.array([d.mean(axis=0) for d in draws]),
-                np.array([np.cov(d, rowvar=False).reshape(x.shape[1], -1) for d in draws]),
-            )
+            self._set_weights(*moments(np.stack(draws, axis=1)))
             self.log_evidence_ = np.full(len(outputs), np.nan)
             self.n_iter_ = self.draws + self.tune
             return self
@@ -266,9 +264,7 @@ class BayesianLogisticRegression(_Logistic):
             draws = [p["weights"].reshape(-1, x.shape[1]) for p in self.posterior_]
             probs = np.column_stack([_mean_share(x, d) for d in draws])
         else:
-            mean = x @ self._weights.T
-            var = np.column_stack([np.einsum("nd,nd->n", x @ cov, x) for cov in self.coef_cov_])
-            probs = self._average(mean, var)
+            probs = self._average(x @ self._weights.T, predictor_vars(x, self.coef_cov_))
         return probs if self.multilabel_ else np.column_stack([1.0 - probs[:, 0], probs[:, 0]])
 
     def __sklearn_tags__(self) -> Any:
@@ -378,10 +374,7 @@ class HierarchicalLogisticRegression(_Logistic):
                 random_seed=as_seed(self.random_state), progressbar=False,
             )  # fmt: skip
             draws = self.posterior_["weights"].reshape(-1, data.num_groups, size)
-            mean = draws.mean(axis=0)
-            self._set_weights(
-                mean, np.einsum("sgi,sgj->gij", draws - mean, draws - mean) / (len(draws) - 1)
-            )
+            self._set_weights(*moments(draws))
             self.mean_ = self.posterior_["mu"].mean(axis=(0, 1))
             self.spread_ = self.posterior_["Sigma"].mean(axis=(0, 1))
             self.n_iter_ = self.draws + self.tune
