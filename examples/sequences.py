@@ -7,7 +7,7 @@ that nobody tells the model about, so that forecasts can be compared with the tr
 import numpy as np
 
 import pgmult
-from pgmult.heldout import ngrams
+from pgmult.sequences.scores import ngrams
 
 WEATHER = ["fog", "rain", "snow", "sun"]
 PERIOD = 24
@@ -32,10 +32,12 @@ def weather(rng, first_day, num_days):
 rng = np.random.default_rng(0)
 firsts = rng.integers(PERIOD, size=8)
 books = [weather(rng, first, 120) for first in firsts]
-forecaster = pgmult.SequenceForecaster(4, symbols=WEATHER, random_state=1, n_jobs=-1).fit(books)
+forecaster = pgmult.sequences.SequenceForecaster(4, symbols=WEATHER, random_state=1, n_jobs=-1).fit(
+    books
+)
 
 new = [weather(rng, first, 120) for first in rng.integers(PERIOD, size=10)]
-test = pgmult.as_sequences(new, alphabet=WEATHER)
+test = pgmult.sequences.as_sequences(new, alphabet=WEATHER)
 score = forecaster.score(new)
 train = forecaster.sequences_
 print(f"log probability of the next day: {score:.3f} nats")

@@ -70,10 +70,10 @@ from typing import Any
 import numpy as np
 from scipy.special import erfcx, ndtr
 
-from pgmult._validate import as_finite, as_generator, as_nonnegative, new_key
 from pgmult.compiled import polya_gamma as _compiled
-from pgmult.compiled._rows import over_rows
-from pgmult.typing import ArrayLike, BoolArray, FloatArray
+from pgmult.compiled.rows import over_rows
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
+from pgmult.core.validate import as_finite, as_generator, as_nonnegative, new_key
 
 __all__ = [
     "cdf",

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from pgmult.compiled._rows import row_threads
+from pgmult.compiled.rows import row_threads
 
 
 def check_threads_do_not_matter(model, data, sweeps=3):

@@ -7,7 +7,7 @@ the gamma variate comes with it at no cost.
 
 import math
 
-from ._jit import jit
+from .jit import jit
 from .streams import exponential, gamma, open_stream, uniform
 
 _INVERSE_E = math.exp(-1.0)

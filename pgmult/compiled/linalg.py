@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ._jit import jit
+from .jit import jit
 from .simd import (
     WIDTH,
     add_product,

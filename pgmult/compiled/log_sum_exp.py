@@ -30,7 +30,7 @@ import math
 import numpy as np
 from scipy.special import zeta
 
-from ._jit import jit
+from .jit import jit
 from .simd import WIDTH, add_product, load, splat, store
 from .vectors import exp_minus
 

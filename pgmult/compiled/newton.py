@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ._jit import jit
+from .jit import jit
 from .linalg import cholesky, invert_lower
 
 

@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import zeta
 
 from . import streams
-from ._jit import jit
+from .jit import jit
 
 _MOST_PROPOSALS = 1000  # acceptance is above 1/2 everywhere: never reached, and nothing can hang
 _MOST_TERMS = 200

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ._jit import jit
+from .jit import jit
 from .polya_gamma import draw_integer
 from .streams import exponential, normal, open_stream
 

@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from ._jit import jit
+from .jit import jit
 
 _M0 = np.uint64(0xD2E7470EE14C6C93)
 _M1 = np.uint64(0xCA5A826395121157)

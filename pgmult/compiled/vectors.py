@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ._jit import jit
+from .jit import jit
 
 FACTORS = 512  # each at most 2: their product does not overflow
 _LOG2E = 1.4426950408889634

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pgmult.alignments import Alignments, as_alignments
 from pgmult.datasets.readers import _read
+from pgmult.mixtures.data import Alignments, as_alignments
 
 __all__ = ["read_alignments"]
 

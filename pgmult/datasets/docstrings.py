@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from pgmult.corpus import Corpus
 from pgmult.datasets.text import ENGLISH_STOP_WORDS, corpus_from_texts, tokenize
+from pgmult.topics.data.corpus import Corpus
 
 __all__ = ["demo_corpus"]
 

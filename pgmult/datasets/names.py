@@ -21,9 +21,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult._validate import as_counts, as_generator, as_positive_int
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_counts, as_generator, as_positive_int
 from pgmult.datasets.public import _download
-from pgmult.typing import FloatArray, IntArray
 
 __all__ = ["NameCounts", "thin", "us_names"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pgmult.corpus import Corpus, as_corpus
 from pgmult.datasets.readers import read_ldac
+from pgmult.topics.data.corpus import Corpus, as_corpus
 
 __all__ = ["associated_press"]
 

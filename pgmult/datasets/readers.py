@@ -20,8 +20,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.corpus import Corpus, as_corpus
 from pgmult.datasets.text import TextOptions, corpus_from_texts
+from pgmult.topics.data.corpus import Corpus, as_corpus
 
 __all__ = ["Source", "read_corpus", "read_ldac", "read_npz", "read_table", "read_text", "recognise"]
 

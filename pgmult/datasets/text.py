@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult._validate import as_positive_int
-from pgmult.corpus import Corpus, as_corpus
+from pgmult.core.validate import as_positive_int
+from pgmult.topics.data.corpus import Corpus, as_corpus
 
 __all__ = ["ENGLISH_STOP_WORDS", "TextOptions", "corpus_from_texts", "tokenize"]
 

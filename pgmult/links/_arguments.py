@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult._validate import _place, as_counts, as_finite, as_generator, as_simplex
-from pgmult.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import _place, as_counts, as_finite, as_generator, as_simplex
 
 
 def as_psi(psi: ArrayLike, smallest: int, name: str = "psi") -> FloatArray:

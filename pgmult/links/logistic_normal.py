@@ -25,7 +25,9 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
 from pgmult import polya_gamma
-from pgmult._validate import as_counts, as_nonnegative
+from pgmult.core.potentials import DensePotential, DiagonalPotential
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_counts, as_nonnegative
 from pgmult.links._arguments import (
     as_interior,
     as_psi,
@@ -33,8 +35,6 @@ from pgmult.links._arguments import (
     common_shape,
     simulate_counts,
 )
-from pgmult.potentials import DensePotential, DiagonalPotential
-from pgmult.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = ["LogisticNormal"]
 

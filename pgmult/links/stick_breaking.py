@@ -36,9 +36,11 @@ from scipy.linalg import solve_triangular
 from scipy.special import digamma, expit, gammaln, polygamma
 
 from pgmult import polya_gamma
-from pgmult._validate import as_counts, as_finite, as_nonnegative, as_positive, as_spd, new_key
 from pgmult.compiled import sticks
-from pgmult.compiled._rows import over_rows
+from pgmult.compiled.rows import over_rows
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_counts, as_finite, as_nonnegative, as_positive, as_spd, new_key
 from pgmult.links._arguments import (
     as_interior,
     as_psi,
@@ -47,8 +49,6 @@ from pgmult.links._arguments import (
     common_shape,
     simulate_counts,
 )
-from pgmult.potentials import DiagonalPotential
-from pgmult.typing import ArrayLike, FloatArray, IntArray
 
 __all__ = ["StickBreaking"]
 
@@ -173,7 +173,7 @@ class StickBreaking:
         """Draw omega_k | psi_k ~ PG(N_k, psi_k): the potential of one Gibbs step.
 
         Rows have streams of their own, keyed by one draw from `rng`, and are shared among the
-        threads of `pgmult.compiled._rows.row_threads`.
+        threads of `pgmult.compiled.rows.row_threads`.
 
         Parameters
         ----------

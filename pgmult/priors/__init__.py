@@ -2,6 +2,6 @@
 
 from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
-from pgmult.priors.regression import MatrixNormalInverseWishart
+from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 
 __all__ = ["Dirichlet", "MatrixNormalInverseWishart", "MvNormal", "NormalInverseWishart"]

@@ -17,12 +17,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import digamma, gammaln, xlogy
 
-from pgmult._validate import as_nonnegative, as_positive, as_simplex, new_key
-from pgmult.compiled._rows import over_rows
 from pgmult.compiled.dirichlet import sample_rows
-from pgmult.typing import ArrayLike, FloatArray
+from pgmult.compiled.rows import over_rows
+from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.validate import (
+    as_nonnegative,
+    as_positive,
+    as_simplex,
+    new_key,
+)
 
 __all__ = ["Dirichlet"]
 
@@ -65,7 +70,7 @@ class Dirichlet:
         """One draw of every row.
 
         Rows have streams of their own, keyed by one draw from `rng`, and are shared among the
-        threads of `pgmult.compiled._rows.row_threads`.
+        threads of `pgmult.compiled.rows.row_threads`.
 
         Parameters
         ----------
@@ -132,3 +137,17 @@ class Dirichlet:
                 f" {alpha.shape}"
             ) from None
         return alpha
+
+
+def _dirichlet_divergence(concentration: FloatArray, prior: float) -> float:
+    """KL of Dirichlet rows from the symmetric Dirichlet."""
+    totals = concentration.sum(axis=1)
+    size = concentration.shape[1]
+    rows = (
+        gammaln(totals)
+        - gammaln(concentration).sum(axis=1)
+        - gammaln(prior * size)
+        + size * gammaln(prior)
+        + np.sum((concentration - prior) * (digamma(concentration) - digamma(totals)[:, None]), 1)
+    )
+    return float(rows.sum())

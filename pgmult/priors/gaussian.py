@@ -22,19 +22,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import multigammaln
+from scipy.special import digamma, multigammaln
 
-from pgmult._validate import as_finite, as_generator, as_positive_int, as_spd, new_key
-from pgmult.compiled._rows import num_workers, over_rows
 from pgmult.compiled.linalg import (
     cholesky,
     sample_diagonal_posteriors,
     sample_inverse_wishart,
     scatter,
 )
+from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.potentials import DensePotential, DiagonalPotential
-from pgmult.typing import FloatArray
+from pgmult.core.potentials import DensePotential, DiagonalPotential
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import (
+    as_finite,
+    as_generator,
+    as_positive_int,
+    as_spd,
+    new_key,
+)
 
 __all__ = ["MvNormal", "NormalInverseWishart"]
 
@@ -310,3 +316,36 @@ def inverse_wishart_log_density(cov: FloatArray, dof: float, scale: FloatArray) 
         - 0.5 * (dof + n + 1) * np.linalg.slogdet(cov)[1]
         - 0.5 * np.trace(np.linalg.solve(cov, scale))
     )
+
+
+def _log_det(matrix: FloatArray) -> float:
+    return float(np.linalg.slogdet(matrix)[1])
+
+
+def _expected_log_det(q: NormalInverseWishart) -> float:
+    """E log det Sigma."""
+    n = len(q.mean)
+    return float(
+        _log_det(q.scale) - n * math.log(2.0) - digamma(0.5 * (q.dof - np.arange(n))).sum()
+    )
+
+
+def _niw_divergence(q: NormalInverseWishart, prior: NormalInverseWishart) -> float:
+    """KL of one normal-inverse-Wishart from another."""
+    n = len(q.mean)
+    precision = q.dof * np.linalg.inv(q.scale)
+    shift = q.mean - prior.mean
+    ratio = prior.strength / q.strength
+    gaussian = 0.5 * (
+        n * (ratio - 1.0 - math.log(ratio))
+        + prior.strength * float(np.einsum("i,ij,j->", shift, precision, shift))
+    )
+    wishart = 0.5 * (
+        q.dof * _log_det(q.scale)
+        - prior.dof * _log_det(prior.scale)
+        - (q.dof - prior.dof) * (n * math.log(2.0) + _expected_log_det(q))
+        - q.dof * n
+        + float(np.einsum("ij,ji->", precision, prior.scale))
+    )
+    constants = multigammaln(0.5 * prior.dof, n) - multigammaln(0.5 * q.dof, n)
+    return float(gaussian + wishart + constants)

@@ -27,16 +27,13 @@ import scipy.sparse
 from scipy.special import softmax
 
 import pgmult
-from pgmult.compiled._rows import row_threads
+from pgmult.compiled.rows import row_threads
 from pgmult.datasets import associated_press, read_alignments
-from pgmult.diagnostics import ess_bulk
-from pgmult.inference.collapsed import _Search, natural_cg, random_start
-from pgmult.inference.collapsed_problems import (
-    ExpressionProblem,
-    GaussianMixtureProblem,
-    TopicProblem,
-)
-from pgmult.models import expression
+from pgmult.mixtures import models as expression
+from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
+from pgmult.sampling.diagnostics import ess_bulk
+from pgmult.topics.fits.collapsed import TopicProblem
+from pgmult.variational.collapsed import _Search, natural_cg, random_start
 
 _COMPONENTS = 10
 
@@ -54,13 +51,13 @@ def _mixture():
 def _topics():
     with np.load(_folder("nips11") / "nips11_v2000.npz") as file:
         table = scipy.sparse.csr_array((file["count"], (file["doc"], file["word"])))
-    return pgmult.as_corpus(table[:60])
+    return pgmult.topics.as_corpus(table[:60])
 
 
 def _articles():
     table = associated_press().to_csr()[:60]
     frequent = np.argsort(-table.sum(axis=0), kind="stable")[:300]
-    return pgmult.as_corpus(table[:, np.sort(frequent)])
+    return pgmult.topics.as_corpus(table[:, np.sort(frequent)])
 
 
 def _reads():
@@ -203,7 +200,11 @@ def bayespy():
 
 def gibbs():
     """Effective draws of the logarithms of shares, smallest and median over transcripts."""
-    data, model, sweeps = _reads(), pgmult.TranscriptExpression(), expression.collapsed_sweeps
+    data, model, sweeps = (
+        _reads(),
+        pgmult.mixtures.TranscriptExpression(),
+        expression.collapsed_sweeps,
+    )
     for name, block in (("with", sweeps), ("without", lambda *arguments: None)):
         expression.collapsed_sweeps = block
         rng = np.random.default_rng(0)

@@ -22,10 +22,10 @@ import time
 import numpy as np
 
 from pgmult import DiagonalPotential, StickBreaking
-from pgmult.compiled._rows import row_threads
+from pgmult.compiled.rows import row_threads
 from pgmult.datasets.names import thin, us_names
-from pgmult.priors.covariances import Matern, SquaredExponential
-from pgmult.priors.structures import make_field
+from pgmult.fields.covariances import Matern, SquaredExponential
+from pgmult.fields.priors.structures import make_field
 
 YEARS = range(1960, 2014)
 

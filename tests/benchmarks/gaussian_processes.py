@@ -30,8 +30,8 @@ import numpy as np
 
 import pgmult
 from pgmult.datasets.names import thin, us_names
-from pgmult.diagnostics import ess_bulk
-from pgmult.priors.covariances import Matern, SquaredExponential
+from pgmult.fields.covariances import Matern, SquaredExponential
+from pgmult.sampling.diagnostics import ess_bulk
 
 YEAR_SCALE, PLACE_SCALE, VAR = 30.0, 5.0, 1.0  # where the covariance is fixed, and prior medians
 
@@ -44,7 +44,7 @@ def covariance():
 def small_field(seed=0):
     names = us_names("M", 10, years=range(1960, 2010), states=["MA", "NY", "VT"])
     counts = thin(np.random.default_rng(seed), names.counts, 50)
-    return pgmult.as_field(names.inputs(), counts.reshape(-1, 10))
+    return pgmult.fields.as_field(names.inputs(), counts.reshape(-1, 10))
 
 
 def effective(draws):
@@ -65,7 +65,7 @@ def report(name, seconds, log_pi, hyperparameters=None):
 
 
 def sbm(data, draws, hyperparameters, mean="constant", structure="dense", tune=200):
-    model = pgmult.MultinomialGP(
+    model = pgmult.fields.MultinomialGP(
         covariance(), structure=structure, mean=mean, hyperparameters=hyperparameters
     )
     rng = np.random.default_rng(1)
@@ -189,9 +189,9 @@ def scale(options):
     if sticks < 199:  # the middle ones, which are as most are
         rest = counts.sum(axis=1) - counts[:, 100 : 100 + sticks].sum(axis=1)
         counts = np.column_stack([counts[:, 100 : 100 + sticks], rest])
-    data = pgmult.as_field(names.inputs(), counts, new)
+    data = pgmult.fields.as_field(names.inputs(), counts, new)
     covariance = 2.0 * of_time * SquaredExponential(8.0, active=[1, 2])
-    model = pgmult.MultinomialGP(covariance, structure=structure, hyperparameters="fixed")
+    model = pgmult.fields.MultinomialGP(covariance, structure=structure, hyperparameters="fixed")
     rng = np.random.default_rng(1)
     state = model.init(rng, data)
     seconds = []

@@ -15,13 +15,13 @@ import time
 import numpy as np
 
 import pgmult
-from pgmult.compiled._rows import row_threads
-from pgmult.corpus import simulate_words
+from pgmult.compiled.rows import row_threads
+from pgmult.topics.data.corpus import simulate_words
 
 
 def simulated_corpus(rng, num_documents, num_words, num_topics, length):
     """Documents of about `length` tokens on a few correlated topics each."""
-    model = pgmult.CorrelatedTopics(num_topics, word_concentration=0.02)
+    model = pgmult.topics.CorrelatedTopics(num_topics, word_concentration=0.02)
     root = rng.normal(size=(num_topics - 1, 10)) / np.sqrt(10.0)
     cov = 4.0 * root @ root.T + 2.0 * np.eye(num_topics - 1)
     psi = pgmult.MvNormal(model.gaussian.mean, cov).sample(rng, num_documents)
@@ -29,17 +29,17 @@ def simulated_corpus(rng, num_documents, num_words, num_topics, length):
     topic_counts = model.link.simulate(rng, psi, totals)
     topics = pgmult.Dirichlet(0.02).sample(rng, (num_topics, num_words))
     assignments = np.repeat(np.tile(np.arange(num_topics), num_documents), topic_counts.ravel())
-    shape = pgmult.Corpus(
+    shape = pgmult.topics.Corpus(
         indptr=np.arange(num_documents + 1), words=np.zeros(num_documents, dtype=np.int32),
         counts=totals.astype(np.int32), num_words=num_words,
     )  # fmt: skip
-    return pgmult.as_corpus(simulate_words(rng, assignments, topics, shape).to_csr())
+    return pgmult.topics.as_corpus(simulate_words(rng, assignments, topics, shape).to_csr())
 
 
 def measure(options, num_documents):
     rng = np.random.default_rng(0)
     corpus = simulated_corpus(rng, num_documents, options.words, options.topics, options.length)
-    model = pgmult.CorrelatedTopics(options.topics)
+    model = pgmult.topics.CorrelatedTopics(options.topics)
     made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     begin = time.perf_counter()
     with row_threads(options.threads):

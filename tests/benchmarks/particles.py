@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pgmult import LogisticNormalLDS, MultinomialLDS, as_sequences
-from pgmult.compiled._rows import row_threads
-from pgmult.heldout import particle_filter as filters
-from pgmult.models import logistic_normal_lds
-from pgmult.priors.state_space import StateSpaceDraw
+from pgmult.compiled.rows import row_threads
+from pgmult.sequences import LogisticNormalLDS, MultinomialLDS, as_sequences
+from pgmult.sequences.models import logistic_normal_lds
+from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.scores import particle_filter as filters
 
 DATA = Path(os.environ.get("PGMULT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

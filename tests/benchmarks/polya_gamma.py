@@ -20,7 +20,7 @@ import numpy as np
 from polyagamma import random_polyagamma
 
 from pgmult import polya_gamma
-from pgmult.compiled._rows import row_threads
+from pgmult.compiled.rows import row_threads
 from tests.oracle.polya_gamma import discrepancies
 
 SHAPES = (1, 2, 3, 5, 10, 20, 50, 100, 1000, 10_000, 0.5, 3.7)

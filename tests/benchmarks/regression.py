@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
-from pgmult.diagnostics import ess_mean
-from pgmult.inference.sites import LOGISTIC_SITES
+from pgmult.sampling.diagnostics import ess_mean
+from pgmult.variational.logistic_sites import LOGISTIC_SITES
 
 
 def yeast():
@@ -50,9 +50,11 @@ def report(name, draws, seconds, warm_up=0.0):
 
 
 def approximations(x, y):
-    model, data = pgmult.LogisticRegression(), pgmult.as_labelled_rows(x, y)
+    model, data = pgmult.regression.LogisticRegression(), pgmult.regression.as_labelled_rows(x, y)
     for method in LOGISTIC_SITES:
-        seconds, fit = best(lambda m=method: pgmult.fit_logistic_regression(model, data, method=m))
+        seconds, fit = best(
+            lambda m=method: pgmult.regression.fit_logistic_regression(model, data, method=m)
+        )
         print(
             f"{method:24s} {1e3 * seconds:8.2f} ms, {fit.num_iterations} iterations,"
             f" log evidence {fit.objective[0]:.3f}",
@@ -61,7 +63,7 @@ def approximations(x, y):
 
 
 def gibbs(x, y, sweeps):
-    model, data = pgmult.LogisticRegression(), pgmult.as_labelled_rows(x, y)
+    model, data = pgmult.regression.LogisticRegression(), pgmult.regression.as_labelled_rows(x, y)
     rng = np.random.default_rng(0)
     start = time.perf_counter()
     state = model.init(rng, data)

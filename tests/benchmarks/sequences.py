@@ -22,8 +22,8 @@ from collections.abc import Callable
 import numpy as np
 
 from pgmult import DiagonalPotential
-from pgmult.compiled._rows import row_threads
-from pgmult.priors.dynamics import LinearDynamics, project
+from pgmult.compiled.rows import row_threads
+from pgmult.sequences.priors.dynamics import LinearDynamics, project
 
 SIZES = ((4000, 10, 999), (682, 10, 21), (100_000, 4, 10))  # steps, state, K - 1
 

@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pgmult.heldout.particle_filter import particle_log_predictive
 from pgmult.links import StickBreaking
-from pgmult.links.active_sticks import ActiveSticks
-from pgmult.models.lds import MultinomialLDS
-from pgmult.priors.dynamics import project
-from pgmult.priors.state_space import StateSpaceDraw
-from pgmult.sequences import as_sequences
+from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.data.sequences import as_sequences
+from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.sequences.priors.dynamics import project
+from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.scores.particle_filter import particle_log_predictive
 
 _CODONS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
 _SCORED_DRAWS = 30

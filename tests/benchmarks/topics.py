@@ -19,12 +19,13 @@ from importlib.util import find_spec
 import numpy as np
 
 import pgmult
-from pgmult.compiled._rows import row_threads
+from pgmult.compiled.rows import row_threads
+from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press
-from pgmult.heldout import completion_score, paired_difference, unigram_log_predictive
 from pgmult.priors import Dirichlet, MvNormal
-from pgmult.updates.prior_proposals import propose_from_prior
-from pgmult.updates.topic_allocation import allocate_tokens
+from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
+from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.prior_proposals import propose_from_prior
 
 
 class Sweep:
@@ -41,12 +42,12 @@ def frequent_words(corpus, num_words=4000):
     chosen = np.argsort(-totals, kind="stable")[:num_words]
     columns = counts.tocsc()[:, chosen].tocsr()
     columns.sort_indices()
-    return pgmult.as_corpus(columns, corpus.vocabulary[chosen])
+    return pgmult.topics.as_corpus(columns, corpus.vocabulary[chosen])
 
 
 def ap_split(observed, seed=0):
     corpus = frequent_words(associated_press())
-    return pgmult.split_tokens(np.random.default_rng(seed), corpus, 112, observed)
+    return pgmult.topics.split_tokens(np.random.default_rng(seed), corpus, 112, observed)
 
 
 def best(function, repeats=15):
@@ -71,7 +72,7 @@ def tomotopy_documents(model, corpus):
 
 def parts(options):
     training, _ = ap_split(options.observed)
-    model = pgmult.CorrelatedTopics(options.topics)
+    model = pgmult.topics.CorrelatedTopics(options.topics)
     rng = np.random.default_rng(options.seed)
     state = model.init(rng, training)
     for _ in range(30):
@@ -100,7 +101,7 @@ def parts(options):
     with row_threads(options.threads):
         for name, block in blocks.items():
             print(f"  {name:16s} {1e3 * best(block):8.2f}", flush=True)
-    softmax = pgmult.LogisticNormalTopics(options.topics)
+    softmax = pgmult.topics.LogisticNormalTopics(options.topics)
     state = softmax.init(rng, training)
     for _ in range(30):
         state = softmax.step(rng, state, training)
@@ -112,9 +113,9 @@ def parts(options):
         for name, block in blocks.items():
             print(f"  {name:16s} {1e3 * best(block):8.2f}", flush=True)
     for name, lda in {
-        "LDA, collapsed": pgmult.LDA(options.topics),
-        "LDA, eta learned": pgmult.LDA(options.topics, word_concentration=None),
-        "LDA, uncollapsed": pgmult.UncollapsedLDA(options.topics),
+        "LDA, collapsed": pgmult.topics.LDA(options.topics),
+        "LDA, eta learned": pgmult.topics.LDA(options.topics, word_concentration=None),
+        "LDA, uncollapsed": pgmult.topics.UncollapsedLDA(options.topics),
     }.items():
         start = lda.init(rng, training)
         for _ in range(30):
@@ -144,7 +145,7 @@ def run(model, training, held_out, seconds, seed, burn_in=0.3):
     begin = clock()
     state = model.init(rng, training)
     marks = [seconds * share for share in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)]
-    windows = {mark: pgmult.DocumentCompletion(held_out, every=3) for mark in marks}
+    windows = {mark: pgmult.topics.DocumentCompletion(held_out, every=3) for mark in marks}
     sweeps = 0
     for mark in marks:
         while clock() - begin < mark:
@@ -182,11 +183,11 @@ def curve(options):
     training, held_out = ap_split(options.observed)
     print(f"unigram {unigram_log_predictive(training, held_out)}")
     for name, model in (
-        ("SB-CTM", pgmult.CorrelatedTopics(options.topics)),
-        ("LN-CTM", pgmult.LogisticNormalTopics(options.topics)),
-        ("LDA, alpha learned", pgmult.LDA(options.topics)),
-        ("LDA, both learned", pgmult.LDA(options.topics, word_concentration=None)),
-        ("LDA, uncollapsed", pgmult.UncollapsedLDA(options.topics)),
+        ("SB-CTM", pgmult.topics.CorrelatedTopics(options.topics)),
+        ("LN-CTM", pgmult.topics.LogisticNormalTopics(options.topics)),
+        ("LDA, alpha learned", pgmult.topics.LDA(options.topics)),
+        ("LDA, both learned", pgmult.topics.LDA(options.topics, word_concentration=None)),
+        ("LDA, uncollapsed", pgmult.topics.UncollapsedLDA(options.topics)),
     ):
         for seed in range(options.seeds):
             for mark, sweeps, completion in run(model, training, held_out, options.seconds, seed):
@@ -210,7 +211,7 @@ def curve(options):
 def starts(options):
     training, held_out = ap_split(options.observed)
     for start_sweeps in (0, 5, 30, 100):
-        model = pgmult.CorrelatedTopics(options.topics, start_sweeps=start_sweeps)
+        model = pgmult.topics.CorrelatedTopics(options.topics, start_sweeps=start_sweeps)
         for seed in range(options.seeds):
             line = [  # the first mark may pass during the start
                 f"{mark:.0f} s {completion.log_predictive:.3f}"
@@ -225,7 +226,10 @@ def gain(options):
     for seed in range(options.seeds):
         training, held_out = ap_split(options.observed, seed)
         scores = []
-        for model in (pgmult.CorrelatedTopics(options.topics), pgmult.LDA(options.topics)):
+        for model in (
+            pgmult.topics.CorrelatedTopics(options.topics),
+            pgmult.topics.LDA(options.topics),
+        ):
             *_, (_, _, completion) = run(model, training, held_out, options.seconds, seed)
             scores.append(completion.score())
         by_document = [score.by_document for score in scores]
@@ -239,10 +243,14 @@ def gain(options):
 
 def variational(options):
     training, held_out = ap_split(options.observed)
-    model = pgmult.CorrelatedTopics(options.topics)
+    model = pgmult.topics.CorrelatedTopics(options.topics)
     fits = {
-        "fit_cavi": lambda seed: pgmult.fit_cavi(model, training, random_seed=seed, cores=cores),
-        "fit_svi": lambda seed: pgmult.fit_svi(model, training, random_seed=seed, cores=cores),
+        "fit_cavi": lambda seed: pgmult.topics.fit_cavi(
+            model, training, random_seed=seed, cores=cores
+        ),
+        "fit_svi": lambda seed: pgmult.topics.fit_svi(
+            model, training, random_seed=seed, cores=cores
+        ),
     }
     cores = options.threads
     for name, fit in fits.items():

@@ -16,7 +16,7 @@ import numpy as np
 
 import pgmult
 from pgmult.datasets import associated_press
-from pgmult.inference.nonconjugate import fit_nonconjugate
+from pgmult.variational.nonconjugate import fit_nonconjugate
 
 sys.path.append(str(Path(__file__).parents[1]))
 from oracle.correlated_topics import CorrelatedDocuments
@@ -28,16 +28,16 @@ def ap(num_words):
     corpus = associated_press()
     totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     chosen = np.argsort(-totals, kind="stable")[:num_words]
-    return pgmult.as_corpus(corpus.to_csr()[:, chosen])
+    return pgmult.topics.as_corpus(corpus.to_csr()[:, chosen])
 
 
 def iterations(options):
     """Milliseconds an iteration of EM, start left out."""
     corpus = ap(4000)
-    model = pgmult.LogisticNormalTopics(options.topics)
+    model = pgmult.topics.LogisticNormalTopics(options.topics)
     for method, covariance in KINDS:
         clock = []
-        pgmult.fit_ctm(
+        pgmult.topics.fit_ctm(
             model, corpus, method=method, covariance=covariance, cores=1, random_seed=0,
             start_sweeps=10, tolerance=1e-9, max_iterations=options.iterations,
             callback=lambda fit, clock=clock: clock.append(time.process_time()),
@@ -51,8 +51,8 @@ def iterations(options):
 def steps(options):
     """E-steps of some documents to convergence, beside the same by the generic core."""
     corpus = ap(1000)
-    model = pgmult.LogisticNormalTopics(options.topics)
-    fit = pgmult.fit_ctm(model, corpus, cores=1, random_seed=0, max_iterations=3)
+    model = pgmult.topics.LogisticNormalTopics(options.topics)
+    fit = pgmult.topics.fit_ctm(model, corpus, cores=1, random_seed=0, max_iterations=3)
     rows = corpus.to_csr()[: options.documents]
     oracle = CorrelatedDocuments(rows.toarray(), fit.topics, fit.mu, fit.Sigma)
     begin = time.process_time()

@@ -6,9 +6,9 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from pgmult import as_corpus
-from pgmult.inference.collapsed_problems import TopicProblem
 from pgmult.testing import rejects
+from pgmult.topics import as_corpus
+from pgmult.topics.fits.collapsed import TopicProblem
 
 OPTIONS = {
     "tolerance": 1e-6, "iterations": 3000, "scale": 1.0, "threads": 1, "distances": [5.0],

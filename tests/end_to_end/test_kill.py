@@ -16,7 +16,7 @@ import pytest
 from chain_models import Normal, same, values
 
 import pgmult
-from pgmult import store
+from pgmult.sampling import store
 
 SETTINGS = {"draws": 3000, "tune": 100, "chains": 3, "random_seed": 4, "keep": ["mean", "latent"]}
 RUNS = 8

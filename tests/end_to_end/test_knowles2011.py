@@ -6,8 +6,8 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from pgmult.diagnostics import mcse_mean
-from pgmult.inference.probit_regression import probit_probs
+from pgmult.regression.fits.probit import probit_probs
+from pgmult.sampling.diagnostics import mcse_mean
 
 
 @pytest.fixture

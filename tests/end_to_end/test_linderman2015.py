@@ -6,7 +6,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from pgmult import as_corpus
+from pgmult.topics import as_corpus
 
 
 @pytest.mark.slow

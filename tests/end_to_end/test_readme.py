@@ -42,6 +42,6 @@ def test_a_corpus_from_a_file(monkeypatch, tmp_path, capsys):
 
 
 def test_the_sweep_that_is_shown():
-    step = textwrap.dedent(inspect.getsource(pgmult.CorrelatedTopics.step))
+    step = textwrap.dedent(inspect.getsource(pgmult.topics.CorrelatedTopics.step))
     for line in SWEEP.splitlines()[:-1]:
         assert f"    {line}\n" in step

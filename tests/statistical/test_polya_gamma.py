@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from pgmult import polya_gamma
-from pgmult.compiled import _jit
+from pgmult.compiled import jit
 from pgmult.compiled import polya_gamma as compiled
 from tests.oracle.polya_gamma import discrepancies
 
@@ -60,7 +60,7 @@ MUTANTS = {
 
 def compiled_from(source, monkeypatch):
     """`pgmult.compiled.polya_gamma` made from another source, kept out of the cache on disk."""
-    monkeypatch.setattr(_jit, "cache_directory", lambda: None)
+    monkeypatch.setattr(jit, "cache_directory", lambda: None)
     module = types.ModuleType("pgmult.compiled.polya_gamma_mutant")
     module.__package__ = "pgmult.compiled"
     monkeypatch.setitem(sys.modules, module.__name__, module)

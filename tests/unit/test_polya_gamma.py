@@ -17,8 +17,8 @@ from scipy.integrate import quad
 from pgmult import polya_gamma
 from pgmult.compiled import polya_gamma as compiled
 from pgmult.compiled import streams
-from pgmult.compiled._jit import jit
-from pgmult.compiled._rows import row_threads
+from pgmult.compiled.jit import jit
+from pgmult.compiled.rows import row_threads
 from tests.oracle import polya_gamma as oracle
 
 EDGE_B = [0.0, 1e-8, 0.5, 1.0, 1.0000001, 2.0, 2.7, 13.0, 170.0, 171.0, 1e4, 1e8]

@@ -22,20 +22,17 @@ from mixture_gibbs import Components, Floats, gibbs
 from tables import VAGUE, bitseq, five_gaussians, nips, press, synthetic_reads, write
 
 import pgmult
-from pgmult.inference.collapsed import CollapsedFit, CollapsedProblem, random_start
-from pgmult.inference.collapsed_problems import (
-    ExpressionProblem,
-    GaussianMixtureProblem,
-    TopicProblem,
-)
-from pgmult.inference.gibbs import Sweep
+from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
+from pgmult.sampling.chains import Sweep
+from pgmult.topics.fits.collapsed import TopicProblem
+from pgmult.variational.collapsed import CollapsedFit, CollapsedProblem, random_start
 
 FREQUENT = 5  # tokens of a word in a document
 
 
 def searches(problem: CollapsedProblem, starts: Iterable[Floats]) -> list[CollapsedFit]:
     """The best one first."""
-    fits = [pgmult.natural_cg(problem, start) for start in starts]
+    fits = [pgmult.variational.natural_cg(problem, start) for start in starts]
     return sorted(fits, key=lambda fit: -fit.bound)
 
 
@@ -58,8 +55,8 @@ def expression(options: argparse.Namespace) -> Iterator[dict]:
         mean, var = problem.shares_posterior(fit)
         begin = time.perf_counter()
         posterior = pgmult.sample(
-            pgmult.TranscriptExpression(), data, draws=options.draws, tune=options.draws // 10,
-            chains=2, random_seed=0, progressbar=False,
+            pgmult.mixtures.TranscriptExpression(), data, draws=options.draws,
+            tune=options.draws // 10, chains=2, random_seed=0, progressbar=False,
         )  # fmt: skip
         seconds = time.perf_counter() - begin
         draws = posterior["shares"].reshape(-1, data.num_transcripts)
@@ -111,7 +108,7 @@ class WordProbabilities:
         mean, square, var = self.moments / self.draws
         return mean, np.sqrt(var + square - mean**2)
 
-    def score(self, held_out: pgmult.Corpus) -> float:
+    def score(self, held_out: pgmult.topics.Corpus) -> float:
         """Mean log probability of held-out tokens."""
         documents = np.repeat(np.arange(held_out.num_documents), np.diff(held_out.indptr))
         probs = self.probs[documents, held_out.words] / self.draws
@@ -146,7 +143,7 @@ def word_probabilities(problem: TopicProblem, theta: Floats, topics: Floats) -> 
 
 def topic_chains(problem: TopicProblem, chains: int, sweeps: int) -> list[WordProbabilities]:
     """Of each chain, over every tenth sweep but the first fifth."""
-    model = pgmult.LDA(
+    model = pgmult.topics.LDA(
         problem.num_topics, problem.word_concentration, alpha=problem.topic_concentration
     )
     found: dict[int, WordProbabilities] = {}
@@ -172,7 +169,7 @@ def topics(options: argparse.Namespace) -> Iterator[dict]:
         corpus = load(size) if size in options.documents else None
         if corpus is None:
             continue
-        training, held_out = pgmult.split_tokens(
+        training, held_out = pgmult.topics.split_tokens(
             np.random.default_rng(0), corpus, corpus.num_documents, observed=0.9
         )
         for num_topics in options.topics:

@@ -18,13 +18,15 @@ import numpy as np
 import scipy.sparse
 
 import pgmult
-from pgmult.compiled._rows import row_threads
+from pgmult.compiled.rows import row_threads
 from pgmult.datasets import associated_press, read_alignments
-from pgmult.inference.collapsed import CollapsedFit, CollapsedMethod, CollapsedProblem, random_start
-from pgmult.inference.collapsed_problems import (
-    ExpressionProblem,
-    GaussianMixtureProblem,
-    TopicProblem,
+from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
+from pgmult.topics.fits.collapsed import TopicProblem
+from pgmult.variational.collapsed import (
+    CollapsedFit,
+    CollapsedMethod,
+    CollapsedProblem,
+    random_start,
 )
 
 METHODS = get_args(CollapsedMethod)
@@ -43,7 +45,7 @@ def found(folder: str, name: str) -> Path | None:
 def search(problem: CollapsedProblem, method: str, seed: int, options) -> CollapsedFit:
     start = random_start(problem, seed, options.scale)
     with row_threads(options.threads):
-        return pgmult.natural_cg(
+        return pgmult.variational.natural_cg(
             problem, start, method, tolerance=options.tolerance, max_iterations=options.iterations
         )
 
@@ -105,19 +107,19 @@ def runs(name: str, problem: CollapsedProblem, starts: int, options) -> Iterator
         yield row
 
 
-def nips(documents: int) -> pgmult.Corpus | None:
+def nips(documents: int) -> pgmult.topics.Corpus | None:
     path = found("nips11", "nips11_v2000.npz")
     if path is None:
         return None
     with np.load(path) as file:
         table = scipy.sparse.csr_array((file["count"], (file["doc"], file["word"])))
-    return pgmult.as_corpus(table[:documents])
+    return pgmult.topics.as_corpus(table[:documents])
 
 
-def press(documents: int) -> pgmult.Corpus | None:
+def press(documents: int) -> pgmult.topics.Corpus | None:
     if found("ap", "ap.dat.gz") is None:
         return None
-    return pgmult.as_corpus(associated_press().to_csr()[:documents])
+    return pgmult.topics.as_corpus(associated_press().to_csr()[:documents])
 
 
 def topics(options) -> Iterator[dict]:
@@ -128,7 +130,7 @@ def topics(options) -> Iterator[dict]:
             yield from runs(f"{name}, {size} documents", problem, options.starts, options)
 
 
-def synthetic_reads(num_reads: int) -> pgmult.Alignments:
+def synthetic_reads(num_reads: int) -> pgmult.mixtures.Alignments:
     """Reads of 200 genes of ten transcripts, each of them eight in ten of the gene's ten exons.
 
     A read is of an exon and fits all transcripts that have it, with 1 / (number of exons) and a
@@ -146,12 +148,12 @@ def synthetic_reads(num_reads: int) -> pgmult.Alignments:
     read, other = np.nonzero(fits)
     exons_of = has.sum(axis=2)[gene[read], other]
     values = -np.log(exons_of) + 0.1 * rng.standard_normal(len(read))
-    return pgmult.as_alignments(
+    return pgmult.mixtures.as_alignments(
         read, gene[read] * isoforms + other, values, num_transcripts=genes * isoforms
     )
 
 
-def bitseq() -> pgmult.Alignments | None:
+def bitseq() -> pgmult.mixtures.Alignments | None:
     path = found("bitseq", "bitseq_c0b0.npz")
     return None if path is None else read_alignments(path)
 

@@ -29,12 +29,13 @@ from long_chains import (
 from scipy.linalg import block_diag
 
 import pgmult
-from pgmult.diagnostics import ess_bulk, mcse_mean, r_hat
-from pgmult.inference.bounds import LOG_SUM_EXP
-from pgmult.inference.multinomial_regression import fit_stick_breaking_regression, stick_probs
 from pgmult.links import StickBreaking
+from pgmult.regression.fits.multinomial import fit_stick_breaking_regression, stick_probs
+from pgmult.sampling.diagnostics import ess_bulk, mcse_mean, r_hat
+from pgmult.variational.bounds import LOG_SUM_EXP
 
-# of `pgmult.MultinomialRegression`; with "/full" one Gaussian of all classes, else one for each
+# of `pgmult.regression.MultinomialRegression`; with "/full" one Gaussian of all classes, else
+# one for each
 METHODS = (
     "quadratic", "log", "tilted", "bohning", "adaptive", "quadrature", "tilted/full",
     "taylor/full", "laplace/full", "probit", "mean_field", "sticks", "gibbs",
@@ -112,9 +113,9 @@ def halves(name: str, splits: int):
         yield scaled[train], y[train], scaled[test], y[test]
 
 
-def regression(method: str, covariance: str) -> pgmult.MultinomialRegression:
+def regression(method: str, covariance: str) -> pgmult.regression.MultinomialRegression:
     """The paper's model, by one of its methods or ours."""
-    return pgmult.MultinomialRegression(
+    return pgmult.regression.MultinomialRegression(
         method, covariance=covariance, intercept_var=1.0, draws=500, tune=100, chains=1,
         random_state=0,
     )  # fmt: skip
@@ -196,10 +197,10 @@ def probit_accuracy(name, x, y, new_x, num_draws: int) -> None:
 def stick_accuracy(name, x, y, new_x, num_draws: int) -> None:
     """Every site of the logistic regressions of sticks, beside Gibbs sampling."""
     design, new_design = with_intercept(x), with_intercept(new_x)
-    data = pgmult.as_counted_rows(design, np.unique(y, return_inverse=True)[1])
+    data = pgmult.regression.as_counted_rows(design, np.unique(y, return_inverse=True)[1])
     weights = pgmult.sample(
-        pgmult.StickBreakingRegression(), data, draws=num_draws, tune=num_draws // 5, chains=4,
-        random_seed=0, progressbar=False,
+        pgmult.regression.StickBreakingRegression(), data, draws=num_draws, tune=num_draws // 5,
+        chains=4, random_seed=0, progressbar=False,
     )["weights"]  # fmt: skip
     link = StickBreaking(data.order)
     exact = np.array(
@@ -218,12 +219,12 @@ def with_intercept(x: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.ones(len(x))])
 
 
-def weights_of(fit: pgmult.MultinomialRegression) -> np.ndarray:
+def weights_of(fit: pgmult.regression.MultinomialRegression) -> np.ndarray:
     """Means of all classes' weights, one class after the other."""
     return np.column_stack([fit.coef_, fit.intercept_]).ravel()
 
 
-def joint_cov_of(fit: pgmult.MultinomialRegression) -> np.ndarray:
+def joint_cov_of(fit: pgmult.regression.MultinomialRegression) -> np.ndarray:
     """Covariance of all classes' weights."""
     return block_diag(*fit.coef_cov_) if fit.joint_cov_ is None else fit.joint_cov_
 

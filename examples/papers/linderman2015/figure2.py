@@ -16,9 +16,10 @@ from types import SimpleNamespace
 import numpy as np
 
 import pgmult
+from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press
-from pgmult.heldout import paired_difference, unigram_log_predictive
-from pgmult.plots import held_out_curve
+from pgmult.topics.plots import held_out_curve
+from pgmult.topics.scores.completion import unigram_log_predictive
 
 REFERENCE = "LDA, α learned"
 
@@ -26,17 +27,17 @@ REFERENCE = "LDA, α learned"
 def models(num_topics):
     """By the name in the figure; `REFERENCE` comes first."""
     return {
-        REFERENCE: pgmult.LDA(num_topics),
-        "LDA, α = 1 (as in the paper)": pgmult.LDA(num_topics, alpha=1.0),
-        "LN-CTM": pgmult.LogisticNormalTopics(num_topics),
-        "SB-CTM": pgmult.CorrelatedTopics(num_topics),
+        REFERENCE: pgmult.topics.LDA(num_topics),
+        "LDA, α = 1 (as in the paper)": pgmult.topics.LDA(num_topics, alpha=1.0),
+        "LN-CTM": pgmult.topics.LogisticNormalTopics(num_topics),
+        "SB-CTM": pgmult.topics.CorrelatedTopics(num_topics),
     }
 
 
 def frequent_words(corpus, num_words=4000):
     totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     chosen = np.argsort(-totals, kind="stable")[:num_words]
-    return pgmult.as_corpus(corpus.to_csr()[:, chosen], corpus.vocabulary[chosen])
+    return pgmult.topics.as_corpus(corpus.to_csr()[:, chosen], corpus.vocabulary[chosen])
 
 
 def run(model, training, held_out, seconds, seed):
@@ -48,7 +49,7 @@ def run(model, training, held_out, seconds, seed):
     model.step(rng, model.init(rng, training), training)  # compile
     clock = time.process_time
     marks = seconds * np.geomspace(1 / 64, 1.0, 13)
-    windows = [pgmult.DocumentCompletion(held_out, every=1) for _ in marks]
+    windows = [pgmult.topics.DocumentCompletion(held_out, every=1) for _ in marks]
     begin = clock()
     state = model.init(rng, training)
     sweeps, passed, results = 0, clock() - begin, []
@@ -75,7 +76,9 @@ def measure(options):
     for observed in options.observed:
         for split in options.splits:
             rng = np.random.default_rng(split)
-            training, held_out = pgmult.split_tokens(rng, corpus, options.documents, observed)
+            training, held_out = pgmult.topics.split_tokens(
+                rng, corpus, options.documents, observed
+            )
             unigram = unigram_log_predictive(training, held_out)
             for name, model in models(options.topics).items():
                 results = run(model, training, held_out, options.seconds, split)

@@ -19,9 +19,11 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
-from pgmult.compiled._rows import row_threads
+from pgmult.compiled.rows import row_threads
 from pgmult.datasets import read_fasta, translate
-from pgmult.heldout import SequenceScore, blend, legacy_score, ngrams, one_step_ahead
+from pgmult.sequences.scores import ngrams
+from pgmult.sequences.scores.legacy import legacy_score
+from pgmult.sequences.scores.one_step import SequenceScore, blend, one_step_ahead
 
 REFERENCE = "unigram + 1"
 LOWEST = -1.0  # that is drawn
@@ -36,10 +38,10 @@ class Problem:
     """
 
     name: str
-    train: pgmult.Sequences
-    test: pgmult.Sequences
+    train: pgmult.sequences.Sequences
+    test: pgmult.sequences.Sequences
     continues: bool
-    legacy: tuple[pgmult.Sequences, pgmult.Sequences, int]
+    legacy: tuple[pgmult.sequences.Sequences, pgmult.sequences.Sequences, int]
 
 
 @dataclass(frozen=True)
@@ -58,23 +60,27 @@ class Scored:
 def dna(folder: Path, options: argparse.Namespace) -> Problem:
     """Every other region in training, those between in the test; the paper's kind of sequence."""
     regions = read_fasta(folder / "dna" / "chr22_hg38_regions.fa.gz")
-    whole = pgmult.as_sequences([translate(bases) for bases in regions.values()])
+    whole = pgmult.sequences.as_sequences([translate(bases) for bases in regions.values()])
     size = options.regions
     paper = (folder / "dna" / "chr22_682.txt").read_text(encoding="ascii").strip()
-    legacy = pgmult.as_sequences([list(paper)], alphabet=whole.alphabet).split(-10)
+    legacy = pgmult.sequences.as_sequences([list(paper)], alphabet=whole.alphabet).split(-10)
     train, test = (
         whole.take(np.arange(start, start + 2 * count, 2))
         for start, count in ((0, size), (1, max(1, 2 * size // 3)))
     )
-    train = pgmult.as_sequences(train, order=np.argsort(-frequencies(train), kind="stable"))
+    train = pgmult.sequences.as_sequences(
+        train, order=np.argsort(-frequencies(train), kind="stable")
+    )
     return Problem("dna", train, test, False, (*legacy, 1000))
 
 
 def alice(folder: Path, options: argparse.Namespace) -> Problem:
     """The paper's split, but 1,000 test words where it had 100."""
     words = tokens(folder)[: 3900 + options.words]
-    train, test = pgmult.as_sequences([words], num_symbols=1000).split(3900)
-    train = pgmult.as_sequences(train, order=np.argsort(-frequencies(train), kind="stable"))
+    train, test = pgmult.sequences.as_sequences([words], num_symbols=1000).split(3900)
+    train = pgmult.sequences.as_sequences(
+        train, order=np.argsort(-frequencies(train), kind="stable")
+    )
     return Problem("alice", train, test, True, (train, test.split(100)[0], 1))
 
 
@@ -83,8 +89,10 @@ def chapters(folder: Path, options: argparse.Namespace) -> Problem:
     starts = np.loadtxt(folder / "alice" / "chapter_starts.txt", dtype=np.int64)
     parts = np.split(tokens(folder), starts[1:])
     each = max(20, options.words // 10)
-    train, test = pgmult.as_sequences(parts, num_symbols=1000).split(-each)
-    train = pgmult.as_sequences(train, order=np.argsort(-frequencies(train), kind="stable"))
+    train, test = pgmult.sequences.as_sequences(parts, num_symbols=1000).split(-each)
+    train = pgmult.sequences.as_sequences(
+        train, order=np.argsort(-frequencies(train), kind="stable")
+    )
     return Problem("chapters", train, test, True, (train, test.split(10)[0], 1))
 
 
@@ -96,7 +104,7 @@ def tokens(folder: Path) -> np.ndarray:
         return np.loadtxt(file, dtype=np.int64)
 
 
-def frequencies(data: pgmult.Sequences) -> np.ndarray:
+def frequencies(data: pgmult.sequences.Sequences) -> np.ndarray:
     return np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
 
 
@@ -107,11 +115,13 @@ def sampled(num_symbols: int) -> dict[str, object]:
     """Models by name; the second HMM has the emission prior of the paper's code."""
     texts = num_symbols > 100
     return {
-        "SBM-LDS": pgmult.MultinomialLDS(10, loading_scale=0.2 if texts else 0.05),
-        "LNM-LDS": pgmult.LogisticNormalLDS(10),
-        "HMM": pgmult.MultinomialHMM(10, emission_concentration=0.5 if texts else None),
-        "HMM, paper's prior": pgmult.MultinomialHMM(10, emission_concentration=10 / num_symbols),
-        "Gaussian LDS": pgmult.GaussianLDS(10),
+        "SBM-LDS": pgmult.sequences.MultinomialLDS(10, loading_scale=0.2 if texts else 0.05),
+        "LNM-LDS": pgmult.sequences.LogisticNormalLDS(10),
+        "HMM": pgmult.sequences.MultinomialHMM(10, emission_concentration=0.5 if texts else None),
+        "HMM, paper's prior": pgmult.sequences.MultinomialHMM(
+            10, emission_concentration=10 / num_symbols
+        ),
+        "Gaussian LDS": pgmult.sequences.GaussianLDS(10),
     }
 
 
@@ -169,7 +179,7 @@ def run(model, problem: Problem, seed: int, options: argparse.Namespace) -> Scor
     train, test, paths = problem.legacy
     if train is not problem.train:
         posterior, _, _ = draws_of(model, train, seed, options)
-    if isinstance(model, pgmult.GaussianLDS):
+    if isinstance(model, pgmult.sequences.GaussianLDS):
         paths = 10  # as in the paper's code
     legacy = legacy_score(
         posterior, model, train, test, num_simulations=paths, max_draws=options.legacy_draws,
@@ -202,7 +212,9 @@ def measure(problem: Problem, options: argparse.Namespace) -> Iterable[dict]:
                 yield row(problem, "SBM-LDS and cache", seed, both, reference)
 
 
-def clipped_log_probability(train: pgmult.Sequences, test: pgmult.Sequences) -> float:
+def clipped_log_probability(
+    train: pgmult.sequences.Sequences, test: pgmult.sequences.Sequences
+) -> float:
     """The paper's baseline: the training mean, clipped at 1e-8."""
     probs = np.maximum(frequencies(train) / frequencies(train).sum(), 1e-8)
     return float(test.counts @ np.log(probs / probs.sum())[test.symbols])

@@ -18,14 +18,14 @@ import numpy as np
 
 import pgmult
 from pgmult.datasets import thin, us_names
-from pgmult.heldout import (
+from pgmult.fields.covariances import Matern, SquaredExponential
+from pgmult.fields.scores import (
     gain_by_count,
     log_predictive,
     log_predictive_mixture,
     mean_over_groups,
     overlap,
 )
-from pgmult.priors.covariances import Matern, SquaredExponential
 
 OUTSIDE = ("AK", "HI", "DC")
 TEST_YEARS = (2012, 2013)
@@ -36,7 +36,7 @@ WARM_UP = 60  # sweeps of few states that find a start of hyperparameters
 class Problem:
     """Thinned counts of the training years, full counts of the test years."""
 
-    field: pgmult.CountField
+    field: pgmult.fields.CountField
     test_counts: np.ndarray
     test_years: np.ndarray
 
@@ -64,7 +64,7 @@ def load(options: argparse.Namespace) -> Problem:
     boys = boys.take(states=states)
     training, test = boys.take(range(first, TEST_YEARS[0])), boys.take(TEST_YEARS)
     counts = thin(np.random.default_rng(options.seed), training.counts, options.births)
-    field = pgmult.as_field(
+    field = pgmult.fields.as_field(
         training.inputs(), counts.reshape(-1, options.names), test.inputs(),
         order="given", categories=boys.names,
     )  # fmt: skip
@@ -78,12 +78,16 @@ def load(options: argparse.Namespace) -> Problem:
 # ---------------------------------------------------------------- the methods, a function each
 
 
-def static(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
+def static(
+    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
+) -> Prediction:
     """The shares of 2011."""
-    return Prediction(pgmult.Static().predict_probs(problem.field), None, 0.0, 0, [])
+    return Prediction(pgmult.fields.Static().predict_probs(problem.field), None, 0.0, 0, [])
 
 
-def raw_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
+def raw_gp(
+    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
+) -> Prediction:
     """Regression on the sticks of the shares, at its own estimate of the hyperparameters."""
     start = time.process_time()
     draws = regression.sample_probs(np.random.default_rng(options.seed), problem.field, 200)
@@ -91,24 +95,28 @@ def raw_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespa
     return Prediction(probs, draws, time.process_time() - start, 0, [])
 
 
-def lnm_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
+def lnm_gp(
+    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
+) -> Prediction:
     """Softmax, mean 0, elliptical slice sampling, at the covariance of the Raw GP."""
-    model = pgmult.LogisticNormalGP(regression.covariance)
+    model = pgmult.fields.LogisticNormalGP(regression.covariance)
     return sample(model, model.link, problem, options)
 
 
-def sbm_gp(problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace) -> Prediction:
+def sbm_gp(
+    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
+) -> Prediction:
     """Stick breaking, the mean of a uniform Dirichlet, at the covariance of the Raw GP."""
     link = pgmult.StickBreaking(order=problem.field.category_order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
-    model = pgmult.MultinomialGP(
+    model = pgmult.fields.MultinomialGP(
         regression.covariance, structure=options.structure, mean=mean, hyperparameters="fixed"
     )
     return sample(model, link, problem, options)
 
 
 def sbm_gp_learned(
-    problem: Problem, regression: pgmult.RawGP, options: argparse.Namespace
+    problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
 ) -> Prediction:
     """As `sbm_gp`, the hyperparameters sampled along.
 
@@ -116,7 +124,9 @@ def sbm_gp_learned(
     """
     link = pgmult.StickBreaking(order=problem.field.category_order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
-    model = pgmult.MultinomialGP(regression.covariance, structure=options.structure, mean=mean)
+    model = pgmult.fields.MultinomialGP(
+        regression.covariance, structure=options.structure, mean=mean
+    )
     begin = time.process_time()
     part = every_fourth_place(problem.field)
     eager = replace(model, hyperparameter_rate=1.0)
@@ -130,10 +140,12 @@ def sbm_gp_learned(
     return sample(replace(model, covariance=start), link, problem, options, passed)
 
 
-def every_fourth_place(field: pgmult.CountField) -> pgmult.CountField:
+def every_fourth_place(field: pgmult.fields.CountField) -> pgmult.fields.CountField:
     _, place = np.unique(field.inputs[:, 1:], axis=0, return_inverse=True)
     some = place.reshape(-1) % 4 == 0
-    return pgmult.as_field(field.inputs[some], field.counts[some], order=field.category_order)
+    return pgmult.fields.as_field(
+        field.inputs[some], field.counts[some], order=field.category_order
+    )
 
 
 METHODS = {
@@ -145,10 +157,10 @@ METHODS = {
 }
 
 
-def learned_raw_gp(problem: Problem) -> pgmult.RawGP:
+def learned_raw_gp(problem: Problem) -> pgmult.fields.RawGP:
     """The regression whose covariance, but not its noise, the other methods take over."""
     covariance = 1.0 * Matern(2.5, 30.0, active=[0]) * SquaredExponential(5.0, active=[1, 2])
-    return pgmult.RawGP(covariance).learned(problem.field)
+    return pgmult.fields.RawGP(covariance).learned(problem.field)
 
 
 def sample(

@@ -19,8 +19,8 @@ import numpy as np
 
 import pgmult
 from pgmult.datasets import associated_press
-from pgmult.heldout import completion_score, unigram_log_predictive
-from pgmult.inference.language_model import fit_language_model
+from pgmult.topics.fits.language_model import fit_language_model
+from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 
 METHODS = {
     "Laplace": {"method": "laplace"},
@@ -37,14 +37,14 @@ def ap_split(observed, num_words=4000, documents=112):
     corpus = associated_press()
     totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     chosen = np.argsort(-totals, kind="stable")[:num_words]
-    corpus = pgmult.as_corpus(corpus.to_csr()[:, chosen], corpus.vocabulary[chosen])
-    return pgmult.split_tokens(np.random.default_rng(0), corpus, documents, observed)
+    corpus = pgmult.topics.as_corpus(corpus.to_csr()[:, chosen], corpus.vocabulary[chosen])
+    return pgmult.topics.split_tokens(np.random.default_rng(0), corpus, documents, observed)
 
 
 def rows_held_out(training, held_out):
     """Both corpora without the documents that have no held-out tokens."""
     rows = np.flatnonzero(held_out.totals)
-    return (pgmult.as_corpus(corpus.to_csr()[rows]) for corpus in (training, held_out))
+    return (pgmult.topics.as_corpus(corpus.to_csr()[rows]) for corpus in (training, held_out))
 
 
 def run_em(training, held_out, num_topics, options, iterations):
@@ -60,11 +60,13 @@ def run_em(training, held_out, num_topics, options, iterations):
         results.append((clock.passed, score.log_predictive, stopped))
         clock.begin = time.process_time()
 
-    model = pgmult.LogisticNormalTopics(num_topics)
-    warm = pgmult.as_corpus(training.to_csr()[:8])
-    pgmult.fit_ctm(model, warm, cores=1, max_iterations=2, random_seed=0, **options)  # compile
+    model = pgmult.topics.LogisticNormalTopics(num_topics)
+    warm = pgmult.topics.as_corpus(training.to_csr()[:8])
+    pgmult.topics.fit_ctm(
+        model, warm, cores=1, max_iterations=2, random_seed=0, **options
+    )  # compile
     clock.begin = time.process_time()
-    pgmult.fit_ctm(
+    pgmult.topics.fit_ctm(
         model, training, cores=1, random_seed=0, tolerance=1e-9, max_iterations=iterations,
         callback=record, **options,
     )  # fmt: skip
@@ -73,10 +75,10 @@ def run_em(training, held_out, num_topics, options, iterations):
 
 def run_gibbs(training, held_out, num_topics, seconds):
     """(seconds, score, is the last) at growing times, over draws of the second half of each."""
-    model, rng = pgmult.CorrelatedTopics(num_topics), np.random.default_rng(0)
+    model, rng = pgmult.topics.CorrelatedTopics(num_topics), np.random.default_rng(0)
     model.step(rng, model.init(rng, training), training)  # compile
     marks = seconds * np.geomspace(1 / 32, 1.0, 11)
-    windows = [pgmult.DocumentCompletion(held_out, every=1) for _ in marks]
+    windows = [pgmult.topics.DocumentCompletion(held_out, every=1) for _ in marks]
     begin = time.process_time()
     state = model.init(rng, training)
     passed, sweeps = time.process_time() - begin, 0
@@ -131,7 +133,7 @@ def figure(rows, path, num_topics):
     """Two panels a share observed: against topics where methods stop, and against seconds."""
     from matplotlib.figure import Figure
 
-    from pgmult.plots import held_out_curve
+    from pgmult.topics.plots import held_out_curve
 
     shares = sorted({row["observed"] for row in rows}, reverse=True)
     sheet = Figure(figsize=(10.4, 3.8 * len(shares)), layout="constrained")

@@ -1,0 +1,105 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A correlated topic model, from text to uncertainty
+#
+# The documentation of numpy and scipy is real English that is already on your machine: a public
+# function, class or method a document. We hold some words out, sample the model, look at what it
+# found, and ask whether to believe it.
+
+# %%
+# %matplotlib inline
+import warnings
+
+import numpy as np
+
+import pgmult
+from pgmult.datasets import demo_corpus
+from pgmult.topics import strongest_pairs, top_words, topic_correlations, topic_labels
+from pgmult.topics.plots import log_likelihood_trace, topic_correlation_heatmap
+from pgmult.topics.scores.completion import unigram_log_predictive
+
+rng = np.random.default_rng(0)
+corpus = demo_corpus()
+training, held_out = pgmult.topics.split_tokens(rng, corpus, documents=corpus.num_documents // 10)
+corpus
+
+# %% [markdown]
+# ## Sampling
+#
+# Chains run in parallel threads. Every sweep draws, in exact blocks, the topic of every word, the
+# topics, one Pólya-gamma variable a stick, all documents' Gaussian vectors, and their mean and
+# covariance. The callback scores the held-out words by document completion as the chains run.
+#
+# Two short chains of a topic model seldom agree on everything, and `pgmult.sample` says so in a
+# warning. Here we look at the diagnostics ourselves.
+
+# %%
+completion = pgmult.topics.DocumentCompletion(held_out)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", pgmult.ConvergenceWarning)
+    posterior = pgmult.sample(
+        pgmult.topics.CorrelatedTopics(num_topics=12),
+        training,
+        draws=200,
+        tune=300,
+        chains=2,
+        random_seed=0,
+        progressbar=False,
+        callback=completion,
+    )
+posterior
+
+# %% [markdown]
+# ## Topics
+#
+# Posterior means and standard deviations of the most probable words, within one chain: the labels
+# of topics are arbitrary, so chains are not averaged.
+
+# %%
+words = top_words(posterior, num_words=6)
+for topic in words:
+    print(", ".join(f"{w.word} {w.mean:.3f} ± {w.sd:.3f}" for w in topic))
+
+# %% [markdown]
+# ## Which topics go together
+#
+# The covariance of the model lives on sticks and depends on their order. What is meaningful is the
+# correlation of topic proportions over documents, on proportions simulated from the posterior.
+
+# %%
+correlations = topic_correlations(rng, posterior)
+labels = topic_labels(words)
+for pairs in strongest_pairs(correlations, 3):
+    for pair in pairs:
+        print(
+            f"{pair.mean:+.2f} [{pair.lower:+.2f}, {pair.upper:+.2f}]"
+            f"  {labels[pair.first]}  |  {labels[pair.second]}"
+        )
+
+# %%
+topic_correlation_heatmap(correlations, labels).figure
+
+# %% [markdown]
+# ## Should we believe it?
+#
+# The log likelihood does not depend on labels, so it is compared between chains.
+
+# %%
+print(posterior.summary("effective_topics"))
+log_likelihood_trace(posterior.sample_stats["log_likelihood"]).figure
+
+# %%
+print("correlated topics:", completion.score())
+print("unigram          :", unigram_log_predictive(training, held_out))

@@ -1,0 +1,5 @@
+"""The command line: ``pgmult``, or ``python -m pgmult.cli``."""
+
+from pgmult.cli.commands import main
+
+__all__ = ["main"]

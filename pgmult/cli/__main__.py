@@ -1,0 +1,7 @@
+"""``python -m pgmult.cli``."""
+
+import sys
+
+from pgmult.cli import main
+
+sys.exit(main())

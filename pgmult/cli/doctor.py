@@ -1,0 +1,126 @@
+"""``pgmult doctor`` and ``pgmult warmup``: does this installation compile, cache and draw right?"""
+
+import argparse
+import os
+import warnings
+from time import perf_counter
+
+from pgmult.core._version import __version__
+
+
+def _silence_what_is_told_anyway() -> None:
+    from pgmult.sampling.diagnostics import ConvergenceWarning
+
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the report has diagnostics
+    warnings.filterwarnings("ignore", "interrupted: ")  # the command says how to go on
+
+
+def _warmup(options: argparse.Namespace) -> int:
+    from pgmult.compiled.jit import cache_directory
+
+    began = perf_counter()
+    _run_everything_once()
+    seconds = perf_counter() - began
+    folder = cache_directory()
+    if folder is None:
+        print(f"Compiled in {seconds:.1f} s, in memory only: there is no folder to keep it in")
+        print("(see pgmult doctor)")
+    else:
+        files = sum(1 for _ in folder.iterdir())
+        print(f"Ready in {seconds:.1f} s; machine code is in {folder} ({files} files)")
+    return 0
+
+
+def _run_everything_once() -> None:
+    """The main jobs on tiny data: whatever they compile is compiled afterwards."""
+    import numpy as np
+
+    from pgmult.fields.covariances import Matern
+    from pgmult.fields.data import as_field
+    from pgmult.fields.models.multinomial_gp import MultinomialGP
+    from pgmult.sampling.driver import sample
+    from pgmult.sequences.data.sequences import as_sequences
+    from pgmult.sequences.models.lds import MultinomialLDS
+    from pgmult.topics.data.corpus import as_corpus, split_tokens
+    from pgmult.topics.models.correlated import CorrelatedTopics
+    from pgmult.topics.models.lda import LDA
+    from pgmult.topics.scores.completion import DocumentCompletion
+    from pgmult.topics.summaries.correlations import topic_correlations
+
+    rng = np.random.default_rng(0)
+    training, held_out = split_tokens(rng, as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
+    _silence_what_is_told_anyway()
+    for model in (CorrelatedTopics(3), LDA(3)):
+        posterior = sample(
+            model, training, draws=4, tune=1, chains=1, random_seed=0, progressbar=False,
+            callback=DocumentCompletion(held_out, every=1),
+        )  # fmt: skip
+        if "Sigma" in posterior:
+            topic_correlations(rng, posterior, num_simulated=10)
+    field = as_field(np.arange(6.0), rng.poisson(2.0, size=(6, 3)), new_inputs=[6.0])
+    for other, data in (
+        (MultinomialLDS(2), as_sequences(["abcabcab", "bca"])),
+        (MultinomialGP(Matern(1.5)), field),
+    ):
+        sample(other, data, draws=4, tune=1, chains=1, random_seed=0, progressbar=False)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """Print what this installation is made of, and try it."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    print(f"pgmult {__version__} on Python {platform.python_version()}, {platform.platform()}")
+    for group, names in {
+        "needs": ("numpy", "scipy", "numba", "llvmlite"),
+        "may use": ("arviz", "scikit-learn", "matplotlib", "distributed", "pooch", "pandas"),
+    }.items():
+        found = []
+        for name in names:
+            try:
+                found.append(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                found.append(f"{name} -")
+        print(f"{group:<9} {', '.join(found)}")
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print(f"cores     {available} available of {os.cpu_count()}")
+    print(f"cache     {_cache_in_words()}")
+    trouble = _self_check()
+    print(f"sampler   {trouble or 'Pólya-gamma draws have the right mean, with any threads'}")
+    return 1 if trouble else 0
+
+
+def _cache_in_words() -> str:
+    from pgmult.compiled.jit import cache_directory
+
+    folder = cache_directory()
+    if folder is not None:
+        files = sum(1 for _ in folder.iterdir())
+        return f"{folder}: private and writable, {files} files"
+    if os.environ.get("PGMULT_CACHE") == "0":
+        return "off (PGMULT_CACHE=0): every process compiles anew"
+    return (
+        "none: no private folder is writable, so every process compiles anew"
+        " (set PGMULT_CACHE_DIR to a folder that only you can write to)"
+    )
+
+
+def _self_check() -> str:
+    """What is wrong with the sampler, in words; empty if nothing."""
+    import numpy as np
+
+    from pgmult import polya_gamma
+    from pgmult.compiled.rows import row_threads
+
+    shape, tilt, size = 3, 1.5, 20_000
+    counts, tilts = np.full(size, shape), np.full(size, tilt)
+    draws = polya_gamma.sample(np.random.default_rng(0), counts, tilts)
+    with row_threads(2):
+        again = polya_gamma.sample(np.random.default_rng(0), counts, tilts)
+    if not np.array_equal(draws, again):
+        return "two threads draw other numbers than one"
+    error = np.sqrt(float(polya_gamma.var(shape, tilt)) / size)
+    expected = float(polya_gamma.mean(shape, tilt))
+    if not abs(draws.mean() - expected) < 5.0 * error:
+        return f"the mean of Pólya-gamma draws is {draws.mean():.5f} and should be {expected:.5f}"
+    return ""

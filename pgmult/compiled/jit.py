@@ -1,0 +1,174 @@
+"""The one decorator behind every compiled function, and where its machine code is kept.
+
+``@jit`` is `numba.njit` with three choices made once:
+
+* ``nogil=True``: chains and blocks of rows run side by side in ordinary threads;
+* ``error_model="numpy"``: a division by zero gives inf or nan, never an exception that would
+  serialise a loop;
+* a cache on disk whose entries carry a hash of the function's source file *and of every file of
+  this package that it imports*, from its own folder or another, however indirectly. Numba stamps a
+  cached function with its own file only, so a caller would go on running stale machine code after
+  a helper in another file changed; with the hash in the entry's name it cannot, and an edit costs
+  only what depends on it.
+
+The cache is a set of pickles, so it must belong to the user alone: the folder is created with
+mode 0700 and is refused if somebody else owns it. Where no such folder can be written, functions
+are compiled in memory and nothing is said: `pgmult doctor` tells.
+
+Environment
+-----------
+PGMULT_CACHE : set to ``0`` to compile in memory only (development, continuous integration).
+PGMULT_CACHE_DIR : where to keep machine code instead of the user's cache folder.
+"""
+
+import hashlib
+import os
+import re
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numba
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+__all__ = ["cache_directory", "jit", "source_hash"]
+
+
+_IMPORTS = re.compile(r"^from ([\w.]+) import (?:\(([^)]*)\)|([^(#\n]+))", re.MULTILINE)
+
+
+def imported_files(path: Path) -> list[Path]:
+    """The files of the same package that a source file imports, at the start of a line."""
+    found = []
+    for module, in_parentheses, on_the_line in _IMPORTS.findall(path.read_text(encoding="utf-8")):
+        first, *rest = module.split(".")
+        if first == "":  # from . import x, from .x import y
+            place = path.parent.joinpath(*filter(None, rest))
+        else:
+            package = next((folder for folder in path.parents if folder.name == first), None)
+            if package is None:
+                continue
+            place = package.joinpath(*rest)
+        names = re.findall(r"^\s*(\w+)", (in_parentheses or on_the_line).replace(",", "\n"), re.M)
+        candidates = [place.with_suffix(".py"), *(place / f"{name}.py" for name in names)]
+        found += [candidate for candidate in candidates if candidate.is_file()]
+    return found
+
+
+@cache
+def source_hash(file: str) -> str:
+    """Hash of a source file and of all that it imports: what its machine code is made from."""
+    sources: dict[Path, bytes] = {}
+    waiting = [Path(file)]
+    while waiting:
+        path = waiting.pop()
+        if path not in sources and path.is_file():
+            sources[path] = path.read_bytes()
+            waiting += imported_files(path)
+    digest = hashlib.sha256()
+    for path in sorted(sources):
+        digest.update(path.name.encode())
+        digest.update(sources[path])
+    return digest.hexdigest()[:16]
+
+
+def _candidate_roots() -> list[Path]:
+    """Folders to try, best first; the temporary folder serves read-only homes."""
+    if os.environ.get("PGMULT_CACHE_DIR"):
+        return [Path(os.environ["PGMULT_CACHE_DIR"])]
+    if sys.platform == "win32":
+        user_cache = os.environ.get("LOCALAPPDATA", "")
+    else:
+        user_cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    roots = [Path(user_cache) / "pgmult"] if os.path.isabs(user_cache) else []
+    owner = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    with suppress(OSError):  # there may be no temporary folder at all
+        roots.append(Path(tempfile.gettempdir()) / f"pgmult-{owner}")
+    return roots
+
+
+def _is_private_and_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid"):
+            status = folder.lstat()
+            if status.st_uid != os.getuid() or status.st_mode & 0o022:
+                return False
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+@cache
+def cache_directory() -> Path | None:
+    """The folder of machine code, or None when it is compiled in memory only."""
+    if os.environ.get("PGMULT_CACHE") == "0":
+        return None
+    name = f"py{sys.version_info.major}{sys.version_info.minor}-numba{numba.__version__}"
+    for root in _candidate_roots():
+        if _is_private_and_writable(root) and _is_private_and_writable(root / name):
+            return root / name
+    return None
+
+
+class _FolderLocator(_CacheLocator):
+    """Places every compiled function in `cache_directory()`."""
+
+    def __init__(self, py_func, py_file):
+        self._line = py_func.__code__.co_firstlineno
+        self._hash = source_hash(py_file)
+        self._folder = str(cache_directory())
+
+    def get_cache_path(self):
+        return self._folder
+
+    def get_source_stamp(self):
+        return self._hash
+
+    def get_disambiguator(self):
+        return f"{self._line}-{self._hash}"
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        return cls(py_func, py_file)
+
+
+class _FolderCacheImpl(CompileResultCacheImpl):
+    _locator_classes = (_FolderLocator,)
+
+
+class _FolderCache(FunctionCache):
+    _impl_class = _FolderCacheImpl
+
+    def save_overload(self, sig, data):
+        with suppress(OSError):  # a full disk costs the cache, not the result
+            super().save_overload(sig, data)
+
+
+def jit(function=None, *, inline=False, reassociate=False):
+    """Compile a function when it is first called.
+
+    Parameters
+    ----------
+    inline : bool
+        Have the compiler paste the function into its callers. For scalar draws: a stream's state
+        that goes through memory at a call costs more than the draw.
+    reassociate : bool
+        Let the compiler reorder floating-point sums so that reductions vectorise. Infinities and
+        nans keep their meaning (this is not ``fastmath``).
+    """
+    if function is None:
+        return lambda f: jit(f, inline=inline, reassociate=reassociate)
+    dispatcher = numba.njit(
+        nogil=True,
+        error_model="numpy",
+        forceinline=inline,
+        fastmath={"reassoc", "contract"} if reassociate else False,
+    )(function)
+    if not config.DISABLE_JIT and cache_directory() is not None:
+        dispatcher._cache = _FolderCache(function)
+    return dispatcher

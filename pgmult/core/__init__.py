@@ -1,0 +1,1 @@
+"""What every room stands on: protocols, potentials, checks of arguments, the machine."""

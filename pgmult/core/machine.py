@@ -1,0 +1,46 @@
+"""What this machine has to offer: processors and memory."""
+
+import math
+import os
+
+from pgmult.core.validate import as_positive_int
+
+__all__ = ["as_cores", "available_cores", "available_memory"]
+
+
+def available_cores() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def as_cores(value: int | None) -> int:
+    """A number of processors; None is all that there are."""
+    return available_cores() if value is None else as_positive_int(value, "cores")
+
+
+def available_memory() -> float:
+    """Bytes this process may still take, as far as the system tells; else infinity."""
+    limits = [math.inf]
+    for file, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        (
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
+    ):
+        try:
+            with open(file) as limit, open(used) as usage:
+                limits.append(int(limit.read()) - int(usage.read()))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    try:
+        with open("/proc/meminfo") as file_:
+            entries = dict(line.split(":", 1) for line in file_)
+        limits.append(int(entries["MemAvailable"].split()[0]) * 1024)
+    except (OSError, KeyError, ValueError):
+        names = getattr(os, "sysconf_names", {})
+        if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(limits)

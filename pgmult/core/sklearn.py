@@ -1,0 +1,23 @@
+"""scikit-learn's arguments in this library's terms."""
+
+from typing import Any
+
+from sklearn.utils import check_random_state
+
+from pgmult.core.machine import available_cores
+
+__all__ = ["as_seed", "as_threads"]
+
+
+def as_seed(random_state: Any) -> int:
+    """A seed from an int, a RandomState, or None for a fresh one."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def as_threads(n_jobs: int | None) -> int:
+    """Threads: None is one, -1 all processors, -2 all but one."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be an integer other than 0, or None, got 0")
+    return n_jobs if n_jobs > 0 else max(1, available_cores() + 1 + n_jobs)

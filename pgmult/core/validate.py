@@ -1,0 +1,206 @@
+"""The one place that rejects bad arrays, and settles dtype and memory order.
+
+Every message says the value, where it stands, what was expected and a hint.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgmult.core.typing import IntArray
+
+__all__ = [
+    "as_counts",
+    "as_covariates",
+    "as_finite",
+    "as_generator",
+    "as_nonnegative",
+    "as_offsets",
+    "as_positive",
+    "as_positive_int",
+    "as_simplex",
+    "as_spd",
+    "new_key",
+]
+
+
+def _place(bad: NDArray[np.bool_]) -> str:
+    """Words for the position of the first True."""
+    if bad.ndim == 0:
+        return ""
+    index = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    if bad.ndim == 1:
+        return f" at position {index[0]}"
+    if bad.ndim == 2:
+        return f" at row {index[0]}, column {index[1]}"
+    return f" at index {tuple(int(i) for i in index)}"
+
+
+def _as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must not be masked (a missing row of counts is a row of zeros)")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array of numbers, got {error}") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be an array of numbers, got dtype {array.dtype}")
+    return array
+
+
+def as_finite(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A C-ordered float64 array without nan or inf."""
+    array = np.ascontiguousarray(_as_numeric(value, name), dtype=np.float64)
+    array = array.reshape(np.shape(value))
+    bad = ~np.isfinite(array)
+    if bad.any():
+        raise ValueError(f"{name} must be finite, got {array[bad].flat[0]}{_place(bad)}")
+    return array
+
+
+def as_covariates(value: ArrayLike) -> NDArray[np.float64]:
+    """A table of finite numbers, ``(num_rows, num_covariates)``, with a column at the least."""
+    x = as_finite(value, "covariates")
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
+    return x
+
+
+def as_positive(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A float64 array of finite numbers > 0."""
+    array = as_finite(value, name)
+    bad = array <= 0.0
+    if bad.any():
+        raise ValueError(f"{name} must be positive, got {array[bad].flat[0]}{_place(bad)}")
+    return array
+
+
+def as_nonnegative(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A float64 array of finite numbers >= 0."""
+    array = as_finite(value, name)
+    bad = array < 0.0
+    if bad.any():
+        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{_place(bad)}")
+    return array
+
+
+def as_counts(value: ArrayLike, name: str = "counts") -> NDArray[np.int64]:
+    """A C-ordered int64 array of counts; floats are taken when they hold integers."""
+    array = _as_numeric(value, name)
+    if array.dtype.kind == "f":
+        bad = ~np.isfinite(array)
+        if bad.any():
+            raise ValueError(
+                f"{name} must be non-negative integers, got {array[bad].flat[0]}{_place(bad)}"
+                " (a missing row is a row of zeros)"
+            )
+        bad = array != np.floor(array)
+        if bad.any():
+            raise ValueError(
+                f"{name} must be non-negative integers, got {array[bad].flat[0]}{_place(bad)}"
+                " (did you pass proportions?)"
+            )
+    bad = np.asarray(array < 0)
+    if bad.any():
+        raise ValueError(
+            f"{name} must be non-negative integers, got {array[bad].flat[0]}{_place(bad)}"
+        )
+    if array.dtype.kind in "uf" and array.dtype.itemsize >= 4:  # smaller ones end below 2**63
+        bad = np.asarray(array >= 2**63)
+        if bad.any():
+            raise ValueError(f"{name} must be below 2**63, got {array[bad].flat[0]}{_place(bad)}")
+    return np.ascontiguousarray(array, dtype=np.int64).reshape(array.shape)
+
+
+def as_simplex(value: ArrayLike, name: str = "pi") -> NDArray[np.float64]:
+    """A float64 array ``(..., K)``, K >= 2, whose last axis is non-negative and sums to 1."""
+    array = as_finite(value, name)
+    if array.ndim == 0 or array.shape[-1] < 2:
+        raise ValueError(
+            f"{name} must have at least 2 categories on its last axis, got shape {array.shape}"
+        )
+    bad = array < 0.0
+    if bad.any():
+        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{_place(bad)}")
+    totals = array.sum(axis=-1)
+    bad = np.abs(totals - 1.0) > 1e-6
+    if bad.any():
+        raise ValueError(
+            f"{name} must sum to 1 on its last axis, got {totals[bad].flat[0]}{_place(bad)}"
+            " (divide by the sum first)"
+        )
+    return array
+
+
+def _has_root(matrix: NDArray[np.float64]) -> bool:
+    """Whether the Cholesky factorisation that will be used goes through."""
+    from pgmult.compiled.linalg import cholesky
+
+    return bool(cholesky(matrix.copy()) == 0)
+
+
+def as_spd(value: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
+    """A float64 array ``(..., n, n)`` of symmetric positive definite matrices."""
+    array = as_finite(value, name)
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
+    if size is not None and array.shape[-1] != size:
+        raise ValueError(
+            f"{name} must be {size} x {size}, got {array.shape[-1]} x {array.shape[-1]}"
+        )
+    scale = np.abs(array).max(axis=(-2, -1), keepdims=True)
+    bad = np.abs(array - np.swapaxes(array, -1, -2)) > 1e-8 * scale
+    if bad.any():
+        raise ValueError(f"{name} must be symmetric, it is not{_place(bad)}")
+    if not all(_has_root(matrix) for matrix in array.reshape(-1, *array.shape[-2:])):
+        smallest = float(np.linalg.eigvalsh(array).min())
+        raise ValueError(
+            f"{name} must be positive definite, got smallest eigenvalue {smallest:.3g}"
+            " (add a small multiple of the identity, or drop collinear columns)"
+        )
+    return array
+
+
+def as_positive_int(value: Any, name: str, minimum: int = 1) -> int:
+    """A Python int, at least `minimum`; True and 3.0 are not integers here."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def as_generator(rng: Any) -> np.random.Generator:
+    """`rng` itself, if it is a numpy Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, got {type(rng).__name__}"
+            " (make one with numpy.random.default_rng(seed))"
+        )
+    return rng
+
+
+def new_key(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """A fresh 128-bit key for one block's streams: see `pgmult.compiled.streams`."""
+    return as_generator(rng).integers(0, 2**64, size=2, dtype=np.uint64)
+
+
+def as_offsets(offsets: ArrayLike) -> IntArray:
+    """Where sequences begin, and where the last one ends, as int64; refuses empty sequences."""
+    array = np.asarray(offsets)
+    if array.ndim != 1 or len(array) < 2 or array.dtype.kind not in "iu":
+        raise ValueError(
+            "offsets must be a vector of num_sequences + 1 >= 2 integers,"
+            f" got shape {array.shape} of {array.dtype}"
+        )
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    if array[0] != 0:
+        raise ValueError(f"offsets must begin with 0, got {array[0]}")
+    short = np.flatnonzero(np.diff(array) < 1)
+    if len(short):
+        raise ValueError(
+            f"offsets must increase, but sequence {short[0]} is"
+            f" {array[short[0]]}:{array[short[0] + 1]} (leave empty sequences out)"
+        )
+    return array

@@ -1,0 +1,5 @@
+"""Counts at places and times: data, covariances, Gaussian processes, predictions and scores."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

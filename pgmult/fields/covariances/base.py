@@ -1,0 +1,410 @@
+"""What every covariance function has, and its sums and products."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.validate import as_finite, as_positive
+from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
+
+__all__ = ["Constant", "Covariance", "Family", "Product", "Sum", "as_inputs"]
+
+
+def as_inputs(value: ArrayLike, name: str = "inputs") -> FloatArray:
+    """A float64 array ``(n, d)`` of finite numbers; one axis is taken for one column."""
+    inputs = as_finite(value, name)
+    if inputs.ndim == 1:
+        inputs = inputs[:, None]
+    if inputs.ndim != 2:
+        raise ValueError(f"{name} must have shape (n, columns), got {inputs.shape}")
+    return inputs
+
+
+class Covariance(ABC):
+    """A positive semi-definite function of two inputs, with positive parameters."""
+
+    __slots__ = ()
+
+    # ---------------------------------------------------------------- as a function of inputs
+
+    def cov(self, X: ArrayLike, Y: ArrayLike | None = None) -> FloatArray:
+        """Covariances of the rows of X with those of Y (by default X), ``(n, m)``."""
+        X = as_inputs(X)
+        return self._cov(X, X if Y is None else as_inputs(Y))
+
+    def diagonal(self, X: ArrayLike) -> FloatArray:
+        """Variances at the rows of X, ``(n,)``."""
+        return self._diagonal(as_inputs(X))
+
+    def gradients(self, X: ArrayLike) -> FloatArray:
+        """Derivatives of ``cov(X)`` in the free log parameters, ``(num_params, n, n)``."""
+        X = as_inputs(X)
+        return np.asarray(list(self._gradients(X))).reshape(-1, len(X), len(X))
+
+    @property
+    @abstractmethod
+    def active(self) -> tuple[int, ...] | None:
+        """The columns it looks at; None for all."""
+
+    @abstractmethod
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _diagonal(self, X: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]: ...
+
+    # ---------------------------------------------------------------- as a function of parameters
+
+    @property
+    @abstractmethod
+    def log_params(self) -> FloatArray:
+        """Logarithms of the free parameters, ``(num_params,)``."""
+
+    @property
+    @abstractmethod
+    def param_names(self) -> tuple[str, ...]:
+        """Names of the free parameters."""
+
+    @property
+    def num_params(self) -> int:
+        """Number of free parameters."""
+        return len(self.param_names)
+
+    @abstractmethod
+    def with_log_params(self, log_params: ArrayLike) -> "Covariance":
+        """The same function with other values of the free parameters, ``(num_params,)``."""
+
+    @abstractmethod
+    def log_prior(self) -> float:
+        """Log prior density of the free log parameters."""
+
+    @abstractmethod
+    def log_prior_gradient(self) -> FloatArray:
+        """Derivatives of `log_prior` in the free log parameters, ``(num_params,)``."""
+
+    @abstractmethod
+    def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
+        """Free log parameters drawn from their priors, ``(num_params,)``."""
+
+    @abstractmethod
+    def fix(self) -> "Covariance":
+        """The same function with no free parameter."""
+
+    # ---------------------------------------------------------------- combinations
+
+    def __add__(self, other: "Covariance") -> "Covariance":
+        if not isinstance(other, Covariance):
+            return NotImplemented
+        return Sum(_parts(self, Sum) + _parts(other, Sum))
+
+    def __mul__(self, other: "Covariance | float") -> "Covariance":
+        from pgmult.fields.covariances.base import Constant
+
+        if isinstance(other, bool) or not isinstance(other, Covariance | float | int):
+            return NotImplemented
+        if not isinstance(other, Covariance):
+            return Product((Constant(other), *_parts(self, Product)))
+        return Product(_parts(self, Product) + _parts(other, Product))
+
+    def __rmul__(self, other: float) -> "Covariance":
+        return self * other
+
+
+def _parts(covariance: Covariance, kind: "type[_Combination]") -> tuple[Covariance, ...]:
+    return covariance.parts if isinstance(covariance, kind) else (covariance,)
+
+
+class Family(Covariance):
+    """A covariance that is no combination: a frozen dataclass with fields for its parameters.
+
+    A parameter is a float, or an array with one entry an active column. The subclass names its
+    parameters in `_parameters` and has the fields ``columns``, ``priors`` and ``fixed``.
+    """
+
+    __slots__ = ()
+    _parameters: ClassVar[tuple[str, ...]]
+    priors: Mapping[str, Hyperprior] | None
+    fixed: Collection[str]
+
+    def _settle(self) -> None:
+        """Check parameters, and complete the priors; subclasses call it from __post_init__."""
+        kind = type(self).__name__
+        values, priors = {}, dict(self.priors or {})
+        fixed = (self.fixed,) if isinstance(self.fixed, str) else tuple(self.fixed)
+        for name in (*priors, *fixed):
+            if name not in self._parameters:
+                raise ValueError(
+                    f"{kind} has no parameter {name!r}; it has {', '.join(self._parameters)}"
+                )
+        for name in self._parameters:
+            value = as_positive(getattr(self, name), name)
+            if value.ndim > 1 or value.size == 0:
+                raise ValueError(
+                    f"{name} must be a number or one number a column, got shape {value.shape}"
+                )
+            values[name] = value
+            if name not in priors:
+                priors[name] = LogNormal(float(np.exp(np.log(value).mean())))
+        for name, value in values.items():
+            object.__setattr__(self, name, float(value) if value.ndim == 0 else value)
+        object.__setattr__(self, "priors", priors)
+        object.__setattr__(self, "fixed", fixed)
+
+    def _select(self, X: FloatArray) -> FloatArray:
+        """The active columns of X."""
+        if self.active is None:
+            selected = X
+        elif max(self.active) >= X.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} acts on column {max(self.active)}, but the inputs have"
+                f" {X.shape[1]} columns (they are numbered from 0)"
+            )
+        else:
+            selected = X[:, list(self.active)]
+        for name in self._parameters:
+            value = getattr(self, name)
+            if np.ndim(value) and len(value) != selected.shape[1]:
+                raise ValueError(
+                    f"{name} of {type(self).__name__} has {len(value)} entries, but it acts on"
+                    f" {selected.shape[1]} columns (pass one number, or name the columns: active=)"
+                )
+        return selected
+
+    @property
+    def _free(self) -> list[str]:
+        return [name for name in self._parameters if name not in self.fixed]
+
+    def _prior(self, name: str) -> Hyperprior:
+        assert self.priors is not None  # set by _settle
+        return self.priors[name]
+
+    @property
+    def log_params(self) -> FloatArray:
+        """Logarithms of the free parameters, ``(num_params,)``."""
+        return np.concatenate(
+            [np.empty(0), *(np.log(np.atleast_1d(getattr(self, name))) for name in self._free)]
+        )
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """Names of the free parameters, with the column's number where there is one a column."""
+        names: list[str] = []
+        for name in self._free:
+            value = getattr(self, name)
+            if np.ndim(value):
+                names += [f"{name}[{i}]" for i in (self.active or range(len(value)))]
+            else:
+                names.append(name)
+        return tuple(names)
+
+    def with_log_params(self, log_params: ArrayLike) -> Self:
+        """The same function with other values of the free parameters."""
+        theta = as_log_params(log_params, self)
+        values: dict[str, Any] = {}
+        for name in self._free:
+            size = np.size(getattr(self, name))
+            part, theta = np.exp(theta[:size]), theta[size:]
+            values[name] = part if np.ndim(getattr(self, name)) else float(part[0])
+        return replace(self, **values)  # type: ignore[type-var]
+
+    def log_prior(self) -> float:
+        """Log prior density of the free log parameters."""
+        return float(
+            sum(
+                np.sum(self._prior(name).log_density(np.log(getattr(self, name))))
+                for name in self._free
+            )
+        )
+
+    def log_prior_gradient(self) -> FloatArray:
+        """Derivatives of `log_prior`, ``(num_params,)``."""
+        parts = [
+            np.atleast_1d(self._prior(name).gradient(np.log(getattr(self, name))))
+            for name in self._free
+        ]
+        return np.concatenate([np.empty(0), *parts])
+
+    def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
+        """Free log parameters drawn from their priors, ``(num_params,)``."""
+        parts = [
+            self._prior(name).sample(rng, (np.size(getattr(self, name)),)) for name in self._free
+        ]
+        return np.concatenate([np.empty(0), *parts])
+
+    def fix(self) -> Self:
+        """The same function with no free parameter."""
+        return replace(self, fixed=self._parameters)  # type: ignore[type-var]
+
+
+def as_log_params(log_params: ArrayLike, covariance: Covariance) -> FloatArray:
+    """Free log parameters of the right number."""
+    theta = as_finite(log_params, "log_params")
+    if theta.shape != (covariance.num_params,):
+        raise ValueError(
+            f"log_params must have shape ({covariance.num_params},), got {theta.shape}"
+            f" (the free parameters are {', '.join(covariance.param_names) or 'none'})"
+        )
+    return theta
+
+
+def as_active(active: Collection[int] | None) -> tuple[int, ...] | None:
+    """Distinct column numbers from 0."""
+    if active is None:
+        return None
+    columns = tuple(int(column) for column in active)
+    if not columns or min(columns) < 0 or len(set(columns)) < len(columns):
+        raise ValueError(f"active must list distinct columns, numbered from 0, got {active!r}")
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Combination(Covariance):
+    """Of two covariances or more."""
+
+    parts: tuple[Covariance, ...]
+
+    def __post_init__(self) -> None:
+        parts = tuple(self.parts)
+        for part in parts:
+            if not isinstance(part, Covariance):
+                raise TypeError(f"a part must be a Covariance, got {type(part).__name__}")
+        if len(parts) < 2:
+            raise ValueError(f"{type(self).__name__} needs two parts or more, got {len(parts)}")
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def active(self) -> tuple[int, ...] | None:
+        """The columns that some part looks at; None for all. A constant looks at none."""
+        from pgmult.fields.covariances.base import Constant
+
+        columns: set[int] = set()
+        for part in self.parts:
+            if isinstance(part, Constant):
+                continue
+            if part.active is None:
+                return None
+            columns.update(part.active)
+        return tuple(sorted(columns)) or None
+
+    def leaves(self) -> list[Covariance]:
+        """What it combines that is no combination itself, from left to right."""
+        found: list[Covariance] = []
+        for part in self.parts:
+            found += part.leaves() if isinstance(part, _Combination) else [part]
+        return found
+
+    @property
+    def log_params(self) -> FloatArray:
+        """Logarithms of the free parameters, ``(num_params,)``."""
+        return np.concatenate([part.log_params for part in self.parts])
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """Names such as ``Matern.length_scale``; a second Matern is ``Matern_2``."""
+        seen: dict[str, int] = {}
+        names: list[str] = []
+        for leaf in self.leaves():
+            kind = type(leaf).__name__
+            seen[kind] = seen.get(kind, 0) + 1
+            label = kind if seen[kind] == 1 else f"{kind}_{seen[kind]}"
+            names += [f"{label}.{name}" for name in leaf.param_names]
+        return tuple(names)
+
+    def with_log_params(self, log_params: ArrayLike) -> Self:
+        """The same function with other values of the free parameters."""
+        theta = as_log_params(log_params, self)
+        parts = []
+        for part in self.parts:
+            size = len(part.log_params)
+            parts.append(part.with_log_params(theta[:size]))
+            theta = theta[size:]
+        return replace(self, parts=tuple(parts))
+
+    def log_prior(self) -> float:
+        """Log prior density of the free log parameters."""
+        return sum(part.log_prior() for part in self.parts)
+
+    def log_prior_gradient(self) -> FloatArray:
+        """Derivatives of `log_prior`, ``(num_params,)``."""
+        return np.concatenate([part.log_prior_gradient() for part in self.parts])
+
+    def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
+        """Free log parameters drawn from their priors, ``(num_params,)``."""
+        return np.concatenate([part.sample_log_params(rng) for part in self.parts])
+
+    def fix(self) -> Self:
+        """The same function with no free parameter."""
+        return replace(self, parts=tuple(part.fix() for part in self.parts))
+
+
+class Sum(_Combination):
+    """The covariance of a sum of independent functions: ``a + b``."""
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        total = self.parts[0]._cov(X, Y)
+        for part in self.parts[1:]:
+            total = total + part._cov(X, Y)
+        return total
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.asarray(np.sum([part._diagonal(X) for part in self.parts], axis=0))
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        for part in self.parts:
+            yield from part._gradients(X)
+
+
+class Product(_Combination):
+    """The product of covariances: ``a * b``; a number is a variance."""
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        total = self.parts[0]._cov(X, Y)
+        for part in self.parts[1:]:
+            total = total * part._cov(X, Y)
+        return total
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.asarray(np.prod([part._diagonal(X) for part in self.parts], axis=0))
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        covs = [part._cov(X, X) for part in self.parts]
+        for i, part in enumerate(self.parts):
+            others = np.prod([cov for j, cov in enumerate(covs) if j != i], axis=0)
+            for gradient in part._gradients(X):
+                yield gradient * others
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Family):
+    """Of constant functions, and the variance in front of another covariance."""
+
+    var: float = 1.0
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
+    _parameters = ("var",)
+
+    @property
+    def active(self) -> tuple[int, ...] | None:
+        """None: the inputs do not matter."""
+        return None
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.var):
+            raise ValueError(f"var must be one number, got shape {np.shape(self.var)}")
+        self._settle()
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return np.full((len(X), len(Y)), self.var)
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.full(len(X), self.var)
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        if self._free:
+            yield self._cov(X, X)

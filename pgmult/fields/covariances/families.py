@@ -1,0 +1,293 @@
+r"""Families of covariance functions, on the columns named by ``active``.
+
+With r^2 = sum_d (x_d - y_d)^2 / length_scale_d^2 (Rasmussen and Williams 2006, chapter 4)::
+
+    SquaredExponential   exp(-r^2 / 2)
+    Matern 1/2           exp(-r)
+    Matern 3/2           (1 + sqrt(3) r) exp(-sqrt(3) r)
+    Matern 5/2           (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)
+    RationalQuadratic    (1 + r^2 / (2 alpha))^-alpha
+    Periodic             exp(-2 sin^2(pi (x - y) / period) / length_scale^2)
+    Linear               sum_d var_d (x_d - centre)(y_d - centre)
+    Constant             var
+    White                var where x = y, 0 elsewhere
+
+A length scale given as one number serves all active columns; one number a column is automatic
+relevance determination. ``priors`` maps a parameter's name to its prior and ``fixed`` names
+parameters that are not free; a family has these two as its last arguments.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray
+from pgmult.fields.covariances.base import Family, as_active
+from pgmult.fields.covariances.hyperpriors import Hyperprior
+
+__all__ = [
+    "Linear",
+    "Matern",
+    "Periodic",
+    "RationalQuadratic",
+    "SquaredExponential",
+    "Stationary",
+    "White",
+]
+
+Scales = float | Sequence[float] | FloatArray
+
+
+class Stationary(Family):
+    """A function k(r^2) of the scaled squared distance alone."""
+
+    __slots__ = ()
+    length_scale: Scales
+
+    def profile(self, r2: FloatArray) -> FloatArray:
+        """The correlation at r^2."""
+        raise NotImplementedError
+
+    def slope(self, r2: FloatArray) -> FloatArray:
+        """The derivative of `profile`, finite at 0."""
+        raise NotImplementedError
+
+    def shape_gradients(self, r2: FloatArray) -> Iterable[FloatArray]:
+        """Derivatives in the logarithms of the free parameters other than the length scale."""
+        return ()
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        r2 = np.zeros((len(X), len(Y)))
+        for squares in self._squares(X, Y):
+            r2 += squares
+        return self.profile(r2)
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        self._select(X)
+        return np.ones(len(X))
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        squares = list(self._squares(X, X))
+        r2 = np.sum(squares, axis=0)
+        if "length_scale" in self._free:
+            slope = -2.0 * self.slope(r2)
+            if np.ndim(self.length_scale):
+                yield from (slope * square for square in squares)
+            else:
+                yield slope * r2
+        yield from self.shape_gradients(r2)
+
+    def _squares(self, X: FloatArray, Y: FloatArray) -> Iterable[FloatArray]:
+        """Scaled squared differences, column by column: no cancellation between them."""
+        X, Y = self._select(X), self._select(Y)
+        scales = np.broadcast_to(np.asarray(self.length_scale), X.shape[1])
+        for x, y, scale in zip(X.T, Y.T, scales, strict=True):
+            yield np.square((x[:, None] - y) / scale)
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredExponential(Stationary):
+    """Infinitely smooth: exp(-r^2 / 2)."""
+
+    length_scale: Scales = 1.0
+    active: Collection[int] | None = None  # type: ignore[assignment]
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
+    _parameters = ("length_scale",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "active", as_active(self.active))
+        self._settle()
+
+    def profile(self, r2: FloatArray) -> FloatArray:
+        """The correlation at r^2."""
+        return np.exp(-0.5 * r2)
+
+    def slope(self, r2: FloatArray) -> FloatArray:
+        """The derivative of `profile`."""
+        return np.asarray(-0.5 * np.exp(-0.5 * r2))
+
+
+@dataclass(frozen=True, eq=False)
+class Matern(Stationary):
+    """nu - 1/2 times differentiable, nu = 0.5, 1.5 or 2.5."""
+
+    nu: float
+    length_scale: Scales = 1.0
+    active: Collection[int] | None = None  # type: ignore[assignment]
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
+    _parameters = ("length_scale",)
+
+    def __post_init__(self) -> None:
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(
+                f"nu must be 0.5, 1.5 or 2.5, got {self.nu}"
+                " (as nu grows the limit is SquaredExponential)"
+            )
+        object.__setattr__(self, "active", as_active(self.active))
+        self._settle()
+
+    def profile(self, r2: FloatArray) -> FloatArray:
+        """The correlation at r^2."""
+        r = np.sqrt(2.0 * self.nu * r2)
+        decay = np.exp(-r)
+        if self.nu == 0.5:
+            return np.asarray(decay)
+        return np.asarray((1.0 + r + (r * r / 3.0 if self.nu == 2.5 else 0.0)) * decay)
+
+    def slope(self, r2: FloatArray) -> FloatArray:
+        """The derivative of `profile`; at the cusp of nu = 0.5 a large finite number."""
+        r = np.sqrt(2.0 * self.nu * r2)
+        decay = np.exp(-r)
+        if self.nu == 0.5:
+            return np.asarray(-0.5 * decay / np.maximum(r, 1e-150))
+        return np.asarray(-1.5 * decay if self.nu == 1.5 else -5.0 / 6.0 * (1.0 + r) * decay)
+
+
+@dataclass(frozen=True, eq=False)
+class RationalQuadratic(Stationary):
+    """A mixture of squared exponentials of many length scales: small alpha, more of them."""
+
+    alpha: float = 1.0
+    length_scale: Scales = 1.0
+    active: Collection[int] | None = None  # type: ignore[assignment]
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
+    _parameters = ("length_scale", "alpha")
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.alpha):
+            raise ValueError(f"alpha must be one number, got shape {np.shape(self.alpha)}")
+        object.__setattr__(self, "active", as_active(self.active))
+        self._settle()
+
+    def profile(self, r2: FloatArray) -> FloatArray:
+        """The correlation at r^2."""
+        return np.exp(-self.alpha * np.log1p(r2 / (2.0 * self.alpha)))
+
+    def slope(self, r2: FloatArray) -> FloatArray:
+        """The derivative of `profile`."""
+        return np.asarray(-0.5 * np.exp(-(self.alpha + 1.0) * np.log1p(r2 / (2.0 * self.alpha))))
+
+    def shape_gradients(self, r2: FloatArray) -> Iterable[FloatArray]:
+        """The derivative in log alpha, if alpha is free."""
+        if "alpha" in self._free:
+            share = r2 / (2.0 * self.alpha)
+            yield self.alpha * self.profile(r2) * (share / (1.0 + share) - np.log1p(share))
+
+
+@dataclass(frozen=True, eq=False)
+class Periodic(Family):
+    """Repeats itself along one column; for periods in two columns multiply two of them."""
+
+    period: float = 1.0
+    length_scale: float = 1.0
+    active: Collection[int] | None = None  # type: ignore[assignment]
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
+    _parameters = ("period", "length_scale")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "active", as_active(self.active))
+        self._settle()
+
+    def _one_column(self, X: FloatArray) -> FloatArray:
+        column = self._select(X)
+        if column.shape[1] != 1:
+            raise ValueError(
+                f"Periodic acts on one column, got {column.shape[1]}"
+                " (name it by active=[...], and multiply several for several columns)"
+            )
+        return column[:, 0]
+
+    def _angles(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return np.asarray(
+            np.pi * (self._one_column(X)[:, None] - self._one_column(Y)) / self.period
+        )
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return np.exp(-2.0 * np.square(np.sin(self._angles(X, Y)) / self.length_scale))
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.ones(len(self._one_column(X)))
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        angles = self._angles(X, X)
+        cov = self._cov(X, X)
+        if "period" in self._free:
+            yield 2.0 * cov * angles * np.sin(2.0 * angles) / self.length_scale**2
+        if "length_scale" in self._free:
+            yield 4.0 * cov * np.square(np.sin(angles) / self.length_scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Family):
+    """Of functions linear in the inputs, 0 at `centre` (add a Constant for an intercept)."""
+
+    var: Scales = 1.0
+    centre: float = 0.0
+    active: Collection[int] | None = None  # type: ignore[assignment]
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
+    _parameters = ("var",)
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.centre):
+            raise ValueError(f"centre must be finite, got {self.centre}")
+        object.__setattr__(self, "active", as_active(self.active))
+        self._settle()
+
+    def _products(self, X: FloatArray, Y: FloatArray) -> Iterable[FloatArray]:
+        X, Y = self._select(X) - self.centre, self._select(Y) - self.centre
+        variances = np.broadcast_to(np.asarray(self.var), X.shape[1])
+        for x, y, var in zip(X.T, Y.T, variances, strict=True):
+            yield var * (x[:, None] * y)
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return np.asarray(np.sum(list(self._products(X, Y)), axis=0))
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.asarray(np.sum(np.square(self._select(X) - self.centre) * self.var, axis=1))
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        if self._free:
+            products = list(self._products(X, X))
+            yield from products if np.ndim(self.var) else [np.sum(products, axis=0)]
+
+
+@dataclass(frozen=True, eq=False)
+class White(Family):
+    """An independent effect of every distinct input; on some columns, of every distinct value.
+
+    It is a function of the inputs: observations at equal inputs share their effect, whether they
+    stand in the training or in the new inputs.
+    """
+
+    var: float = 1.0
+    active: Collection[int] | None = None  # type: ignore[assignment]
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
+    _parameters = ("var",)
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.var):
+            raise ValueError(f"var must be one number, got shape {np.shape(self.var)}")
+        object.__setattr__(self, "active", as_active(self.active))
+        self._settle()
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        X, Y = self._select(X), self._select(Y)
+        same = np.ones((len(X), len(Y)), dtype=np.bool_)
+        for x, y in zip(X.T, Y.T, strict=True):
+            same &= x[:, None] == y
+        return np.where(same, self.var, 0.0)
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.full(len(self._select(X)), self.var)
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        if self._free:
+            yield self._cov(X, X)

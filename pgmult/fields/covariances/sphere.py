@@ -1,0 +1,191 @@
+"""Covariances on the sphere: inputs are latitude and longitude in degrees.
+
+Most families are not positive definite in great-circle distance: of the Matérn class only
+nu <= 1/2 is (Gneiting 2013, "Strictly and non-strictly positive definite functions on spheres").
+So `GreatCircle` *is* the exponential covariance, and every other isotropic family goes through
+`Chordal`, the straight-line distance through the sphere, in which all of them are positive
+definite; the two distances differ by 1 % at 2,500 km on the Earth.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.fields.covariances.base import Covariance, Family, as_log_params
+from pgmult.fields.covariances.families import Stationary
+from pgmult.fields.covariances.hyperpriors import Hyperprior
+
+__all__ = ["Chordal", "GreatCircle"]
+
+EARTH_RADIUS = 6371.0088  # kilometres, the mean radius
+
+
+def _degrees(kind: str, columns: tuple[int, ...], X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Latitude and longitude in radians."""
+    if max(columns) >= X.shape[1]:
+        raise ValueError(
+            f"{kind} acts on column {max(columns)}, but the inputs have {X.shape[1]} columns"
+            " (they are numbered from 0)"
+        )
+    latitude, longitude = X[:, columns[0]], X[:, columns[1]]
+    bad = np.abs(latitude) > 90.0
+    if bad.any():
+        raise ValueError(
+            f"latitude must be from -90 to 90 degrees, got {latitude[bad][0]} at row"
+            f" {int(np.argmax(bad))} (are latitude and longitude swapped?)"
+        )
+    return np.radians(latitude), np.radians(longitude)
+
+
+def _columns(latitude: int, longitude: int) -> tuple[int, int]:
+    as_positive_int(latitude, "latitude", minimum=0)
+    as_positive_int(longitude, "longitude", minimum=0)
+    if latitude == longitude:
+        raise ValueError(f"latitude and longitude must be different columns, got {latitude} twice")
+    return int(latitude), int(longitude)
+
+
+@dataclass(frozen=True, eq=False)
+class GreatCircle(Family):
+    """exp(-distance / length_scale) in great-circle distance (Matérn 1/2 on the sphere).
+
+    Parameters
+    ----------
+    length_scale : float
+        In the units of `radius`.
+    latitude, longitude : int
+        The columns that hold them, in degrees.
+    radius : float
+        Of the sphere; by default the Earth's in kilometres.
+    """
+
+    length_scale: float = 1000.0
+    latitude: int = 0
+    longitude: int = 1
+    radius: float = EARTH_RADIUS
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
+    _parameters = ("length_scale",)
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.length_scale):
+            raise ValueError("length_scale must be one number: distance is of both columns")
+        _columns(self.latitude, self.longitude)
+        as_positive(self.radius, "radius")
+        self._settle()
+
+    @property
+    def active(self) -> tuple[int, ...] | None:
+        """Latitude and longitude."""
+        return self.latitude, self.longitude
+
+    def _distances(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """The haversine formula, accurate for close points; in length scales."""
+        columns = (self.latitude, self.longitude)
+        (a, b), (c, d) = (_degrees("GreatCircle", columns, points) for points in (X, Y))
+        haversine = np.square(np.sin(0.5 * (a[:, None] - c)))
+        haversine += np.cos(a)[:, None] * np.cos(c) * np.square(np.sin(0.5 * (b[:, None] - d)))
+        angle = 2.0 * np.arcsin(np.sqrt(np.minimum(haversine, 1.0)))
+        return np.asarray(self.radius * angle / self.length_scale)
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return np.exp(-self._distances(X, Y))
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.ones(len(X))
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        if self._free:
+            distances = self._distances(X, X)
+            yield distances * np.exp(-distances)
+
+
+@dataclass(frozen=True, eq=False)
+class Chordal(Covariance):
+    """Any isotropic family on the sphere, in straight-line distance through it.
+
+    Parameters
+    ----------
+    covariance : SquaredExponential, Matern or RationalQuadratic
+        With one length scale, in the units of `radius`, and without ``active``.
+    latitude, longitude : int
+        The columns that hold them, in degrees.
+    radius : float
+        Of the sphere; by default the Earth's in kilometres.
+    """
+
+    covariance: Stationary
+    latitude: int = 0
+    longitude: int = 1
+    radius: float = EARTH_RADIUS
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.covariance, Stationary):
+            raise TypeError(
+                "Chordal needs one isotropic family (SquaredExponential, Matern or"
+                f" RationalQuadratic), got {type(self.covariance).__name__}"
+                " (combine covariances outside: Chordal(...) * Periodic(...))"
+            )
+        if np.ndim(self.covariance.length_scale) or self.covariance.active is not None:
+            raise ValueError(
+                "the covariance inside Chordal must have one length_scale and no active columns:"
+                " distance is of latitude and longitude together"
+            )
+        _columns(self.latitude, self.longitude)
+        as_positive(self.radius, "radius")
+
+    @property
+    def active(self) -> tuple[int, ...] | None:
+        """Latitude and longitude."""
+        return self.latitude, self.longitude
+
+    def _in_space(self, X: FloatArray) -> FloatArray:
+        latitude, longitude = _degrees("Chordal", (self.latitude, self.longitude), X)
+        level = np.cos(latitude)
+        return self.radius * np.column_stack(
+            [level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)]
+        )
+
+    def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return self.covariance._cov(self._in_space(X), self._in_space(Y))
+
+    def _diagonal(self, X: FloatArray) -> FloatArray:
+        return np.ones(len(X))
+
+    def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
+        return self.covariance._gradients(self._in_space(X))
+
+    @property
+    def log_params(self) -> FloatArray:
+        """Logarithms of the free parameters, ``(num_params,)``."""
+        return self.covariance.log_params
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """Those of the covariance inside."""
+        return self.covariance.param_names
+
+    def with_log_params(self, log_params: ArrayLike) -> Self:
+        """The same function with other values of the free parameters."""
+        theta = as_log_params(log_params, self)
+        return replace(self, covariance=self.covariance.with_log_params(theta))
+
+    def log_prior(self) -> float:
+        """Log prior density of the free log parameters."""
+        return self.covariance.log_prior()
+
+    def log_prior_gradient(self) -> FloatArray:
+        """Derivatives of `log_prior`, ``(num_params,)``."""
+        return self.covariance.log_prior_gradient()
+
+    def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
+        """Free log parameters drawn from their priors, ``(num_params,)``."""
+        return self.covariance.sample_log_params(rng)
+
+    def fix(self) -> Self:
+        """The same function with no free parameter."""
+        return replace(self, covariance=self.covariance.fix())

@@ -1,0 +1,350 @@
+"""A scikit-learn face of multinomial Gaussian processes.
+
+Counts, or labels, of categories at inputs come in; their probabilities at any inputs come out, with
+intervals, and the length scales of the covariance in the units of the inputs.
+
+>>> import numpy as np
+>>> from pgmult.fields import MultinomialGaussianProcess
+>>> years = np.arange(1990.0, 2000.0)[:, None]
+>>> counts = np.random.default_rng(0).multinomial(30, [0.5, 0.3, 0.2], size=10)
+>>> estimator = MultinomialGaussianProcess(draws=20, tune=20, chains=1, random_state=0)
+>>> estimator.fit(years, counts).predict_proba([[2000.0], [2001.0]]).shape
+(2, 3)
+>>> list(estimator.hyperparameters_)
+['Constant.var', 'Matern.length_scale[x0]']
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.sklearn import as_seed, as_threads
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_counts, as_positive_int
+from pgmult.fields.covariances import (
+    Chordal,
+    Covariance,
+    GreatCircle,
+    Linear,
+    Matern,
+    Product,
+    Sum,
+    from_sklearn,
+)
+from pgmult.fields.data import as_field
+from pgmult.fields.models.multinomial_gp import MultinomialGP
+from pgmult.fields.predictions import FieldPredictions
+from pgmult.fields.priors.structures import Structure
+from pgmult.sampling.driver import sample
+
+__all__ = ["MultinomialGaussianProcess"]
+
+
+class MultinomialGaussianProcess(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Probabilities of categories that vary smoothly with the inputs.
+
+    Parameters
+    ----------
+    covariance : Covariance, kernel of scikit-learn, or None
+        Of each stick around its mean. None is ``1.0 * Matern(1.5)`` of all columns.
+    scale_inputs : bool
+        Whether length scales are given in standard deviations of the columns of the training
+        inputs. Latitudes and longitudes of covariances on the sphere stay in degrees. What is
+        reported is in the inputs' own units either way.
+    structure : {"dense", "state_space", "grid", "inducing_points", "auto"}
+        How the fields are computed: see `pgmult.fields.priors.structures`.
+    mean : {"constant", "linear", "empirical"}, float or array
+        Of the sticks: see `pgmult.fields.MultinomialGP`.
+    hyperparameters : {"sampled", "empirical_bayes", "fixed"}
+        What becomes of the covariance's parameters.
+    shared : bool
+        Whether all sticks share them.
+    draws, tune, chains, thin : int
+        Of Gibbs sampling, as in `pgmult.sample`. Every kept draw is used in every prediction, which
+        then costs as much as a sweep.
+    random_state : int, numpy.random.RandomState or None
+    n_jobs : int or None
+        Threads; None is one, -1 all processors. Results do not depend on it.
+
+    Attributes
+    ----------
+    classes_ : array, ``(n_classes,)``
+        The labels; with counts, the names of their columns, or their numbers.
+    posterior_ : Posterior
+    hyperparameters_ : dict of arrays, ``(draws,)`` or ``(draws, sticks)``
+        Draws of the covariance's free parameters by name, length scales and periods in the units of
+        the inputs and with the name of their column.
+    scale_ : array, ``(n_features_in_,)``
+        The units that length scales were given in.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Notes
+    -----
+    Predictions use no randomness but that of a fixed seed, so the same inputs have the same answer.
+    """
+
+    def __init__(
+        self,
+        covariance: Any = None,
+        *,
+        scale_inputs: bool = True,
+        structure: Structure = "dense",
+        mean: Any = "constant",
+        hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled",
+        shared: bool = True,
+        draws: int = 100,
+        tune: int = 100,
+        chains: int = 2,
+        thin: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.covariance = covariance
+        self.scale_inputs = scale_inputs
+        self.structure = structure
+        self.mean = mean
+        self.hyperparameters = hyperparameters
+        self.shared = shared
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.thin = thin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> "MultinomialGaussianProcess":
+        """Sample the posterior.
+
+        Parameters
+        ----------
+        X : array or pandas DataFrame, ``(n_samples, n_features)``
+            Rows may repeat. None if `y` is an xarray array.
+        y : array, pandas DataFrame, or xarray DataArray
+            Labels ``(n_samples,)``, or counts ``(n_samples, n_classes)`` of which rows may be zero.
+            Of an xarray array the last dimension is that of the classes and all others, which need
+            numbers for coordinates, are inputs.
+
+        Raises
+        ------
+        ValueError
+            If there is one class only, or a count is negative or fractional.
+        """
+        if X is None and hasattr(y, "dims"):
+            X, y = _table_of(y)
+        columns = getattr(y, "columns", None)
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        self._counts = y.ndim == 2
+        if self._counts:
+            counts = as_counts(y, "y")
+            self.classes_ = np.arange(y.shape[1]) if columns is None else np.asarray(columns)
+        else:
+            check_classification_targets(y)
+            self.classes_, place = np.unique(y, return_inverse=True)
+            counts = np.eye(len(self.classes_), dtype=np.int64)[place]
+        if (occurring := np.count_nonzero(counts.any(axis=0))) < 2:
+            raise ValueError(
+                f"two classes or more must occur in y, got {occurring} of {len(self.classes_)}"
+                " classes"
+            )
+        covariance = self._covariance()
+        scale = X.std(axis=0) if self.scale_inputs else np.ones(X.shape[1])
+        for leaf in _leaves(covariance):
+            if isinstance(leaf, GreatCircle | Chordal):
+                scale[[leaf.latitude, leaf.longitude]] = 1.0
+        self.scale_ = np.where(scale > 0.0, scale, 1.0)
+        self._data = as_field(
+            X / self.scale_, counts, categories=[str(label) for label in self.classes_]
+        )
+        model = MultinomialGP(
+            covariance, self.structure, self.mean,
+            hyperparameters=self.hyperparameters, shared=self.shared,
+        )  # fmt: skip
+        seed = as_seed(self.random_state)
+        if self.hyperparameters == "empirical_bayes":  # once for all chains
+            model = model.empirical_bayes(self._data, seed)
+        self._model = model
+        self.posterior_ = sample(
+            model, self._data, draws=self.draws, tune=self.tune, chains=self.chains,
+            thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed, progressbar=False,
+            keep=("psi", "beta", "hyperparameters"),
+        )  # fmt: skip
+        self.hyperparameters_ = self._in_units()
+        return self
+
+    def predictions(self, X: Any) -> FieldPredictions:
+        """Draws of the probabilities, with intervals, ranks, predictive counts and densities.
+
+        Parameters
+        ----------
+        X : array or pandas DataFrame, ``(n_samples, n_features)``
+            The labels of a data frame's rows are kept.
+        """
+        check_is_fitted(self)
+        names = [str(label) for label in X.index] if hasattr(X, "columns") else None
+        new = validate_data(self, X, dtype=np.float64, reset=False) / self.scale_
+        with row_threads(as_threads(self.n_jobs)):
+            return FieldPredictions.at(
+                np.random.default_rng(0), self._model, self.posterior_, self._data, new, names
+            )
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Posterior mean probabilities, ``(n_samples, n_classes)``; rows sum to 1.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        """
+        return self.predictions(X).mean()
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each row, ``(n_samples,)``.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        """
+        probs = self.predict_proba(X)
+        return self.classes_[probs.argmax(axis=1)]
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, totals: ArrayLike = 1, random_state: Any = None
+    ) -> Any:
+        """Draws of y from its posterior predictive law, joint over rows.
+
+        Parameters
+        ----------
+        X : array, ``(n_rows, n_features)``
+        n_samples : int
+        totals : int or int array, ``(n_rows,)``
+            Of counts. Labels are one each.
+        random_state : int, numpy.random.RandomState or None
+
+        Returns
+        -------
+        array, ``(n_rows, n_samples)`` or ``(n_rows, n_classes, n_samples)``
+            Labels, or counts where the estimator was fitted to counts.
+        """
+        n_samples = as_positive_int(n_samples, "n_samples")
+        found = self.predictions(X)
+        rng = np.random.default_rng(as_seed(random_state))
+        chosen = rng.integers(0, len(found.pi), n_samples)
+        shares = found.pi[chosen]
+        sizes = as_counts(totals, "totals") if self._counts else np.array(1)
+        if sizes.shape not in ((), (shares.shape[1],)):
+            raise ValueError(
+                f"totals must be one number or one a row, {shares.shape[1]}, got shape"
+                f" {sizes.shape}"
+            )
+        shares = shares / shares.sum(axis=-1, keepdims=True)
+        counts = rng.multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares)
+        if self._counts:
+            return np.moveaxis(counts, 0, -1)
+        return self.classes_[counts.argmax(axis=-1)].T
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean log predictive probability of an observation, in nats; higher is better.
+
+        Each row's counts are scored together, averaged over the posterior, without multinomial
+        coefficients; the sum is divided by the number of observations. With labels it is minus
+        `sklearn.metrics.log_loss`.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        y : array, ``(n_samples,)`` or ``(n_samples, n_classes)``
+            Labels or counts, as in `fit`.
+        sample_weight : array, ``(n_samples,)``, optional
+        """
+        check_is_fitted(self)
+        counts = self._as_counts(y)
+        each = self.predictions(X).log_predictive_density(counts, coefficients=False)
+        weight = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight)
+        total = float(weight @ counts.sum(axis=1))
+        if total == 0.0:
+            raise ValueError("y must have an observation at least")
+        return float(weight @ each) / total
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = False
+        return tags
+
+    # ---------------------------------------------------------------- parts
+
+    def _covariance(self) -> Covariance:
+        if self.covariance is None:
+            return 1.0 * Matern(1.5)
+        if isinstance(self.covariance, Covariance):
+            return self.covariance
+        return from_sklearn(self.covariance)
+
+    def _as_counts(self, y: Any) -> IntArray:
+        if self._counts:
+            counts = as_counts(y, "y")
+            if counts.ndim != 2 or counts.shape[1] != len(self.classes_):
+                raise ValueError(
+                    f"y must have a column for each of {len(self.classes_)} classes, got shape"
+                    f" {counts.shape}"
+                )
+            return counts
+        labels = column_or_1d(y)
+        place = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[place] != labels
+        if unknown.any():
+            raise ValueError(f"y has a label that was not in the fit: {labels[unknown][0]!r}")
+        return np.asarray(np.eye(len(self.classes_), dtype=np.int64)[place])
+
+    def _in_units(self) -> dict[str, FloatArray]:
+        """The posterior's draws of the hyperparameters, length scales in the inputs' units."""
+        draws = self.posterior_.stack("hyperparameters")
+        features = getattr(self, "feature_names_in_", None)
+        if features is None:
+            features = [f"x{i}" for i in range(self.n_features_in_)]
+        found: dict[str, FloatArray] = {}
+        covariance = self._model.covariance
+        names = iter(zip(covariance.param_names, np.moveaxis(draws, -1, 0), strict=True))
+        for leaf in _leaves(covariance):
+            columns = tuple(range(self.n_features_in_)) if leaf.active is None else leaf.active
+            for own, (name, values) in zip(leaf.param_names, names, strict=False):
+                values = values[:, 0] if self.shared else values
+                for unit, column in self._units(leaf, own, columns):
+                    where = "" if column is None else f"[{features[column]}]"
+                    found[name.split("[")[0] + where] = unit * values
+        return found
+
+    def _units(
+        self, leaf: Covariance, name: str, columns: Sequence[int]
+    ) -> list[tuple[float, int | None]]:
+        """What a parameter is multiplied by, for each column that it belongs to."""
+        stem, _, number = name.partition("[")
+        power = {"length_scale": 1.0, "period": 1.0}.get(stem, 0.0)
+        if type(leaf).__name__ == "Periodic" and stem == "length_scale":
+            power = 0.0  # of sines
+        if isinstance(leaf, Linear):
+            power = -2.0
+        if power == 0.0 or isinstance(leaf, GreatCircle | Chordal):
+            return [(1.0, None)]
+        own = [int(number.rstrip("]"))] if number else list(columns)
+        return [(float(self.scale_[column] ** power), column) for column in own]
+
+
+def _leaves(covariance: Covariance) -> Sequence[Covariance]:
+    return covariance.leaves() if isinstance(covariance, Sum | Product) else [covariance]
+
+
+def _table_of(array: Any) -> tuple[Any, Any]:
+    """Inputs and counts, as data frames, of an xarray array whose last dimension has categories."""
+    if len(array.dims) < 2:
+        raise ValueError(f"y must have two dimensions or more, got {array.dims}")
+    *places, category = array.dims
+    stacked = array.stack(row=places).transpose("row", category)
+    inputs = stacked["row"].to_index().to_frame(index=False)
+    return inputs, stacked.to_pandas()

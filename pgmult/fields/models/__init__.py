@@ -1,0 +1,1 @@
+"""Models of fields, one file each."""

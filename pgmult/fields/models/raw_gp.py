@@ -1,0 +1,187 @@
+r"""What a multinomial Gaussian process has to beat: regression on shares, and standing still.
+
+`RawGP` turns each row of counts into smoothed shares, takes their sticks, and regresses those on
+the inputs as if they had been observed with one Gaussian noise (Linderman, Johnson and Adams 2015,
+section 4, "Raw GP")::
+
+    y_ik = sticks((x_i + pseudo_count) / (N_i + K pseudo_count)),      i = 1..n, k = 1..K-1
+    y_ik = mean_k + f_k(s_i) + e_ik,    f_k ~ GP(0, covariance),    e_ik ~ N(0, noise_var)
+
+with mean_k the average over rows. Everything is in closed form, and the hyperparameters that
+maximise
+
+    sum_k log N(y_k; mean_k, covariance(S, S) + noise_var I)
+
+are found by `RawGP.learned`. It does not know that 3 of 4 says less than 300 of 400, nor that a
+count of 0 among 50 is no share of 0.002.
+
+`Static` carries each place's last observed shares forward.
+
+Neither is a Bayesian model of counts: there is no chain to run, only `predict_probs`.
+
+>>> import numpy as np, pgmult
+>>> from pgmult.fields.covariances import SquaredExponential
+>>> times = np.arange(6.0)
+>>> counts = np.column_stack([10 + 10 * times, 60 - 10 * times]).astype(int)
+>>> data = pgmult.fields.as_field(times, counts, new_inputs=[6.0])
+>>> Static().predict_probs(data).round(2)
+array([[0.85, 0.15]])
+>>> RawGP(SquaredExponential(3.0), noise_var=0.01).predict_probs(data).round(1)
+array([[0.9, 0.1]])
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotri
+from scipy.optimize import minimize
+
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_generator, as_positive, as_positive_int
+from pgmult.fields.covariances import Covariance
+from pgmult.fields.data import CountField, as_field
+from pgmult.links import StickBreaking
+
+__all__ = ["RawGP"]
+
+_FACTOR = 1e4  # by which a learned hyperparameter may differ from where it started
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawGP:
+    """Gaussian process regression on the sticks of smoothed shares.
+
+    Parameters
+    ----------
+    covariance : Covariance
+        Of each stick as a function of the inputs.
+    noise_var : float
+        Variance of the noise, positive.
+    pseudo_count : float
+        Added to every count, positive.
+
+    Notes
+    -----
+    Rows without counts are left out; all others weigh the same. O(n^3) for n rows, and O(n^2) a
+    stick.
+    """
+
+    covariance: Covariance
+    noise_var: float = 1.0
+    pseudo_count: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.covariance, Covariance):
+            raise TypeError(
+                f"covariance must be a Covariance, got {type(self.covariance).__name__}"
+            )
+        for name in ("noise_var", "pseudo_count"):
+            as_positive(getattr(self, name), name)
+
+    def learned(self, data: Any, *, max_iterations: int = 100) -> "RawGP":
+        """The same with the covariance and the noise of largest marginal likelihood, from here.
+
+        A point estimate: no prior is used, and each parameter stays within a factor 10,000. The
+        covariance found is a fair choice for a multinomial model whose hyperparameters are fixed,
+        and is what the paper gave its two.
+
+        Parameters
+        ----------
+        data : CountField
+        max_iterations : int
+            Of L-BFGS; one costs one inversion, O(n^3).
+        """
+        inputs, sticks = self._training(as_field(data))
+        start = np.append(self.covariance.log_params, np.log(self.noise_var))
+
+        def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = self._with(theta)._evidence(inputs, sticks)
+            return -value, -gradient
+
+        found = minimize(
+            objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(x - np.log(_FACTOR), x + np.log(_FACTOR)) for x in start],
+            options={"maxiter": as_positive_int(max_iterations, "max_iterations")},
+        )
+        return self._with(found.x)
+
+    def log_marginal_likelihood(self, data: Any) -> float:
+        """Log density of all sticks together, their means given."""
+        return self._evidence(*self._training(as_field(data)))[0]
+
+    def predict(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean of each stick at the new inputs and its variance, without noise.
+
+        Returns
+        -------
+        mean : array, ``(num_new_inputs, num_categories - 1)``
+        var : array, ``(num_new_inputs,)``
+            The same for all sticks.
+        """
+        data = as_field(data)
+        inputs, sticks = self._training(data)
+        mean = sticks.mean(axis=0)
+        root = self._root(inputs)
+        across = self.covariance.cov(data.new_inputs, inputs)
+        whitened = solve_triangular(root, across.T, lower=True)
+        var = self.covariance.diagonal(data.new_inputs) - np.sum(whitened**2, axis=0)
+        weights = cho_solve((root, True), sticks - mean)
+        return mean + across @ weights, np.maximum(var, 0.0)
+
+    def predict_probs(self, data: Any) -> FloatArray:
+        """Probabilities at the new inputs, of the mean sticks, ``(num_new_inputs, K)``."""
+        data = as_field(data)
+        return _link(data).probs(self.predict(data)[0])
+
+    def sample_probs(self, rng: np.random.Generator, data: Any, draws: int) -> FloatArray:
+        """Draws of the probabilities at each new input, ``(draws, num_new_inputs, K)``.
+
+        Sticks are independent, and so are new inputs here: draws are of each input's own law.
+        """
+        data = as_field(data)
+        mean, var = self.predict(data)
+        noise = as_generator(rng).standard_normal((as_positive_int(draws, "draws"), *mean.shape))
+        return _link(data).probs(mean + np.sqrt(var)[:, None] * noise)
+
+    def _training(self, data: CountField) -> tuple[FloatArray, FloatArray]:
+        """Inputs of rows with counts, and the sticks there."""
+        seen = data.counts.sum(axis=1) > 0
+        if not seen.any():
+            raise ValueError("data must have counts in one row at least, all rows are empty")
+        smoothed = data.counts[seen] + self.pseudo_count
+        shares = smoothed / smoothed.sum(axis=1, keepdims=True)
+        return data.inputs[seen], _link(data).inverse(shares)
+
+    def _with(self, theta: FloatArray) -> "RawGP":
+        covariance = self.covariance.with_log_params(theta[:-1])
+        return replace(self, covariance=covariance, noise_var=float(np.exp(theta[-1])))
+
+    def _root(self, inputs: FloatArray) -> FloatArray:
+        cov = self.covariance.cov(inputs)
+        cov[np.diag_indices_from(cov)] += self.noise_var
+        return np.asarray(np.linalg.cholesky(cov))
+
+    def _evidence(self, inputs: FloatArray, sticks: FloatArray) -> tuple[float, FloatArray]:
+        """The log marginal likelihood and its derivatives in all log parameters, noise last."""
+        root = self._root(inputs)
+        deviation = sticks - sticks.mean(axis=0)
+        weights = cho_solve((root, True), deviation)
+        size, num_sticks = deviation.shape
+        value = -0.5 * np.sum(deviation * weights) - num_sticks * (
+            np.log(np.diagonal(root)).sum() + 0.5 * size * np.log(2.0 * np.pi)
+        )
+        inverse, _ = dpotri(root, lower=True)
+        inverse = np.tril(inverse) + np.tril(inverse, -1).T
+        slope = weights @ weights.T - num_sticks * inverse
+        terms = [np.sum(slope * change) for change in self.covariance.gradients(inputs)]
+        terms.append(self.noise_var * np.trace(slope))
+        return float(value), 0.5 * np.array(terms)
+
+
+def _link(data: CountField) -> StickBreaking:
+    return StickBreaking(order=data.category_order)

@@ -1,0 +1,60 @@
+"""The baseline that nothing moves: every new place has the shares of the last."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.fields.data import as_field
+
+__all__ = ["Static"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Static:
+    """Each place's last observed shares, carried forward.
+
+    Parameters
+    ----------
+    time : int
+        The column of the inputs that is time; the others say which place it is.
+    pseudo_count : float
+        Added to every count, so that no probability is 0.
+    """
+
+    time: int = 0
+    pseudo_count: float = 1.0
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.time, "time", minimum=0)
+        as_positive(self.pseudo_count, "pseudo_count")
+
+    def predict_probs(self, data: Any) -> FloatArray:
+        """Probabilities at the new inputs, ``(num_new_inputs, K)``.
+
+        Raises
+        ------
+        ValueError
+            If a new input's place has no counts at its time or before.
+        """
+        data = as_field(data)
+        if self.time >= data.inputs.shape[1]:
+            raise ValueError(
+                f"time must be a column of the inputs, of which there are"
+                f" {data.inputs.shape[1]}, got {self.time}"
+            )
+        counts = data.site_counts()
+        last = [self._last(data.sites, counts, new) for new in data.new_inputs]
+        smoothed = counts[last] + self.pseudo_count
+        return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
+
+    def _last(self, sites: FloatArray, counts: IntArray, new: FloatArray) -> int:
+        """The site of the last counts at the place of a new input."""
+        same = np.delete(sites == new, self.time, axis=1).all(axis=1)
+        times = sites[:, self.time]
+        found = np.flatnonzero(same & (times <= new[self.time]) & (counts.sum(axis=1) > 0))
+        if len(found) == 0:
+            raise ValueError(f"no counts at the place of the new input {new} or before its time")
+        return int(found[np.argmax(times[found])])

@@ -1,0 +1,178 @@
+"""Figures of multinomial Gaussian processes: maps of states, and series with bands."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmult.core.figures import CYCLE, clean, new_figure
+from pgmult.core.typing import ArrayLike
+from pgmult.fields.predictions import FieldPredictions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+else:
+    Axes = Any
+
+__all__ = ["probability_series", "state_tiles"]
+
+_TILES = """
+AK .  .  .  .  .  .  .  .  .  ME
+.  .  .  .  .  .  .  .  .  VT NH
+WA ID MT ND MN IL WI MI NY RI MA
+OR NV WY SD IA IN OH PA NJ CT .
+CA UT CO NE MO KY WV VA MD DE .
+.  AZ NM KS AR TN NC SC DC .  .
+.  .  .  OK LA MS AL GA .  .  .
+HI .  .  TX .  .  .  .  FL .  .
+"""
+_TILE_OF = {
+    state: (row, column)
+    for row, line in enumerate(_TILES.split("\n")[1:-1])
+    for column, state in enumerate(line.split())
+    if state != "."
+}
+
+
+def state_tiles(
+    values: Mapping[str, float],
+    *,
+    label: str = "",
+    limits: tuple[float, float] | None = None,
+    colours: str = "viridis",
+    number_format: str = ".2f",
+    axes: Axes | None = None,
+) -> Axes:
+    """One square for each of the United States, about where it lies, coloured by a number.
+
+    Parameters
+    ----------
+    values : mapping
+        From postal codes, such as "NY", to numbers: probabilities of a category, say, or of its
+        being among the ten most frequent. States left out, or with nan, are grey.
+    label : str
+        What the numbers are.
+    limits : pair of float, optional
+        Of the colours; by default those of the values.
+    colours : str
+        A colour map of matplotlib.
+    number_format : str
+        Of the number in a square; an empty string leaves numbers out.
+    axes : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        If a state is unknown, or no value is a number.
+    """
+    if unknown := sorted(set(values) - set(_TILE_OF)):
+        raise ValueError(
+            f"unknown states: {', '.join(map(str, unknown))} (the keys are the postal codes of the"
+            " 50 states and DC)"
+        )
+    numbers = np.array(list(values.values()), dtype=np.float64)
+    if not np.isfinite(numbers).any():
+        raise ValueError("values must have a number at least")
+    low, high = (np.nanmin(numbers), np.nanmax(numbers)) if limits is None else limits
+    if axes is None:
+        axes = new_figure(6.6, 4.4).add_subplot()
+    height, width = np.max(list(_TILE_OF.values()), axis=0) + 1
+    table = np.full((height, width), np.nan)
+    for state, number in zip(values, numbers, strict=True):
+        table[_TILE_OF[state]] = number
+    image = axes.imshow(table, cmap=colours, vmin=low, vmax=high)
+    for state, (row, column) in _TILE_OF.items():
+        number = table[row, column]
+        known = bool(np.isfinite(number))
+        if not known:
+            axes.fill_between(
+                [column - 0.5, column + 0.5], row - 0.5, row + 0.5, color="0.9", linewidth=0.0
+            )
+        red, green, blue, _ = image.cmap(image.norm(number)) if known else (0.9, 0.9, 0.9, 1.0)
+        ink = "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
+        text = f"{state}\n{number:{number_format}}" if known and number_format else state
+        axes.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
+    axes.set_xticks(np.arange(width + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(height + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=2.0)
+    axes.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
+    axes.spines[:].set_visible(False)
+    colorbar = axes.figure.colorbar(image, ax=axes, shrink=0.6, label=label)
+    colorbar.outline.set_visible(False)
+    return axes
+
+
+def probability_series(
+    times: ArrayLike,
+    predictions: FieldPredictions,
+    categories: Sequence[str] | Sequence[int],
+    *,
+    observed: tuple[ArrayLike, ArrayLike] | None = None,
+    probability: float = 0.9,
+    axes: Axes | None = None,
+) -> Axes:
+    """Probabilities of some categories over time: means, bands of intervals, observed shares.
+
+    Parameters
+    ----------
+    times : array, ``(num_new,)``
+        Of the rows of `predictions`.
+    predictions : FieldPredictions
+    categories : sequence of str or int
+        Labels, where the predictions have them, or numbers.
+    observed : pair of arrays, ``(num_rows,)`` and ``(num_rows, num_categories)``, optional
+        Times and counts, whose shares are drawn as points; empty rows are left out.
+    probability : float
+        Of the central intervals.
+    axes : matplotlib Axes, optional
+
+    Raises
+    ------
+    ValueError
+        If a category is unknown, or there is not one time for each row.
+    """
+    at = np.asarray(times, dtype=np.float64)
+    num_new, num_categories = predictions.pi.shape[1:]
+    if at.shape != (num_new,):
+        raise ValueError(f"times must have shape ({num_new},), got {at.shape}")
+    places = [
+        _place_of(category, predictions.categories, num_categories) for category in categories
+    ]
+    if axes is None:
+        axes = new_figure(6.4, 3.8).add_subplot()
+    order = np.argsort(at, kind="stable")
+    mean, (lower, upper) = predictions.mean(), predictions.interval(probability)
+    for i, (category, k) in enumerate(zip(categories, places, strict=True)):
+        colour = CYCLE[i % len(CYCLE)]
+        axes.fill_between(
+            at[order], lower[order, k], upper[order, k], color=colour, alpha=0.2, linewidth=0.0
+        )
+        axes.plot(at[order], mean[order, k], color=colour, label=str(category))
+        if observed is not None:
+            when, counts = (np.asarray(part) for part in observed)
+            totals = counts.sum(axis=1)
+            seen = totals > 0
+            axes.plot(
+                when[seen],
+                counts[seen, k] / totals[seen],
+                ".",
+                color=colour,
+                markersize=4,
+                alpha=0.7,
+            )
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel(f"probability, {round(100 * probability)} % band")
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    clean(axes)
+    return axes
+
+
+def _place_of(category: str | int, labels: Any, size: int) -> int:
+    if isinstance(category, str):
+        known = [] if labels is None else list(labels)
+        if category not in known:
+            raise ValueError(f"unknown category {category!r}")
+        return known.index(category)
+    if not 0 <= category < size:
+        raise ValueError(f"categories are numbered from 0 to {size - 1}, got {category}")
+    return int(category)

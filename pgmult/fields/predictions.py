@@ -1,0 +1,273 @@
+r"""What a multinomial Gaussian process says of the categories at its new inputs.
+
+Draws of psi at the new inputs are averaged over, and where the posterior kept ``psi_new_mean`` and
+``psi_new_var`` each draw counts with its whole law given omega (Rao and Blackwell): given omega the
+sticks are independent normals, so that
+
+    E[pi_k | omega]  =  E[sigma(psi_k)] prod_{j<k} E[sigma(-psi_j)]
+    p(x* | omega)    =  coefficient  prod_k E[sigma(psi_k)^x_k sigma(-psi_k)^(N_k - x_k)]
+
+are products of one-dimensional integrals, by Gauss-Hermite quadrature around the mode of each
+(Linderman, Johnson and Adams 2015, appendix B, plug in the mean of psi instead).
+
+>>> import numpy as np, pgmult
+>>> from pgmult.fields.covariances import Matern
+>>> counts = np.random.default_rng(0).multinomial(20, [0.5, 0.3, 0.2], size=8)
+>>> data = pgmult.fields.as_field(
+...     np.arange(8.0), counts, new_inputs=[8.0], categories=["a", "b", "c"]
+... )
+>>> posterior = pgmult.sample(
+...     pgmult.fields.MultinomialGP(Matern(1.5, length_scale=5.0)), data,
+...     keep=["pi_new", "psi_new_mean", "psi_new_var"],
+...     draws=50, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> predictions = FieldPredictions.of(posterior, data)
+>>> predictions.mean().shape, predictions.rank_probabilities(1).shape
+((1, 3), (1, 3))
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, gammaln, logsumexp
+
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_counts, as_generator, as_positive_int
+from pgmult.fields.data import CountField, as_field
+from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
+from pgmult.links import StickBreaking
+from pgmult.sampling.posterior import Posterior
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["FieldPredictions"]
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+_LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * np.log(2.0 * np.pi)
+_NEWTON_STEPS = 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldPredictions:
+    """Draws of the categories' probabilities at new inputs, and what follows from them.
+
+    Attributes
+    ----------
+    pi : array, ``(num_draws, num_new, num_categories)``
+        Draws of the probabilities, all chains one after the other.
+    category_order : int64 array, ``(num_categories,)``
+        The order of the sticks.
+    psi_mean, psi_var : arrays, ``(num_draws, num_new, num_categories - 1)``, or None
+        The law of the sticks given each draw's omega, if the posterior kept it.
+    categories, names : str arrays, ``(num_categories,)`` and ``(num_new,)``, or None
+        Labels of the categories and of the new inputs.
+    """
+
+    pi: FloatArray
+    category_order: IntArray
+    psi_mean: FloatArray | None = None
+    psi_var: FloatArray | None = None
+    categories: NDArray[np.str_] | None = None
+    names: NDArray[np.str_] | None = None
+
+    @classmethod
+    def of(cls, posterior: Posterior, data: CountField) -> "FieldPredictions":
+        """From a posterior that kept ``pi_new``, and its data.
+
+        Raises
+        ------
+        ValueError
+            If it did not, or the data have no new inputs.
+        """
+        if "pi_new" not in posterior:
+            raise ValueError("the posterior must have kept 'pi_new' (pass it in keep=)")
+        if data.num_new == 0:
+            raise ValueError("the data have no new inputs (pass them to as_field)")
+        law = "psi_new_mean" in posterior and "psi_new_var" in posterior
+        return cls(
+            posterior.stack("pi_new"),
+            data.category_order,
+            posterior.stack("psi_new_mean") if law else None,
+            posterior.stack("psi_new_var") if law else None,
+            data.categories,
+            data.new_names,
+        )
+
+    @classmethod
+    def at(
+        cls,
+        rng: np.random.Generator,
+        model: MultinomialGP,
+        posterior: Posterior,
+        data: CountField,
+        new_inputs: Any,
+        names: Sequence[str] | None = None,
+    ) -> "FieldPredictions":
+        """At inputs that the chains did not know; costs as much as a sweep for each draw.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        model : MultinomialGP
+        posterior : Posterior
+            That kept ``psi``, ``beta`` and ``hyperparameters``.
+        data : CountField
+            The posterior's data.
+        new_inputs : array or pandas DataFrame, ``(num_new, num_inputs)``
+        names : sequence of str, ``(num_new,)``, optional
+            Labels of the new inputs; by default those of the data frame.
+
+        Raises
+        ------
+        ValueError
+            If the posterior did not keep what it takes.
+        """
+        needed = ("psi", "beta", "hyperparameters")
+        if missing := [name for name in needed if name not in posterior]:
+            raise ValueError(
+                f"the posterior must have kept {', '.join(missing)} (pass it in keep=)"
+            )
+        new = as_field(
+            data.inputs, data.counts, new_inputs, order=data.category_order, new_names=names
+        )
+        draws = [
+            model.predict_at(rng, MultinomialGPState(*values), data, new.new_inputs)
+            for values in zip(*(posterior.stack(name) for name in needed), strict=True)
+        ]
+        link = StickBreaking(order=data.category_order)
+        return cls(
+            np.array([link.probs(draw.new_values) for draw in draws]),
+            data.category_order,
+            np.array([draw.new_mean for draw in draws]),
+            np.array([draw.new_var for draw in draws]),
+            data.categories,
+            new.new_names,
+        )
+
+    def mean(self) -> FloatArray:
+        """Mean probabilities, ``(num_new, num_categories)``; rows sum to 1."""
+        if self.psi_mean is None or self.psi_var is None:
+            return np.asarray(self.pi.mean(axis=0))
+        share = np.array(
+            [
+                np.exp(log_mean_binomial(1, 1, mean, var))
+                for mean, var in zip(self.psi_mean, self.psi_var, strict=True)
+            ]
+        )
+        ones = np.ones((*share.shape[:-1], 1))
+        rest = np.concatenate([ones, np.cumprod(1.0 - share, axis=-1)], axis=-1)
+        on_sticks = (np.concatenate([share, ones], axis=-1) * rest).mean(axis=0)
+        out = np.empty_like(on_sticks)
+        out[:, self.category_order] = on_sticks
+        return np.asarray(out)
+
+    def sd(self) -> FloatArray:
+        """Standard deviations of the probabilities, ``(num_new, num_categories)``."""
+        return np.asarray(self.pi.std(axis=0))
+
+    def interval(self, probability: float = 0.95) -> FloatArray:
+        """Ends of the central intervals of pi, ``(2, num_new, num_categories)``."""
+        if not 0.0 < probability < 1.0:
+            raise ValueError(f"probability must be between 0 and 1, got {probability}")
+        tail = 0.5 * (1.0 - probability)
+        return np.asarray(np.quantile(self.pi, [tail, 1.0 - tail], axis=0))
+
+    def to_xarray(self, probability: float = 0.95) -> "xarray.Dataset":
+        """Mean, sd and ends of central intervals, with labels, as an xarray dataset."""
+        try:
+            import xarray
+        except ImportError:
+            raise ImportError("labelled arrays need xarray: pip install xarray") from None
+        dims = ("new_row", "category")
+        lower, upper = self.interval(probability)
+        values = {"mean": self.mean(), "sd": self.sd(), "lower": lower, "upper": upper}
+        labels = zip(dims, (self.names, self.categories), strict=True)
+        return xarray.Dataset(
+            {name: (dims, value) for name, value in values.items()},
+            {dim: label for dim, label in labels if label is not None},
+            {"probability": probability},
+        )
+
+    def rank_probabilities(self, top: int) -> FloatArray:
+        """P[category is among the `top` most probable], ``(num_new, num_categories)``."""
+        size = self.pi.shape[-1]
+        if as_positive_int(top, "top") >= size:
+            raise ValueError(f"top must be below the number of categories, {size}, got {top}")
+        first = np.argpartition(-self.pi, top - 1, axis=-1)[..., :top]
+        inside = np.zeros(self.pi.shape)
+        np.put_along_axis(inside, first, 1.0, axis=-1)
+        return np.asarray(inside.mean(axis=0))
+
+    def counts(self, rng: np.random.Generator, totals: ArrayLike) -> IntArray:
+        """New counts, one table a draw, ``(num_draws, num_new, num_categories)``.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        totals : integer or integer array, ``(num_new,)``
+        """
+        num_new = self.pi.shape[1]
+        sizes = as_counts(totals, "totals")
+        if sizes.shape not in ((), (num_new,)):
+            raise ValueError(f"totals must be one number or {num_new}, got shape {sizes.shape}")
+        shares = self.pi / self.pi.sum(axis=-1, keepdims=True)
+        return as_generator(rng).multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares)
+
+    def log_predictive_density(self, counts: ArrayLike, *, coefficients: bool = True) -> FloatArray:
+        """Log probability of new counts at each new input, averaged over draws, ``(num_new,)``.
+
+        A row of zeros has 0. Rows are scored one by one, not jointly.
+
+        Parameters
+        ----------
+        counts : integer array, ``(num_new, num_categories)``
+        coefficients : bool
+            Whether it is of the counts, or of one sequence of observations that has these counts.
+        """
+        table = as_counts(counts)
+        if table.shape != self.pi.shape[1:]:
+            raise ValueError(f"counts must have shape {self.pi.shape[1:]}, got {table.shape}")
+        if self.psi_mean is None or self.psi_var is None:
+            with np.errstate(divide="ignore"):
+                log_pi = np.log(self.pi)
+            each = np.sum(np.where(table > 0, table * log_pi, 0.0), axis=-1)
+        else:
+            on_sticks = table[:, self.category_order]
+            reaching = np.cumsum(on_sticks[:, ::-1], axis=1)[:, ::-1][:, :-1]
+            taken = on_sticks[:, :-1]
+            each = np.array(
+                [
+                    log_mean_binomial(taken, reaching, mean, var).sum(axis=-1)
+                    for mean, var in zip(self.psi_mean, self.psi_var, strict=True)
+                ]
+            )
+        density = logsumexp(each, axis=0) - np.log(len(each))
+        if coefficients:
+            density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
+        return np.asarray(density)
+
+
+def log_mean_binomial(
+    taken: ArrayLike, reaching: ArrayLike, mean: FloatArray, var: FloatArray
+) -> FloatArray:
+    """Log E[sigma(psi)^taken sigma(-psi)^(reaching - taken)], psi ~ N(mean, var), elementwise.
+
+    Gauss-Hermite quadrature around the mode, scaled by the curvature there.
+    """
+    x, n = np.asarray(taken, dtype=np.float64), np.asarray(reaching, dtype=np.float64)
+    precision = 1.0 / np.maximum(var, 1e-300)
+    psi = np.broadcast_to(mean, np.broadcast_shapes(mean.shape, x.shape)).copy()
+    for _ in range(_NEWTON_STEPS):  # of a concave function; steps of one unit at most far away
+        slope = x - n * expit(psi) - precision * (psi - mean)
+        bend = n * expit(psi) * expit(-psi) + precision
+        psi += slope / np.maximum(bend, np.abs(slope))
+    scale = 1.0 / np.sqrt(n * expit(psi) * expit(-psi) + precision)
+    nodes = psi[..., None] + scale[..., None] * _NODES
+    log_density = x[..., None] * nodes - n[..., None] * np.logaddexp(0.0, nodes)
+    log_density -= 0.5 * precision[..., None] * (nodes - mean[..., None]) ** 2
+    terms = log_density + 0.5 * _NODES**2 + _LOG_WEIGHTS
+    return np.asarray(logsumexp(terms, axis=-1) + np.log(scale) + 0.5 * np.log(precision))

@@ -1,0 +1,332 @@
+"""What the structured Gaussian fields have in common: their verbs, means and potentials.
+
+Like the dense `pgmult.fields.GaussianProcess` they are C independent Gaussian columns over the same
+n inputs, times a diagonal potential, with the verbs of `pgmult.fields.priors.dense.Field`.
+"""
+
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_finite, as_generator, as_nonnegative
+from pgmult.fields.covariances import Covariance
+from pgmult.fields.covariances.base import as_inputs
+
+__all__ = [
+    "FieldDraw",
+    "Solved",
+    "StructuredField",
+    "Trend",
+    "as_prior_mean",
+    "check_columns",
+    "features_at",
+]
+
+NOTHING = np.empty((0, 0))
+NO_KEY = np.zeros(2, dtype=np.uint64)  # of streams that nothing is drawn from
+
+
+class FieldDraw(NamedTuple):
+    """One joint draw at the inputs and at new ones, and the law at the new ones given no draw.
+
+    Attributes
+    ----------
+    values : array, ``(n, num_columns)``
+    new_values : array, ``(m, num_columns)``
+        Drawn jointly with `values`.
+    new_mean, new_var : arrays, ``(m, num_columns)``
+        With the values at the inputs integrated out.
+    """
+
+    values: FloatArray
+    new_values: FloatArray
+    new_mean: FloatArray
+    new_var: FloatArray
+
+
+class Solved(NamedTuple):
+    """What a structure finds of the columns minus their prior means; empty where not asked for.
+
+    ``means`` and ``draws`` are at the inputs and after them at the new inputs, ``(n + m,
+    num_columns)``, ``vars`` at the new inputs, ``(m, num_columns)``, ``coefficients`` those of a
+    trend, drawn along with the draws, ``(num_columns, num_features)``.
+    """
+
+    log_normalizers: FloatArray = NOTHING
+    means: FloatArray = NOTHING
+    draws: FloatArray = NOTHING
+    vars: FloatArray = NOTHING
+    coefficients: FloatArray = NOTHING
+
+
+class Trend(NamedTuple):
+    """``features @ coefficients`` added to each column, coefficients ~ N(0, var I).
+
+    Attributes
+    ----------
+    features : array, ``(n, num_features)``
+    var : float
+    coefficients : array, ``(num_columns, num_features)``
+        Drawn from that prior.
+    """
+
+    features: FloatArray
+    var: float
+    coefficients: FloatArray
+
+
+class StructuredField(ABC):
+    """The verbs of a field, from one method, `_solve`.
+
+    Subclasses are frozen dataclasses with at least the fields below.
+    """
+
+    __slots__ = ()
+    covariance: Covariance
+    inputs: FloatArray
+    prior_mean: ArrayLike
+    potential: DiagonalPotential | None
+
+    @abstractmethod
+    def _solve(
+        self,
+        rng: np.random.Generator | None = None,
+        new: FloatArray | None = None,
+        *,
+        log_normalizers: bool = False,
+        means: bool = False,
+        variances: bool = False,
+        trend: Trend | None = None,
+    ) -> Solved:
+        """What is asked for, of the centred columns; a draw if there is a generator.
+
+        The draw is joint with that of a trend, which it does not include.
+        """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Inputs and columns."""
+        columns = self._means if self.potential is None else self.potential.J
+        return len(self.inputs), columns.shape[1]
+
+    def condition(self, potential: DiagonalPotential) -> Self:
+        """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
+        posterior = copy(self)
+        together = combined(self.potential, potential, self._means)
+        object.__setattr__(posterior, "potential", together)
+        return posterior
+
+    def log_normalizer(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_columns,)``.
+
+        As a function of the covariance's parameters it is their likelihood given the potential,
+        the field integrated out.
+        """
+        if self.potential is None:
+            return np.zeros(self.shape[1])
+        J, h = self.potential.J, self.potential.h
+        shift = np.sum(self._means * (h - 0.5 * J * self._means), axis=0)
+        return np.asarray(shift + self._solve(log_normalizers=True).log_normalizers)
+
+    def log_normalizer_with_trend(
+        self, features: FloatArray, centre: FloatArray, var: float
+    ) -> FloatArray:
+        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out.
+
+        Solves once more for each feature: the log normalizer is quadratic in the coefficients, with
+        the slope features'(h - J mean).
+        """
+        level = self._means + np.einsum("nf,fc->nc", features, centre)
+        around = copy(self)
+        object.__setattr__(around, "prior_mean", level)
+        if self.potential is None or not len(centre):
+            return around.log_normalizer()
+        J, h = self.potential.J, self.potential.h
+        solved = around._solve(log_normalizers=True, means=True)
+        out = solved.log_normalizers + np.sum(level * (h - 0.5 * J * level), axis=0)
+        mean = level + solved.means
+        slope = np.einsum("nf,nc->cf", features, h - J * mean)
+        precision = np.empty((len(slope), len(centre), len(centre)))
+        for f in range(len(centre)):
+            object.__setattr__(around, "prior_mean", level + features[:, [f]])
+            change = J * (around.mean() - mean)
+            precision[:, :, f] = np.einsum("nf,nc->cf", features, change)
+        precision = 0.5 * (precision + precision.transpose(0, 2, 1)) + np.eye(len(centre)) / var
+        shift = np.linalg.solve(precision, slope[..., None])[..., 0]
+        out += 0.5 * np.sum(slope * shift, axis=1)
+        return np.asarray(out - 0.5 * np.linalg.slogdet(var * precision)[1])
+
+    def mean(self) -> FloatArray:
+        """Means at the inputs, ``(n, num_columns)``."""
+        return np.asarray(self._means + self._solve(means=True).means)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw at the inputs, ``(n, num_columns)``."""
+        return np.asarray(self._means + self._solve(as_generator(rng)).draws)
+
+    def sample_with_trend(
+        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """A joint draw of the columns and of the coefficients of a trend added to them.
+
+        See `pgmult.fields.priors.dense.Field.sample_with_trend`. Costs little more than `sample`.
+        """
+        noise = as_generator(rng).standard_normal(centre.T.shape)
+        trend = Trend(np.ascontiguousarray(features), var, np.sqrt(var) * noise)
+        around = copy(self)
+        level = self._means + np.einsum("nf,fc->nc", features, centre)
+        object.__setattr__(around, "prior_mean", level)
+        solved = around._solve(rng, trend=trend)
+        moved = np.einsum("nf,cf->nc", features, solved.coefficients)
+        return level + moved + solved.draws, np.asarray(centre + solved.coefficients.T)
+
+    def predict(
+        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance at new inputs, ``(m, num_columns)``, the field here integrated out.
+
+        Parameters
+        ----------
+        new_inputs : array, ``(m, num_input_columns)``
+        new_mean : float or array, ``(num_columns,)`` or ``(m, num_columns)``, optional
+            The prior mean there; by default that of the inputs, where all of them agree.
+        """
+        new, centre = self._new(new_inputs, new_mean)
+        solved = self._solve(None, new, means=True, variances=True)
+        return centre + solved.means[len(self.inputs) :], solved.vars
+
+    def sample_at(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> FloatArray:
+        """One joint draw at new inputs, ``(m, num_columns)``, the field here integrated out."""
+        new, centre = self._new(new_inputs, new_mean)
+        draws = self._solve(as_generator(rng), new).draws
+        return np.asarray(centre + draws[len(self.inputs) :])
+
+    def draw(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> FieldDraw:
+        """`sample`, `sample_at` and `predict` for the price of little more than one of them."""
+        new, centre = self._new(new_inputs, new_mean)
+        solved = self._solve(as_generator(rng), new, means=True, variances=True)
+        n = len(self.inputs)
+        return FieldDraw(
+            self._means + solved.draws[:n],
+            centre + solved.draws[n:],
+            centre + solved.means[n:],
+            solved.vars,
+        )
+
+    @property
+    def _means(self) -> FloatArray:
+        return np.asarray(self.prior_mean)
+
+    def _centred(self) -> tuple[FloatArray, FloatArray]:
+        """J and h of the centred columns, ``(n, num_columns)``."""
+        if self.potential is None:
+            return np.zeros(self.shape), np.zeros(self.shape)
+        return self.potential.J, self.potential.h - self.potential.J * self._means
+
+    def _new(
+        self, new_inputs: ArrayLike, new_mean: ArrayLike | None
+    ) -> tuple[FloatArray, FloatArray]:
+        new = as_inputs(new_inputs, "new_inputs")
+        if new.shape[1] != self.inputs.shape[1]:
+            raise ValueError(
+                f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
+            )
+        return new, as_new_mean(new_mean, self._means, len(new), self.shape[1])
+
+
+def features_at(cells: IntArray, num_cells: int, trend: Trend | None) -> FloatArray:
+    """Features by cell, ``(num_features, num_cells)``, 0 where no input is.
+
+    `cells` are those of the inputs; inputs in one cell must have the same features.
+    """
+    if trend is None:
+        return np.zeros((0, num_cells))
+    out = np.zeros((trend.features.shape[1], num_cells))
+    out[:, cells] = trend.features.T
+    if (out[:, cells] != trend.features.T).any():
+        raise ValueError("the features of a trend must agree where inputs are equal")
+    return out
+
+
+def check_columns(statuses: list[int]) -> None:
+    """Refuse if a piece of compiled work returned 1 + the column in which it failed."""
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise ValueError(
+            f"column {min(failed)} has no Gaussian posterior: are its J and h, or the covariance,"
+            " too large for floating-point numbers?"
+        )
+
+
+def as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
+    """A prior mean ``(num_inputs, 1 or num_columns)``, from that, ``(num_inputs,)`` or a number."""
+    mean = as_finite(value, "prior_mean")
+    if mean.ndim == 0:
+        return np.full((num_inputs, 1), float(mean))
+    if mean.ndim == 1:
+        mean = mean[:, None]
+    if mean.ndim != 2 or len(mean) != num_inputs:
+        raise ValueError(
+            f"prior_mean must be a number or have shape ({num_inputs},) or"
+            f" ({num_inputs}, columns), got {np.shape(value)}"
+        )
+    return mean
+
+
+def as_new_mean(
+    value: ArrayLike | None, prior_mean: FloatArray, num_new: int, num_columns: int
+) -> FloatArray:
+    """The prior mean at new inputs, ``(num_new, num_columns)``.
+
+    `value` is a number, ``(num_columns,)`` or ``(num_new, num_columns)``; None is the prior mean
+    of the inputs, where all of them agree.
+    """
+    if value is None:
+        if len(prior_mean) == 0 or (prior_mean != prior_mean[0]).any():
+            raise ValueError(
+                "prior_mean differs between inputs, so it does not say what it is at new inputs:"
+                " pass new_mean"
+            )
+        value = prior_mean[0]
+    mean = as_finite(value, "new_mean")
+    try:
+        return np.broadcast_to(mean, (num_new, num_columns))
+    except ValueError:
+        raise ValueError(
+            f"new_mean must be a number or have shape ({num_columns},) or"
+            f" ({num_new}, {num_columns}), got {mean.shape}"
+        ) from None
+
+
+def combined(
+    seen: DiagonalPotential | None, new: DiagonalPotential, prior_mean: FloatArray
+) -> DiagonalPotential:
+    """The product of the potential so far and a new one, ``(n, num_columns)``.
+
+    Square roots of J stand in the algorithms of structured fields, so h must be 0 where J is.
+    """
+    J, h = as_nonnegative(new.J, "J"), as_finite(new.h, "h")
+    n, columns = prior_mean.shape
+    columns = columns if columns > 1 or seen is None else seen.J.shape[1]
+    expected = f"({n}, {columns if columns > 1 else 'columns'})"
+    if J.shape != h.shape or J.ndim != 2 or len(J) != n or columns not in (1, J.shape[1]):
+        raise ValueError(
+            f"the potential must have shape {expected}, got J {J.shape} and h {h.shape}"
+        )
+    bad = (J == 0.0) & (h != 0.0)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"h must be 0 where J is 0, got {h[row, column]} at row {row}, column {column}"
+            " (a link's potential is, where there is no count)"
+        )
+    potential = DiagonalPotential(J, h)
+    return potential if seen is None else seen + potential

@@ -1,0 +1,342 @@
+"""Gaussian fields over places whose covariance is Markov in time: exact, and linear in times.
+
+The covariance is a product, or a sum of products, of
+
+* a time factor: `Matern` with nu = 1/2, 3/2 or 5/2, `White` (independent at every time), or nothing
+  (constant over time);
+* any covariance of the other columns of the inputs, the *places*.
+
+Such a field has a state of one to three numbers a place and term, and a Kalman filter does what a
+dense Gaussian process does at the cost of one place-sized elimination a time. The answers are those
+of `pgmult.fields.GaussianProcess`, up to rounding. Times may be irregular, places missing at some
+times, several inputs at one time and place, and new inputs at new times and places.
+
+>>> import numpy as np
+>>> from pgmult.core.potentials import DiagonalPotential
+>>> from pgmult.fields.covariances import Matern, SquaredExponential
+>>> covariance = 2.0 * Matern(1.5, active=[0]) * SquaredExponential(active=[1])
+>>> inputs = np.array([[0.0, 0.0], [0.0, 1.0], [0.5, 1.0]])
+>>> field = SpaceTimeProcess(covariance, inputs).condition(
+...     DiagonalPotential(J=np.array([[1.0], [0.0], [2.0]]), h=np.array([[1.0], [0.0], [1.0]]))
+... )
+>>> field.mean().round(3).T
+array([[0.693, 0.503, 0.458]])
+>>> mean, var = field.predict([[1.0, 0.0]])
+>>> float(mean[0, 0].round(3)), float(var[0, 0].round(3))
+(0.376, 1.499)
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import gammainc
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.fields.compiled.elimination import semidefinite_root
+from pgmult.fields.compiled.space_time import solve_columns
+from pgmult.fields.covariances import Covariance, Matern, White
+from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.priors.field import (
+    NO_KEY,
+    NOTHING,
+    Solved,
+    StructuredField,
+    Trend,
+    as_prior_mean,
+    check_columns,
+    features_at,
+)
+from pgmult.fields.priors.separable import columns_of, find_rows, product_terms
+
+__all__ = ["SpaceTimeProcess"]
+
+_DIRECTIONS = 128  # variances worked out in one pass of the filter
+_TINY = 1e-15  # of the largest variance of places: what is below is rounding
+
+
+class _Term(NamedTuple):
+    """A time factor and what remains of a product."""
+
+    time: Matern | White | None
+    places: tuple[Covariance, ...]
+
+    @property
+    def num_blocks(self) -> int:
+        return round(self.time.nu + 0.5) if isinstance(self.time, Matern) else 1
+
+    def cov(self, places: FloatArray) -> FloatArray:
+        """Covariance of the places, the variance of the time factor included."""
+        cov = np.ones((len(places), len(places)))
+        for factor in self.places:
+            cov = cov * factor.cov(places)
+        return cov * self.time.var if isinstance(self.time, White) else cov
+
+    def dynamics(self, steps: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Transition, innovation covariance and its root, each ``(num_steps, p, p)``.
+
+        An infinite step starts the chain. The states are a cascade, x_p driven by noise and x_i by
+        x_{i+1}, each decaying at the rate sqrt(2 nu) / length_scale; the field is x_1. So the
+        transition is triangular, and the innovation covariances are incomplete gamma functions,
+        which are accurate however small the step is.
+        """
+        p = self.num_blocks
+        first = np.isinf(steps)
+        if not isinstance(self.time, Matern):
+            forgets = first if self.time is None else np.ones(len(steps), dtype=np.bool_)
+            innovation = np.where(forgets, 1.0, 0.0)[:, None, None]
+            return 1.0 - innovation, innovation, innovation
+        (scale,) = np.atleast_1d(self.time.length_scale)
+        x = np.where(first, np.inf, steps) * (math.sqrt(2.0 * self.time.nu) / scale)
+        decay = np.exp(-x)
+        transition, innovation = np.zeros((len(x), p, p)), np.empty((len(x), p, p))
+        for i in range(p):
+            for j in range(i, p):
+                power = np.where(first, 0.0, x) ** (j - i)
+                transition[:, i, j] = decay * power / math.factorial(j - i)
+            for j in range(p):
+                a, b = p - 1 - i, p - 1 - j
+                stationary = math.comb(a + b, a) / 2.0 ** (a + b + 1)
+                innovation[:, i, j] = stationary * gammainc(a + b + 1, 2.0 * x)
+        innovation *= 2.0 ** (2 * p - 1) / math.comb(2 * p - 2, p - 1)
+        scales = np.sqrt(np.einsum("tii->ti", innovation))
+        scales[scales == 0.0] = 1.0  # a step too small for any number: nothing happens
+        correlation = innovation / (scales[:, :, None] * scales[:, None, :])
+        correlation[correlation[:, 0, 0] == 0.0] = np.eye(p)
+        root = scales[:, :, None] * np.linalg.cholesky(correlation)
+        root[innovation[:, 0, 0] == 0.0] = 0.0
+        return transition, innovation, root
+
+
+class _Chain(NamedTuple):
+    """Arguments of the compiled filter: the dynamics over some times and places."""
+
+    A: FloatArray
+    Q: FloatArray
+    innovation_root: FloatArray
+    K: FloatArray
+    cross: FloatArray
+    roots: FloatArray
+    ranks: IntArray
+    starts: IntArray
+
+
+class _Cells(NamedTuple):
+    """Inputs by time and place."""
+
+    times: FloatArray  # (num_times,), increasing
+    places: FloatArray  # (num_places, num_columns), with time 0
+    cells: IntArray  # of each input: time * num_places + place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpaceTimeProcess(StructuredField):
+    """Independent columns of a Gaussian field, Markov in time, times their potential.
+
+    Attributes
+    ----------
+    covariance : Covariance
+        See the module: a time factor times anything over the other columns, or a sum of those.
+    inputs : array, ``(n, num_input_columns)``
+    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
+    potential : DiagonalPotential, ``(n, num_columns)``, or None
+        Product of everything conditioned on.
+    time : int, optional
+        The column of the inputs that is time; by default the one with the most values among those
+        in which the covariance is Markov.
+
+    Raises
+    ------
+    ValueError
+        If the covariance is not Markov in time, or shapes do not agree.
+    """
+
+    covariance: Covariance
+    inputs: FloatArray
+    prior_mean: ArrayLike = 0.0
+    potential: DiagonalPotential | None = None
+    time: int | None = None
+    _time: int = field(init=False, repr=False)
+    _terms: tuple[_Term, ...] = field(init=False, repr=False)
+    _known: _Cells = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        inputs = as_inputs(self.inputs)
+        mean = as_prior_mean(self.prior_mean, len(inputs))
+        time, terms = _markov_in(self.covariance, inputs, self.time)
+        times, time_of = np.unique(inputs[:, time], return_inverse=True)
+        places, place_of = find_rows(inputs[:0], _without(inputs, time))
+        for name, value in (
+            ("inputs", inputs),
+            ("prior_mean", mean),
+            ("_time", time),
+            ("_terms", terms),
+            ("_known", _Cells(times, places, time_of * len(places) + place_of)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def _cells(self, new: FloatArray) -> _Cells:
+        """Where the inputs stand, and after them the new ones."""
+        known, num_places = self._known, len(self._known.places)
+        times = np.union1d(known.times, new[:, self._time])
+        places, place_of = find_rows(known.places, _without(new, self._time))
+        place_of = np.concatenate([known.cells % num_places, place_of])
+        at = np.concatenate([known.times[known.cells // num_places], new[:, self._time]])
+        return _Cells(times, places, np.searchsorted(times, at) * len(places) + place_of)
+
+    def _chain(self, cells: _Cells) -> _Chain:
+        """The dynamics at the times and places of `cells`, whose first places are the known."""
+        observed = len(self._known.places)
+        starts = np.cumsum([0, *(term.num_blocks for term in self._terms)])
+        steps, step_of = np.unique(np.diff(cells.times, prepend=-np.inf), return_inverse=True)
+        A, Q, root_Q = np.zeros((3, len(steps), starts[-1], starts[-1]))
+        covs = np.stack([term.cov(cells.places) for term in self._terms])
+        roots = np.zeros_like(covs)
+        ranks = np.empty(len(covs), dtype=np.int64)
+        for i, term in enumerate(self._terms):
+            block = slice(starts[i], starts[i + 1])
+            A[:, block, block], Q[:, block, block], root_Q[:, block, block] = term.dynamics(steps)
+            root = semidefinite_root(covs[i], _TINY)
+            ranks[i] = len(root)
+            roots[i, : len(root)] = root
+        cross = np.ascontiguousarray(covs[:, :observed])
+        return _Chain(
+            A[step_of], Q[step_of], root_Q[step_of], np.ascontiguousarray(cross[:, :, :observed]),
+            cross, roots, ranks, starts,
+        )  # fmt: skip
+
+    def _known_cells(self, cells: _Cells) -> IntArray:
+        """The cell of each of the inputs, among known places only."""
+        time_of, place_of = np.divmod(cells.cells[: len(self.inputs)], len(cells.places))
+        return time_of * len(self._known.places) + place_of
+
+    def _potential_at(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
+        """J and h of the centred field by time and known place, (num_columns, times, places)."""
+        shape = (self.shape[1], len(cells.times), len(self._known.places))
+        n, where = len(self.inputs), self._known_cells(cells)
+        add = csr_array((np.ones(n), (where, np.arange(n))), shape=(shape[1] * shape[2], n))
+        J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
+        return J.reshape(shape), h.reshape(shape)
+
+    def _solve(
+        self,
+        rng: np.random.Generator | None = None,
+        new: FloatArray | None = None,
+        *,
+        log_normalizers: bool = False,
+        means: bool = False,
+        variances: bool = False,
+        trend: Trend | None = None,
+    ) -> Solved:
+        new = self.inputs[:0] if new is None else new
+        cells = self._cells(new) if len(new) else self._known
+        chain = self._chain(cells)
+        J, h = self._potential_at(cells)
+        num_columns, num_times, num_known = J.shape
+        num_places = len(cells.places)
+        log_z = np.empty(num_columns if log_normalizers else 0)
+        mean = np.empty((num_columns if means else 0, num_times, num_places))
+        draw = np.empty((0 if rng is None else num_columns, num_times, num_places))
+        key = NO_KEY if rng is None else new_key(rng)
+        features = features_at(self._known_cells(cells), num_times * num_known, trend)
+        features = features.reshape(-1, num_times, num_known)
+        coefficients = NOTHING if trend is None else trend.coefficients.copy()
+
+        def run(directions: FloatArray, ahead: FloatArray) -> FloatArray:
+            if trend is not None:
+                coefficients[:] = trend.coefficients
+            explained = np.empty((num_columns, len(directions)))
+            statuses = over_rows(
+                solve_columns, num_columns, key, J, h, *chain, directions, features,
+                1.0 if trend is None else 1.0 / trend.var, coefficients, log_z, mean, draw,
+                explained, ahead, grain=1,
+            )  # fmt: skip
+            check_columns(statuses)
+            return explained
+
+        new_vars = np.repeat(self.covariance.diagonal(new)[:, None], num_columns, axis=1)
+        # beyond the last observation the filter's own variances are the answer; before it, and at
+        # other places, what the observations explain is taken from the prior variance
+        time_of, place_of = np.divmod(cells.cells[len(self.inputs) :], num_places)
+        seen = np.flatnonzero(J.any(axis=(0, 2)))
+        last = seen[-1] if len(seen) else -1
+        is_ahead = (time_of > last) & (place_of < num_known) & variances
+        ahead = np.empty((num_columns, num_times if is_ahead.any() else 0, num_known))
+        others = np.flatnonzero(~is_ahead if variances else is_ahead)
+        for first in range(0, max(len(others), 1), _DIRECTIONS):
+            part = others[first : first + _DIRECTIONS]
+            directions = np.empty((0, num_times, num_known))
+            if len(part):
+                at = np.tile(self._known.places, (num_times, 1))
+                at[:, self._time] = np.repeat(cells.times, num_known)
+                directions = self.covariance.cov(new[part], at).reshape(-1, num_times, num_known)
+            new_vars[part] -= run(directions, ahead).T
+        new_vars[is_ahead] = ahead[:, time_of[is_ahead], place_of[is_ahead]].T
+
+        def at_inputs(values: FloatArray) -> FloatArray:
+            flat = values.reshape(-1, num_times * num_places)
+            return np.ascontiguousarray(flat[:, cells.cells].T)
+
+        return Solved(
+            log_z, at_inputs(mean), at_inputs(draw), np.maximum(new_vars, 0.0), coefficients
+        )
+
+
+def _without(inputs: FloatArray, column: int) -> FloatArray:
+    """The inputs with a column of zeros instead."""
+    rest = inputs.copy()
+    rest[:, column] = 0.0
+    return rest
+
+
+def _markov_in(
+    covariance: Covariance, inputs: FloatArray, time: int | None
+) -> tuple[int, tuple[_Term, ...]]:
+    """The column of time and the terms; the first reason where no column will do."""
+    num_columns = inputs.shape[1]
+    if time is None:
+        columns = sorted(range(num_columns), key=lambda c: -len(np.unique(inputs[:, c])))
+    elif 0 <= time < num_columns:
+        columns = [time]
+    else:
+        raise ValueError(f"time must be a column from 0 to {num_columns - 1}, got {time}")
+    refusals = []
+    for column in columns:
+        try:
+            terms = product_terms(covariance, column, num_columns)
+            return column, tuple(_as_term(term, column, num_columns) for term in terms)
+        except ValueError as refusal:
+            refusals.append(str(refusal))
+    raise ValueError(
+        "the covariance is not Markov in a column of the inputs: "
+        + "; ".join(refusals)
+        + " (a time factor is Matern(..., active=[time]), White or nothing; try structure='dense')"
+    )
+
+
+def _as_term(factors: tuple[Covariance, ...], time: int, num_columns: int) -> _Term:
+    """A product of factors as a time factor and factors of places."""
+    places: list[Covariance] = []
+    times: list[Matern | White] = []
+    for factor in factors:
+        columns = columns_of(factor, num_columns)
+        if time not in columns:
+            places.append(factor)
+        elif isinstance(factor, White) and not times:
+            times.append(factor)
+            if len(columns) > 1:
+                places.append(replace(factor, var=1.0, active=sorted(columns - {time})))
+        elif isinstance(factor, Matern) and columns == {time} and not times:
+            times.append(factor)
+        elif times:
+            raise ValueError(f"column {time} has two factors in one product")
+        else:
+            name = type(factor).__name__
+            also = ", with others," if len(columns) > 1 else ""
+            raise ValueError(f"{name} looks{also} at column {time}")
+    return _Term(times[0] if times else None, tuple(places))

@@ -1,0 +1,243 @@
+r"""Scores of predicted probabilities against counts, a row an input (a place and a time).
+
+*Overlap of extremes.* How many of the r most (or least) frequent categories were predicted to be
+among the r most (least) probable? Small counts tie: then the answer is the luck of a sort, unless
+it is averaged over all ways to break the ties. With A categories above the value at rank r and T
+tied at it, a category is among the first r with probability
+
+    1 above,    (r - A) / T tied,    0 below,
+
+in the prediction and, independently, in the counts; the expected overlap is the sum over the
+categories of the products of the two.
+
+*Log predictive.* log p(x) under one prediction, or under the mixture over posterior draws,
+log (1/S) sum_s p(x | pi_s), a row at a time.
+
+*Coverage.* The rank of a truth among S draws of it is uniform on 0, ..., S when the draws are right
+(Talts et al. 2018). Spread uniformly over its cell of (0, 1), and over the cells of the draws that
+equal it (Czado, Gneiting and Held 2009, "Predictive model assessment for count data"), it lies in
+the central interval of probability q with probability exactly q. `coverage` averages that
+probability instead of drawing: it is right for counts as well as for probabilities, and for few
+draws.
+
+>>> import numpy as np
+>>> counts = np.array([[5, 3, 0, 0], [2, 2, 2, 1]])
+>>> probs = np.array([[0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1]])
+>>> overlap(probs, counts, 2)
+array([2.        , 1.33333333])
+>>> overlap(probs, counts, 1, lowest=True)
+array([0.5, 1. ])
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, logsumexp, xlogy
+
+from pgmult.core.scores import mean_by_token
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_counts, as_finite, as_positive_int, as_simplex
+
+__all__ = [
+    "Coverage",
+    "coverage",
+    "gain_by_count",
+    "log_predictive",
+    "log_predictive_mixture",
+    "mean_over_groups",
+    "overlap",
+]
+
+
+class Coverage(NamedTuple):
+    """How often central intervals hold the truth.
+
+    Attributes
+    ----------
+    levels : array, ``(num_levels,)``
+        Nominal probabilities of the intervals.
+    covered : array, ``(num_levels,)``
+        Shares of truths inside.
+    standard_errors : array, ``(num_levels,)``
+        Over rows: the categories of a row go together.
+    """
+
+    levels: FloatArray
+    covered: FloatArray
+    standard_errors: FloatArray
+
+    def __str__(self) -> str:
+        parts = (f"{q:.0%}: {c:.1%} ± {e:.1%}" for q, c, e in zip(*self, strict=True))
+        return "coverage " + ", ".join(parts)
+
+
+def overlap(
+    predicted: ArrayLike, counts: ArrayLike, size: int, *, lowest: bool = False
+) -> FloatArray:
+    """Expected number of common categories among the first `size`, ties broken at random.
+
+    Parameters
+    ----------
+    predicted : array, ``(num_rows, num_categories)``
+        Probabilities, or anything that ranks the categories.
+    counts : array of the same shape
+    size : int
+        From 1 to the number of categories.
+    lowest : bool
+        Compare the lowest ones instead of the highest.
+
+    Returns
+    -------
+    array, ``(num_rows,)``
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ or there are fewer than `size` categories.
+    """
+    predicted = as_finite(predicted, "predicted")
+    counts = as_counts(counts)
+    _check_rows(counts, "predicted", predicted.shape)
+    size = as_positive_int(size, "size")
+    if size > counts.shape[1]:
+        raise ValueError(f"size must be at most {counts.shape[1]}, the categories, got {size}")
+    sign = -1 if lowest else 1
+    chosen = _among_the_first(sign * predicted, size) * _among_the_first(sign * counts, size)
+    return np.asarray(chosen.sum(axis=1))
+
+
+def log_predictive(probs: ArrayLike, counts: ArrayLike) -> FloatArray:
+    """Log multinomial probability of each row, ``(num_rows,)``.
+
+    Parameters
+    ----------
+    probs : array, ``(num_rows, num_categories)``
+        A probability of 0 is allowed; a count where it stands makes the row -inf.
+    counts : array of the same shape
+    """
+    return log_predictive_mixture(as_simplex(probs, "probs")[None], counts)
+
+
+def log_predictive_mixture(probs: ArrayLike, counts: ArrayLike) -> FloatArray:
+    """Log probability of each row under the equal mixture of draws, ``(num_rows,)``.
+
+    Parameters
+    ----------
+    probs : array, ``(num_draws, num_rows, num_categories)``
+        Posterior draws of the probabilities, all draws of all chains along the first axis.
+    counts : array, ``(num_rows, num_categories)``
+    """
+    probs = as_simplex(probs, "probs")
+    counts = as_counts(counts)
+    _check_rows(counts, "probs", probs.shape[1:])
+    if len(probs) == 0:
+        raise ValueError("probs must hold at least one draw")
+    by_draw = np.empty(probs.shape[:2])
+    for value, draw in zip(by_draw, probs, strict=True):  # one draw's logarithms at a time
+        value[:] = xlogy(counts, draw).sum(axis=1)
+    coefficient = gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+    return np.asarray(coefficient + logsumexp(by_draw, axis=0) - np.log(len(probs)))
+
+
+def gain_by_count(
+    by_row: ArrayLike, reference: ArrayLike, totals: ArrayLike, groups: ArrayLike | None = None
+) -> tuple[float, float]:
+    """Mean gain of a log predictive over a reference, nats a counted item, and its standard error.
+
+    Parameters
+    ----------
+    by_row, reference : arrays, ``(num_rows,)``
+        Log predictives of the same rows.
+    totals : int array, ``(num_rows,)``
+    groups : array, ``(num_rows,)``, optional
+        Rows that go together, such as the years of a place: the error is over groups. By default
+        every row is a group.
+    """
+    gains = as_finite(np.subtract(by_row, reference), "the gains")
+    totals = as_counts(totals, "totals")
+    _check_length("totals", totals, len(gains))
+    number, members = _groups(groups, len(gains))
+    return mean_by_token(
+        np.bincount(members, gains, minlength=number).astype(np.float64),
+        np.bincount(members, totals, minlength=number).astype(np.int64),
+    )
+
+
+def mean_over_groups(by_row: ArrayLike, groups: ArrayLike | None = None) -> tuple[float, float]:
+    """Mean of a score by row, and its standard error over groups of rows.
+
+    Parameters
+    ----------
+    by_row : array, ``(num_rows,)``
+    groups : array, ``(num_rows,)``, optional
+        As in `gain_by_count`.
+    """
+    by_row = as_finite(by_row, "by_row")
+    return gain_by_count(by_row, np.zeros(len(by_row)), np.ones(len(by_row)), groups)
+
+
+def coverage(
+    draws: ArrayLike, truth: ArrayLike, levels: Sequence[float] = (0.5, 0.8, 0.95)
+) -> Coverage:
+    """How often central intervals of the draws hold the truth, with discreteness averaged out.
+
+    Parameters
+    ----------
+    draws : array, ``(num_draws, num_rows, num_categories)``
+        Of the probabilities, where they are known, or of new counts.
+    truth : array, ``(num_rows, num_categories)``
+    levels : sequence of floats in (0, 1)
+    """
+    draws, truth = as_finite(draws, "draws"), as_finite(truth, "truth")
+    if draws.shape[1:] != truth.shape or draws.ndim != 3 or draws.size == 0:
+        raise ValueError(
+            f"draws must be (num_draws, *{truth.shape}) to go with truth, got {draws.shape}"
+        )
+    wanted = as_finite(levels, "levels")
+    if wanted.ndim != 1 or not np.all((wanted > 0.0) & (wanted < 1.0)):
+        raise ValueError(f"levels must be numbers between 0 and 1, got {levels}")
+    cells = len(draws) + 1
+    low = (draws < truth).sum(axis=0) / cells
+    high = ((draws <= truth).sum(axis=0) + 1) / cells
+    covered, errors = np.empty((2, len(wanted)))
+    for i, level in enumerate(wanted):
+        inside = np.minimum(high, 0.5 + 0.5 * level) - np.maximum(low, 0.5 - 0.5 * level)
+        shares = np.maximum(inside, 0.0) / (high - low)
+        covered[i], errors[i] = mean_over_groups(shares.mean(axis=1))
+    return Coverage(wanted, covered, errors)
+
+
+def _among_the_first(values: NDArray[Any], size: int) -> FloatArray:
+    """Probability that each entry of a row is among its `size` largest, ties broken at random."""
+    last = -np.partition(-values, size - 1, axis=1)[:, size - 1 : size]
+    above, tied = values > last, values == last
+    left = size - above.sum(axis=1, keepdims=True)
+    return np.asarray(above + tied * (left / tied.sum(axis=1, keepdims=True)))
+
+
+def _groups(groups: ArrayLike | None, num_rows: int) -> tuple[int, IntArray]:
+    """How many groups there are, and the group of each row."""
+    if groups is None:
+        return num_rows, np.arange(num_rows)
+    labels = np.asarray(groups)
+    _check_length("groups", labels, num_rows)
+    kinds, members = np.unique(labels, return_inverse=True)
+    return len(kinds), members
+
+
+def _check_rows(counts: IntArray, name: str, shape: tuple[int, ...]) -> None:
+    if counts.ndim != 2 or counts.size == 0:
+        raise ValueError(
+            f"counts must be rows of categories, one at least, got shape {counts.shape}"
+        )
+    if shape != counts.shape:
+        raise ValueError(f"{name} must have rows of shape {counts.shape} like counts, got {shape}")
+
+
+def _check_length(name: str, array: NDArray[Any], num_rows: int) -> None:
+    if array.shape != (num_rows,):
+        raise ValueError(
+            f"{name} must have one entry for each of {num_rows} rows, got shape {array.shape}"
+        )

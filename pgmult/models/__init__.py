@@ -1,1 +1,0 @@
-"""Models: frozen dataclasses of hyperparameters and one Markov sweep; none imports another."""

@@ -1,0 +1,5 @@
+"""Labels and counts from covariates: data, models, fits and scikit-learn's faces of them."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -1,0 +1,199 @@
+r"""Stick-breaking multinomial regression by Pólya-gamma Gibbs sampling.
+
+Rows have covariates x_n and counts y_n of K categories; sticks break in the order of the data,
+frequent categories first unless told otherwise (Linderman, Johnson and Adams 2015)::
+
+    beta_k ~ N(m0, tau S0)                        k = 1..K - 1
+    psi_nk = x_n' beta_k
+    y_n    ~ Multinomial(N_n, stick-breaking(psi_n))
+
+Given how many counts reach a stick, what it takes of them is binomial in sigma(psi_nk). So the
+likelihood falls apart into K - 1 logistic regressions, independent in the posterior too, and one
+Pólya-gamma variable for each row and stick makes all the weights Gaussian at once: no softmax
+allows that. tau is 1, or learned: with an inverse gamma prior it is conjugate.
+
+Any order of the sticks can express any probabilities at one x, but they are different models. A
+logistic curve of what is left of the others is another curve than a softmax's, and the prior is not
+symmetric in the categories: at beta = 0 half of the mass goes to the first stick, a quarter to the
+second. Order matters little where data are many; where it does, give it.
+
+>>> import numpy as np, pgmult
+>>> rng = np.random.default_rng(0)
+>>> x = np.column_stack([np.ones(100), rng.standard_normal(100)])
+>>> labels = (x @ [[0.0, 0.5, -1.0], [0.0, 2.0, -2.0]] + rng.gumbel(size=(100, 3))).argmax(axis=1)
+>>> posterior = pgmult.sample(
+...     StickBreakingRegression(), (x, labels), draws=200, tune=20, chains=2, random_seed=0,
+...     progressbar=False,
+... )
+>>> posterior["weights"].shape
+(2, 200, 2, 2)
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_generator
+from pgmult.links import StickBreaking
+from pgmult.priors.gaussian import MvNormal
+from pgmult.priors.matrix_normal import linear_means
+from pgmult.regression.data import CountedRows, as_counted_rows
+from pgmult.regression.updates import draw_weights
+
+__all__ = ["StickBreakingRegression", "StickBreakingRegressionState"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StickBreakingRegressionState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    weights : array, ``(num_categories - 1, num_covariates)``
+        Of the sticks, in their order.
+    scale_var : float
+        tau; 1 where it is not learned.
+    """
+
+    weights: FloatArray
+    scale_var: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StickBreakingRegression:
+    """Multinomial regression through sticks, sampled in exact blocks.
+
+    Parameters
+    ----------
+    weights_prior : MvNormal, optional
+        Of each stick's weights, N(m0, S0); N(0, I) if left out, on the intercept's too.
+    scale_prior : (shape, scale), optional
+        Of the inverse gamma distribution of tau, which multiplies S0 for all sticks; tau is 1 if
+        left out.
+
+    Notes
+    -----
+    A sweep costs O(m num_covariates**2) where m counts the sticks that rows reach, and
+    O((K - 1) num_covariates**3); sticks run on all the threads of the enclosing chain.
+    """
+
+    weights_prior: MvNormal | None = None
+    scale_prior: tuple[float, float] | None = None
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "weights": ("stick", "covariate"),
+        "scale_var": (),
+        "probs": ("row", "category"),
+    }
+    default_keep: ClassVar[tuple[str, ...]] = ("weights", "scale_var")
+    label_dims: ClassVar[frozenset[str]] = frozenset()
+
+    _precision: FloatArray | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        prior = self.weights_prior
+        if prior is not None:
+            if prior.potential is not None or prior.prior_mean.ndim != 1:
+                raise ValueError("weights_prior must be one Gaussian, the same for all sticks")
+            object.__setattr__(self, "_precision", prior.precision())
+        if self.scale_prior is not None and not (
+            len(self.scale_prior) == 2
+            and all(math.isfinite(number) and number > 0.0 for number in self.scale_prior)
+        ):
+            raise ValueError(
+                f"scale_prior must be (shape, scale), both positive, got {self.scale_prior}"
+            )
+
+    def as_data(self, data: Any) -> CountedRows:
+        """Counted rows, or (covariates, outcomes) as `as_counted_rows` takes them."""
+        if isinstance(data, CountedRows):
+            return data
+        if isinstance(data, tuple) and len(data) == 2:
+            return as_counted_rows(*data)
+        raise TypeError(
+            f"data must be CountedRows or a tuple (covariates, outcomes), got {type(data).__name__}"
+        )
+
+    def coords(self, data: CountedRows) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """The category that each stick breaks for."""
+        return {"stick": data.order[:-1]}
+
+    def prior_of(self, data: CountedRows) -> MvNormal:
+        """The prior of a stick's weights, with tau at 1."""
+        if self.weights_prior is None:
+            return MvNormal(np.zeros(data.num_covariates), np.eye(data.num_covariates))
+        if self.weights_prior.size != data.num_covariates:
+            raise ValueError(
+                f"weights_prior must be of {data.num_covariates} weights, one a covariate, got"
+                f" {self.weights_prior.size}"
+            )
+        return self.weights_prior
+
+    def prior(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
+        """A state from the prior."""
+        prior = self.prior_of(data)
+        scale_var = 1.0
+        if self.scale_prior is not None:
+            shape, scale = self.scale_prior
+            scale_var = scale / as_generator(rng).gamma(shape)
+        wide = MvNormal(prior.prior_mean, scale_var * prior.prior_cov)
+        return StickBreakingRegressionState(wide.sample(rng, data.num_categories - 1), scale_var)
+
+    def simulate(
+        self, rng: np.random.Generator, state: StickBreakingRegressionState, data: CountedRows
+    ) -> CountedRows:
+        """New counts of the same totals, with the sticks in the same order."""
+        counts = self._link(data).simulate(rng, self._psi(state, data), data.totals)
+        return data.with_counts(counts)
+
+    def init(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
+        """One sweep from the prior mean."""
+        weights = np.tile(self.prior_of(data).prior_mean, (data.num_categories - 1, 1))
+        return self.step(rng, StickBreakingRegressionState(weights, 1.0), data)
+
+    def step(
+        self, rng: np.random.Generator, state: StickBreakingRegressionState, data: CountedRows
+    ) -> StickBreakingRegressionState:
+        """One sweep: Pólya-gamma variables and weights, then tau."""
+        mean, precision = self._moments(data)
+        weights = draw_weights(rng, state.weights, mean, precision / state.scale_var, data.sticks)
+        scale_var = state.scale_var
+        if self.scale_prior is not None:
+            shape, scale = self.scale_given(weights, data)
+            scale_var = scale / rng.gamma(shape)
+        return StickBreakingRegressionState(weights, scale_var)
+
+    def scale_given(self, weights: FloatArray, data: CountedRows) -> tuple[float, float]:
+        """Shape and scale of tau's inverse gamma distribution given the weights."""
+        if self.scale_prior is None:
+            raise ValueError("scale_prior must be given: without it tau is fixed at 1")
+        mean, precision = self._moments(data)
+        gaps = weights - mean
+        squares = float(np.einsum("ki,ij,kj->", gaps, precision, gaps))
+        return self.scale_prior[0] + 0.5 * weights.size, self.scale_prior[1] + 0.5 * squares
+
+    def log_likelihood(self, state: StickBreakingRegressionState, data: CountedRows) -> float:
+        """Log probability of the counts, without multinomial coefficients."""
+        psi = self._psi(state, data)
+        return float(self._link(data).log_likelihood(psi, data.counts).sum())
+
+    def probs(self, state: StickBreakingRegressionState, data: CountedRows) -> FloatArray:
+        """Probabilities of the categories in each row, ``(num_rows, num_categories)``."""
+        return self._link(data).probs(self._psi(state, data))
+
+    def _link(self, data: CountedRows) -> StickBreaking:
+        return StickBreaking(data.order)
+
+    def _psi(self, state: StickBreakingRegressionState, data: CountedRows) -> FloatArray:
+        return linear_means(data.covariates, state.weights.T)
+
+    def _moments(self, data: CountedRows) -> tuple[FloatArray, FloatArray]:
+        """Mean and precision of a stick's weights under the prior, with tau at 1."""
+        if self._precision is None:
+            return np.zeros(data.num_covariates), np.eye(data.num_covariates)
+        return self.prior_of(data).prior_mean, self._precision

@@ -1,0 +1,5 @@
+"""Markov chains: the driver, its moves, draws with named axes, diagnostics and run directories."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -1,0 +1,488 @@
+"""Chains side by side: threads, generators, what is kept of each sweep, and where it goes."""
+
+import math
+import os
+import platform
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from contextvars import copy_context
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core._version import __version__
+from pgmult.core.machine import as_cores, available_memory
+from pgmult.core.typing import Model, variable
+from pgmult.sampling._progress import Progress
+from pgmult.sampling.codec import contiguous, encode, fingerprint
+from pgmult.sampling.posterior import Posterior, load
+
+__all__ = ["Sweep"]
+
+LOG_LIKELIHOOD = "log_likelihood"
+_SHOW_SECONDS = 1.0  # how often a chain works out its log likelihood for the progress line
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What a callback is given after each sweep.
+
+    Attributes
+    ----------
+    chain, index : int
+        Number of the chain, and of the sweep in it, both from 0.
+    tuning : bool
+        Whether the sweep is one of the first `tune`, whose draws are not kept.
+    state, model, data : as the model has them
+    """
+
+    chain: int
+    index: int
+    tuning: bool
+    state: Any
+    model: Any
+    data: Any
+
+
+Callback = Callable[[Sweep], Any]
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The arguments that draws depend on."""
+
+    draws: int
+    tune: int
+    chains: int
+    thin: int
+    entropy: int
+    keep: tuple[str, ...]
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps of one chain."""
+        return self.tune + self.draws * self.thin
+
+
+class _Recorder(Protocol):
+    """Where one chain's draws go."""
+
+    def append(self, values: Mapping[str, NDArray[Any]]) -> None: ...
+    def due(self) -> bool: ...
+    def commit(self, checkpoint: Mapping[str, Any]) -> None: ...
+
+
+@dataclass
+class _Chain:
+    """Where a chain stands; what a checkpoint holds."""
+
+    number: int
+    rng: np.random.Generator
+    state: Any = None
+    sweep: int = 0
+    seconds: float = 0.0
+    generator: Mapping[str, Any] = field(default_factory=dict)
+    log_likelihood: float = math.nan
+    shown: float = -math.inf
+    began: float = 0.0
+
+    def restore(self, checkpoint: Mapping[str, Any]) -> None:
+        self.state = checkpoint["state"]
+        self.sweep = checkpoint["sweep"]
+        self.seconds = checkpoint["seconds"]
+        self.rng.bit_generator.state = checkpoint["generator"]
+
+    def advance(self, state: Any, sweep: int) -> None:
+        """Take the state after `sweep` sweeps, together with the generator's."""
+        self.state, self.sweep = state, sweep
+        self.generator = self.rng.bit_generator.state
+
+    def checkpoint(self) -> dict[str, Any]:
+        return {
+            "sweep": self.sweep,
+            "seconds": self.seconds + time.perf_counter() - self.began,
+            "generator": self.generator,
+            "state": self.state,
+        }
+
+
+class _Chains:
+    """All chains of a run, and the threads they run in."""
+
+    def __init__(
+        self,
+        model: Model[Any, Any],
+        data: Any,
+        settings: _Settings,
+        coords: Mapping[str, NDArray[Any]],
+        initvals: Any,
+        callback: Callback | None,
+        cores: int | None,
+        progressbar: bool,
+    ):
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be callable, got {callback!r}")
+        if not isinstance(progressbar, bool | np.bool_):
+            raise TypeError(f"progressbar must be True or False, got {progressbar!r}")
+        self.model, self.data, self.settings, self.coords = model, data, settings, coords
+        self._initvals = initvals
+        self._callback = callback
+        self._cores = as_cores(cores)
+        self._progressbar = bool(progressbar)
+        self._variables = _Variables(model, data, settings, coords)
+        seeds = np.random.SeedSequence(settings.entropy).spawn(settings.chains)
+        self.chains = [
+            _Chain(i, np.random.Generator(np.random.Philox(seed))) for i, seed in enumerate(seeds)
+        ]
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._active = 0
+        self._abandoned = False
+        self._errors: list[BaseException] = []
+        self.interrupted = False
+
+    def go(self, recorders: Sequence[_Recorder], store: str | None = None) -> None:
+        """Run the chains to their end, an error in one of them, or Ctrl-C."""
+        queue = zip(self.chains, recorders, strict=True)
+        running = min(self._cores, len(self.chains))
+        done = sum(chain.sweep for chain in self.chains)
+        total = self.settings.sweeps * len(self.chains)
+        self._progress = Progress(total, done, enabled=self._progressbar)
+        threads = [
+            threading.Thread(
+                target=copy_context().run,
+                args=(self._work, queue, store),
+                name=f"pgmult-chain-{i}",
+                daemon=True,
+            )
+            for i in range(running)
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            self._watch(threads)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self._stop.set()
+            try:
+                self._watch(threads)  # for the sweeps under way
+            except KeyboardInterrupt:
+                self._abandoned = True
+                raise
+        finally:
+            self._progress.close()
+        if self._errors:
+            raise self._errors[0]
+
+    def _watch(self, threads: Sequence[threading.Thread]) -> None:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.1)
+                self._show()
+        self._show()
+
+    def _show(self) -> None:
+        done = sum(chain.sweep for chain in self.chains)
+        values = [c.log_likelihood for c in self.chains if not math.isnan(c.log_likelihood)]
+        tuning = any(chain.sweep < self.settings.tune for chain in self.chains)
+        doing = "stopping" if self.interrupted else "tuning" if tuning else "sampling"
+        self._progress.show(done, values, doing)
+
+    def _work(self, queue: Any, store: str | None) -> None:
+        """One thread: chain after chain, until none is left."""
+        while not self._stop.is_set():
+            with self._lock:
+                chain, recorder = next(queue, (None, None))
+                if chain is None or recorder is None:
+                    return
+                self._active += 1
+            try:
+                self._run(chain, recorder)
+            except KeyboardInterrupt:
+                self.interrupted = True
+                self._stop.set()
+            except BaseException as error:
+                error.add_note(f"in chain {chain.number}, {self._place(chain)}")
+                if store is not None:
+                    error.add_note(
+                        f"pgmult.load({store!r}) reads the draws that were stored before,"
+                        " pgmult.resume goes on with them"
+                    )
+                self._errors.append(error)
+                self._stop.set()
+            finally:
+                with self._lock:
+                    self._active -= 1
+
+    def _run(self, chain: _Chain, recorder: _Recorder) -> None:
+        chain.began = time.perf_counter()
+        if chain.state is None:
+            with row_threads(self._share()):
+                chain.state = self._start(chain)
+        chain.advance(contiguous(chain.state), chain.sweep)
+        values = self._variables(chain.state)
+        if isinstance(recorder, _MemoryChain):
+            recorder.memory.allocate(values)
+        recorder.commit(chain.checkpoint())
+        try:
+            while chain.sweep < self.settings.sweeps and not self._stop.is_set():
+                self._sweep(chain, recorder)
+                if recorder.due():
+                    recorder.commit(chain.checkpoint())
+        finally:
+            if not self._abandoned:
+                recorder.commit(chain.checkpoint())
+            chain.seconds += time.perf_counter() - chain.began
+
+    def _sweep(self, chain: _Chain, recorder: _Recorder) -> None:
+        tune, thin = self.settings.tune, self.settings.thin
+        index = chain.sweep
+        with row_threads(self._share()):
+            state = contiguous(self.model.step(chain.rng, chain.state, self.data))
+            if index >= tune and (index + 1 - tune) % thin == 0:
+                values = self._variables(state)
+                chain.log_likelihood = float(values[LOG_LIKELIHOOD])
+                recorder.append(values)
+            elif self._progress.enabled and time.monotonic() > chain.shown + _SHOW_SECONDS:
+                chain.log_likelihood = float(self.model.log_likelihood(state, self.data))
+                chain.shown = time.monotonic()
+        chain.advance(state, index + 1)
+        if self._callback is not None:
+            sweep = Sweep(chain.number, index, index < tune, state, self.model, self.data)
+            with self._lock:
+                self._callback(sweep)
+
+    def _place(self, chain: _Chain) -> str:
+        if chain.state is None:
+            return "at its start"
+        kind = "tuning" if chain.sweep < self.settings.tune else "after tuning"
+        return f"sweep {chain.sweep} ({kind})"
+
+    def _share(self) -> int:
+        """Threads for the rows of one chain, of those that run now."""
+        return max(1, self._cores // max(1, self._active))
+
+    def _start(self, chain: _Chain) -> Any:
+        given = self._initvals
+        if isinstance(given, list):
+            given = given[chain.number]
+        if given is not None and not isinstance(given, Mapping):
+            if not is_dataclass(given):
+                raise TypeError(
+                    "initvals must be a state, a mapping from fields of the state to values, or a"
+                    f" list of these, got {type(given).__name__}"
+                )
+            return given
+        state = self.model.init(chain.rng, self.data)
+        return _replaced(state, given) if given else state
+
+    def end(self, num_draws: int, store: str | None) -> None:
+        """After Ctrl-C: a warning, or the interrupt itself if there is nothing to return."""
+        if not self.interrupted:
+            return
+        if num_draws == 0:
+            raise KeyboardInterrupt("interrupted before a draw was kept")
+        goes_on = f"; pgmult.resume({store!r}) goes on" if store else ""
+        warnings.warn(
+            f"interrupted: {num_draws} of {self.settings.draws} draws a chain{goes_on}",
+            stacklevel=3,
+        )
+
+    def load(self, store: str | os.PathLike[str]) -> Posterior:
+        """The draws on disk."""
+        with warnings.catch_warnings() if self.interrupted else nullcontext():
+            if self.interrupted:
+                warnings.simplefilter("ignore")
+            posterior = load(store)
+        self.end(posterior.num_draws, str(store))
+        return posterior
+
+
+class _Variables:
+    """Evaluates what is kept of a state, and holds it to one shape and dtype."""
+
+    def __init__(
+        self,
+        model: Model[Any, Any],
+        data: Any,
+        settings: _Settings,
+        coords: Mapping[str, NDArray[Any]],
+    ):
+        self._model, self._data, self._coords = model, data, coords
+        self._keep = settings.keep
+        self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+
+    def __call__(self, state: Any) -> dict[str, NDArray[Any]]:
+        values = {
+            name: self._checked(name, np.asarray(variable(self._model, state, self._data, name)))
+            for name in self._keep
+        }
+        log_likelihood = self._model.log_likelihood(state, self._data)
+        values[LOG_LIKELIHOOD] = np.asarray(log_likelihood, dtype=np.float64)
+        return values
+
+    def _checked(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
+        if name not in self._kinds:
+            self._check_axes(name, value)
+        shape, dtype = self._kinds.setdefault(name, (value.shape, value.dtype))
+        if value.shape != shape or not np.can_cast(value.dtype, dtype, "safe"):
+            raise ValueError(
+                f"{name} must keep one shape and dtype from draw to draw; it was {dtype} {shape},"
+                f" now it is {value.dtype} {value.shape}"
+            )
+        return value.astype(dtype, copy=False)
+
+    def _check_axes(self, name: str, value: NDArray[Any]) -> None:
+        axes = self._model.dims[name]
+        if value.ndim != len(axes):
+            raise ValueError(
+                f"{name} must have the axes {tuple(axes)} that model.dims names, got shape"
+                f" {value.shape}"
+            )
+        if value.dtype.kind not in "biufc":
+            raise TypeError(f"{name} must be an array of numbers, got dtype {value.dtype}")
+        for axis, size in zip(axes, value.shape, strict=True):
+            if axis in self._coords and len(self._coords[axis]) != size:
+                raise ValueError(
+                    f"{name} has {size} entries along {axis!r}, model.coords has"
+                    f" {len(self._coords[axis])} labels"
+                )
+
+
+class _Memory:
+    """Draws in memory, ``(chain, draw, ...)``."""
+
+    def __init__(self, settings: _Settings):
+        self._settings = settings
+        self._lock = threading.Lock()
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.kept = [0] * settings.chains
+
+    def allocate(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """Make room for all draws, given one of each variable."""
+        lengths = (self._settings.chains, self._settings.draws)
+        with self._lock:
+            if not self.arrays:
+                _check_memory(
+                    {name: value.nbytes * math.prod(lengths) for name, value in values.items()}
+                )
+                self.arrays = {
+                    name: np.empty((*lengths, *value.shape), value.dtype)
+                    for name, value in values.items()
+                }
+
+    def posterior(self, chains: list[int], num_draws: int, run: _Chains) -> Posterior:
+        if chains == list(range(len(chains))):
+            chosen: Any = slice(len(chains))
+        else:
+            chosen = chains
+        arrays = {name: array[chosen, :num_draws] for name, array in self.arrays.items()}
+        stats = {LOG_LIKELIHOOD: arrays.pop(LOG_LIKELIHOOD)}
+        seconds = [run.chains[i].seconds for i in chains]
+        return Posterior(
+            arrays,
+            dims={name: run.model.dims[name] for name in arrays},
+            coords={"chain": np.array(chains), **run.coords},
+            sample_stats=stats,
+            attrs=_attrs(run.model, run.settings) | {"seconds": seconds},
+            label_dims=frozenset(run.model.label_dims),
+        )
+
+
+class _MemoryChain:
+    """One chain's share of the draws in memory."""
+
+    def __init__(self, memory: _Memory, number: int):
+        self.memory = memory
+        self._number = number
+
+    def append(self, values: Mapping[str, NDArray[Any]]) -> None:
+        memory, chain = self.memory, self._number
+        for name, value in values.items():
+            memory.arrays[name][chain, memory.kept[chain]] = value
+        memory.kept[chain] += 1
+
+    def due(self) -> bool:
+        return False
+
+    def commit(self, checkpoint: Mapping[str, Any]) -> None:
+        """Nothing to do: the draws are where they belong."""
+
+
+def _replaced(state: Any, given: Mapping[str, Any]) -> Any:
+    """The state with the values of some fields replaced, in the fields' dtypes."""
+    names = [f.name for f in fields(state)]
+    values = {}
+    for name, value in given.items():
+        if name not in names:
+            raise ValueError(
+                f"initvals must name fields of the state, got {name!r}; {', '.join(names)}"
+            )
+        old = getattr(state, name)
+        if isinstance(old, np.ndarray):
+            value = np.array(value, dtype=old.dtype, order="C")
+            if value.shape != old.shape:
+                raise ValueError(
+                    f"initvals[{name!r}] must have shape {old.shape}, got {value.shape}"
+                )
+        values[name] = value
+    return replace(state, **values)
+
+
+def _attrs(model: Any, settings: _Settings) -> dict[str, Any]:
+    return {
+        "model": repr(model),
+        "random_seed": settings.entropy,
+        "draws": settings.draws,
+        "tune": settings.tune,
+        "thin": settings.thin,
+        "pgmult_version": __version__,
+        "numpy_version": np.__version__,
+        "python_version": platform.python_version(),
+    }
+
+
+def _meta(model: Any, data: Any, settings: _Settings) -> dict[str, Any]:
+    """What is written in the run directory's ``meta.json``."""
+    return {
+        "version": __version__,
+        "chains": settings.chains,
+        "dims": {name: list(model.dims[name]) for name in settings.keep},
+        "sample_stats": [LOG_LIKELIHOOD],
+        "label_dims": sorted(model.label_dims),
+        "settings": asdict(settings),
+        "model": encode(model, place="model"),
+        "data_type": f"{type(data).__module__}:{type(data).__qualname__}",
+        "data_hash": fingerprint(data),
+        "attrs": _attrs(model, settings),
+    }
+
+
+def _check_memory(sizes: Mapping[str, int]) -> None:
+    needed, available = sum(sizes.values()), available_memory()
+    if needed > available:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise MemoryError(
+            f"the draws to keep take {needed / 1e9:.3g} GB, {largest} alone"
+            f" {sizes[largest] / 1e9:.3g} GB, and {available / 1e9:.3g} GB of memory are available"
+            " (keep fewer variables with keep=, fewer draws with thin=, or write them to disk with"
+            " store=)"
+        )
+
+
+def _check_decodable(
+    meta: Mapping[str, Any], store: str | os.PathLike[str], modules: set[str]
+) -> None:
+    """Refuse early, and say what to pass, when a class is neither of pgmult nor of `modules`."""
+    for what, kind in (("model", meta["model"]["$class"]), ("data", meta["data_type"])):
+        module = kind.partition(":")[0]
+        if module.partition(".")[0] != "pgmult" and module not in modules:
+            raise ValueError(
+                f"the {what} of {store} is a {kind}, not of pgmult: pass model= and data="
+            )

@@ -1,0 +1,297 @@
+"""The driver: many chains of any model's ``step``, side by side, kept, watched and stored.
+
+Chains run in threads; the compiled parts of a sweep release the interpreter's lock, and threads to
+spare share the rows inside a chain. Chain c draws from a Philox generator seeded with the c-th
+child of the seed, so draws depend on the seed and nothing else: not on `cores`, not on how the
+threads take turns, not on whether the run was stored, killed and resumed.
+
+::
+
+    posterior = pgmult.sample(model, data, draws=500, random_seed=1, store="run")
+    print(posterior.summary())
+    posterior = pgmult.resume("run", draws=2000)
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core._version import __version__
+from pgmult.core.typing import Model
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.chains import (
+    LOG_LIKELIHOOD,
+    Callback,
+    _Chains,
+    _check_decodable,
+    _Memory,
+    _MemoryChain,
+    _meta,
+    _Settings,
+)
+from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
+from pgmult.sampling.diagnostics import ConvergenceWarning
+from pgmult.sampling.posterior import Posterior
+from pgmult.sampling.store import RunWriter, rectangle
+
+__all__ = ["resume", "sample"]
+
+
+def sample(
+    model: Model[Any, Any],
+    data: Any,
+    *,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    cores: int | None = None,
+    thin: int = 1,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+    keep: str | Sequence[str] | None = None,
+    initvals: Any = None,
+    callback: Callback | None = None,
+    store: str | os.PathLike[str] | None = None,
+) -> Posterior:
+    """Draw from the posterior of a model by Markov chain Monte Carlo.
+
+    Parameters
+    ----------
+    model : Model
+        Hyperparameters and the rule of one sweep: see `pgmult.core.typing.Model`.
+    data : object
+        What the model is conditioned on: its own data type, or anything its ``as_data`` takes.
+    draws : int
+        Draws to keep of each chain.
+    tune : int
+        Sweeps of each chain that are made first and not kept.
+    chains : int
+    cores : int, optional
+        Threads to use; all processors this process may use if left out. ``min(chains, cores)``
+        chains run at a time, and threads to spare work inside a chain. Draws do not depend on it.
+    thin : int
+        Keep every `thin`-th sweep after tuning: ``draws * thin`` sweeps are made.
+    random_seed : int, optional
+        Any integer >= 0; if left out a fresh one is drawn and written in ``attrs``.
+    progressbar : bool
+        Show progress where the error stream is a terminal.
+    keep : sequence of str, optional
+        Variables to keep, of those in ``model.dims``; ``model.default_keep`` if left out. The log
+        likelihood is always kept, as a sample statistic.
+    initvals : state, mapping or a list of one a chain, optional
+        Where chains start: a whole state, or values of some of its fields, which replace those
+        that ``model.init`` makes.
+    callback : callable, optional
+        Called as ``callback(sweep)`` after every sweep, one call at a time: see `Sweep`.
+    store : path, optional
+        A new or empty directory to write draws and checkpoints to as they are made: what is there
+        survives a crash, `pgmult.load` reads it at any time and `pgmult.resume` goes on with it.
+
+    Returns
+    -------
+    Posterior
+        With Ctrl-C, the draws made so far (of chains of unequal length, the largest rectangle),
+        with a warning.
+
+    Raises
+    ------
+    MemoryError
+        If the draws to keep would not fit into memory.
+    KeyboardInterrupt
+        With Ctrl-C before any draw was kept.
+    Exception
+        Whatever a chain raises, with a note that names the chain and the sweep.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a kept value has a split R-hat above 1.01 or an effective sample size below 100 a chain.
+    """
+    _check_model(model)
+    settings = _Settings(
+        draws=as_positive_int(draws, "draws"),
+        tune=as_positive_int(tune, "tune", minimum=0),
+        chains=as_positive_int(chains, "chains"),
+        thin=as_positive_int(thin, "thin"),
+        entropy=_as_entropy(random_seed),
+        keep=_as_keep(keep, model),
+    )
+    initvals = list(initvals) if isinstance(initvals, tuple) else initvals
+    data = _as_data(model, data)
+    model, data, initvals = contiguous(model), contiguous(data), contiguous(initvals)
+    if isinstance(initvals, list) and len(initvals) != settings.chains:
+        raise ValueError(
+            f"initvals must be one value, or a list of one for each of the {settings.chains}"
+            f" chains, got a list of {len(initvals)}"
+        )
+    coords = _as_coords(model, data)
+    run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar)
+    if store is None:
+        memory = _Memory(settings)
+        run.go([_MemoryChain(memory, i) for i in range(settings.chains)])
+        kept, num_draws = rectangle(memory.kept)
+        run.end(num_draws, None)
+        posterior = memory.posterior(kept, num_draws, run)
+    else:
+        inputs = {"data": data, "initvals": initvals}
+        with RunWriter.create(store, _meta(model, data, settings), coords, inputs) as writer:
+            run.go([writer.chain(i) for i in range(settings.chains)], str(store))
+        posterior = run.load(store)
+    _warn_of_problems(posterior)
+    return posterior
+
+
+def resume(
+    store: str | os.PathLike[str],
+    *,
+    draws: int | None = None,
+    model: Any = None,
+    data: Any = None,
+    cores: int | None = None,
+    progressbar: bool = True,
+    callback: Callback | None = None,
+) -> Posterior:
+    """Go on with a stored run, with the bits it would have had without the break.
+
+    Parameters
+    ----------
+    store : path
+        The run directory.
+    draws : int, optional
+        Draws of each chain to have in the end; as many as were planned if left out.
+    model, data : optional
+        Needed for models and data whose classes are not of pgmult, and checked against the run.
+    cores, progressbar, callback : as for `sample`
+
+    Returns
+    -------
+    Posterior
+        All draws, those made before included.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no run in the directory.
+    ValueError
+        If `model` or `data` differ from those of the run, if it holds more draws already, or if a
+        file is damaged.
+    BlockingIOError
+        If another process is writing to the run.
+    """
+    with RunWriter(store) as writer:
+        meta = writer.meta
+        if "settings" not in meta:
+            raise ValueError(f"{store} holds the draws of a posterior, and no run to go on with")
+        given = [value for value in (model, data) if value is not None]
+        modules = {type(value).__module__ for value in given}
+        if model is None or data is None:
+            _check_decodable(meta, store, modules)
+        model, data, initvals = _checked_inputs(writer, model, data, modules)
+        settings = _Settings(**meta["settings"])
+        longest = max(writer.counters(i)["kept"] for i in range(settings.chains))
+        if draws is not None:
+            draws = as_positive_int(draws, "draws")
+            if draws < longest:
+                raise ValueError(f"draws must be at least {longest}, which are kept; got {draws}")
+            settings = replace(settings, draws=draws)
+        if meta["version"] != __version__:
+            warnings.warn(
+                f"{store} was begun by pgmult {meta['version']} and goes on with {__version__}:"
+                " its draws may differ from those of an unbroken run",
+                stacklevel=2,
+            )
+        coords = _as_coords(model, data)
+        run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar)
+        for chain in run.chains:
+            checkpoint = writer.checkpoint(chain.number, modules)
+            if checkpoint is not None:
+                chain.restore(checkpoint)
+        if settings.draws != meta["settings"]["draws"]:
+            writer.update(
+                settings=asdict(settings), attrs=meta["attrs"] | {"draws": settings.draws}
+            )
+        run.go([writer.chain(i) for i in range(settings.chains)], str(store))
+    posterior = run.load(store)
+    _warn_of_problems(posterior)
+    return posterior
+
+
+_MODEL_PARTS = ("dims", "default_keep", "label_dims", "coords", "init", "step", "log_likelihood")
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, type):
+        raise TypeError(f"model must be a model, got the class itself: {model.__name__}(...)")
+    missing = [name for name in _MODEL_PARTS if not hasattr(model, name)]
+    if missing:
+        raise TypeError(
+            f"model must have {', '.join(_MODEL_PARTS)} (see pgmult.core.typing.Model);"
+            f" {type(model).__name__} has no {', '.join(missing)}"
+        )
+
+
+def _as_data(model: Any, data: Any) -> Any:
+    return model.as_data(data) if hasattr(model, "as_data") else data
+
+
+def _as_entropy(random_seed: Any) -> int:
+    if random_seed is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    try:
+        return as_positive_int(random_seed, "random_seed", minimum=0)
+    except TypeError:
+        raise TypeError(
+            f"random_seed must be an integer or None, got {type(random_seed).__name__}"
+        ) from None
+
+
+def _as_keep(keep: Any, model: Model[Any, Any]) -> tuple[str, ...]:
+    names = model.default_keep if keep is None else (keep,) if isinstance(keep, str) else keep
+    names = tuple(dict.fromkeys(names))
+    if LOG_LIKELIHOOD in names:
+        raise ValueError(
+            "keep must not name log_likelihood: it is always kept, in posterior.sample_stats"
+        )
+    unknown = [name for name in names if name not in model.dims]
+    if unknown:
+        there = ", ".join(name for name in model.dims if name != LOG_LIKELIHOOD)
+        raise ValueError(f"keep must name variables of the model, got {unknown[0]!r}; {there}")
+    return names
+
+
+def _as_coords(model: Model[Any, Any], data: Any) -> dict[str, NDArray[Any]]:
+    return {name: np.asarray(labels) for name, labels in model.coords(data).items()}
+
+
+def _warn_of_problems(posterior: Posterior) -> None:
+    problems = posterior.convergence_problems()
+    if problems:
+        warnings.warn(problems, ConvergenceWarning, stacklevel=3)
+
+
+def _checked_inputs(writer: RunWriter, model: Any, data: Any, modules: set[str]) -> Any:
+    """Model, data and initial values; those given must be those that the run was begun with."""
+    meta = writer.meta
+    if model is None:
+        model = decode(meta["model"], modules=modules)
+    else:
+        _check_model(model)
+        model = contiguous(model)
+        tree = json.loads(json.dumps(encode(model, place="model")))
+        if tree != meta["model"]:
+            raise ValueError(
+                f"model must be that of the run, {meta['attrs']['model']}, got {model!r}"
+            )
+    if data is None:
+        inputs = writer.inputs(modules)
+        return model, inputs["data"], inputs["initvals"]
+    data = contiguous(_as_data(model, data))
+    if fingerprint(data) != meta["data_hash"]:
+        raise ValueError(f"data must be that of the run in {writer.path}: its hash differs")
+    return model, data, writer.inputs(modules)["initvals"]

@@ -1,0 +1,513 @@
+"""Draws from a posterior, with named axes.
+
+A `Posterior` maps each kept variable to a plain array ``(chain, draw, ...)``; `dims` names its
+axes and `coords` labels them. What `pgmult.sample` returns, `pgmult.load` reads and
+`Posterior.save` writes are one and the same thing.
+
+>>> import numpy as np
+>>> draws = {"mu": np.random.default_rng(0).normal(size=(4, 500, 2))}
+>>> posterior = Posterior(draws, dims={"mu": ("side",)}, coords={"side": ["left", "right"]})
+>>> posterior
+<Posterior: 4 chains x 500 draws
+  mu  (side: 2)>
+>>> posterior["mu"].shape, posterior.dims["mu"]
+((4, 500, 2), ('chain', 'draw', 'side'))
+>>> print(posterior.summary())
+                mean      sd      5%    95%  mcse_mean  ess_bulk  ess_tail  r_hat
+mu[left]    -0.02417   1.002  -1.674  1.656    0.02421      1712      1820  1.000
+mu[right]  -0.006033  0.9946    -1.6  1.636    0.02211      2022      2013  1.001
+"""
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgmult.core._version import __version__
+from pgmult.sampling import diagnostics
+from pgmult.sampling.store import Run, RunWriter, StoredDraws, flat_entries, rectangle
+
+__all__ = ["Posterior", "Summary", "load"]
+
+R_HAT_LIMIT = 1.01
+ESS_PER_CHAIN_LIMIT = 100
+CHECKED_ENTRIES = 500  # of one variable, by the check after sampling
+SUMMARY_ENTRIES = 1000  # of one variable, in a summary unless told otherwise
+PRINTED_ROWS = 20  # of one variable, when a summary is printed
+
+
+class Posterior(Mapping[str, NDArray[Any]]):
+    """Draws of the kept variables.
+
+    Parameters
+    ----------
+    draws : mapping from name to array, ``(chain, draw, ...)``
+    dims : mapping from name to the names of the axes after chain and draw
+        Variables left out get ``<name>_dim_0`` and so on.
+    coords : mapping from an axis's name to its labels, optional
+        Axes left out are numbered from 0.
+    sample_stats : mapping from name to array, ``(chain, draw)``, optional
+    attrs : mapping, optional
+        Whatever else describes the run, in JSON's types.
+    label_dims : collection of str, optional
+        Axes whose labels need not agree between chains: variables that carry one are diagnosed
+        within each chain only.
+
+    Attributes
+    ----------
+    dims : dict from name to all axes, ``("chain", "draw", ...)``
+    coords : dict from an axis's name to an array of labels
+    sample_stats, attrs, label_dims : as above
+    """
+
+    def __init__(
+        self,
+        draws: Mapping[str, NDArray[Any]],
+        *,
+        dims: Mapping[str, Sequence[str]] | None = None,
+        coords: Mapping[str, ArrayLike] | None = None,
+        sample_stats: Mapping[str, NDArray[Any]] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        label_dims: frozenset[str] = frozenset(),
+    ):
+        if not draws and not sample_stats:
+            raise ValueError("draws must hold at least one variable")
+        self._draws = draws
+        self.sample_stats = dict(sample_stats or {})
+        self.attrs = dict(attrs or {})
+        self.label_dims = frozenset(label_dims)
+        self.coords = {name: np.asarray(labels) for name, labels in (coords or {}).items()}
+        self.dims: dict[str, tuple[str, ...]] = {}
+        for name in draws:
+            self._name_axes(name, (dims or {}).get(name))
+        for name, values in self.sample_stats.items():
+            self._label_axes(name, ("chain", "draw"), np.shape(values))
+
+    def _name_axes(self, name: str, axes: Sequence[str] | None) -> None:
+        shape = _shape_of(self._draws, name)
+        if axes is None:
+            axes = tuple(f"{name}_dim_{i}" for i in range(len(shape) - 2))
+        if len(shape) != 2 + len(axes):
+            raise ValueError(
+                f"{name} must have shape (chain, draw{''.join(f', {axis}' for axis in axes)}),"
+                f" got {shape}"
+            )
+        self.dims[name] = ("chain", "draw", *axes)
+        self._label_axes(name, self.dims[name], shape)
+
+    def _label_axes(self, name: str, axes: tuple[str, ...], shape: tuple[int, ...]) -> None:
+        for axis, size in zip(axes, shape, strict=True):
+            labels = self.coords.setdefault(axis, np.arange(size))
+            if labels.shape != (size,):
+                raise ValueError(
+                    f"{name} has {size} entries along {axis!r}, but that axis has labels of shape"
+                    f" {labels.shape}"
+                )
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        try:
+            return self._draws[name]
+        except KeyError:
+            hint = " (it is in posterior.sample_stats)" if name in self.sample_stats else ""
+            raise KeyError(f"no variable {name!r}; kept: {', '.join(self)}{hint}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._draws
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._draws)
+
+    def __len__(self) -> int:
+        return len(self._draws)
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return len(self.coords["chain"])
+
+    @property
+    def num_draws(self) -> int:
+        """Draws kept in each chain."""
+        return len(self.coords["draw"])
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self), default=0)
+        lines = [f"<Posterior: {self.num_chains} chains x {self.num_draws} draws"]
+        planned = self.attrs.get("draws", self.num_draws)
+        if self.num_draws < planned:
+            lines[0] += f" (of {planned} planned)"
+        for name, (_, _, *axes) in self.dims.items():
+            sizes = ", ".join(f"{axis}: {len(self.coords[axis])}" for axis in axes)
+            lines.append(f"  {name:<{width}}  ({sizes})")
+        return "\n".join(lines) + ">"
+
+    def stack(self, name: str) -> NDArray[Any]:
+        """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
+        array = self[name]
+        return array.reshape(-1, *array.shape[2:])
+
+    def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
+        """One variable's draws in one chain, one after the other.
+
+        Of a run on disk, one file of draws is in memory at a time.
+        """
+        if name in self._draws and isinstance(self._draws, StoredDraws):
+            return self._draws.each(name, chain)
+        return iter(self[name][chain])
+
+    def summary(
+        self,
+        var_names: str | Sequence[str] | None = None,
+        *,
+        max_entries: int | None = SUMMARY_ENTRIES,
+    ) -> "Summary":
+        """Mean, sd, 5 % and 95 % quantiles and diagnostics of every entry.
+
+        Parameters
+        ----------
+        var_names : str or sequence of str, optional
+            Variables or sample statistics; all variables and the log likelihood if left out.
+        max_entries : int or None
+            Of a variable with more entries, so many are summarised, evenly spread; None for all.
+
+        Returns
+        -------
+        Summary
+            One row an entry. Variables along `label_dims` have one row for every chain, since
+            label 0 of one chain need not be label 0 of another.
+        """
+        if var_names is None:
+            names = [*self, *self.sample_stats]
+        else:
+            names = [var_names] if isinstance(var_names, str) else list(var_names)
+        unknown = [name for name in names if name not in self and name not in self.sample_stats]
+        if unknown:
+            raise KeyError(
+                f"no variable {unknown[0]!r}; there are {', '.join([*self, *self.sample_stats])}"
+            )
+        rows: list[str] = []
+        owners: list[str] = []
+        pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}
+        notes: list[str] = []
+        for name in names:
+            labels, draws, note = self._entries(name, max_entries)
+            notes += [note] if note else []
+            within = self.num_chains > 1 and self._is_labelled(name)
+            for chain in range(self.num_chains) if within else [None]:
+                if chain is None:
+                    rows += labels
+                    columns = _columns(draws)
+                else:
+                    rows += [f"{label} chain {self.coords['chain'][chain]}" for label in labels]
+                    columns = _columns(draws[chain : chain + 1])
+                owners += [name] * len(labels)
+                for column, values in columns.items():
+                    pieces[column].append(values)
+        if self.num_draws < diagnostics.MIN_DRAWS:
+            notes.append(f"{self.num_draws} draws a chain are too few for diagnostics")
+        table = {
+            column: np.concatenate(arrays) if arrays else np.empty(0)
+            for column, arrays in pieces.items()
+        }
+        return Summary(tuple(rows), tuple(owners), table, tuple(notes))
+
+    def _is_labelled(self, name: str) -> bool:
+        return not self.label_dims.isdisjoint(self.dims.get(name, ()))
+
+    def _entries(self, name: str, limit: int | None) -> tuple[list[str], NDArray[np.float64], str]:
+        """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note."""
+        source = self._draws if name in self._draws else self.sample_stats
+        axes = self.dims.get(name, ("chain", "draw"))[2:]
+        shape = _shape_of(source, name)[2:]
+        size = int(np.prod(shape))
+        chosen, note = np.arange(size), ""
+        if limit is not None and size > limit:
+            chosen = np.linspace(0, size - 1, limit).astype(np.int64)
+            note = f"{name}: {limit:,} of {size:,} entries, evenly spread"
+        labels = [name] * len(chosen)
+        if axes:
+            places = np.unravel_index(chosen, shape)
+            words = [self.coords[axis][place] for axis, place in zip(axes, places, strict=True)]
+            labels = [f"{name}[{', '.join(map(str, word))}]" for word in zip(*words, strict=True)]
+        return labels, _entries_of(source, name, chosen), note
+
+    def convergence_problems(self) -> str:
+        """What the diagnostics complain of, in words; empty if nothing.
+
+        Every kept value (of large variables 500, evenly spread) is expected to have a split
+        R-hat of at most 1.01 and bulk and tail effective sample sizes of at least 100 a chain.
+        """
+        if self.num_draws < diagnostics.MIN_DRAWS:
+            return (
+                f"{self.num_draws} draws a chain are too few to say whether the chains converged"
+                f" (at least {diagnostics.MIN_DRAWS})"
+            )
+        high: list[tuple[float, str]] = []
+        few: list[tuple[float, str]] = []
+        undefined: list[str] = []
+        notes: list[str] = []
+        checked = 0
+        for name in [*self, *self.sample_stats]:
+            labels, draws, note = self._entries(name, CHECKED_ENTRIES)
+            notes += [note] if note else []
+            checked += len(labels)
+            undefined += [labels[i] for i in np.flatnonzero(np.isnan(draws).any(axis=(0, 1)))]
+            r_hat, ess = self._worst(name, draws)
+            high += [(-r, label) for r, label in zip(r_hat, labels, strict=True) if r > R_HAT_LIMIT]
+            few += [
+                (e, label) for e, label in zip(ess, labels, strict=True) if e < ESS_PER_CHAIN_LIMIT
+            ]
+        problems = []
+        if undefined:
+            problems.append(f"{len(undefined)} are nan in some draw ({', '.join(undefined[:4])})")
+        if high:
+            worst = ", ".join(f"{label} {-r:.3g}" for r, label in sorted(high)[:4])
+            problems.append(f"{len(high)} have a split R-hat above {R_HAT_LIMIT} (worst: {worst})")
+        if few:
+            worst = ", ".join(f"{label} {e:.3g}" for e, label in sorted(few)[:4])
+            problems.append(
+                f"{len(few)} have a bulk or tail effective sample size below"
+                f" {ESS_PER_CHAIN_LIMIT} a chain (worst: {worst})"
+            )
+        if not problems:
+            return ""
+        checks = f" (checked of {'; '.join(notes)})" if notes else ""
+        return (
+            f"of {checked} kept values {'; '.join(problems)}{checks}."
+            " Sample longer (draws=, tune=) or look at posterior.summary()"
+        )
+
+    def _worst(
+        self, name: str, draws: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """R-hat, and the smaller effective sample size a chain, of each entry."""
+        separate = self._is_labelled(name)
+        groups = [draws[i : i + 1] for i in range(len(draws))] if separate else [draws]
+        r_hat = np.stack([diagnostics.r_hat(group) for group in groups])
+        ess = np.stack(
+            [
+                np.minimum(diagnostics.ess_bulk(group), diagnostics.ess_tail(group)) / len(group)
+                for group in groups
+            ]
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a constant's R-hat is nan
+            return np.nanmax(r_hat, axis=0), np.nanmin(ess, axis=0)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the draws to a new or empty directory, for `pgmult.load`.
+
+        Raises
+        ------
+        FileExistsError
+            If something is there already.
+        """
+        bad = [name for name in [*self, *self.sample_stats] if not name.isidentifier()]
+        if bad:
+            raise ValueError(f"a variable's name must be an identifier to be saved, got {bad[0]!r}")
+        meta = {
+            "version": __version__,
+            "chains": self.num_chains,
+            "dims": {name: axes for name, (_, _, *axes) in self.dims.items()},
+            "sample_stats": list(self.sample_stats),
+            "label_dims": sorted(self.label_dims),
+            "attrs": self.attrs,
+        }
+        arrays = {**self, **self.sample_stats}
+        with RunWriter.create(path, meta, self.coords, None) as run:
+            for i in range(self.num_chains):
+                chain = run.chain(i)
+                counters = {"sweep": self.num_draws, "seconds": self._seconds(i)}
+                for draw in range(self.num_draws):
+                    chain.append({name: array[i, draw] for name, array in arrays.items()})
+                    if chain.due():
+                        chain.commit(counters)
+                chain.commit(counters)
+
+    def _seconds(self, chain: int) -> float:
+        return float(self.attrs["seconds"][chain]) if "seconds" in self.attrs else 0.0
+
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ: InferenceData of ArviZ 0.x, an xarray DataTree of ArviZ 1.x.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ is not installed (``pip install pgmult[arviz]``).
+        """
+        from pgmult.sampling._arviz import to_arviz
+
+        return to_arviz(self)
+
+
+def load(path: str | os.PathLike[str], *, damaged: Literal["raise", "drop"] = "raise") -> Posterior:
+    """Read the draws in a run directory, finished or not, while it is written to or after.
+
+    A variable is read when it is first used, and every byte of it is checked then.
+
+    Parameters
+    ----------
+    path : path
+        What was given as ``store=`` to `pgmult.sample`, or to `Posterior.save`.
+    damaged : {"raise", "drop"}
+        What to do about damaged files: name the first that is met, or check all of them now and
+        leave out, with a warning, the draws from the first damaged one on.
+
+    Returns
+    -------
+    Posterior
+        Of chains of unequal length, the largest rectangle of draws; a warning names the chains
+        left out, and says so if there are no draws yet.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `path` is no run directory.
+    ValueError
+        If a file is damaged.
+    """
+    if damaged not in ("raise", "drop"):
+        raise ValueError(f"damaged must be 'raise' or 'drop', got {damaged!r}")
+    run = Run(path)
+    numbers = range(run.num_chains)
+    if damaged == "drop":
+        kept = [run.undamaged(chain) for chain in numbers]
+        warnings.warn(f"{path}: read {kept} undamaged draws of the chains", stacklevel=2)
+    else:
+        counters = [run.counters(chain) for chain in numbers]
+        kept = [chain["kept"] for chain in counters]
+    chains, num_draws = rectangle(kept)
+    if num_draws == 0:
+        warnings.warn(f"{path}: there are no draws yet", stacklevel=2)
+    elif len(chains) < len(kept):
+        left_out = ", ".join(f"{i} ({kept[i]} draws)" for i in numbers if i not in chains)
+        warnings.warn(
+            f"{path}: chains left out of {num_draws} draws a chain: {left_out}", stacklevel=2
+        )
+    dims, coords = run.meta["dims"], run.coords()
+    sizes = {
+        name: tuple(len(coords.get(axis, ())) for axis in dims.get(name, ())) for name in run.names
+    }
+    readable = {chain: kept[chain] for chain in chains}
+    stats = StoredDraws(run, run.meta["sample_stats"], readable, num_draws, sizes)
+    attrs = run.meta["attrs"]
+    if damaged == "raise":
+        attrs = attrs | {"seconds": [counters[i]["seconds"] for i in chains]}
+    all_labels = coords.pop("chain", np.arange(run.num_chains))
+    coords.pop("draw", None)
+    return Posterior(
+        StoredDraws(run, dims, readable, num_draws, sizes),
+        dims=dims,
+        coords={"chain": all_labels[chains], **coords},
+        sample_stats=dict(stats),
+        attrs=attrs,
+        label_dims=frozenset(run.meta["label_dims"]),
+    )
+
+
+def _shape_of(draws: Mapping[str, NDArray[Any]], name: str) -> tuple[int, ...]:
+    """Shape of a variable, without reading it when it is on disk."""
+    return draws.shape_of(name) if isinstance(draws, StoredDraws) else np.shape(draws[name])
+
+
+def _entries_of(
+    draws: Mapping[str, NDArray[Any]], name: str, chosen: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Some entries of a variable, ``(chain, draw, len(chosen))``, by their flat numbers."""
+    if isinstance(draws, StoredDraws):
+        return draws.entries(name, chosen).astype(np.float64)
+    return flat_entries(np.asarray(draws[name]), 2)[:, :, chosen].astype(np.float64)
+
+
+_COLUMNS = ("mean", "sd", "5%", "95%", "mcse_mean", "ess_bulk", "ess_tail", "r_hat")
+
+
+def _columns(draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    nothing = np.full(draws.shape[2], np.nan)
+    columns = dict.fromkeys(_COLUMNS, nothing)
+    if draws.shape[1] > 0:
+        low, high = np.quantile(draws, [0.05, 0.95], axis=(0, 1))
+        columns |= {"mean": draws.mean(axis=(0, 1)), "5%": low, "95%": high}
+    if draws.shape[0] * draws.shape[1] > 1:
+        columns["sd"] = draws.std(axis=(0, 1), ddof=1)
+    if draws.shape[1] >= diagnostics.MIN_DRAWS:
+        columns |= {
+            "mcse_mean": diagnostics.mcse_mean(draws),
+            "ess_bulk": diagnostics.ess_bulk(draws),
+            "ess_tail": diagnostics.ess_tail(draws),
+            "r_hat": diagnostics.r_hat(draws),
+        }
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A table of statistics, one row an entry; printing it shows at most 20 rows a variable.
+
+    Attributes
+    ----------
+    rows : tuple of str
+        ``name[labels]`` of each row.
+    variables : tuple of str
+        The variable each row belongs to.
+    columns : dict from str to array, ``(rows,)``
+        mean, sd, 5%, 95%, mcse_mean, ess_bulk, ess_tail, r_hat; nan where undefined.
+    notes : tuple of str
+        What was left out, and why.
+    """
+
+    rows: tuple[str, ...]
+    variables: tuple[str, ...]
+    columns: dict[str, NDArray[np.float64]]
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, column: str) -> NDArray[np.float64]:
+        return self.columns[column]
+
+    def __str__(self) -> str:
+        shown: list[int] = []
+        counts: dict[str, int] = {}
+        for i, name in enumerate(self.variables):
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] <= PRINTED_ROWS:
+                shown.append(i)
+        hidden = [
+            f"{name}: {count - PRINTED_ROWS:,} more rows in .columns and .to_pandas()"
+            for name, count in counts.items()
+            if count > PRINTED_ROWS
+        ]
+        cells = {
+            name: [name, *(_cell(name, values[i]) for i in shown)]
+            for name, values in self.columns.items()
+        }
+        widths = {name: max(map(len, column)) for name, column in cells.items()}
+        labels = ["", *(self.rows[i] for i in shown)]
+        left = max(map(len, labels))
+        lines = [
+            "  ".join([label.ljust(left), *(cells[name][j].rjust(widths[name]) for name in cells)])
+            for j, label in enumerate(labels)
+        ]
+        return "\n".join([*lines, *(f"({note})" for note in (*self.notes, *hidden))])
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame, indexed by `rows`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas: pip install pandas") from error
+        return pandas.DataFrame(self.columns, index=pandas.Index(self.rows, name="entry"))
+
+
+def _cell(column: str, value: float) -> str:
+    if np.isnan(value):
+        return "-"
+    if column.startswith("ess"):
+        return f"{value:.0f}"
+    return f"{value:.3f}" if column == "r_hat" else f"{value:.4g}"

@@ -1,0 +1,5 @@
+"""Symbols and counts in sequences: data, models driven by a linear state, forecasts and scores."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -1,0 +1,215 @@
+r"""Stick-breaking with symbols as observations: only the sticks that a step reaches.
+
+Row psi_t = W z_t holds the sticks of step t, a linear function of what is known or sampled there,
+``z_t``, ``(n,)``. A step whose last symbol (in the sticks' order) stands at stick r has
+N_tk = 0 for all k > r: no Pólya-gamma variable, J = h = 0. With symbols in order of frequency most
+steps end early, and one pass over the *active* pairs
+
+    {(t, k): N_tk > 0}
+
+gives everything a Gibbs sweep needs of the likelihood,
+
+    p(x_t | psi_t) ∝ prod_k exp(kappa_tk psi_tk) E[exp(-omega_tk psi_tk^2 / 2)],
+
+with kappa_tk = x_tk - N_tk / 2 and omega_tk ~ PG(N_tk, psi_tk), as in `StickBreaking` (Linderman,
+Johnson and Adams 2015, equations 8 and 9). Draws are those of `StickBreaking.augment`, number for
+number; sums are the same to rounding.
+
+>>> import numpy as np
+>>> from pgmult.sequences.data.sequences import as_sequences
+>>> active = ActiveSticks.of(as_sequences([[0, 0, 2, -1, 1, 0, 3]]))
+>>> active.depths
+array([1, 1, 3, 0, 2, 1, 3])
+>>> active.num_pairs
+11
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmult.compiled.rows import num_workers, over_rows
+from pgmult.compiled.simd import WIDTH
+from pgmult.core.potentials import DensePotential
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.sequences.compiled import symbols
+from pgmult.sequences.data.sequences import Sequences
+
+__all__ = ["ActiveSticks"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActiveSticks:
+    """The active (step, stick) pairs of some sequences, sorted so that they form a staircase.
+
+    Attributes
+    ----------
+    num_sticks : int
+        K - 1.
+    depths : int64 array, ``(num_steps,)``
+        How many sticks each step reaches.
+    order : int64 array, ``(num_steps,)``
+        Steps, deepest first.
+    starts : int64 array, ``(num_groups + 1,)``
+        Where each group of eight steps begins in a vector of omega, in sticks of eight lanes.
+    indptr : int64 array, ``(num_steps + 1,)``
+        Step t's entries are ``indptr[t]:indptr[t + 1]``.
+    sticks, counts : int64 arrays, ``(num_entries,)``
+        The place of each entry's symbol in the sticks' order, increasing within a step, and its
+        count; place ``num_sticks`` is the symbol that takes the rest.
+    """
+
+    num_sticks: int
+    depths: IntArray
+    order: IntArray
+    starts: IntArray
+    indptr: IntArray
+    sticks: IntArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, data: Sequences) -> "ActiveSticks":
+        """Sort the steps of `data` by how deep they reach: O(steps + entries), up to a logarithm.
+
+        The sticks are in the order of ``data.symbol_order``.
+        """
+        num_sticks = data.num_symbols - 1
+        place = np.empty(data.num_symbols, dtype=np.int64)
+        place[data.symbol_order] = np.arange(data.num_symbols)
+        sticks, counts = place[data.symbols], data.counts.astype(np.int64)
+        per_step = np.diff(data.indptr)
+        if per_step.max(initial=0) > 1:
+            steps = np.repeat(np.arange(data.num_steps), per_step)
+            entries = np.lexsort((sticks, steps))
+            sticks, counts = sticks[entries], counts[entries]
+        depths = np.zeros(data.num_steps, dtype=np.int64)
+        seen = per_step > 0
+        depths[seen] = np.minimum(sticks[data.indptr[1:][seen] - 1] + 1, num_sticks)
+        small = depths.astype(np.int16) if num_sticks < 2**15 else depths  # sorted digit by digit
+        order = np.argsort(-small, kind="stable")
+        deepest = depths[order[::WIDTH]]
+        padded = -(-deepest // symbols.STICKS) * symbols.STICKS
+        starts = np.concatenate([[0], np.cumsum(padded)])
+        return cls(num_sticks, depths, order, starts, data.indptr, sticks, counts)
+
+    @property
+    def num_pairs(self) -> int:
+        """Number of active (step, stick) pairs."""
+        return int(self.depths.sum())
+
+    @property
+    def _num_groups(self) -> int:
+        return len(self.starts) - 1
+
+    def augment(
+        self, rng: np.random.Generator, design: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        """Draw omega_tk ~ PG(N_tk, psi_tk) of the active pairs.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        design : array, ``(num_steps, n)``
+            The z_t.
+        weights : array, ``(num_sticks, n)``
+            W.
+
+        Returns
+        -------
+        array
+            The active omega as the other methods take them; `dense` lays them out.
+        """
+        omega = np.empty(int(self.starts[-1]) * WIDTH)
+        over_rows(
+            symbols.draw_active, self._num_groups, new_key(rng), self.order, self.depths,
+            self.starts, self.indptr, self.sticks, self.counts, design, weights, omega, grain=8,
+        )  # fmt: skip
+        return omega
+
+    def dense(self, omega: FloatArray) -> FloatArray:
+        """Omega as an array ``(num_steps, num_sticks)``, zero where no observation reaches."""
+        out = np.zeros((len(self.depths), self.num_sticks))
+        for g in range(self._num_groups):
+            steps = self.order[g * WIDTH : (g + 1) * WIDTH]
+            lanes = omega[self.starts[g] * WIDTH : self.starts[g + 1] * WIDTH].reshape(-1, WIDTH)
+            depth = self.depths[steps[0]]
+            out[steps, :depth] = lanes[:depth, : len(steps)].T
+        return out
+
+    def log_likelihood(self, design: FloatArray, weights: FloatArray) -> FloatArray:
+        """Log probability of each step's observations given psi, ``(num_steps,)``.
+
+        Without the multinomial coefficient; 0 where a step is missing.
+        """
+        out = np.empty(len(self.depths))
+        over_rows(
+            symbols.log_likelihood_active, self._num_groups, self.order, self.depths, self.indptr,
+            self.sticks, self.counts, design, weights, out, grain=8,
+        )  # fmt: skip
+        return out
+
+    def potential(
+        self, omega: FloatArray, design: FloatArray, weights: FloatArray, size: int
+    ) -> DensePotential:
+        """The potential of the first `size` coordinates of every z_t, given omega.
+
+        Parameters
+        ----------
+        omega : array
+            As `augment` returns them.
+        design : array, ``(num_steps, n)``
+            Its first `size` columns are not looked at.
+        weights : array, ``(num_sticks, n)``
+        size : int
+
+        Returns
+        -------
+        DensePotential, ``(num_steps, size)``
+            What `priors.dynamics.project` makes of the dense potential.
+        """
+        loadings = np.ascontiguousarray(weights[:, :size])
+        lower = np.tril_indices(size)
+        products = np.concatenate(
+            [
+                loadings[:, lower[0]] * loadings[:, lower[1]],
+                (loadings[:, :, None] * weights[:, None, size:]).reshape(self.num_sticks, -1),
+            ],
+            axis=1,
+        )
+        tiles = -(-products.shape[1] // symbols.COLUMNS)
+        padded = np.zeros((self.num_sticks, tiles * symbols.COLUMNS))
+        padded[:, : products.shape[1]] = products
+        padded = padded.reshape(self.num_sticks, tiles, symbols.COLUMNS).transpose(1, 0, 2)
+        running = np.zeros((self.num_sticks + 1, size))
+        np.cumsum(loadings, axis=0, out=running[1:])
+        J = np.empty((len(self.depths), size, size))
+        h = np.empty((len(self.depths), size))
+        over_rows(
+            symbols.accumulate_potentials, self._num_groups, self.order, self.depths, self.starts,
+            self.indptr, self.sticks, self.counts, omega, design, loadings, running,
+            np.ascontiguousarray(padded), J, h, grain=8,
+        )  # fmt: skip
+        return DensePotential(J, h)
+
+    def statistics(self, omega: FloatArray, design: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The potential of every row of W, given omega and the z_t.
+
+        Returns
+        -------
+        squares : array, ``(num_sticks, n (n + 1) / 2)``
+            Row k is the lower triangle of sum_t omega_tk z_t z_t', row by row.
+        linear : array, ``(num_sticks, n)``
+            sum_t kappa_tk z_t.
+        """
+        n = design.shape[1]
+        squares = np.zeros((self.num_sticks, n * (n + 1) // 2))
+        rows = -(-self.num_sticks // symbols.STICKS)
+        over_rows(
+            symbols.accumulate_statistics, rows, num_workers(rows), self.order, self.depths,
+            self.starts, omega, design, squares,
+        )  # fmt: skip
+        by_symbol = np.zeros((self.num_sticks + 1, n))
+        symbols.sum_by_symbol(self.indptr, self.sticks, self.counts, design, by_symbol)
+        reaching = np.cumsum(by_symbol[::-1], axis=0)[::-1]
+        return squares, by_symbol[:-1] - 0.5 * reaching[:-1]

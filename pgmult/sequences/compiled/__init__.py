@@ -1,0 +1,1 @@
+"""Compiled kernels of sequences: see `pgmult.compiled`."""

@@ -1,0 +1,253 @@
+"""Hidden Markov chains with multinomial emissions: forward filter, backward sampler, smoother.
+
+A row is a sequence. The filter keeps p(z_t | x_<=t), normalised at every step, and returns the
+normalisers p(x_t | x_<t). Within a step likelihoods are weighed in logarithms where they could
+underflow (rows of large counts), so what is lost of p(z_t | x_<=t) is below 1e-308; a transition
+of probability p can make it matter again by a factor of 1 / p at most. Where probabilities of
+transitions or of first states go below `SMALLEST`, callers ask for ``in_logs``: everything between
+steps is in logarithms then, slower and without any loss.
+
+`emission` is ``(num_symbols, num_states)``, one contiguous row a symbol.
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.streams import open_stream, uniform
+
+SMALLEST = 1e-280
+_SAFE_TOTAL = 1e-250
+
+
+@jit
+def _log(x):
+    return math.log(x) if x > 0.0 else -math.inf
+
+
+@jit
+def _predict(previous, transition, log_transition, in_logs, predicted):
+    """p(z_t | x_<t), or its logarithm, from the step before."""
+    num_states = predicted.size
+    if not in_logs:
+        predicted[:] = 0.0
+        for i in range(num_states):
+            share = previous[i]
+            for j in range(num_states):
+                predicted[j] += share * transition[i, j]
+        return
+    for j in range(num_states):
+        top = -math.inf
+        for i in range(num_states):
+            top = max(top, previous[i] + log_transition[i, j])
+        total = 0.0
+        if top > -math.inf:
+            for i in range(num_states):
+                total += math.exp(previous[i] + log_transition[i, j] - top)
+        predicted[j] = top + _log(total)
+
+
+@jit
+def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs, out):
+    """Condition on a row of counts; its log probability. An impossible one changes nothing."""
+    num_states = predicted.size
+    top = -math.inf
+    for m in range(num_states):
+        weight = predicted[m] if in_logs else _log(predicted[m])
+        for entry in range(begin, end):
+            weight += counts[entry] * log_emission[symbols[entry], m]
+        out[m] = weight
+        top = max(top, weight)
+    if top == -math.inf:
+        out[:] = predicted
+        return top
+    total = 0.0
+    for m in range(num_states):
+        total += math.exp(out[m] - top)
+    log_total = top + math.log(total)
+    for m in range(num_states):
+        out[m] = out[m] - log_total if in_logs else math.exp(out[m] - log_total)
+    return log_total
+
+
+@jit
+def _filter(
+    first, last, indptr, symbols, counts, initial, transition, log_transition, emission,
+    log_emission, in_logs, filtered, log_predictive,
+):  # fmt: skip
+    """Filter one sequence into the rows of `filtered`, in turn; a few rows serve a long sequence.
+
+    Returns the row of the last step.
+    """
+    num_rows, num_states = filtered.shape
+    predicted = np.empty(num_states)
+    row = 0
+    for t in range(first, last):
+        row = (t - first) % num_rows
+        if t > first:
+            _predict(
+                filtered[(t - first - 1) % num_rows], transition, log_transition, in_logs, predicted
+            )
+        elif in_logs:
+            for m in range(num_states):
+                predicted[m] = _log(initial[m])
+        else:
+            predicted[:] = initial
+        begin, end = indptr[t], indptr[t + 1]
+        total = 0.0
+        if begin == end:
+            log_predictive[t] = 0.0
+            filtered[row] = predicted
+            continue
+        if not in_logs and end == begin + 1 and counts[begin] == 1:
+            symbol = symbols[begin]
+            for m in range(num_states):
+                weight = predicted[m] * emission[symbol, m]
+                filtered[row, m] = weight
+                total += weight
+        if total > _SAFE_TOTAL:
+            log_predictive[t] = math.log(total)
+            scale = 1.0 / total
+            for m in range(num_states):
+                filtered[row, m] *= scale
+        else:
+            log_predictive[t] = _weigh_in_logs(
+                begin, end, symbols, counts, log_emission, predicted, in_logs, filtered[row]
+            )
+    return row
+
+
+@jit
+def filter_sequences(
+    worker, start, stop, offsets, indptr, symbols, counts, initial, transition, log_transition,
+    emission, log_emission, in_logs, log_predictive, final,
+):  # fmt: skip
+    """Log p(x_t | x_<t) of every step, 0 where it is missing; and p(z | x) of the last steps.
+
+    A step that is impossible gives -inf and counts as missing for those after it.
+    """
+    filtered = np.empty((2, initial.size))
+    for s in range(start, stop):
+        row = _filter(
+            offsets[s], offsets[s + 1], indptr, symbols, counts, initial, transition,
+            log_transition, emission, log_emission, in_logs, filtered, log_predictive,
+        )  # fmt: skip
+        for m in range(initial.size):
+            final[s, m] = math.exp(filtered[row, m]) if in_logs else filtered[row, m]
+
+
+@jit
+def _longest(offsets, start, stop):
+    longest = 0
+    for s in range(start, stop):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    return longest
+
+
+@jit
+def _backward_weights(filtered, transition, log_transition, in_logs, later, weights):
+    """p(z_t | z_t+1 = later, x_<=t), up to a factor; all of it if `later` is -1. Their sum."""
+    num_states = weights.size
+    total = 0.0
+    if not in_logs:
+        for i in range(num_states):
+            weights[i] = filtered[i] if later < 0 else filtered[i] * transition[i, later]
+            total += weights[i]
+        return total
+    top = -math.inf
+    for i in range(num_states):
+        weights[i] = filtered[i] if later < 0 else filtered[i] + log_transition[i, later]
+        top = max(top, weights[i])
+    if top == -math.inf:
+        weights[:] = 0.0
+        return 0.0
+    for i in range(num_states):
+        weights[i] = math.exp(weights[i] - top)
+        total += weights[i]
+    return total
+
+
+@jit
+def sample_paths(
+    worker, start, stop, key, offsets, indptr, symbols, counts, initial, transition,
+    log_transition, emission, log_emission, in_logs, log_predictive, states,
+):  # fmt: skip
+    """States ~ p(z | x): filter forward, sample backward; log p(x_t | x_<t) comes with it."""
+    num_states = initial.size
+    filtered = np.empty((_longest(offsets, start, stop), num_states))
+    weights = np.empty(num_states)
+    for s in range(start, stop):
+        first, last = offsets[s], offsets[s + 1]
+        _filter(
+            first, last, indptr, symbols, counts, initial, transition, log_transition, emission,
+            log_emission, in_logs, filtered[: last - first], log_predictive,
+        )  # fmt: skip
+        state = open_stream(key, s)
+        later = -1
+        for t in range(last - 1, first - 1, -1):
+            total = _backward_weights(
+                filtered[t - first], transition, log_transition, in_logs, later, weights
+            )
+            u, state = uniform(state)
+            left = u * total
+            chosen = 0
+            for m in range(num_states):
+                if weights[m] > 0.0:
+                    chosen = m
+                    left -= weights[m]
+                    if left <= 0.0:
+                        break
+            states[t] = chosen
+            later = chosen
+
+
+@jit
+def smooth_paths(
+    worker, start, stop, offsets, indptr, symbols, counts, initial, transition, log_transition,
+    emission, log_emission, in_logs, log_predictive, smoothed,
+):  # fmt: skip
+    """smoothed[t] = p(z_t | all x of the sequence)."""
+    num_states = initial.size
+    filtered = np.empty((_longest(offsets, start, stop), num_states))
+    weights = np.empty(num_states)
+    for s in range(start, stop):
+        first, last = offsets[s], offsets[s + 1]
+        _filter(
+            first, last, indptr, symbols, counts, initial, transition, log_transition, emission,
+            log_emission, in_logs, filtered[: last - first], log_predictive,
+        )  # fmt: skip
+        total = _backward_weights(
+            filtered[last - 1 - first], transition, log_transition, in_logs, -1, weights
+        )
+        for i in range(num_states):
+            smoothed[last - 1, i] = weights[i] / total
+        for t in range(last - 2, first - 1, -1):
+            smoothed[t] = 0.0
+            for j in range(num_states):
+                total = _backward_weights(
+                    filtered[t - first], transition, log_transition, in_logs, j, weights
+                )
+                if total > 0.0:
+                    scale = smoothed[t + 1, j] / total
+                    for i in range(num_states):
+                        smoothed[t, i] += scale * weights[i]
+
+
+@jit
+def simulate_paths(worker, start, stop, key, offsets, initial, transition, states):
+    """States ~ p(z): first states and transitions alone."""
+    num_states = initial.size
+    for s in range(start, stop):
+        state = open_stream(key, s)
+        for t in range(offsets[s], offsets[s + 1]):
+            u, state = uniform(state)
+            chosen = 0
+            for m in range(num_states):
+                share = initial[m] if t == offsets[s] else transition[states[t - 1], m]
+                if share > 0.0:
+                    chosen = m
+                    u -= share
+                    if u <= 0.0:
+                        break
+            states[t] = chosen

@@ -1,0 +1,322 @@
+"""Gaussian chains of vectors with a potential at every step: filter, normaliser, draws, smoother.
+
+Sequence s is the steps t = offsets[s], ..., offsets[s+1] - 1. Before its potential a step's law is
+
+    N(mean, P),    P = initial_cov at the first step,  P = A F A' + Q after filtered covariance F,
+
+and the potential exp(-x' J x / 2 + h' x) turns it into N(mean + F (h - J mean), F). With
+P = L L' and I + L' J L = R R'
+
+    F = (P^-1 + J)^-1 = S S',    S = L R^-T,    det(I + P J) = det(R)^2.
+
+Only positive semi-definite terms are ever added, whatever the rank of J: nothing is subtracted, no
+covariance can lose its symmetry or sign over any number of steps, and J = 0 needs no special case
+(square roots: Bierman 1977, Factorization Methods for Discrete Sequential Estimation).
+`filter_chains` leaves L and R of every step; they are all that draws and the smoother need.
+
+A draw goes backwards by Matheron's rule. Given everything up to t, x_t = mean_t + S u for standard
+normal u. If (u, q) is a draw of the noise before and after the step, and x' the next state that
+it leads to, then
+
+    x_t = mean_t + S (u + S' A' P_{t+1}^-1 (x_{t+1} - x'))
+
+is a draw of x_t given x_{t+1}: two triangular solves with the factor of P_{t+1} that the filter
+left, O(D^2) a step.
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import cholesky
+from pgmult.compiled.streams import normal, open_stream
+
+ASYMMETRIC, INDEFINITE, NOT_FINITE = 1, 2, 3
+
+
+@jit
+def check_potentials(worker, start, stop, J, h):
+    """(0, 0), or what is wrong with the first bad potential and its step."""
+    n = h.shape[1]
+    for t in range(start, stop):
+        size, gap = 0.0, 0.0
+        for i in range(n):
+            if not math.isfinite(h[t, i]):
+                return NOT_FINITE, t
+            for j in range(i + 1):
+                if not (math.isfinite(J[t, i, j]) and math.isfinite(J[t, j, i])):
+                    return NOT_FINITE, t
+                size = max(size, abs(J[t, i, j]))
+                gap = max(gap, abs(J[t, i, j] - J[t, j, i]))
+            if J[t, i, i] < 0.0:
+                return INDEFINITE, t
+        if gap > 1e-8 * size:
+            return ASYMMETRIC, t
+    return 0, 0
+
+
+@jit
+def _lower_times(root, x, out):
+    """Write L x to `out`."""
+    n = x.shape[0]
+    for i in range(n):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * x[j]
+        out[i] = total
+
+
+@jit
+def _lower_transpose_times(root, x, out):
+    """Write L' x to `out`, which must not be `x`."""
+    n = x.shape[0]
+    out[:] = 0.0
+    for i in range(n):
+        for j in range(i + 1):
+            out[j] += root[i, j] * x[i]
+
+
+@jit
+def _solve_lower(root, x):
+    """L^-1 x in place."""
+    for i in range(x.shape[0]):
+        total = x[i]
+        for j in range(i):
+            total -= root[i, j] * x[j]
+        x[i] = total / root[i, i]
+
+
+@jit
+def _solve_lower_transpose(root, x):
+    """L^-T x in place."""
+    for i in range(x.shape[0] - 1, -1, -1):
+        x[i] /= root[i, i]
+        for j in range(i):
+            x[j] -= root[i, j] * x[i]
+
+
+@jit
+def _spread(prior_root, gain_root, u, out):
+    """Write S u to `out`, S = L R^-T; u is overwritten."""
+    _solve_lower_transpose(gain_root, u)
+    _lower_times(prior_root, u, out)
+
+
+@jit
+def filter_chains(
+    worker, start, stop, offsets, transition, noise_cov, initial_mean, initial_cov, drive, J, h,
+    means, prior_roots, gain_roots, log_z,
+):  # fmt: skip
+    """Filtered means, and the factors L and R of every step, of a piece's sequences.
+
+    Returns 0, or 1 + a step at which there is no Gaussian.
+    """
+    n = h.shape[1]
+    propagated, JL = np.empty((n, n)), np.empty((n, n))
+    mean, linear, half = np.empty(n), np.empty(n), np.empty(n)
+    for s in range(start, stop):
+        total = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            root, gain = prior_roots[t], gain_roots[t]
+            if t == offsets[s]:
+                for i in range(n):
+                    mean[i] = initial_mean[i] + drive[t, i]
+                    for j in range(i + 1):
+                        root[i, j] = initial_cov[i, j]
+            else:
+                for i in range(n):  # A S, S = L R^-T, row by row
+                    row = propagated[i]
+                    row[:] = 0.0
+                    mean[i] = drive[t, i]
+                    for k in range(n):
+                        scale = transition[i, k]
+                        mean[i] += scale * means[t - 1, k]
+                        for j in range(k + 1):
+                            row[j] += scale * prior_roots[t - 1, k, j]
+                    _solve_lower(gain_roots[t - 1], row)
+                for i in range(n):
+                    for j in range(i + 1):
+                        x = noise_cov[i, j]
+                        for k in range(n):
+                            x += propagated[i, k] * propagated[j, k]
+                        root[i, j] = x
+            for i in range(n):
+                if not (math.isfinite(mean[i]) and math.isfinite(root[i, i])):
+                    return 1 + t
+            if cholesky(root) > 0:
+                return 1 + t
+            for i in range(n):
+                row = JL[i]
+                row[:] = 0.0
+                for k in range(n):
+                    scale = J[t, i, k]
+                    for j in range(k + 1):
+                        row[j] += scale * root[k, j]
+            for i in range(n):
+                for j in range(i + 1):
+                    x = 1.0 if i == j else 0.0
+                    for k in range(i, n):
+                        x += root[k, i] * JL[k, j]
+                    gain[i, j] = x
+            if cholesky(gain) > 0:
+                return 1 + t
+            for i in range(n):
+                pull = 0.0
+                for k in range(n):
+                    pull += J[t, i, k] * mean[k]
+                linear[i] = h[t, i] - pull
+                total += mean[i] * (h[t, i] - 0.5 * pull)
+                total -= math.log(gain[i, i])
+            _lower_transpose_times(root, linear, half)
+            _solve_lower(gain, half)
+            for i in range(n):
+                total += 0.5 * half[i] * half[i]
+            _spread(root, gain, half, linear)
+            for i in range(n):
+                means[t, i] = mean[i] + linear[i]
+            if not math.isfinite(total):
+                return 1 + t
+        log_z[s] = total
+    return 0
+
+
+@jit
+def sample_chains(
+    worker, start, stop, key, offsets, transition, noise_root, drive, means, prior_roots,
+    gain_roots, out,
+):  # fmt: skip
+    """Draw the states of a piece's sequences into `out`, ``(num_steps, n)``."""
+    n = means.shape[1]
+    noise, moved, gap = np.empty(n), np.empty(n), np.empty(n)
+    back = np.empty(n)
+    for s in range(start, stop):
+        state = open_stream(key, s)
+        last = offsets[s + 1] - 1
+        for t in range(last, offsets[s] - 1, -1):
+            root, gain = prior_roots[t], gain_roots[t]
+            for i in range(n):
+                noise[i], state = normal(state)
+            _solve_lower_transpose(gain, noise)
+            _lower_times(root, noise, moved)
+            if t < last:
+                for i in range(n):
+                    back[i], state = normal(state)
+                _lower_times(noise_root, back, gap)
+                for i in range(n):
+                    x = out[t + 1, i] - drive[t + 1, i] - gap[i]
+                    for k in range(n):
+                        x -= transition[i, k] * (means[t, k] + moved[k])
+                    gap[i] = x
+                _solve_lower(prior_roots[t + 1], gap)
+                _solve_lower_transpose(prior_roots[t + 1], gap)
+                for k in range(n):
+                    back[k] = 0.0
+                for i in range(n):
+                    for k in range(n):
+                        back[k] += transition[i, k] * gap[i]
+                _lower_transpose_times(root, back, gap)
+                _solve_lower(gain, gap)
+                _spread(root, gain, gap, back)
+                for i in range(n):
+                    moved[i] += back[i]
+            for i in range(n):
+                out[t, i] = means[t, i] + moved[i]
+    return 0
+
+
+@jit
+def filtered_covs(worker, start, stop, prior_roots, gain_roots, covs):
+    """F = S S' of a piece's steps."""
+    n = covs.shape[1]
+    spread = np.empty((n, n))
+    for t in range(start, stop):
+        _filtered_root(prior_roots[t], gain_roots[t], spread)
+        for i in range(n):
+            for j in range(i + 1):
+                x = 0.0
+                for k in range(n):
+                    x += spread[i, k] * spread[j, k]
+                covs[t, i, j] = x
+                covs[t, j, i] = x
+
+
+@jit
+def _filtered_root(prior_root, gain_root, out):
+    """Write S = L R^-T to `out`: each row s of it solves R s = row of L."""
+    n = out.shape[0]
+    for i in range(n):
+        for j in range(n):
+            out[i, j] = prior_root[i, j] if j <= i else 0.0
+        _solve_lower(gain_root, out[i])
+
+
+@jit
+def smooth_chains(
+    worker, start, stop, offsets, transition, noise_cov, drive, means, prior_roots, gain_roots,
+    smoothed, covs, cross_covs,
+):  # fmt: skip
+    """Means, covariances and covariances with the step before, given all potentials.
+
+    With the gain G = F A' P^-1 of the next step, the covariance is that of two independent parts,
+    (I - G A) F (I - G A)' + G (Q + next covariance) G' (Rauch, Tung and Striebel 1965).
+    """
+    n = means.shape[1]
+    spread, carried, gain = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    kept, wide = np.empty((n, n)), np.empty((n, n))
+    for s in range(start, stop):
+        last = offsets[s + 1] - 1
+        for t in range(last, offsets[s] - 1, -1):
+            _filtered_root(prior_roots[t], gain_roots[t], spread)
+            if t == last:
+                for i in range(n):
+                    smoothed[t, i] = means[t, i]
+                    for j in range(i + 1):
+                        x = 0.0
+                        for k in range(n):
+                            x += spread[i, k] * spread[j, k]
+                        covs[t, i, j] = x
+                        covs[t, j, i] = x
+            else:
+                for i in range(n):  # carried = A S; row i of the gain solves P g = A F e_i
+                    for j in range(n):
+                        x = 0.0
+                        for k in range(n):
+                            x += transition[i, k] * spread[k, j]
+                        carried[i, j] = x
+                for i in range(n):
+                    row = gain[i]
+                    for j in range(n):
+                        x = 0.0
+                        for k in range(n):
+                            x += spread[i, k] * carried[j, k]
+                        row[j] = x
+                    _solve_lower(prior_roots[t + 1], row)
+                    _solve_lower_transpose(prior_roots[t + 1], row)
+                for i in range(n):
+                    for j in range(n):
+                        x, y, z = spread[i, j], 0.0, 0.0
+                        for k in range(n):
+                            x -= gain[i, k] * carried[k, j]
+                            y += gain[i, k] * (noise_cov[k, j] + covs[t + 1, k, j])
+                            z += gain[i, k] * covs[t + 1, k, j]
+                        kept[i, j] = x
+                        wide[i, j] = y
+                        cross_covs[t + 1, j, i] = z
+                for i in range(n):
+                    x = means[t, i]
+                    for j in range(n):
+                        ahead = drive[t + 1, j]
+                        for k in range(n):
+                            ahead += transition[j, k] * means[t, k]
+                        x += gain[i, j] * (smoothed[t + 1, j] - ahead)
+                    smoothed[t, i] = x
+                    for j in range(i + 1):
+                        x = 0.0
+                        for k in range(n):
+                            x += kept[i, k] * kept[j, k] + wide[i, k] * gain[j, k]
+                        covs[t, i, j] = x
+                        covs[t, j, i] = x
+            if t == offsets[s]:
+                cross_covs[t] = 0.0
+    return 0

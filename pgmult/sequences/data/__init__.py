@@ -1,0 +1,1 @@
+"""What sequences are made of: validated arrays with their labels."""

@@ -1,0 +1,533 @@
+"""Sequences of symbols or of counts, some steps of which may be missing.
+
+One type serves all: a compressed sparse matrix of steps by symbols, cut into sequences. A step
+with one entry of count 1 saw a symbol; one with more is a row of counts (the words of a chapter);
+one without entries is missing, and says nothing.
+
+>>> data = as_sequences(["GATTACA", "TAG"])
+>>> data
+Sequences(2 sequences, 10 steps, 4 symbols, 10 observations)
+>>> data.alphabet[data.symbol_order].tolist()
+['A', 'T', 'G', 'C']
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from pgmult.core.validate import as_counts, as_finite, as_positive_int
+
+__all__ = ["Sequences", "as_sequences", "simulate_symbols"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequences:
+    """Steps of symbols or counts. Make one with `as_sequences`, which checks its input.
+
+    Attributes
+    ----------
+    offsets : int64 array, ``(num_sequences + 1,)``
+        Sequence s is the steps ``offsets[s]:offsets[s + 1]``.
+    indptr : int64 array, ``(num_steps + 1,)``
+        Step t's entries are ``indptr[t]:indptr[t + 1]``; none is a missing step.
+    symbols : int32 array, ``(num_entries,)``
+        From 0 to ``num_symbols - 1``.
+    counts : int32 array, ``(num_entries,)``
+        Positive; all 1 for sequences of symbols.
+    num_symbols : int
+        K >= 2.
+    symbol_order : int64 array, ``(num_symbols,)``
+        A fixed order of the symbols for models that need one, most frequent first by default.
+    inputs : array, ``(num_steps, num_inputs)``, or None
+        Known covariates of every step, missing steps included.
+    alphabet : str array, ``(num_symbols,)``, or None
+        What the symbols are called.
+    names : str array, ``(num_sequences,)``, or None
+    """
+
+    offsets: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    symbols: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    num_symbols: int
+    symbol_order: NDArray[np.int64]
+    inputs: NDArray[np.float64] | None = None
+    alphabet: NDArray[np.str_] | None = None
+    names: NDArray[np.str_] | None = None
+
+    @property
+    def num_sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.offsets) - 1
+
+    @property
+    def num_steps(self) -> int:
+        """Number of steps of all sequences, missing ones included."""
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Steps of each sequence, ``(num_sequences,)``."""
+        return np.diff(self.offsets)
+
+    @property
+    def num_inputs(self) -> int:
+        """Covariates a step, 0 without inputs."""
+        return 0 if self.inputs is None else self.inputs.shape[1]
+
+    @property
+    def totals(self) -> NDArray[np.int64]:
+        """Observations of each step, ``(num_steps,)``: 0 where it is missing."""
+        running = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
+        return np.diff(running[self.indptr])
+
+    def to_csr(self) -> "scipy.sparse.csr_array":
+        """The counts as a scipy sparse array, ``(num_steps, num_symbols)``."""
+        return scipy.sparse.csr_array(
+            (self.counts, self.symbols, self.indptr), shape=(self.num_steps, self.num_symbols)
+        )
+
+    def take(self, sequences: ArrayLike) -> "Sequences":
+        """Some of the sequences, in the order given; symbols and their order stay as they are."""
+        chosen = np.arange(self.num_sequences)[np.atleast_1d(np.asarray(sequences))]
+        return self._pieces(self.offsets[chosen], self.offsets[chosen + 1], chosen)
+
+    def split(self, at: int | ArrayLike) -> tuple["Sequences", "Sequences"]:
+        """Cut every sequence in two: its first `at` steps and the others.
+
+        Parameters
+        ----------
+        at : int or int array, ``(num_sequences,)``
+            Steps of the first part; negative ones count from the end, so that ``split(-10)`` holds
+            out the last ten steps of every sequence.
+
+        Raises
+        ------
+        ValueError
+            If a part of a sequence would be empty.
+        """
+        cut = np.broadcast_to(np.asarray(at, dtype=np.int64), self.lengths.shape)
+        cut = np.where(cut < 0, self.lengths + cut, cut)
+        bad = (cut <= 0) | (cut >= self.lengths)
+        if bad.any():
+            s = int(np.argmax(bad))
+            raise ValueError(
+                "at must leave steps on both sides of every cut, got"
+                f" {np.broadcast_to(at, cut.shape)[s]} for sequence {s} of {self.lengths[s]} steps"
+            )
+        middle = self.offsets[:-1] + cut
+        every = np.arange(self.num_sequences)
+        return (
+            self._pieces(self.offsets[:-1], middle, every),
+            self._pieces(middle, self.offsets[1:], every),
+        )
+
+    def extended(self, steps: int, inputs: ArrayLike | None = None) -> "Sequences":
+        """The same sequences with missing steps appended to each, for forecasts.
+
+        Parameters
+        ----------
+        steps : int
+            How many, >= 1.
+        inputs : array, ``(num_sequences, steps, num_inputs)``, optional
+            Covariates of the new steps; required if, and only if, the sequences have inputs.
+
+        Raises
+        ------
+        ValueError
+            If inputs are missing, superfluous, not finite or of another shape.
+        """
+        steps = as_positive_int(steps, "steps")
+        after = np.repeat(self.offsets[1:], steps)
+        grown = None
+        if self.inputs is None:
+            if inputs is not None:
+                raise ValueError("these sequences have no inputs, so new steps take none")
+        else:
+            shape = (self.num_sequences, steps, self.num_inputs)
+            if inputs is None:
+                raise ValueError(f"new steps need their inputs, of shape {shape}")
+            new = as_finite(inputs, "inputs")
+            if new.shape != shape:
+                raise ValueError(f"inputs of new steps must have shape {shape}, got {new.shape}")
+            grown = np.insert(self.inputs, after, new.reshape(-1, self.num_inputs), axis=0)
+        per_step = np.insert(np.diff(self.indptr), after, 0)
+        return replace(
+            self,
+            offsets=self.offsets + steps * np.arange(self.num_sequences + 1),
+            indptr=np.concatenate([[0], np.cumsum(per_step)]),
+            inputs=grown,
+        )
+
+    def _pieces(
+        self, start: NDArray[np.int64], stop: NDArray[np.int64], sequences: NDArray[np.int64]
+    ) -> "Sequences":
+        """Steps ``start[i]:stop[i]`` of sequence ``sequences[i]``, for all i."""
+        steps = _ranges(start, stop)
+        entries = _ranges(self.indptr[steps], self.indptr[steps + 1])
+        per_step = self.indptr[steps + 1] - self.indptr[steps]
+        return replace(
+            self,
+            offsets=np.concatenate([[0], np.cumsum(stop - start)]),
+            indptr=np.concatenate([[0], np.cumsum(per_step)]),
+            symbols=self.symbols[entries],
+            counts=self.counts[entries],
+            inputs=None if self.inputs is None else self.inputs[steps],
+            names=None if self.names is None else self.names[sequences],
+        )
+
+    def __repr__(self) -> str:
+        inputs = f", {self.num_inputs} inputs" if self.num_inputs else ""
+        return (
+            f"Sequences({self.num_sequences:,} sequences, {self.num_steps:,} steps,"
+            f" {self.num_symbols:,} symbols, {int(self.counts.sum(dtype=np.int64)):,}"
+            f" observations{inputs})"
+        )
+
+
+def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All the integers of ``start[i]:stop[i]``, one range after the other."""
+    lengths = stop - start
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(start - before, lengths) + np.arange(lengths.sum())
+
+
+def as_sequences(
+    data: Any,
+    *,
+    num_symbols: int | None = None,
+    alphabet: Sequence[str] | NDArray[np.str_] | None = None,
+    inputs: Any = None,
+    order: str | ArrayLike = "frequency",
+    names: Sequence[str] | NDArray[np.str_] | None = None,
+) -> Sequences:
+    """A `Sequences` from symbols, labels, strings or counts.
+
+    Parameters
+    ----------
+    data : list of sequences, one sequence, or Sequences
+        A sequence is
+
+        * a 1-D array of integers, the symbols 0, ..., K - 1, with -1 where a step is missing;
+        * a string, each character a symbol;
+        * a list of strings, each a symbol, with None where a step is missing;
+        * a 2-D array or scipy sparse matrix of counts, ``(num_steps, num_symbols)``, a row of
+          zeros where a step is missing.
+
+        A list of strings is taken for many sequences of characters: put words in a list of lists.
+    num_symbols : int, optional
+        K, for integer symbols; by default one more than the largest.
+    alphabet : sequence of str, optional
+        What the symbols are called; by default the labels that occur, sorted.
+    inputs : array or list of arrays, optional
+        Covariates: ``(num_steps, num_inputs)`` for all steps together, or one such array a
+        sequence. Missing steps need theirs as well.
+    order : "frequency" or a permutation of 0, ..., K - 1
+        `Sequences.symbol_order`: stick-breaking models mix best with frequent symbols first.
+    names : sequence of str, optional
+        One name a sequence.
+
+    Raises
+    ------
+    ValueError
+        If a sequence is empty, a symbol or label is outside the alphabet, a count is not a
+        non-negative integer, there is no observation at all or shapes do not agree.
+
+    Examples
+    --------
+    >>> as_sequences([[0, 2, -1, 1], [1, 1]]).totals
+    array([1, 1, 0, 1, 1, 1])
+    """
+    if isinstance(data, Sequences):
+        if num_symbols not in (None, data.num_symbols):
+            raise ValueError(f"num_symbols is {num_symbols}, the sequences have {data.num_symbols}")
+        changes: dict[str, Any] = {}
+        if alphabet is not None:
+            changes["alphabet"] = _as_labels(alphabet, data.num_symbols)
+        if inputs is not None:
+            changes["inputs"] = _as_inputs(inputs, data.lengths)
+        if names is not None:
+            changes["names"] = _as_names(names, data.num_sequences)
+        if not (isinstance(order, str) and order == "frequency"):
+            changes["symbol_order"] = _as_order(order, data.symbols, data.counts, data.num_symbols)
+        return replace(data, **changes) if changes else data
+    parts = _as_parts(data)
+    if not parts:
+        raise ValueError("there must be at least one sequence, got none")
+    if any(len(part) == 0 if _is_flat(part) else part.shape[0] == 0 for part in parts):
+        s = next(i for i, p in enumerate(parts) if (len(p) if _is_flat(p) else p.shape[0]) == 0)
+        raise ValueError(f"every sequence must have a step, sequence {s} is empty")
+    kinds = {_kind(part, s) for s, part in enumerate(parts)}
+    if len(kinds) > 1:
+        raise ValueError(f"all sequences must be of one kind, got {' and '.join(sorted(kinds))}")
+    kind = kinds.pop()
+    if kind == "labels":
+        parts, alphabet = _number_labels(parts, alphabet)
+        num_symbols = _agreed(num_symbols, len(alphabet))
+    if kind == "counts":
+        indptr, symbols, counts, width = _from_counts(parts)
+        num_symbols = _agreed(num_symbols, width)
+    else:
+        indptr, symbols, counts, num_symbols = _from_symbols(
+            parts, len(alphabet) if num_symbols is None and alphabet is not None else num_symbols
+        )
+    if num_symbols < 2:
+        raise ValueError(f"there must be at least 2 symbols, got {num_symbols}")
+    if len(symbols) == 0:
+        raise ValueError("there must be an observation: all steps are missing")
+    lengths = np.array([part.shape[0] if kind == "counts" else len(part) for part in parts])
+    return Sequences(
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        indptr=indptr,
+        symbols=symbols,
+        counts=counts,
+        num_symbols=num_symbols,
+        symbol_order=_as_order(order, symbols, counts, num_symbols),
+        inputs=None if inputs is None else _as_inputs(inputs, lengths),
+        alphabet=None if alphabet is None else _as_labels(alphabet, num_symbols),
+        names=None if names is None else _as_names(names, len(parts)),
+    )
+
+
+def _as_parts(data: Any) -> list[Any]:
+    """A list of sequences, each a list of labels, an int-like list, a 2-D array or a sparse one."""
+    if isinstance(data, str):
+        return [list(data)]
+    if scipy.sparse.issparse(data):
+        return [scipy.sparse.csr_array(data)]
+    if isinstance(data, np.ndarray) and data.dtype != object:
+        if data.ndim == 3:
+            return list(data)
+        if data.ndim not in (1, 2):
+            raise ValueError(f"an array of sequences must have 1 to 3 axes, got shape {data.shape}")
+        return [list(x) for x in data] if data.dtype.kind == "U" and data.ndim == 1 else [data]
+    if not isinstance(data, Iterable):
+        raise TypeError(f"sequences must be a list, string or array, got {type(data).__name__}")
+    parts = list(data)
+    if parts and all(isinstance(x, int | float | np.integer | np.floating) for x in parts):
+        return [np.asarray(parts)]
+    for s, part in enumerate(parts):
+        if not isinstance(part, Iterable) and not scipy.sparse.issparse(part):
+            raise TypeError(
+                f"sequence {s} must be a list, string or array, got {type(part).__name__}"
+            )
+    return [
+        scipy.sparse.csr_array(part)
+        if scipy.sparse.issparse(part)
+        else part
+        if isinstance(part, np.ndarray)
+        else list(part)
+        for part in parts
+    ]
+
+
+def _is_flat(part: Any) -> bool:
+    return isinstance(part, list)
+
+
+def _kind(part: Any, s: int) -> str:
+    if scipy.sparse.issparse(part):
+        return "counts"
+    if isinstance(part, list) and any(isinstance(x, str) for x in part):
+        return "labels"
+    try:
+        array = np.asarray(part)
+    except ValueError as error:
+        raise ValueError(f"sequence {s} must be rectangular, got {error}") from None
+    if array.dtype.kind == "U" and array.ndim == 1:
+        return "labels"
+    if array.dtype.kind not in "iufb":
+        raise TypeError(
+            f"sequence {s} must hold integers, strings or counts, got dtype {array.dtype}"
+        )
+    if array.ndim not in (1, 2):
+        raise ValueError(f"sequence {s} must have 1 or 2 axes, got shape {array.shape}")
+    return "counts" if array.ndim == 2 else "symbols"
+
+
+def _agreed(num_symbols: int | None, found: int) -> int:
+    if num_symbols not in (None, found):
+        raise ValueError(f"num_symbols is {num_symbols}, the data have {found}")
+    return found
+
+
+def _number_labels(
+    parts: list[Any], alphabet: Sequence[str] | NDArray[np.str_] | None
+) -> tuple[list[Any], Sequence[str] | NDArray[np.str_]]:
+    """Numbers for labels, -1 for None."""
+    labels = alphabet
+    if labels is None:
+        labels = sorted({str(x) for part in parts for x in part if x is not None})
+    number: dict[Any, int] = {str(label): i for i, label in enumerate(labels)}
+    number[None] = -1
+    numbered = []
+    for s, part in enumerate(parts):
+        try:
+            numbered.append(np.array([number[x] for x in part], dtype=np.int64))
+        except KeyError:
+            t = next(t for t, x in enumerate(part) if x not in number)
+            raise ValueError(
+                f"labels must be in the alphabet, got {part[t]!r} at step {t} of sequence {s}"
+                " (a missing step is None)"
+            ) from None
+    return numbered, labels
+
+
+def _from_symbols(
+    parts: list[Any], num_symbols: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
+    if num_symbols is not None:
+        num_symbols = as_positive_int(num_symbols, "num_symbols", minimum=2)
+    rows = []
+    for s, part in enumerate(parts):
+        row = np.asarray(part)
+        top = 2**31 - 1 if num_symbols is None else num_symbols
+        bad = ~((row >= -1) & (row < top) & (row == np.floor(row)))
+        if bad.any():
+            t = int(np.argmax(bad))
+            raise ValueError(
+                f"symbols must be integers from 0 to {'K - 1' if num_symbols is None else top - 1},"
+                f" got {row[t]} at step {t} of sequence {s} (a missing step is -1)"
+            )
+        rows.append(row.astype(np.int32))
+    steps = np.concatenate(rows)
+    seen = steps >= 0
+    symbols = steps[seen]
+    if num_symbols is None:
+        num_symbols = int(symbols.max(initial=-1)) + 1
+    indptr = np.concatenate([[0], np.cumsum(seen)]).astype(np.int64)
+    return indptr, symbols, np.ones(len(symbols), dtype=np.int32), num_symbols
+
+
+def _from_counts(
+    parts: list[Any],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
+    matrices: list[Any] = []
+    for s, part in enumerate(parts):
+        sparse = scipy.sparse.issparse(part)
+        values = part.data if sparse else np.asarray(part)
+        try:
+            whole = as_counts(values)
+        except ValueError:
+            bad = ~((values >= 0) & (values < 2**63) & (values == np.floor(values)))
+            place = np.argwhere(bad)[0]
+            t = int(place[0])
+            if sparse:
+                t = int(np.searchsorted(part.indptr, t, side="right")) - 1
+            raise ValueError(
+                f"counts must be non-negative integers, got {values[tuple(place)]} at step {t} of"
+                f" sequence {s} (a missing step is a row of zeros)"
+            ) from None
+        matrix = (
+            scipy.sparse.csr_array((whole, part.indices, part.indptr), shape=part.shape)
+            if sparse
+            else scipy.sparse.csr_array(whole)
+        )
+        if matrices and matrix.shape[1] != matrices[0].shape[1]:
+            raise ValueError(
+                f"all sequences must count the same symbols, got {matrix.shape[1]} columns in"
+                f" sequence {s} and {matrices[0].shape[1]} in sequence 0"
+            )
+        matrices.append(matrix)
+    table = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
+    table.sum_duplicates()
+    table.eliminate_zeros()
+    if table.nnz and table.data.max() > np.iinfo(np.int32).max:
+        raise ValueError(f"counts must be below 2**31, got {table.data.max()}")
+    return (
+        table.indptr.astype(np.int64),
+        table.indices.astype(np.int32),
+        table.data.astype(np.int32),
+        int(table.shape[1]),
+    )
+
+
+def _as_order(
+    order: str | ArrayLike, symbols: NDArray[np.int32], counts: NDArray[np.int32], num_symbols: int
+) -> NDArray[np.int64]:
+    if isinstance(order, str):
+        if order != "frequency":
+            raise ValueError(f'order must be "frequency" or a permutation, got {order!r}')
+        return np.argsort(-np.bincount(symbols, counts, minlength=num_symbols), kind="stable")
+    permutation = as_counts(order, "order")
+    if not np.array_equal(np.sort(permutation.ravel()), np.arange(num_symbols)):
+        raise ValueError(f"order must be a permutation of 0, ..., {num_symbols - 1}, got {order}")
+    return permutation.ravel()
+
+
+def _as_labels(labels: Sequence[str] | NDArray[np.str_], num_symbols: int) -> NDArray[np.str_]:
+    array = np.asarray(list(labels), dtype=np.str_)
+    if array.shape != (num_symbols,) or len(np.unique(array)) != num_symbols:
+        raise ValueError(
+            f"alphabet must have {num_symbols} different labels, got {len(array)} of which"
+            f" {len(np.unique(array))} differ"
+        )
+    return array
+
+
+def _as_names(names: Sequence[str] | NDArray[np.str_], num_sequences: int) -> NDArray[np.str_]:
+    array = np.asarray(names, dtype=np.str_)
+    if array.shape != (num_sequences,):
+        raise ValueError(f"names must be one a sequence, {num_sequences}, got shape {array.shape}")
+    return array
+
+
+def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+    total = int(lengths.sum())
+    if isinstance(inputs, list | tuple) and len(inputs) == len(lengths) and np.ndim(inputs[0]) == 2:
+        arrays = [as_finite(part, f"inputs of sequence {s}") for s, part in enumerate(inputs)]
+        for s, array in enumerate(arrays):
+            if array.shape != (lengths[s], arrays[0].shape[1]):
+                raise ValueError(
+                    f"inputs of sequence {s} must have shape"
+                    f" {(int(lengths[s]), arrays[0].shape[1])}, got {array.shape}"
+                )
+        array = np.concatenate(arrays)
+    else:
+        array = as_finite(inputs, "inputs")
+    if array.ndim != 2 or len(array) != total or array.shape[1] == 0:
+        raise ValueError(
+            f"inputs must have shape ({total}, num_inputs), one row a step, got {array.shape}"
+        )
+    return array
+
+
+def simulate_symbols(
+    rng: np.random.Generator, probs: NDArray[np.float64], like: Sequences
+) -> Sequences:
+    """Draw the observations of every step given its probabilities.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    probs : array, ``(num_steps, num_symbols)``
+        Rows sum to 1.
+    like : Sequences
+        Sets how many observations each step has, and all else that sequences hold.
+
+    Returns
+    -------
+    Sequences
+    """
+    totals = like.totals
+    rows = np.flatnonzero(totals == 1)
+    running = np.cumsum(probs[rows], axis=1)
+    u = rng.random(len(rows)) * running[:, -1]
+    single = (running <= u[:, None]).sum(axis=1)
+    many = np.flatnonzero(totals > 1)
+    exact = probs[many].astype(np.float64)
+    drawn = rng.multinomial(totals[many], exact / exact.sum(axis=1, keepdims=True))
+    row, symbol = np.nonzero(drawn)
+    steps = np.concatenate([rows, many[row]])
+    order = np.argsort(steps, kind="stable")
+    per_step = np.bincount(steps, minlength=like.num_steps)
+    return replace(
+        like,
+        indptr=np.concatenate([[0], np.cumsum(per_step)]).astype(np.int64),
+        symbols=np.concatenate([single, symbol])[order].astype(np.int32),
+        counts=np.concatenate([np.ones_like(single), drawn[row, symbol]])[order].astype(np.int32),
+    )

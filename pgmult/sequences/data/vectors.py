@@ -1,0 +1,76 @@
+"""Sequences of real vectors."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.validate import as_finite, as_offsets
+from pgmult.sequences.data.sequences import Sequences
+
+__all__ = ["VectorSequences", "as_vector_sequences"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorSequences:
+    """Sequences of real vectors. Make one with `as_vector_sequences`.
+
+    Attributes
+    ----------
+    offsets : int64 array, ``(num_sequences + 1,)``
+        Sequence s is the steps ``offsets[s]:offsets[s + 1]``.
+    values : array, ``(num_steps, n)``
+        Zeros where a step is missing.
+    observed : bool array, ``(num_steps,)``
+    labels : str array, ``(n,)``, or None
+        What the coordinates are called.
+    """
+
+    offsets: IntArray
+    values: FloatArray
+    observed: BoolArray
+    labels: NDArray[np.str_] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"VectorSequences({len(self.offsets) - 1:,} sequences, {len(self.values):,} steps of"
+            f" {self.values.shape[1]:,})"
+        )
+
+
+def as_vector_sequences(data: Any) -> VectorSequences:
+    """Vectors from counts, which are divided by their totals, or from real vectors.
+
+    Parameters
+    ----------
+    data : Sequences, list of float arrays ``(num_steps, n)``, or VectorSequences
+        A row of nan is a missing step.
+
+    Raises
+    ------
+    ValueError
+        If sequences have inputs, rows are partly nan, or shapes do not agree.
+    """
+    if isinstance(data, VectorSequences):
+        return data
+    if isinstance(data, Sequences):
+        if data.inputs is not None:
+            raise ValueError("a Gaussian LDS takes no inputs, the sequences have some")
+        totals = data.totals
+        step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+        values = np.zeros((data.num_steps, data.num_symbols))
+        values[step, data.symbols] = data.counts / totals[step]
+        return VectorSequences(data.offsets, values, totals > 0, data.alphabet)
+    parts = [np.asarray(part, dtype=np.float64) for part in data]
+    if not parts or any(part.ndim != 2 or part.shape[1] != parts[0].shape[1] for part in parts):
+        raise ValueError(
+            "vectors must be a list of arrays (num_steps, n), one a sequence, got shapes"
+            f" {[part.shape for part in parts]}"
+        )
+    offsets = as_offsets(np.concatenate([[0], np.cumsum([len(part) for part in parts])]))
+    values = np.concatenate(parts)
+    observed = np.asarray(~np.isnan(values).all(axis=1))
+    values = as_finite(np.where(observed[:, None], values, 0.0), "vectors")
+    return VectorSequences(offsets, values, observed)

@@ -1,0 +1,300 @@
+"""A scikit-learn face of linear dynamical systems of symbols and counts.
+
+Sequences come in as lists of labels, of integers or of count matrices; scores, forecasts with
+intervals and the probabilities of the next symbol come out.
+
+>>> from pgmult.sequences import SequenceForecaster
+>>> weather = [["sun", "sun", "rain", "sun", "sun", "rain", "sun", "sun", "rain"]] * 4
+>>> forecaster = SequenceForecaster(2, draws=50, tune=50, chains=1, random_state=0).fit(weather)
+>>> forecaster.symbols_.tolist(), forecaster.predict_proba([["sun", "sun"]]).shape
+(['rain', 'sun'], (1, 2))
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.sklearn import as_seed, as_threads
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.diagnostics import ConvergenceWarning
+from pgmult.sampling.driver import sample
+from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.data.sequences import Sequences, as_sequences
+from pgmult.sequences.forecasts import Forecast, forecast
+from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS
+from pgmult.sequences.scores.one_step import one_step_ahead
+
+__all__ = ["SequenceForecaster"]
+
+_LEVELS = (0.05, 0.5, 0.95)
+
+
+class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
+    """Symbols, words or counts whose probabilities follow a linear Gaussian state.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimension of the state: more than is needed does little harm.
+    link : {"stick_breaking", "softmax"}
+        How the state makes probabilities: `pgmult.sequences.MultinomialLDS`, with exact Gibbs
+        blocks, or `pgmult.sequences.LogisticNormalLDS`, by particle Gibbs, many times slower.
+    symbols : int, sequence of str or None
+        How many symbols there are, for sequences of integers, or what they are called, for labels:
+        give it where others than those of the training sequences may come. None takes these.
+    loading_scale : float or None
+        Of the inverse-gamma prior of the loadings' variances, the model's own if None; 0.2 is good
+        for words.
+    draws, tune, chains, thin : int
+        Of Gibbs sampling, as in `pgmult.sample`.
+    max_draws : int
+        At most so many draws, evenly spread over the chains, score and forecast.
+    n_particles : int
+        Of the filter that takes new sequences in.
+    random_state : int, numpy.random.RandomState or None
+        Of `fit`. Scores and forecasts have a fixed seed.
+    n_jobs : int or None
+        Threads; None is one, -1 all processors. Results do not depend on it.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+    sequences_ : Sequences
+        Those of the fit.
+    symbols_ : array, ``(n_symbols,)``
+        Names of the symbols, or their numbers: the columns of probabilities.
+
+    Notes ----- Sequences are what `pgmult.sequences.as_sequences` takes: a list of strings is a
+    list of sequences of characters, so put words in lists of lists.
+
+    See Also -------- pgmult.sequences.smooth, pgmult.sequences.impute : of ``posterior_`` and
+    sequences with missing steps.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        link: Literal["stick_breaking", "softmax"] = "stick_breaking",
+        symbols: int | Sequence[str] | None = None,
+        loading_scale: float | None = None,
+        draws: int = 200,
+        tune: int = 300,
+        chains: int = 2,
+        thin: int = 1,
+        max_draws: int = 50,
+        n_particles: int = 200,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_components = n_components
+        self.link = link
+        self.symbols = symbols
+        self.loading_scale = loading_scale
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.thin = thin
+        self.max_draws = max_draws
+        self.n_particles = n_particles
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, *, inputs: Any = None) -> "SequenceForecaster":
+        """Sample the posterior given sequences.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Steps may be missing: -1, None or a row of zeros.
+        y : ignored
+        inputs : array or list of arrays, optional
+            Covariates of every step, ``(num_steps, num_inputs)`` of all sequences or of each.
+
+        Raises
+        ------
+        ValueError
+            If a sequence is empty, a symbol is not among `symbols` or shapes do not agree.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If probabilities at the ends of the sequences, or the log likelihood, have a high R-hat
+            or few effective draws.
+        """
+        model = self._model()
+        names: dict[str, Any] = {}
+        if isinstance(self.symbols, int | np.integer):
+            names["num_symbols"] = int(self.symbols)
+        elif self.symbols is not None:
+            names["alphabet"] = self.symbols
+        data = as_sequences(X, inputs=inputs, **names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.posterior_ = sample(
+                model, data, draws=self.draws, tune=self.tune, chains=self.chains,
+                thin=self.thin, cores=as_threads(self.n_jobs),
+                random_seed=as_seed(self.random_state), progressbar=False,
+            )  # fmt: skip
+        self._warn_of_problems()
+        self.sequences_ = data
+        self.symbols_: NDArray[Any] = (
+            np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        )
+        return self
+
+    def score(self, X: Any, y: Any = None, *, inputs: Any = None, continues: bool = False) -> float:
+        """Mean log probability of an observation given those before it, in nats.
+
+        One step ahead, by a particle filter, averaged over draws
+        (`pgmult.sequences.scores.one_step.one_step_ahead`). Higher is better; use sequences that
+        were not in the fit.
+
+        Parameters
+        ----------
+        X : list of sequences
+        y : ignored
+        inputs : array or list of arrays, optional
+            Where the sequences of the fit had them.
+        continues : bool
+            Whether sequence s goes on where sequence s of the fit ended.
+
+        Raises
+        ------
+        ValueError
+            If symbols or inputs do not go with those of the fit.
+        """
+        check_is_fitted(self)
+        data = self._new(X, inputs)
+        with row_threads(as_threads(self.n_jobs)):
+            return one_step_ahead(
+                self.posterior_, self._model(), self.sequences_, data, continues=continues,
+                pooling="average", max_draws=self.max_draws, num_particles=self.n_particles,
+            ).mean  # fmt: skip
+
+    def forecast(
+        self,
+        steps: int,
+        X: Any = None,
+        *,
+        inputs: Any = None,
+        future_inputs: Any = None,
+        levels: Sequence[float] = _LEVELS,
+    ) -> Forecast:
+        """What comes after the last step of each sequence, with intervals and simulated futures.
+
+        Parameters
+        ----------
+        steps : int
+            How far ahead, >= 1.
+        X : list of sequences, optional
+            Those of the fit if left out.
+        inputs : array or list of arrays, optional
+            Of the steps of `X`.
+        future_inputs : array, ``(num_sequences, steps, num_inputs)``, optional
+            Of the steps ahead, where the sequences of the fit had inputs.
+        levels : sequence of float
+            Of the quantiles.
+
+        Returns
+        -------
+        Forecast
+            ``mean``, ``(num_sequences, steps, num_symbols)``; ``quantiles``, with a leading axis
+            of `levels`; ``simulated`` futures, ``(num_draws, num_sequences, steps)``, of positions
+            in ``symbols_``.
+
+        Raises
+        ------
+        ValueError
+            If symbols or inputs do not go with those of the fit.
+        """
+        check_is_fitted(self)
+        if X is None and inputs is not None:
+            raise ValueError("inputs are those of X: give both, or future_inputs alone")
+        data = self.sequences_ if X is None else self._new(X, inputs)
+        with row_threads(as_threads(self.n_jobs)):
+            return forecast(
+                self.posterior_, data, steps, inputs=future_inputs, new=X is not None,
+                levels=levels, max_draws=self.max_draws,
+                num_particles=as_positive_int(self.n_particles, "n_particles", minimum=2),
+            )  # fmt: skip
+
+    def predict_proba(
+        self, X: Any = None, *, inputs: Any = None, future_inputs: Any = None
+    ) -> FloatArray:
+        """Probabilities of each sequence's next symbol, ``(num_sequences, num_symbols)``.
+
+        Parameters as in `forecast`.
+        """
+        return self.forecast(1, X, inputs=inputs, future_inputs=future_inputs).mean[:, 0]
+
+    def predict(
+        self, X: Any = None, *, inputs: Any = None, future_inputs: Any = None
+    ) -> NDArray[Any]:
+        """Each sequence's most probable next symbol, ``(num_sequences,)``, one of ``symbols_``.
+
+        Parameters as in `forecast`.
+        """
+        probs = self.predict_proba(X, inputs=inputs, future_inputs=future_inputs)
+        return np.asarray(self.symbols_[probs.argmax(axis=1)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.no_validation = True
+        return tags
+
+    def _model(self) -> MultinomialLDS | LogisticNormalLDS:
+        models: dict[str, type[MultinomialLDS] | type[LogisticNormalLDS]] = {
+            "stick_breaking": MultinomialLDS,
+            "softmax": LogisticNormalLDS,
+        }
+        if self.link not in models:
+            raise ValueError(f"link must be 'stick_breaking' or 'softmax', got {self.link!r}")
+        model = models[self.link](self.n_components)
+        if self.loading_scale is None:
+            return model
+        return replace(model, loading_scale=self.loading_scale)
+
+    def _warn_of_problems(self) -> None:
+        """Of what the data tell: the basis of the states wanders, and nothing depends on it."""
+        fitted = self.posterior_
+        told = Posterior(
+            {"last_probs": fitted["last_probs"]}, dims={"last_probs": ("sequence", "symbol")},
+            coords={name: fitted.coords[name] for name in ("sequence", "symbol")},
+            sample_stats=fitted.sample_stats,
+        )  # fmt: skip
+        problems = told.convergence_problems()
+        if problems:
+            warnings.warn(problems, ConvergenceWarning, stacklevel=3)
+
+    def _new(self, X: Any, inputs: Any) -> Sequences:
+        """Sequences of the symbols of the fit, in its order, with inputs where it had them."""
+        fitted = self.sequences_
+        if isinstance(X, Sequences):
+            labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (fitted, X)]
+            if fitted.num_symbols != X.num_symbols or labels[0] != labels[1]:
+                raise ValueError(
+                    f"X must have the {fitted.num_symbols} symbols of the fit in the same order,"
+                    f" got {X!r}"
+                )
+        names: dict[str, Any] = {"num_symbols": fitted.num_symbols}
+        if fitted.alphabet is not None:
+            names["alphabet"] = fitted.alphabet
+        data = as_sequences(X, inputs=inputs, order=fitted.symbol_order, **names)
+        if data.num_inputs != fitted.num_inputs:
+            raise ValueError(
+                f"the sequences of the fit had {fitted.num_inputs} inputs, these have"
+                f" {data.num_inputs}"
+            )
+        return data

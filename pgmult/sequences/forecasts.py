@@ -1,0 +1,426 @@
+"""Probabilities of symbols at every step: smoothed, filtered, imputed and forecast.
+
+Four questions to a posterior of sequences driven by linear Gaussian states, each answered by
+averaging over its draws, with quantiles that hold the uncertainty of the parameters and of the
+states:
+
+* `smooth`: the probabilities at step t given *all* observations of its sequence;
+* `filter_sequences`: given those up to and including step t;
+* `impute`: which symbols stood at the missing steps;
+* `forecast`: the steps after the last one, with simulated futures.
+
+`smooth` and `impute` draw states by the model's own Gibbs steps, parameters held at each draw; they
+take any sequences, those that the posterior was sampled from included, and tell the parameters
+nothing new. `filter_sequences` goes by particles, and so does `forecast` for new sequences.
+
+>>> import numpy as np, pgmult
+>>> data = pgmult.sequences.as_sequences(["ABABABABABABAB"])
+>>> posterior = pgmult.sample(
+...     pgmult.sequences.MultinomialLDS(state_dim=2), data,
+...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
+... )
+>>> ahead = forecast(posterior, data, steps=3)
+>>> ahead.mean.shape, ahead.quantiles.shape, ahead.simulated.shape
+((1, 3, 2), (3, 1, 3, 2), (20, 1, 3))
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.priors.gaussian import _root
+from pgmult.priors.matrix_normal import linear_means
+from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
+from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.scores.one_step import check_symbol_order
+from pgmult.sequences.scores.particle_filter import particle_filter
+
+__all__ = [
+    "Forecast",
+    "Imputed",
+    "StepProbs",
+    "filter_sequences",
+    "forecast",
+    "impute",
+    "smooth",
+]
+
+_PARAMETERS = ("transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset")
+_QUANTILES = (0.05, 0.5, 0.95)
+_START_PARTICLES = 100  # of the filter that smoothing starts from
+_BLOCK = 1 << 22  # probabilities held at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepProbs:
+    """Probabilities of symbols at the steps of sequences.
+
+    Attributes
+    ----------
+    mean : array, ``(num_steps, num_symbols)``
+        Posterior means: the best single prediction. Rows sum to 1.
+    quantiles : array, ``(num_levels, num_steps, num_symbols)``
+        Of the posterior of each probability.
+    levels : array, ``(num_levels,)``
+    state_mean : array, ``(num_draws, num_steps, state_dim)``
+        Means of the states under each draw: bases of the state differ between draws.
+    """
+
+    mean: FloatArray
+    quantiles: FloatArray
+    levels: FloatArray
+    state_mean: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imputed:
+    """Symbols at missing steps.
+
+    Attributes
+    ----------
+    steps : int64 array, ``(num_missing,)``
+        Which steps of all sequences are missing.
+    mean : array, ``(num_missing, num_symbols)``
+        Probability of each symbol.
+    quantiles : array, ``(num_levels, num_missing, num_symbols)``
+    levels : array, ``(num_levels,)``
+    simulated : int64 array, ``(num_draws, num_missing)``
+        Joint draws: a row is one completion of all sequences.
+    """
+
+    steps: IntArray
+    mean: FloatArray
+    quantiles: FloatArray
+    levels: FloatArray
+    simulated: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """What comes after the last step of each sequence.
+
+    Attributes
+    ----------
+    mean : array, ``(num_sequences, steps, num_symbols)``
+        Probability of each symbol.
+    quantiles : array, ``(num_levels, num_sequences, steps, num_symbols)``
+        Of the posterior of each probability: how it may move, not which symbol comes.
+    levels : array, ``(num_levels,)``
+    simulated : int64 array, ``(num_draws, num_sequences, steps)``
+        Simulated futures: one symbol a step, states and symbols of a row drawn jointly.
+    """
+
+    mean: FloatArray
+    quantiles: FloatArray
+    levels: FloatArray
+    simulated: IntArray
+
+
+def forecast(
+    posterior: Mapping[str, NDArray[Any]],
+    data: Sequences,
+    steps: int,
+    *,
+    inputs: ArrayLike | None = None,
+    new: bool = False,
+    levels: Sequence[float] = _QUANTILES,
+    max_draws: int = 500,
+    num_particles: int = 200,
+    random_seed: int = 0,
+) -> Forecast:
+    """Forecast every sequence from its end, one simulated path of states a draw.
+
+    Parameters
+    ----------
+    posterior : Posterior, or mapping of arrays ``(chain, draw, ...)``
+        Of `pgmult.sequences.MultinomialLDS` or `pgmult.sequences.LogisticNormalLDS`, with the
+        variables that they keep by default.
+    data : Sequences
+        What the posterior was sampled from, or other sequences of the same symbols in the same
+        `symbol_order`: ``as_sequences(..., order=train.symbol_order)``.
+    steps : int
+        How far ahead, >= 1.
+    inputs : array, ``(num_sequences, steps, num_inputs)``, optional
+        Of the steps ahead; required where the data have inputs.
+    new : bool
+        Whether `data` are other sequences: their last states then come from a particle filter.
+    levels : sequence of float
+        Of the quantiles.
+    max_draws : int
+        At most so many draws are used, evenly spread over the chains.
+    num_particles : int
+        For new sequences.
+    random_seed : int
+
+    Raises
+    ------
+    ValueError
+        If the posterior lacks a variable, or shapes do not agree with the data's.
+    """
+    steps, wanted = as_positive_int(steps, "steps"), _as_levels(levels)
+    rng = np.random.default_rng(random_seed)
+    ahead = data.extended(steps, inputs)  # refuses missing and superfluous inputs
+    future = np.flatnonzero(_is_new(data, ahead))
+    u = np.zeros((len(future), 0)) if ahead.inputs is None else ahead.inputs[future]
+    draws, chosen = _draws(posterior, data, max_draws)
+    if new:
+        filtered = particle_filter(rng, draws, data, num_particles)
+        last = filtered.state_draw[:, data.offsets[1:] - 1]
+    else:
+        last = _chosen(posterior, "last_states", chosen)
+        if last.shape[1] != data.num_sequences:
+            raise ValueError(
+                f"the posterior is of {last.shape[1]} sequences, the data of {data.num_sequences}"
+                " (new=True forecasts other sequences)"
+            )
+    paths = np.empty((len(draws), len(future), draws[0].state_dim))
+    for draw, x, path in zip(draws, last, paths, strict=True):
+        root = _root(draw.noise_cov)
+        drive = _times(u, draw.input_weights, draw.state_dim).reshape(-1, steps, draw.state_dim)
+        by_sequence = path.reshape(drive.shape)
+        for t in range(steps):
+            noise = linear_means(rng.standard_normal(x.shape), root.T)
+            x = linear_means(x, draw.transition.T) + drive[:, t] + noise
+            by_sequence[:, t] = x
+    mean, quantiles, simulated = _summaries(rng, draws, paths, u, wanted, data, simulate=True)
+    shape = (data.num_sequences, steps)
+    return Forecast(
+        mean.reshape(*shape, -1),
+        quantiles.reshape(len(wanted), *shape, data.num_symbols),
+        wanted,
+        simulated.reshape(-1, *shape),
+    )
+
+
+def filter_sequences(
+    posterior: Mapping[str, NDArray[Any]],
+    data: Sequences,
+    *,
+    levels: Sequence[float] = _QUANTILES,
+    max_draws: int = 100,
+    num_particles: int = 200,
+    random_seed: int = 0,
+) -> StepProbs:
+    """Probabilities at every step given the observations up to and including it.
+
+    Parameters as in `forecast`; `data` are any sequences of the posterior's symbols.
+    """
+    wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
+    draws, _ = _draws(posterior, data, max_draws)
+    filtered = particle_filter(rng, draws, data, num_particles)
+    u = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
+    mean, quantiles, _ = _summaries(rng, draws, filtered.state_draw, u, wanted, data)
+    return StepProbs(mean, quantiles, wanted, filtered.state_mean)
+
+
+def smooth(
+    posterior: Mapping[str, NDArray[Any]],
+    data: Sequences,
+    *,
+    levels: Sequence[float] = _QUANTILES,
+    max_draws: int = 100,
+    sweeps: int = 3,
+    warm_up: int = 10,
+    random_seed: int = 0,
+) -> StepProbs:
+    """Probabilities at every step, missing ones included, given all observations.
+
+    Parameters
+    ----------
+    posterior : Posterior, or mapping of arrays ``(chain, draw, ...)``
+        Of `pgmult.sequences.MultinomialLDS`, with the variables that it keeps by default.
+    data : Sequences
+        Any sequences of the posterior's symbols.
+    levels, max_draws, random_seed
+        As in `forecast`.
+    sweeps : int
+        Gibbs sweeps of Pólya-gamma variables and states at each draw. ``state_mean`` averages the
+        exact Gaussian means given omega of each, which vary less than states do.
+    warm_up : int
+        Sweeps before those. Every draw starts anew, from filtered states, because bases of the
+        state differ between draws.
+
+    Raises
+    ------
+    ValueError
+        If the posterior lacks a variable, is of another link or does not agree with the data.
+    """
+    wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
+    draws, _ = _draws(posterior, data, max_draws)
+    states, means = _smoothed_states(rng, draws, data, sweeps, warm_up)
+    u = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
+    mean, quantiles, _ = _summaries(rng, draws, states, u, wanted, data)
+    return StepProbs(mean, quantiles, wanted, means)
+
+
+def impute(
+    posterior: Mapping[str, NDArray[Any]],
+    data: Sequences,
+    *,
+    levels: Sequence[float] = _QUANTILES,
+    max_draws: int = 100,
+    sweeps: int = 3,
+    warm_up: int = 10,
+    random_seed: int = 0,
+) -> Imputed:
+    """The symbols at missing steps, given all observations: one a step.
+
+    Parameters and errors are those of `smooth`.
+
+    Raises
+    ------
+    ValueError
+        Also if no step is missing.
+    """
+    wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
+    missing = np.flatnonzero(data.totals == 0)
+    if len(missing) == 0:
+        raise ValueError("no step of the data is missing, there is nothing to impute")
+    draws, _ = _draws(posterior, data, max_draws)
+    states, _ = _smoothed_states(rng, draws, data, sweeps, warm_up)
+    u = np.zeros((len(missing), 0)) if data.inputs is None else data.inputs[missing]
+    mean, quantiles, simulated = _summaries(
+        rng, draws, states[:, missing], u, wanted, data, simulate=True
+    )
+    return Imputed(missing, mean, quantiles, wanted, simulated)
+
+
+def _as_levels(levels: Sequence[float]) -> FloatArray:
+    wanted = np.atleast_1d(as_finite(levels, "levels"))
+    if wanted.ndim != 1 or (wanted < 0.0).any() or (wanted > 1.0).any():
+        raise ValueError(f"levels must be numbers from 0 to 1, got {levels}")
+    return wanted
+
+
+def _is_new(data: Sequences, ahead: Sequences) -> NDArray[np.bool_]:
+    """Which steps of the extended sequences are not in `data`."""
+    within = np.arange(ahead.num_steps) - np.repeat(ahead.offsets[:-1], ahead.lengths)
+    return np.asarray(within >= np.repeat(data.lengths, ahead.lengths))
+
+
+def _draws(
+    posterior: Mapping[str, NDArray[Any]], data: Sequences, max_draws: int
+) -> tuple[list[StateSpaceDraw], IntArray]:
+    """At most `max_draws` draws, evenly spread over the chains, and which they are."""
+    missing = [name for name in _PARAMETERS if name not in posterior]
+    if missing:
+        raise ValueError(f"the posterior lacks {', '.join(missing)}: keep them when sampling")
+    total = int(np.prod(posterior["offset"].shape[:2]))
+    count = min(as_positive_int(max_draws, "max_draws"), total)
+    chosen = np.unique(np.linspace(0, total - 1, count).astype(np.int64))
+    names = [*_PARAMETERS, *(("input_weights", "emission_weights") if data.num_inputs else ())]
+    columns = [_chosen(posterior, name, chosen) for name in names]
+    softmax = posterior["offset"].shape[2] == data.num_symbols
+    sticks = posterior["offset"].shape[2]
+    if sticks not in (data.num_symbols, data.num_symbols - 1):
+        raise ValueError(
+            f"the posterior has {sticks} offsets, the data {data.num_symbols} symbols: they are of"
+            " different alphabets"
+        )
+    if not softmax:
+        check_symbol_order(posterior, data)
+    link: dict[str, Any] = {"link": "softmax"} if softmax else {"order": data.symbol_order}
+    draws = [
+        StateSpaceDraw(**dict(zip(names, values, strict=True)), **link)
+        for values in zip(*columns, strict=True)
+    ]
+    return draws, chosen
+
+
+def _chosen(posterior: Mapping[str, NDArray[Any]], name: str, chosen: IntArray) -> FloatArray:
+    if name not in posterior:
+        raise ValueError(f"the posterior lacks {name}: keep it when sampling")
+    array = posterior[name]
+    return np.asarray(array.reshape(-1, *array.shape[2:])[chosen], dtype=np.float64)
+
+
+def _times(u: FloatArray, weights: FloatArray | None, size: int) -> FloatArray:
+    """``u weights'``, zero without weights."""
+    return np.zeros((len(u), size)) if weights is None else linear_means(u, weights.T)
+
+
+def _smoothed_states(
+    rng: np.random.Generator,
+    draws: list[StateSpaceDraw],
+    data: Sequences,
+    sweeps: int,
+    warm_up: int,
+) -> tuple[FloatArray, FloatArray]:
+    """A draw of all states under each draw of the parameters, and their averaged means."""
+    if draws[0].link != "stick_breaking":
+        raise ValueError("smoothing needs the stick-breaking link: filter_sequences takes both")
+    sweeps = as_positive_int(sweeps, "sweeps")
+    warm_up = as_positive_int(warm_up, "warm_up", minimum=0)
+    active = ActiveSticks.of(data)
+    D = draws[0].state_dim
+    known = np.ones((data.num_steps, 1))
+    if data.inputs is not None:
+        known = np.concatenate([data.inputs, known], axis=1)
+    states = particle_filter(rng, draws, data, _START_PARTICLES).state_draw
+    means = np.zeros_like(states)
+    for draw, x, mean in zip(draws, states, means, strict=True):
+        columns = [draw.loadings, draw.offset[:, None]]
+        drive = None
+        if data.inputs is not None:
+            assert draw.emission_weights is not None  # `_draws` took both
+            assert draw.input_weights is not None
+            columns.insert(1, draw.emission_weights)
+            drive = input_drive(data.inputs, draw.input_weights, data.offsets)
+        weights = np.concatenate(columns, axis=1)
+        law = LinearDynamics(
+            draw.transition, draw.noise_cov, draw.initial_mean, draw.initial_cov, data.offsets,
+            drive=drive,
+        )  # fmt: skip
+        for sweep in range(warm_up + sweeps):
+            design = np.concatenate([x, known], axis=1)
+            omega = active.augment(rng, design, weights)
+            posterior = law.condition(active.potential(omega, design, weights, D))
+            if sweep >= warm_up:
+                mean += posterior.smooth()[0] / sweeps
+            x[:] = posterior.sample(rng)
+    return states, means
+
+
+def _summaries(
+    rng: np.random.Generator,
+    draws: list[StateSpaceDraw],
+    states: FloatArray,
+    inputs: FloatArray,
+    levels: FloatArray,
+    data: Sequences,
+    *,
+    simulate: bool = False,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Mean and quantiles of probabilities over draws, and one symbol a draw and step.
+
+    `states`, ``(num_draws, num_steps, D)``, have `inputs`, ``(num_steps, num_inputs)``; steps go in
+    blocks, so that all draws of all probabilities are never held.
+    """
+    num_steps, K = states.shape[1], data.num_symbols
+    mean, quantiles = np.empty((num_steps, K)), np.empty((len(levels), num_steps, K))
+    simulated = np.zeros((len(draws), num_steps if simulate else 0), dtype=np.int64)
+    order = data.symbol_order
+    link = LogisticNormal() if draws[0].link == "softmax" else StickBreaking(order=order)
+    block = max(1, _BLOCK // (len(draws) * K))
+    for first in range(0, num_steps, block):
+        steps = slice(first, min(first + block, num_steps))
+        probs = np.empty((len(draws), steps.stop - first, K))
+        for draw, x, out in zip(draws, states[:, steps], probs, strict=True):
+            psi = draw.offset + linear_means(x, draw.loadings.T)
+            psi += _times(inputs[steps], draw.emission_weights, len(draw.offset))
+            out[:] = link.probs(psi)
+        mean[steps] = probs.mean(axis=0)
+        quantiles[:, steps] = np.quantile(probs, levels, axis=0)
+        if simulate:
+            running = np.cumsum(probs, axis=2)
+            u = rng.random(running.shape[:2]) * running[:, :, -1]
+            simulated[:, steps] = (running <= u[:, :, None]).sum(axis=2)
+    return mean, quantiles, simulated

@@ -1,0 +1,1 @@
+"""Models of sequences, one file each."""

@@ -1,0 +1,423 @@
+"""Hidden Markov models of symbols and counts, by blocked Gibbs sweeps.
+
+The discrete rival of a linear dynamical system (Rabiner 1989; Scott 2002, "Bayesian methods for
+hidden Markov models: recursive computing in the 21st century")::
+
+    initial         ~ Dirichlet(initial_concentration)
+    transition_i    ~ Dirichlet(alpha + kappa e_i),     i = 1..M   rows
+    emission_i      ~ Dirichlet(eta)                               symbols in states
+    z_1             ~ initial,    z_t ~ transition_{z_t-1}         each sequence
+    x_t             ~ Multinomial(total_t, emission_{z_t})
+
+kappa > 0 makes states sticky (Fox, Sudderth, Jordan and Willsky 2011). A sweep draws
+
+1. z | initial, transition, emission, x      forward filter, backward sampling
+2. alpha, kappa, eta | z, x                  where learned: slice steps on their logarithms, the
+                                             rows integrated out
+3. initial, transition, emission | all that  Dirichlet rows
+
+z is no part of the state: given the parameters its law is known exactly, so log likelihoods,
+`state_probs` and one-step-ahead predictions integrate it out.
+
+>>> import pgmult
+>>> data = pgmult.sequences.as_sequences(["GATTACAGATTACAGATTACA", "TAGATTACAG"])
+>>> posterior = pgmult.sample(
+...     MultinomialHMM(num_states=3), data,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> posterior["emission"].shape
+(1, 10, 3, 4)
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.validate import as_nonnegative, as_positive, as_positive_int, new_key
+from pgmult.priors import Dirichlet
+from pgmult.sampling.moves import slice_sample
+from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
+
+__all__ = ["MultinomialHMM", "MultinomialHMMState"]
+
+_START_ALPHA, _START_KAPPA, _START_ETA = 1.0, 1.0, 0.1  # where they are learned
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MultinomialHMMState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    initial : array, ``(num_states,)``
+        Probabilities of the first step's state.
+    transition : array, ``(num_states, num_states)``
+        Row i: of the next state, given state i.
+    emission : array, ``(num_states, num_symbols)``
+        Row i: of the symbols, given state i.
+    transition_concentration, stickiness, emission_concentration : float
+        alpha, kappa and eta.
+    """
+
+    initial: FloatArray
+    transition: FloatArray
+    emission: FloatArray
+    transition_concentration: float
+    stickiness: float
+    emission_concentration: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MultinomialHMM:
+    """Hidden Markov model with multinomial emissions.
+
+    Parameters
+    ----------
+    num_states : int
+        M >= 2.
+    transition_concentration : float, optional
+        Dirichlet concentration alpha of each entry of a transition row; learned if left out.
+    emission_concentration : float, optional
+        Dirichlet concentration eta of each symbol in a state; learned if left out.
+    initial_concentration : float
+        Dirichlet concentration of each state at the first step.
+    stickiness : float or None
+        Extra concentration kappa >= 0 of staying in a state; None: learned.
+    concentration_shape, concentration_rate : float
+        Gamma prior of alpha and of eta where they are learned.
+    stickiness_shape, stickiness_rate : float
+        Gamma prior of kappa where it is learned.
+    start_tries, start_sweeps : int
+        A chain starts from the best, by likelihood, of `start_tries` short chains of
+        `start_sweeps` sweeps, each begun at random.
+
+    Notes
+    -----
+    A sweep costs O(num_steps M**2 + num_entries M + M num_symbols) and holds O(num_steps M)
+    numbers of the longest sequences, one a thread; sequences are shared among threads.
+    """
+
+    num_states: int
+    transition_concentration: float | None = None
+    emission_concentration: float | None = None
+    initial_concentration: float = 1.0
+    stickiness: float | None = 0.0
+    concentration_shape: float = 1.0
+    concentration_rate: float = 1.0
+    stickiness_shape: float = 1.0
+    stickiness_rate: float = 0.1
+    start_tries: int = 5
+    start_sweeps: int = 20
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "initial": ("hidden_state",),
+        "transition": ("hidden_state", "next_hidden_state"),
+        "emission": ("hidden_state", "symbol"),
+        "transition_concentration": (),
+        "stickiness": (),
+        "emission_concentration": (),
+        "state_probs": ("step", "hidden_state"),
+        "last_state_probs": ("sequence", "hidden_state"),
+        "effective_states": (),
+    }
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "initial", "transition", "emission", "transition_concentration", "stickiness",
+        "emission_concentration", "effective_states",
+    )  # fmt: skip
+    label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
+    predictive_variables: ClassVar[tuple[str, ...]] = ("initial", "transition", "emission")
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_states, "num_states", minimum=2)
+        as_positive_int(self.start_tries, "start_tries")
+        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        for name in (
+            "initial_concentration", "concentration_shape", "concentration_rate",
+            "stickiness_shape", "stickiness_rate",
+        ):  # fmt: skip
+            as_positive(getattr(self, name), name)
+        for name in ("transition_concentration", "emission_concentration"):
+            if getattr(self, name) is not None:
+                as_positive(getattr(self, name), name)
+        if self.stickiness is not None:
+            as_nonnegative(self.stickiness, "stickiness")
+
+    def as_data(self, data: Any) -> Sequences:
+        """`as_sequences`; the model takes no inputs."""
+        sequences = as_sequences(data)
+        if sequences.inputs is not None:
+            raise ValueError("a hidden Markov model takes no inputs, the sequences have some")
+        return sequences
+
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Symbols and sequences by their names, where they have any."""
+        named = {"symbol": data.alphabet, "sequence": data.names}
+        return {axis: labels for axis, labels in named.items() if labels is not None}
+
+    # ------------------------------------------------------------------ the model
+
+    def prior(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
+        """A state from the prior."""
+        gammas = {
+            "transition_concentration": (self.concentration_shape, self.concentration_rate),
+            "stickiness": (self.stickiness_shape, self.stickiness_rate),
+            "emission_concentration": (self.concentration_shape, self.concentration_rate),
+        }
+        alpha, kappa, eta = (
+            rng.gamma(shape, 1.0 / rate) if getattr(self, name) is None else getattr(self, name)
+            for name, (shape, rate) in gammas.items()
+        )
+        return self._draw_rows(rng, self._no_counts(data), float(alpha), float(kappa), float(eta))
+
+    def simulate(
+        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
+    ) -> Sequences:
+        """New states and, given them, new observations."""
+        states = np.empty(data.num_steps, dtype=np.int64)
+        over_rows(
+            compiled.simulate_paths, data.num_sequences, new_key(rng), data.offsets,
+            state.initial, state.transition, states, grain=1,
+        )  # fmt: skip
+        return simulate_symbols(rng, state.emission[states], data)
+
+    def log_likelihood(self, state: MultinomialHMMState, data: Sequences) -> float:
+        """Log p(observations | parameters), the states summed out; no multinomial coefficients."""
+        return float(_filtered(state, data)[0].sum())
+
+    # ------------------------------------------------------------------ the sampler
+
+    def init(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
+        """The best of some short chains, each begun with random transitions and emissions."""
+        best, best_fit = None, -np.inf
+        for _ in range(self.start_tries):
+            state = self._random_start(rng, data)
+            for _ in range(self.start_sweeps):
+                state = self.step(rng, state, data)
+            fit = self.log_likelihood(state, data)
+            if best is None or fit > best_fit:
+                best, best_fit = state, fit
+        assert best is not None  # start_tries >= 1
+        return best
+
+    def step(
+        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
+    ) -> MultinomialHMMState:
+        """One sweep over all blocks."""
+        counts = self._count(self.sample_states(rng, state, data), data)
+        alpha, kappa, eta = self._sample_concentrations(rng, state, counts)
+        return self._draw_rows(rng, counts, alpha, kappa, eta)
+
+    def sample_states(
+        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
+    ) -> IntArray:
+        """The hidden states of all steps, ``(num_steps,)``, from their law given the parameters.
+
+        Raises
+        ------
+        FloatingPointError
+            If the parameters make an observation impossible.
+        """
+        states = np.empty(data.num_steps, dtype=np.int64)
+        log_predictive = np.empty(data.num_steps)
+        over_rows(
+            compiled.sample_paths, data.num_sequences, new_key(rng),
+            *_arguments(state, data), log_predictive, states, grain=1,
+        )  # fmt: skip
+        impossible = np.isneginf(log_predictive)
+        if impossible.any():
+            raise FloatingPointError(
+                f"the observations of step {int(np.argmax(impossible))} have probability 0 in every"
+                " state that can be there"
+            )
+        return states
+
+    def _random_start(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
+        """Transitions from their prior; emissions as frequent as the symbols, times noise."""
+        alpha = (
+            _START_ALPHA
+            if self.transition_concentration is None
+            else (self.transition_concentration)
+        )
+        kappa = _START_KAPPA if self.stickiness is None else self.stickiness
+        eta = _START_ETA if self.emission_concentration is None else self.emission_concentration
+        state = self._draw_rows(rng, self._no_counts(data), float(alpha), float(kappa), float(eta))
+        frequencies = np.bincount(data.symbols, data.counts, minlength=data.num_symbols) + 1.0
+        emission = frequencies * rng.exponential(size=(self.num_states, data.num_symbols))
+        return replace(state, emission=emission / emission.sum(axis=1, keepdims=True))
+
+    def _no_counts(self, data: Sequences) -> "_Counts":
+        M = self.num_states
+        return _Counts(np.zeros(M), np.zeros((M, M)), np.zeros((M, data.num_symbols)))
+
+    def _count(self, states: IntArray, data: Sequences) -> "_Counts":
+        """How often the states were first, followed each other and emitted the symbols."""
+        M = self.num_states
+        first = np.zeros(data.num_steps, dtype=np.bool_)
+        first[data.offsets[:-1]] = True
+        pairs = (M * states[:-1] + states[1:])[~first[1:]]
+        emitter = np.repeat(states, np.diff(data.indptr)) * data.num_symbols
+        weights = data.counts.astype(np.float64)
+        emitted = np.bincount(emitter + data.symbols, weights, minlength=M * data.num_symbols)
+        return _Counts(
+            np.bincount(states[first], minlength=M).astype(np.float64),
+            np.bincount(pairs, minlength=M * M).astype(np.float64).reshape(M, M),
+            np.asarray(emitted, dtype=np.float64).reshape(M, -1),
+        )
+
+    def _sample_concentrations(
+        self, rng: np.random.Generator, state: MultinomialHMMState, counts: "_Counts"
+    ) -> tuple[float, float, float]:
+        """alpha, kappa and eta given the states, where they are learned."""
+        alpha, kappa = state.transition_concentration, state.stickiness
+        eta = state.emission_concentration
+        if self.transition_concentration is None:
+            alpha = _slice_log(
+                rng, lambda x: _log_transitions(counts.transition, x, kappa), alpha,
+                self.concentration_shape, self.concentration_rate,
+            )  # fmt: skip
+        if self.stickiness is None:
+            kappa = _slice_log(
+                rng, lambda x: _log_transitions(counts.transition, alpha, x), kappa,
+                self.stickiness_shape, self.stickiness_rate,
+            )  # fmt: skip
+        if self.emission_concentration is None:
+            eta = _slice_log(
+                rng, _log_emissions(counts.emission), eta,
+                self.concentration_shape, self.concentration_rate,
+            )  # fmt: skip
+        return alpha, kappa, eta
+
+    def _draw_rows(
+        self, rng: np.random.Generator, counts: "_Counts", alpha: float, kappa: float, eta: float
+    ) -> MultinomialHMMState:
+        """The probabilities given counts and concentrations."""
+        transition = Dirichlet(alpha + kappa * np.eye(self.num_states))
+        return MultinomialHMMState(
+            Dirichlet(self.initial_concentration).condition(counts.initial).sample(rng),
+            transition.condition(counts.transition).sample(rng),
+            Dirichlet(eta).condition(counts.emission).sample(rng),
+            alpha, kappa, eta,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ what a state says
+
+    def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
+        """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
+        smoothed = np.empty((data.num_steps, len(state.initial)))
+        over_rows(
+            compiled.smooth_paths, data.num_sequences, *_arguments(state, data),
+            np.empty(data.num_steps), smoothed, grain=1,
+        )  # fmt: skip
+        return smoothed
+
+    def last_state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
+        """p(z | x) of each sequence's last step, ``(num_sequences, num_states)``."""
+        return _filtered(state, data)[1]
+
+    def effective_states(self, state: MultinomialHMMState, data: Sequences) -> float:
+        """How many states are in use: the exponential of the entropy of their shares."""
+        shares = self.state_probs(state, data).mean(axis=0)
+        return float(np.exp(-xlogy(shares, shares).sum()))
+
+    def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+        """Log p(x_t | x_<t of the same sequence, parameters), ``(num_steps,)``; exact.
+
+        Parameters
+        ----------
+        draw : mapping
+            One posterior draw of `predictive_variables`.
+        data : Sequences
+            What to predict: the training sequences, others, or both joined.
+
+        Returns
+        -------
+        array, ``(num_steps,)``
+            Without multinomial coefficients; 0 at missing steps, -inf where a draw rules a step
+            out (which then counts as missing for the steps after it).
+        """
+        state = MultinomialHMMState(
+            draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
+        )
+        return _filtered(state, data)[0]
+
+
+class _Counts(NamedTuple):
+    """Sufficient statistics of the Dirichlet rows."""
+
+    initial: FloatArray
+    transition: FloatArray
+    emission: FloatArray
+
+
+def _arguments(state: MultinomialHMMState, data: Sequences) -> tuple[Any, ...]:
+    """What all compiled passes over the sequences take."""
+    if state.emission.shape[1] != data.num_symbols:
+        raise ValueError(
+            f"the model's states emit {state.emission.shape[1]} symbols, the data have"
+            f" {data.num_symbols}"
+        )
+    with np.errstate(divide="ignore"):
+        emission = np.ascontiguousarray(state.emission.T)
+        logs = np.log(state.transition), np.log(emission)
+    in_logs = min(state.initial.min(), state.transition.min()) < compiled.SMALLEST
+    return (
+        data.offsets, data.indptr, data.symbols, data.counts, state.initial, state.transition,
+        logs[0], emission, logs[1], bool(in_logs),
+    )  # fmt: skip
+
+
+def _filtered(state: MultinomialHMMState, data: Sequences) -> tuple[FloatArray, FloatArray]:
+    """Log p(x_t | x_<t) of each step and p(z | x) of each sequence's last step."""
+    log_predictive = np.empty(data.num_steps)
+    last = np.empty((data.num_sequences, len(state.initial)))
+    over_rows(
+        compiled.filter_sequences, data.num_sequences, *_arguments(state, data),
+        log_predictive, last, grain=1,
+    )  # fmt: skip
+    return log_predictive, last
+
+
+def _log_transitions(counts: FloatArray, alpha: float, kappa: float) -> float:
+    """Log p(transitions | alpha, kappa), their probabilities integrated out."""
+    num_states = len(counts)
+    whole = num_states * alpha + kappa
+    own = alpha + kappa * np.eye(num_states)
+    rows = gammaln(whole) - gammaln(whole + counts.sum(axis=1))
+    return float(rows.sum() + np.sum(gammaln(own + counts) - gammaln(own)))
+
+
+def _log_emissions(counts: FloatArray) -> Callable[[float], float]:
+    """Log p(symbols | eta, states) as a function of eta, their probabilities integrated out."""
+    seen, times = np.unique(counts[counts > 0.0], return_counts=True)
+    totals, num_symbols = counts.sum(axis=1), counts.shape[1]
+
+    def log_probability(eta: float) -> float:
+        whole = num_symbols * eta
+        entries = times @ (gammaln(eta + seen) - gammaln(eta))
+        return float(entries + np.sum(gammaln(whole) - gammaln(whole + totals)))
+
+    return log_probability
+
+
+def _slice_log(
+    rng: np.random.Generator,
+    log_likelihood: Callable[[float], float],
+    value: float,
+    shape: float,
+    rate: float,
+) -> float:
+    """One slice update, on its logarithm, of a positive number with a gamma prior."""
+
+    def log_density(x: FloatArray, _: BoolArray) -> FloatArray:
+        number = math.exp(x[0])
+        return np.array([shape * x[0] - rate * number + log_likelihood(number)])
+
+    return math.exp(slice_sample(rng, log_density, np.array([math.log(value)]))[0])

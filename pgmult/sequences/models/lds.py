@@ -1,0 +1,497 @@
+r"""Linear dynamical systems of symbols, words and counts, under the stick-breaking link (SBM-LDS).
+
+Sequences of symbols, or of rows of counts, are driven by a state that moves linearly (Linderman,
+Johnson and Adams 2015, section 5). With inputs u_t, where there are any::
+
+    (A, B)', Q   ~  matrix-normal inverse-Wishart                       dynamics
+    x_first      ~  N(m, V)                                             every sequence's first state
+    x_t          ~  N(A x_{t-1} + B u_t, Q)
+    v_d          ~  IG(loading_shape, loading_scale),     d = 1..D
+    c_kd         ~  N(0, v_d),                            k = 1..K-1    loadings
+    e_k          ~  N(0, emission_var I)                                emission weights
+    b_k          ~  N(m_k, s_k), sigma(b_k) like Beta(a, (K - k) a)     offset
+    psi_t        =  b + E u_t + C x_t
+    counts_t     ~  Multinomial(total_t, stick-breaking(psi_t))
+
+in which the sticks break in the data's `symbol_order`, frequent symbols first. First states have a
+mean and covariance of their own, (m, V) ~ NIW, or the law that the dynamics leave invariant. A
+small v_d switches coordinate d of the state off, so D needs to be large enough and no more.
+
+Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
+
+1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
+2. x | omega, the rest      filter forwards, sample backwards, all steps at once
+3. C, E, b | omega, x, v    Gaussian, row by row
+4. v | C                    inverse gamma
+5. level of x and b         a translation of all x and the b that undoes it: Gaussian
+6. A, B, Q | x              matrix-normal inverse-Wishart; m, V | x normal-inverse-Wishart
+7. scales of x and C        factors of x and the C that undoes them: a slice update
+
+The data do not tell (x, A, Q, C) from their image under a change of basis of the state, so look at
+what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood.
+
+>>> import numpy as np, pgmult
+>>> data = pgmult.sequences.as_sequences(["ABABABAB", "BABABA"])
+>>> posterior = pgmult.sample(
+...     pgmult.sequences.MultinomialLDS(state_dim=2), data,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> posterior["last_probs"].shape
+(1, 10, 2, 2)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.links import StickBreaking
+from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
+from pgmult.priors.matrix_normal import linear_means
+from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
+from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, stationary_cov
+from pgmult.sequences.updates.dynamics import (
+    sample_dynamics,
+    sample_initial,
+    sample_stable_prior,
+    sample_stationary_dynamics,
+)
+from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows, uniform_sticks
+from pgmult.sequences.updates.spectral_start import spectral_states
+from pgmult.sequences.updates.state_level import level_potential, sample_level
+from pgmult.sequences.updates.state_scale import sample_scales, scale_density
+
+__all__ = ["MultinomialLDS", "MultinomialLDSState"]
+
+_START_SWEEPS = 3  # of omega and the weights given the states that a chain starts from
+_START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MultinomialLDSState:
+    """One point of the chain; n = num_symbols - 1 sticks.
+
+    Attributes
+    ----------
+    states : array, ``(num_steps, state_dim)``
+        x.
+    transition : array, ``(state_dim, state_dim)``
+        A.
+    input_weights : array, ``(state_dim, num_inputs)``
+        B; zero where inputs do not enter the dynamics.
+    noise_cov : array, ``(state_dim, state_dim)``
+        Q.
+    initial_mean : array, ``(state_dim,)``
+    initial_cov : array, ``(state_dim, state_dim)``
+        Of first states: m and V.
+    loadings : array, ``(n, state_dim)``
+        C.
+    emission_weights : array, ``(n, num_inputs)``
+        E; zero where inputs do not enter the emissions.
+    offset : array, ``(n,)``
+        b.
+    loading_var : array, ``(state_dim,)``
+        v.
+    """
+
+    states: FloatArray
+    transition: FloatArray
+    input_weights: FloatArray
+    noise_cov: FloatArray
+    initial_mean: FloatArray
+    initial_cov: FloatArray
+    loadings: FloatArray
+    emission_weights: FloatArray
+    offset: FloatArray
+    loading_var: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MultinomialLDS:
+    """Linear dynamical system with multinomial observations, sampled in exact blocks.
+
+    Parameters
+    ----------
+    state_dim : int
+        D >= 1.
+    initial : "free" or "stationary"
+        First states have their own mean and covariance, or the stationary law of the dynamics, of
+        which then only stable ones are possible.
+    inputs : "both", "dynamics" or "emissions"
+        What the inputs of the data, if any, enter.
+    dynamics : MatrixNormalInverseWishart, optional
+        Prior of (A, B)' and Q. By default A is around I / 2 with the weight of 4 D steps, so that
+        most dynamics are stable, an input's weights have the weight of one, and E[Q] = I.
+    start : NormalInverseWishart, optional
+        Prior of m and V where ``initial="free"``; by default `NormalInverseWishart.weak` at 0.
+    loading_shape, loading_scale : float
+        Inverse-gamma prior of the variance of each column of the loadings.
+    emission_var : float
+        Prior variance of emission weights: give inputs a standard deviation of about 1.
+    concentration : float
+        a, of the prior of the offset: sigma(b_k) has the mean and variance that it has under
+        symmetric Dirichlet probabilities. As there, 1 is worth one observation of every symbol.
+
+    Notes
+    -----
+    A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3) for P active (step, stick) pairs, T steps
+    and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
+    """
+
+    state_dim: int = 10
+    initial: Literal["free", "stationary"] = "free"
+    inputs: Literal["both", "dynamics", "emissions"] = "both"
+    dynamics: MatrixNormalInverseWishart | None = None
+    start: NormalInverseWishart | None = None
+    loading_shape: float = 2.0
+    loading_scale: float = 0.05
+    emission_var: float = 1.0
+    concentration: float = 1.0
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "states": ("step", "state"),
+        "transition": ("state", "other_state"),
+        "input_weights": ("state", "input"),
+        "noise_cov": ("state", "other_state"),
+        "initial_mean": ("state",),
+        "initial_cov": ("state", "other_state"),
+        "loadings": ("stick", "state"),
+        "emission_weights": ("stick", "input"),
+        "offset": ("stick",),
+        "loading_var": ("state",),
+        "last_states": ("sequence", "state"),
+        "last_probs": ("sequence", "symbol"),
+        "mean_probs": ("symbol",),
+        "probs": ("step", "symbol"),
+        "eigenvalue_moduli": ("mode",),
+    }
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "transition", "input_weights", "noise_cov", "initial_mean", "initial_cov", "loadings",
+        "emission_weights", "offset", "last_states", "last_probs", "eigenvalue_moduli",
+    )  # fmt: skip
+    label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
+
+    def __post_init__(self) -> None:
+        D = as_positive_int(self.state_dim, "state_dim")
+        for name, choices in (
+            ("initial", ("free", "stationary")),
+            ("inputs", ("both", "dynamics", "emissions")),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
+                )
+        for name in ("loading_shape", "loading_scale", "emission_var"):
+            as_positive(getattr(self, name), name)
+        uniform_sticks(2, self.concentration)  # refuses what is out of range
+        if self.dynamics is not None and self.dynamics.mean.shape[1] != D:
+            raise ValueError(
+                f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
+            )
+        if self.start is None:
+            object.__setattr__(self, "start", NormalInverseWishart.weak(np.zeros(D)))
+        elif len(self.start.mean) != D:
+            raise ValueError(f"start must have {D} dimensions, got {len(self.start.mean)}")
+
+    def as_data(self, data: Any) -> Sequences:
+        """`Sequences`, from what `as_sequences` takes."""
+        sequences = as_sequences(data)
+        if self.dynamics is not None:
+            rows, inputs = (
+                len(self.dynamics.mean),
+                0 if self.inputs == "emissions" else sequences.num_inputs,
+            )
+            if rows != self.state_dim + inputs:
+                raise ValueError(
+                    f"dynamics must have a row for each of {self.state_dim} states and {inputs}"
+                    f" inputs, got {rows}"
+                )
+        return sequences
+
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Labels of symbols and sequences, where the data have them; a stick has its symbol's."""
+        labels = {"symbol": data.alphabet, "sequence": data.names}
+        sticks = data.symbol_order[:-1]
+        return {dim: names for dim, names in labels.items() if names is not None} | {
+            "stick": sticks if data.alphabet is None else data.alphabet[sticks]
+        }
+
+    def prior(self, rng: np.random.Generator, data: Sequences) -> MultinomialLDSState:
+        """A state from the prior."""
+        D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
+        loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
+        loadings = np.sqrt(loading_var) * rng.standard_normal((n, D))
+        emission_weights = np.zeros((n, U))
+        if self.inputs != "dynamics":
+            emission_weights = np.sqrt(self.emission_var) * rng.standard_normal((n, U))
+        mean, var = self._offset_moments(data)
+        offset = mean + np.sqrt(var) * rng.standard_normal(n)
+        prior = self._dynamics(data)
+        if self.initial == "stationary":
+            transition, weights, noise_cov = sample_stable_prior(rng, prior)
+            initial_mean, initial_cov = np.zeros(D), _stationary(transition, noise_cov)
+        else:
+            coefficients, noise_cov = prior.sample(rng)
+            transition, weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
+            initial_mean, initial_cov = self._niw.sample(rng)
+        input_weights = weights if self.inputs != "emissions" else np.zeros((D, U))
+        law = LinearDynamics(
+            transition, noise_cov, initial_mean, initial_cov, data.offsets,
+            drive=self._drive(data, input_weights),
+        )  # fmt: skip
+        return MultinomialLDSState(
+            law.sample(rng), transition, input_weights, noise_cov, initial_mean, initial_cov,
+            loadings, emission_weights, offset, loading_var,
+        )  # fmt: skip
+
+    def simulate(
+        self, rng: np.random.Generator, state: MultinomialLDSState, data: Sequences
+    ) -> Sequences:
+        """Sequences of the same lengths, totals and inputs."""
+        return simulate_symbols(rng, self.probs(state, data), data)
+
+    def init(self, rng: np.random.Generator, data: Sequences) -> MultinomialLDSState:
+        """A start from spectral states and the weights and dynamics that go with them."""
+        states = spectral_states(rng, data, self.state_dim)
+        used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
+        smoothed = used[data.symbol_order] + _START_CONCENTRATION
+        offset = StickBreaking().inverse(smoothed / smoothed.sum())
+        design = self._design(states, data)
+        weights = np.zeros((len(offset), design.shape[1]))
+        weights[:, -1] = offset
+        loading_var = np.full(self.state_dim, self.loading_scale / self.loading_shape)
+        active = ActiveSticks.of(data)
+        for _ in range(_START_SWEEPS):
+            omega = active.augment(rng, design, weights)
+            weights = self._sample_weights(rng, active, omega, design, loading_var, data)
+            loading_var = sample_loading_var(
+                rng, weights[:, : self.state_dim], self.loading_shape, self.loading_scale
+            )
+        U = data.num_inputs
+        stable = (0.5 * np.eye(self.state_dim), np.zeros((self.state_dim, U)))
+        dynamics = (*stable, 0.75 * np.eye(self.state_dim))
+        return self._state(rng, states, weights, loading_var, dynamics, data)
+
+    def step(
+        self, rng: np.random.Generator, state: MultinomialLDSState, data: Sequences
+    ) -> MultinomialLDSState:
+        """One sweep over all blocks."""
+        active = ActiveSticks.of(data)
+        design, weights = self._design(state.states, data), self._weights(state)
+        omega = active.augment(rng, design, weights)
+        seen = active.potential(omega, design, weights, self.state_dim)
+        states = self._law(state, data).condition(seen).sample(rng)
+        design = self._design(states, data)
+        weights = self._sample_weights(rng, active, omega, design, state.loading_var, data)
+        loading_var = sample_loading_var(
+            rng, weights[:, : self.state_dim], self.loading_shape, self.loading_scale
+        )
+        states, weights = self._translated(rng, states, weights, state, data)
+        dynamics = state.transition, state.input_weights, state.noise_cov
+        moved = self._state(rng, states, weights, loading_var, dynamics, data)
+        g = sample_scales(rng, self._scale_density(moved, data), self.state_dim)
+        return _rescaled(moved, g)
+
+    def log_likelihood(self, state: MultinomialLDSState, data: Sequences) -> float:
+        """Log probability of the observations *given the states*: no measure of prediction.
+
+        For that, score `pgmult.sequences.one_step_ahead` on sequences held out.
+        """
+        design = self._design(state.states, data)
+        return float(ActiveSticks.of(data).log_likelihood(design, self._weights(state)).sum())
+
+    def probs(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
+        """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""
+        psi = linear_means(self._design(state.states, data), self._weights(state).T)
+        return StickBreaking(order=data.symbol_order).probs(psi)
+
+    def mean_probs(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
+        """Probabilities averaged over all steps, ``(num_symbols,)``."""
+        return np.asarray(self.probs(state, data).mean(axis=0))
+
+    def last_states(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
+        """The states of each sequence's last step, ``(num_sequences, state_dim)``: forecasts."""
+        return state.states[data.offsets[1:] - 1]
+
+    def last_probs(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
+        """Probabilities at each sequence's last step, ``(num_sequences, num_symbols)``."""
+        last = data.offsets[1:] - 1
+        psi = linear_means(self._design(state.states, data)[last], self._weights(state).T)
+        return StickBreaking(order=data.symbol_order).probs(psi)
+
+    def eigenvalue_moduli(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
+        """Moduli of the transition's eigenvalues, largest first: what any basis agrees on."""
+        return np.sort(np.abs(np.linalg.eigvals(state.transition)))[::-1]
+
+    @property
+    def _niw(self) -> NormalInverseWishart:
+        assert self.start is not None  # set by __post_init__
+        return self.start
+
+    def _offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
+        """Prior mean and variance of each stick's offset."""
+        return uniform_sticks(data.num_symbols, self.concentration)
+
+    def _driving(self, data: Sequences) -> FloatArray | None:
+        """The inputs that enter the dynamics."""
+        return None if self.inputs == "emissions" else data.inputs
+
+    def _dynamics(self, data: Sequences) -> MatrixNormalInverseWishart:
+        """The prior of (A, B)' and Q."""
+        if self.dynamics is not None:
+            return self.dynamics
+        D = self.state_dim
+        inputs = 0 if self.inputs == "emissions" else data.num_inputs
+        precision = np.diag(np.concatenate([np.full(D, 4.0 * D), np.ones(inputs)]))
+        return MatrixNormalInverseWishart(
+            0.5 * np.eye(D + inputs, D), precision, D + 2.0, np.eye(D)
+        )
+
+    def _drive(self, data: Sequences, input_weights: FloatArray) -> FloatArray | None:
+        inputs = self._driving(data)
+        return None if inputs is None else input_drive(inputs, input_weights, data.offsets)
+
+    def _law(self, state: MultinomialLDSState, data: Sequences) -> LinearDynamics:
+        """The prior of the states."""
+        return LinearDynamics(
+            state.transition, state.noise_cov, state.initial_mean, state.initial_cov,
+            data.offsets, drive=self._drive(data, state.input_weights),
+        )  # fmt: skip
+
+    def _design(self, states: FloatArray, data: Sequences) -> FloatArray:
+        """What psi is linear in: states, the inputs that enter emissions, and 1."""
+        columns = [states, np.ones((data.num_steps, 1))]
+        if data.inputs is not None and self.inputs != "dynamics":
+            columns.insert(1, data.inputs)
+        return np.concatenate(columns, axis=1)
+
+    def _weights(self, state: MultinomialLDSState) -> FloatArray:
+        columns = [state.loadings, state.offset[:, None]]
+        if self.inputs != "dynamics":
+            columns.insert(1, state.emission_weights)
+        return np.concatenate(columns, axis=1)
+
+    def _sample_weights(
+        self,
+        rng: np.random.Generator,
+        active: ActiveSticks,
+        omega: FloatArray,
+        design: FloatArray,
+        loading_var: FloatArray,
+        data: Sequences,
+    ) -> FloatArray:
+        """Loadings, emission weights and offset, side by side, given omega and the states."""
+        squares, linear = active.statistics(omega, design)
+        mean, var = np.zeros(linear.shape), np.full(linear.shape, self.emission_var)
+        var[:, : self.state_dim] = loading_var
+        mean[:, -1], var[:, -1] = self._offset_moments(data)
+        return sample_rows(rng, squares, linear, 1.0 / var, mean)
+
+    def _translated(
+        self,
+        rng: np.random.Generator,
+        states: FloatArray,
+        weights: FloatArray,
+        state: MultinomialLDSState,
+        data: Sequences,
+    ) -> tuple[FloatArray, FloatArray]:
+        """States and weights after a move of the states' level that the offset undoes.
+
+        A free initial mean moves along, and is drawn afresh right after: `_state`.
+        """
+        loadings = weights[:, : self.state_dim]
+        start = None if self.initial == "stationary" else self._niw
+        delta = sample_level(
+            rng,
+            *level_potential(
+                self._law(state, data), states, start, loadings, weights[:, -1],
+                *self._offset_moments(data),
+            ),
+        )  # fmt: skip
+        weights = weights.copy()
+        weights[:, -1] -= np.einsum("kd,d->k", loadings, delta)
+        return states + delta, weights
+
+    def _scale_density(
+        self, state: MultinomialLDSState, data: Sequences
+    ) -> Callable[[FloatArray], float]:
+        """Log density of the logarithms of factors that `_rescaled` takes."""
+        columns = [state.transition]
+        if self._driving(data) is not None:
+            columns.append(state.input_weights)
+        return scale_density(
+            (self._dynamics(data), np.concatenate(columns, axis=1).T, state.noise_cov),
+            None
+            if self.initial == "stationary"
+            else (self._niw, state.initial_mean, state.initial_cov),
+            (self.loading_shape, self.loading_scale),
+            state.loading_var,
+        )
+
+    def _state(
+        self,
+        rng: np.random.Generator,
+        states: FloatArray,
+        weights: FloatArray,
+        loading_var: FloatArray,
+        dynamics: tuple[FloatArray, FloatArray, FloatArray],
+        data: Sequences,
+    ) -> MultinomialLDSState:
+        """Draw what the states alone determine: dynamics, and the law of first states."""
+        D, U = self.state_dim, data.num_inputs
+        prior, inputs = self._dynamics(data), self._driving(data)
+        if self.initial == "stationary":
+            current = (
+                dynamics if inputs is not None else (dynamics[0], np.zeros((D, 0)), dynamics[2])
+            )
+            transition, input_weights, noise_cov = sample_stationary_dynamics(
+                rng, prior, states, data.offsets, current, inputs
+            )
+            initial_mean, initial_cov = np.zeros(D), _stationary(transition, noise_cov)
+        else:
+            transition, input_weights, noise_cov = sample_dynamics(
+                rng, prior, states, data.offsets, inputs
+            )
+            initial_mean, initial_cov = sample_initial(rng, self._niw, states, data.offsets)
+        n = len(weights)
+        return MultinomialLDSState(
+            states=states,
+            transition=transition,
+            input_weights=np.zeros((D, U)) if inputs is None else input_weights,
+            noise_cov=noise_cov,
+            initial_mean=initial_mean,
+            initial_cov=initial_cov,
+            loadings=weights[:, :D].copy(),
+            emission_weights=(
+                np.zeros((n, U)) if self.inputs == "dynamics" else weights[:, D:-1].copy()
+            ),
+            offset=weights[:, -1].copy(),
+            loading_var=loading_var,
+        )
+
+
+def _rescaled(state: MultinomialLDSState, g: FloatArray) -> MultinomialLDSState:
+    """The same probabilities from states times g, ``(state_dim,)``."""
+    both = g[:, None] * g
+    return replace(
+        state,
+        states=state.states * g,
+        transition=g[:, None] * state.transition / g,
+        input_weights=g[:, None] * state.input_weights,
+        noise_cov=both * state.noise_cov,
+        initial_mean=g * state.initial_mean,
+        initial_cov=both * state.initial_cov,
+        loadings=state.loadings / g,
+        loading_var=state.loading_var / g**2,
+    )
+
+
+def _stationary(transition: FloatArray, noise_cov: FloatArray) -> FloatArray:
+    cov = stationary_cov(transition, noise_cov)
+    assert cov is not None  # the prior and the updates keep to stable transitions
+    return cov

@@ -1,0 +1,378 @@
+"""Linear dynamics: many independent sequences of Gaussian states, a potential at every step.
+
+Sequence s is the steps offsets[s], ..., offsets[s+1] - 1 of one long array::
+
+    x_first ~ N(initial_mean + drive_first, initial_cov),
+    x_t     ~ N(transition x_{t-1} + drive_t, noise_cov),
+
+times exp(-x_t' J_t x_t / 2 + h_t' x_t) at every step, where J_t may have any rank: zero is a step
+without observation. `project` turns a link's potential on psi_t = offset + loadings x_t into one
+on x_t, which is what makes sequences of counts a state-space model (Linderman, Johnson and Adams
+2015, section 5). All methods take O(num_steps D^3) time and O(num_steps D^2) memory.
+
+>>> import numpy as np
+>>> from pgmult.core.potentials import DensePotential
+>>> walk = LinearDynamics(np.eye(1), np.eye(1), np.zeros(1), np.eye(1), offsets=np.array([0, 2]))
+>>> seen = DensePotential(J=np.array([[[0.0]], [[1.0]]]), h=np.array([[0.0], [3.0]]))
+>>> means, covs, cross_covs = walk.condition(seen).smooth()
+>>> means.ravel(), cross_covs.ravel().round(4)
+(array([1., 2.]), array([0.    , 0.3333]))
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.linalg import invert_positive_definite
+from pgmult.compiled.rows import over_rows
+from pgmult.compiled.simd import WIDTH
+from pgmult.core.potentials import DensePotential, DiagonalPotential
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.validate import as_finite, as_offsets, as_spd, new_key
+from pgmult.priors.gaussian import MvNormal, _root
+from pgmult.priors.matrix_normal import linear_means
+from pgmult.sequences.compiled import kalman, kalman_blocks
+from pgmult.sequences.compiled.kalman_projection import TILE, project_potentials
+
+__all__ = ["LinearDynamics", "input_drive", "project", "stationary_cov"]
+
+_MAX_DOUBLINGS = 60  # a spectral radius of 1 - 2**-53 would need them
+_MIN_STRETCH, _MAX_STRETCH = 32, 4096  # steps
+_MAX_GROWTH = 1e8  # of rounding errors: half of the digits
+_WRONG = {
+    kalman.ASYMMETRIC: "J must be symmetric, it is not",
+    kalman.INDEFINITE: "J must be positive semi-definite, it has a negative diagonal",
+    kalman.NOT_FINITE: "J and h must be finite, they are not",
+}
+
+
+class _Stretches(NamedTuple):
+    """Sequences cut into stretches of steps, for `pgmult.sequences.compiled.kalman_blocks`.
+
+    `parts` says which stretches make a sequence, ``lanes`` in which order they go side by side.
+    """
+
+    first: BoolArray
+    parts: IntArray
+    begins: IntArray
+    ends: IntArray
+    lanes: IntArray
+    joined: bool
+
+    @classmethod
+    def of(cls, offsets: IntArray) -> "_Stretches":
+        """Of nearly equal lengths, so that all lanes are busy; by the lengths alone."""
+        num_steps = int(offsets[-1])
+        rounds = -(-num_steps // (WIDTH * _MAX_STRETCH))
+        length = max(-(-num_steps // (WIDTH * rounds)), _MIN_STRETCH)
+        pieces = -(-np.diff(offsets) // length)
+        parts = np.concatenate([[0], pieces.cumsum()])
+        place = np.arange(parts[-1]) - np.repeat(parts[:-1], pieces)
+        lengths = np.repeat(np.diff(offsets), pieces)
+        counts = np.repeat(pieces, pieces)
+        begins = np.repeat(offsets[:-1], pieces) + place * lengths // counts
+        ends = np.repeat(offsets[:-1], pieces) + (place + 1) * lengths // counts
+        lanes = np.argsort(begins - ends, kind="stable")
+        lanes = np.pad(lanes, (0, -len(lanes) % WIDTH), mode="edge")
+        first = np.zeros(num_steps, dtype=np.bool_)
+        first[offsets[:-1]] = True
+        return cls(first, parts, begins, ends, lanes, len(begins) > len(pieces))
+
+
+class _Filtered(NamedTuple):
+    """What one pass forwards leaves: see `pgmult.sequences.compiled.kalman`."""
+
+    means: FloatArray
+    prior_roots: FloatArray
+    gain_roots: FloatArray
+    log_normalizer: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearDynamics:
+    """Sequences of states under linear Gaussian dynamics, times the potentials seen.
+
+    Attributes
+    ----------
+    transition : array, ``(D, D)``
+        Any matrix, stable or not.
+    noise_cov : array, ``(D, D)``
+        Of the innovations; symmetric positive definite.
+    initial_mean : array, ``(D,)``
+    initial_cov : array, ``(D, D)``
+        Symmetric positive definite.
+    offsets : int64 array, ``(num_sequences + 1,)``
+        Sequence s is the steps ``offsets[s]:offsets[s + 1]``; every sequence has a step.
+    drive : array, ``(num_steps, D)``, or None
+        Known input of every step, added to the mean of its state.
+    potential : DensePotential, ``(num_steps, D)``, or None
+        Product of everything conditioned on.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, a covariance is not symmetric positive definite, offsets do not
+        begin with 0 and increase, or a potential is not finite, symmetric and non-negative.
+    """
+
+    transition: FloatArray
+    noise_cov: FloatArray
+    initial_mean: FloatArray
+    initial_cov: FloatArray
+    offsets: IntArray
+    drive: FloatArray | None = None
+    potential: DensePotential | None = None
+
+    def __post_init__(self) -> None:
+        mean = as_finite(self.initial_mean, "initial_mean")
+        if mean.ndim != 1 or len(mean) == 0:
+            raise ValueError(f"initial_mean must have shape (D,), got {mean.shape}")
+        D = len(mean)
+        transition = as_finite(self.transition, "transition")
+        if transition.shape != (D, D):
+            raise ValueError(f"transition must have shape ({D}, {D}), got {transition.shape}")
+        object.__setattr__(self, "initial_mean", mean)
+        object.__setattr__(self, "transition", transition)
+        object.__setattr__(self, "noise_cov", as_spd(self.noise_cov, "noise_cov", D))
+        object.__setattr__(self, "initial_cov", as_spd(self.initial_cov, "initial_cov", D))
+        object.__setattr__(self, "offsets", as_offsets(self.offsets))
+        if self.drive is not None:
+            drive = as_finite(self.drive, "drive")
+            if drive.shape != self.shape:
+                raise ValueError(f"drive must have shape {self.shape}, got {drive.shape}")
+            object.__setattr__(self, "drive", drive)
+        if self.potential is not None:
+            object.__setattr__(self, "potential", self._checked(self.potential))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Steps of all sequences together, and size of a state."""
+        return int(self.offsets[-1]), len(self.initial_mean)
+
+    def _checked(self, potential: DensePotential) -> DensePotential:
+        steps, D = self.shape
+        J = np.ascontiguousarray(potential.J, dtype=np.float64)
+        h = np.ascontiguousarray(potential.h, dtype=np.float64)
+        if J.shape != (steps, D, D) or h.shape != (steps, D):
+            raise ValueError(
+                f"the potential must have J of shape {(steps, D, D)} and h of shape {(steps, D)},"
+                f" got {J.shape} and {h.shape}"
+            )
+        wrong = [w for w in over_rows(kalman.check_potentials, steps, J, h, grain=4096) if w[0]]
+        if wrong:
+            raise ValueError(f"{_WRONG[wrong[0][0]]} at step {wrong[0][1]}")
+        return DensePotential(J, h)
+
+    def condition(self, potential: DensePotential) -> "LinearDynamics":
+        """The posterior: this times `potential`."""
+        if self.potential is not None:
+            potential = self.potential + self._checked(potential)
+        return replace(self, potential=potential)
+
+    def _parts(self) -> tuple[FloatArray, DensePotential]:
+        """Drive and potential, zeros where there is none."""
+        steps, D = self.shape
+        drive = np.zeros(self.shape) if self.drive is None else self.drive
+        if self.potential is not None:
+            return drive, self.potential
+        return drive, DensePotential(np.zeros((steps, D, D)), np.zeros((steps, D)))
+
+    def _filtered(self) -> _Filtered:
+        steps, D = self.shape
+        drive, potential = self._parts()
+        sequences = len(self.offsets) - 1
+        out = _Filtered(
+            np.empty((steps, D)), np.empty((steps, D, D)), np.empty((steps, D, D)),
+            np.empty(sequences),
+        )  # fmt: skip
+        statuses = over_rows(
+            kalman.filter_chains, sequences, self.offsets, self.transition, self.noise_cov,
+            self.initial_mean, self.initial_cov, drive, potential.J, potential.h, *out, grain=1,
+        )  # fmt: skip
+        failed = [status - 1 for status in statuses if status]
+        if failed:
+            raise ValueError(
+                f"step {min(failed)} has no Gaussian law: its precision is not positive definite"
+                " or not finite (is J indefinite there, or has the chain exploded?)"
+            )
+        return out
+
+    def log_normalizer(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_sequences,)``."""
+        return self._filtered().log_normalizer
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw of all states, ``(num_steps, D)``: filter forwards, sample backwards.
+
+        By block elimination, many stretches of the sequences side by side, and by the square-root
+        filter where a nearly singular covariance would cost that more than half of its digits.
+        """
+        key = new_key(rng)
+        by_blocks = self._sample_by_blocks(key)
+        return self._sample_by_filter(key) if by_blocks is None else by_blocks
+
+    def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
+        filtered = self._filtered()
+        out = np.empty(self.shape)
+        over_rows(
+            kalman.sample_chains, len(self.offsets) - 1, key, self.offsets, self.transition,
+            _root(self.noise_cov), self._parts()[0], *filtered[:3], out, grain=1,
+        )  # fmt: skip
+        return out
+
+    def _sample_by_blocks(self, key: NDArray[np.uint64]) -> FloatArray | None:
+        """None if rounding would show."""
+        steps, D = self.shape
+        _, potential = self._parts()
+        precision = invert_positive_definite(self.noise_cov)
+        initial = invert_positive_definite(self.initial_cov)
+        coupling = np.einsum("ij,jk->ik", precision, self.transition)
+        push = np.einsum("ji,jk->ik", self.transition, coupling)
+        blocks = np.stack([precision + push, precision, initial + push, initial])
+        if not np.isfinite(blocks).all():
+            return None
+        cut = _Stretches.of(self.offsets)
+        drive = np.empty((0, D)) if self.drive is None else self.drive
+        start = np.broadcast_to(self.initial_mean, (len(self.offsets) - 1, D))
+        if self.drive is not None:
+            start = start + self.drive[self.offsets[:-1]]
+        linear = np.empty((steps, D))
+        over_rows(
+            kalman_blocks.information_linear, steps, cut.first, precision,
+            np.ascontiguousarray(coupling.T), drive, linear_means(start, initial), potential.h,
+            linear, grain=4096,
+        )  # fmt: skip
+        groups, size = len(cut.lanes) // WIDTH, kalman_blocks.factor_size(D, cut.joined)
+        longest = (cut.ends - cut.begins)[cut.lanes[::WIDTH]] - 1
+        bases = size * np.concatenate([[0], longest.cumsum()])
+        factors = np.empty(bases[-1])
+        shape = len(cut.begins), D
+        matrices = np.zeros((3, *shape, D))
+        diagonals, joint_linear, behind_linear = np.zeros((3, *shape))
+        growths, out = np.empty(shape[0]), np.empty((steps, D))
+        over_rows(
+            kalman_blocks.eliminate_stretches, groups, cut.lanes, cut.begins, cut.ends, bases,
+            cut.first, potential.J, linear, blocks, coupling, cut.joined, factors, diagonals,
+            *matrices, joint_linear, behind_linear, growths, grain=1,
+        )  # fmt: skip
+        over_rows(
+            kalman_blocks.sample_joints, len(self.offsets) - 1, key, cut.parts, cut.ends,
+            diagonals, *matrices, joint_linear, behind_linear, growths, out, grain=1,
+        )  # fmt: skip
+        if not growths.max() < _MAX_GROWTH:
+            return None
+        over_rows(
+            kalman_blocks.sample_stretches, groups, key, cut.lanes, cut.begins, cut.ends, bases,
+            cut.first, coupling, cut.joined, factors, out, grain=1,
+        )  # fmt: skip
+        return out
+
+    def filter(self) -> tuple[FloatArray, FloatArray]:
+        """Means ``(num_steps, D)`` and covariances ``(num_steps, D, D)`` given potentials so far.
+
+        "So far" includes the step's own potential.
+        """
+        filtered = self._filtered()
+        covs = np.empty_like(filtered.prior_roots)
+        over_rows(kalman.filtered_covs, len(covs), *filtered[1:3], covs)
+        return filtered.means, covs
+
+    def smooth(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Posterior moments given all potentials.
+
+        Returns
+        -------
+        means : array, ``(num_steps, D)``
+        covs : array, ``(num_steps, D, D)``
+        cross_covs : array, ``(num_steps, D, D)``
+            Cov(x_t, x_{t-1}), zero at the first step of a sequence.
+        """
+        filtered = self._filtered()
+        means, covs = np.empty(self.shape), np.empty_like(filtered.prior_roots)
+        cross_covs = np.empty_like(covs)
+        over_rows(
+            kalman.smooth_chains, len(self.offsets) - 1, self.offsets, self.transition,
+            self.noise_cov, self._parts()[0], *filtered[:3], means, covs, cross_covs, grain=1,
+        )  # fmt: skip
+        return means, covs, cross_covs
+
+    def log_density(self, x: ArrayLike) -> FloatArray:
+        """Normalised log density of each sequence, ``(num_sequences,)``, at states x."""
+        x = as_finite(x, "x")
+        if x.shape != self.shape:
+            raise ValueError(f"x must have shape {self.shape}, got {x.shape}")
+        first = self.offsets[:-1]
+        drive, potential = self._parts()
+        means = drive.copy()
+        means[1:] += x[:-1] @ self.transition.T
+        means[first] = self.initial_mean + drive[first]
+        terms = MvNormal(np.zeros(x.shape[1]), self.noise_cov).log_density(x - means)
+        start = MvNormal(np.zeros(x.shape[1]), self.initial_cov)
+        terms[first] = start.log_density(x[first] - means[first])
+        terms += (x * (potential.h - 0.5 * np.einsum("tij,tj->ti", potential.J, x))).sum(axis=1)
+        return np.asarray(np.add.reduceat(terms, first) - self.log_normalizer())
+
+
+def input_drive(inputs: FloatArray, input_weights: FloatArray, offsets: IntArray) -> FloatArray:
+    """The drive ``input_weights u_t`` of inputs, zero at the first step of every sequence.
+
+    So the inputs act on the steps between states, and a first state has the initial law alone.
+    """
+    drive = linear_means(inputs, input_weights.T)
+    drive[offsets[:-1]] = 0.0
+    return drive
+
+
+def stationary_cov(transition: FloatArray, noise_cov: FloatArray) -> FloatArray | None:
+    """V = A V A' + Q, the law that the dynamics leave invariant; None if A is not stable.
+
+    By doubling: V is the sum of A^k Q A'^k, of which every pass takes as many terms again, all of
+    them positive semi-definite (Anderson and Moore 1979, Optimal Filtering, section 6.7).
+    """
+    if not np.abs(np.linalg.eigvals(transition)).max() < 1.0:
+        return None
+    cov, power = noise_cov, transition
+    for _ in range(_MAX_DOUBLINGS):
+        more = np.einsum("ij,jk,lk->il", power, cov, power)
+        cov = cov + 0.5 * (more + more.T)
+        power = np.einsum("ij,jk->ik", power, power)
+        if np.abs(more).max() <= np.finfo(np.float64).eps * np.abs(cov).max():
+            return np.asarray(cov)
+    return None
+
+
+def project(potential: DiagonalPotential, loadings: ArrayLike, offset: ArrayLike) -> DensePotential:
+    """The potential of x when psi = offset + loadings x.
+
+    J = loadings' diag(J_t) loadings and h = loadings' (h_t - J_t offset) at every step.
+
+    Parameters
+    ----------
+    potential : DiagonalPotential, ``(num_steps, n)``
+    loadings : array, ``(n, D)``
+    offset : array, ``(n,)``
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree or a number is not finite.
+    """
+    C, mean = as_finite(loadings, "loadings"), as_finite(offset, "offset")
+    J = np.ascontiguousarray(potential.J, dtype=np.float64)
+    h = np.ascontiguousarray(potential.h, dtype=np.float64)
+    if C.ndim != 2 or mean.shape != C.shape[:1]:
+        raise ValueError(
+            f"loadings must have shape (n, D) and offset (n,), got {C.shape} and {mean.shape}"
+        )
+    if J.ndim != 2 or J.shape[1] != len(C) or h.shape != J.shape:
+        raise ValueError(
+            f"the potential must have shape (steps, {len(C)}), got {J.shape} and {h.shape}"
+        )
+    steps, D = len(J), C.shape[1]
+    out = DensePotential(np.empty((steps, D, D)), np.empty((steps, D)))
+    over_rows(
+        project_potentials, -(-steps // TILE), J, h, C, mean, out.J, out.h
+    )  # fmt: skip
+    return out

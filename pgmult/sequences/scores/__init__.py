@@ -1,0 +1,1 @@
+"""How well sequences that were held out are predicted."""

@@ -1,0 +1,438 @@
+r"""One-step-ahead scores of sequences, paired, and averaged over posterior draws.
+
+Every forecaster of sequences is judged by log p(x_t | x_<t) of test steps it was not trained on,
+nats an observation, without multinomial coefficients. S posterior draws make one forecaster in
+either of two ways, each a probability distribution of the next step given those before it:
+
+* ``"mixture"``: the draws are the components of one mixture of whole sequences, weighed by how
+  well they told the sequence's steps so far:
+
+      p(x_1:t) = 1/S sum_s p_s(x_1:t),       log p(x_t | x_<t) its increments.
+
+  That is Bayes' rule over draws; over hundreds of steps a few draws take all the weight.
+* ``"average"``: equal weights at every step, p(x_t | x_<t) = 1/S sum_s p_s(x_t | x_<t).
+
+Adjacent steps are correlated, so standard errors are over blocks: whole sequences where there are
+many, else equal segments of them. `one_step_ahead` scores the posterior of any sequence model:
+
+* one that has `predictive_variables` and ``log_predictive(draw, data)`` is asked for exact ones
+  (`MultinomialHMM`, and `GaussianLDS` by its Kalman filter);
+* one with the variables of a linear Gaussian state space goes through a particle filter
+  (`pgmult.sequences.scores.particle_filter`): transition, noise_cov, initial_mean, initial_cov,
+  loadings, offset, and input_weights and emission_weights where it takes inputs.
+
+>>> import numpy as np, pgmult
+>>> from pgmult.sequences.scores.ngrams import unigram
+>>> train = pgmult.sequences.as_sequences(["GATTACAGATTACAGATTACA" * 3])
+>>> test = pgmult.sequences.as_sequences(["GATTACAGATTACA"])
+>>> model = pgmult.sequences.MultinomialHMM(num_states=4)
+>>> posterior = pgmult.sample(
+...     model, train, draws=20, tune=20, chains=1, random_seed=0, progressbar=False
+... )
+>>> score = one_step_ahead(posterior, model, train, test, continues=True)
+>>> score.gain_over(unigram(train, test)).mean > 0.0
+True
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from pgmult.core.scores import mean_by_token
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.scores.particle_filter import particle_log_predictive
+
+__all__ = [
+    "ExactForecaster",
+    "Gain",
+    "SequenceScore",
+    "blend",
+    "check_symbol_order",
+    "joined",
+    "mix_draws",
+    "one_step_ahead",
+]
+
+_BLOCKS = 25  # of all steps, for standard errors
+_STATE_SPACE = (
+    "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
+)  # fmt: skip
+_INPUT_WEIGHTS = ("input_weights", "emission_weights")
+
+
+class ExactForecaster(Protocol):
+    """A model whose one-step-ahead probabilities given its parameters are known.
+
+    Attributes
+    ----------
+    predictive_variables : the kept variables that they depend on.
+    """
+
+    predictive_variables: ClassVar[tuple[str, ...]]
+
+    def log_predictive(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+        """Log p(x_t | x_<t of the same sequence, draw), ``(num_steps,)``; 0 at missing steps."""
+
+
+class Gain(NamedTuple):
+    """A mean over observations, of a score or of a paired difference.
+
+    Attributes
+    ----------
+    mean : float
+        Nats an observation.
+    standard_error : float
+        Over blocks of steps.
+    standard_error_by_step : float
+        As if steps were independent; compare with the other one.
+    """
+
+    mean: float
+    standard_error: float
+    standard_error_by_step: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.4f} ± {self.standard_error:.4f} nats an observation"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SequenceScore:
+    """Log probabilities of test steps, each given the steps before it.
+
+    Attributes
+    ----------
+    method : str
+        What told them.
+    log_predictive : array, ``(num_observed_steps,)``
+        Of all observations of a step; missing steps are left out.
+    totals : int array, ``(num_observed_steps,)``
+        Observations of each step.
+    sequence : int array, ``(num_observed_steps,)``
+        The sequence each step is of.
+    num_draws : int
+        Posterior draws that were averaged over; 1 for a single forecaster.
+    """
+
+    method: str
+    log_predictive: FloatArray
+    totals: IntArray
+    sequence: IntArray
+    num_draws: int = 1
+
+    @classmethod
+    def of_steps(
+        cls, method: str, log_predictive: FloatArray, test: Sequences, num_draws: int = 1
+    ) -> "SequenceScore":
+        """The score whose log predictive of *all* steps of `test` is given, ``(num_steps,)``."""
+        totals = test.totals
+        seen = totals > 0
+        sequence = np.repeat(np.arange(test.num_sequences), test.lengths)
+        return cls(method, log_predictive[seen], totals[seen], sequence[seen], num_draws)
+
+    @property
+    def mean(self) -> float:
+        """Nats an observation."""
+        return float(self.log_predictive.sum() / self.totals.sum())
+
+    @property
+    def standard_error(self) -> float:
+        """Of the level, over blocks of steps; compare forecasters by `gain_over`."""
+        return self._gain(self.log_predictive).standard_error
+
+    def gain_over(self, reference: "SequenceScore") -> Gain:
+        """Mean difference to another score of the same steps, paired.
+
+        Raises
+        ------
+        ValueError
+            If the other score is of other steps.
+        """
+        same = np.array_equal(self.sequence, reference.sequence)
+        if not (same and np.array_equal(self.totals, reference.totals)):
+            raise ValueError(
+                f"the scores must be of the same steps: {self.method} has"
+                f" {len(self.totals)} observed steps, {reference.method} {len(reference.totals)}"
+            )
+        return self._gain(self.log_predictive - reference.log_predictive)
+
+    def _gain(self, by_step: FloatArray) -> Gain:
+        blocks = _blocks(self.sequence)
+        level, spread = mean_by_token(
+            np.asarray(np.bincount(blocks, by_step), np.float64),
+            np.bincount(blocks, self.totals).astype(np.int64),
+        )
+        return Gain(level, spread, mean_by_token(by_step, self.totals)[1])
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mean:.4f} ± {self.standard_error:.4f} nats an observation ({self.method},"
+            f" {self.num_draws} draw{'s' * (self.num_draws > 1)})"
+        )
+
+
+def _blocks(sequence: IntArray) -> IntArray:
+    """Which block each step is in: about `_BLOCKS` segments, none across two sequences."""
+    _, first, lengths = np.unique(sequence, return_index=True, return_counts=True)
+    pieces = np.maximum(1, np.rint(_BLOCKS * lengths / len(sequence)).astype(np.int64))
+    place = np.arange(len(sequence)) - np.repeat(first, lengths)
+    within = place * np.repeat(pieces, lengths) // np.repeat(lengths, lengths)
+    return np.asarray(np.repeat(np.cumsum(pieces) - pieces, lengths) + within)
+
+
+def mix_draws(
+    by_draw: FloatArray, offsets: IntArray, pooling: Literal["mixture", "average"] = "mixture"
+) -> FloatArray:
+    """One forecaster's log predictive from that of S draws.
+
+    Parameters
+    ----------
+    by_draw : array, ``(num_draws, num_steps)``
+        Log p_s(x_t | x_<t), 0 at missing steps.
+    offsets : int64 array, ``(num_sequences + 1,)``
+    pooling : {"mixture", "average"}
+        See the module's docstring.
+
+    Returns
+    -------
+    array, ``(num_steps,)``
+        A step that no draw with any weight left holds possible is -inf; the steps of its sequence
+        after it are averaged.
+    """
+    if pooling not in ("mixture", "average"):
+        raise ValueError(f'pooling must be "mixture" or "average", got {pooling!r}')
+    average = logsumexp(by_draw, axis=0) - np.log(len(by_draw))
+    if pooling == "average":
+        return np.asarray(average)
+    mixed = np.empty(by_draw.shape[1])
+    for first, last in itertools.pairwise(offsets):
+        joint = logsumexp(np.cumsum(by_draw[:, first:last], axis=1), axis=0)
+        before = np.concatenate([[np.log(len(by_draw))], joint[:-1]])
+        gone = np.isneginf(before)
+        with np.errstate(invalid="ignore"):
+            mixed[first:last] = np.where(gone, average[first:last], joint - before)
+    return mixed
+
+
+def blend(first: SequenceScore, second: SequenceScore, *, num_weights: int = 50) -> SequenceScore:
+    """Two forecasters made one, at a weight that is learned as a sequence goes on.
+
+    The mixture of sequences under (1 - u) p(x_t | x_<t) + u q(x_t | x_<t), u ~ U(0, 1): Bayes' rule
+    for u, so that nothing is fitted to the steps that are scored. A model that forgets nothing but
+    learns slowly, blended with `pgmult.sequences.scores.ngrams.cache`, also repeats what came
+    lately.
+
+    Parameters
+    ----------
+    first, second : SequenceScore
+        Of the same steps: p and q.
+    num_weights : int
+        Of a grid of u that stands for all of them.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of different steps.
+    """
+    first.gain_over(second)  # refuses other steps
+    num_weights = as_positive_int(num_weights, "num_weights", minimum=2)
+    u = ((np.arange(num_weights) + 0.5) / num_weights)[:, None]
+    by_weight = np.logaddexp(np.log1p(-u) + first.log_predictive, np.log(u) + second.log_predictive)
+    ends = np.flatnonzero(np.diff(first.sequence)) + 1
+    offsets = np.concatenate([[0], ends, [len(first.sequence)]])
+    name = f"{first.method} and {second.method}, blended"
+    return replace(
+        first, method=name, log_predictive=mix_draws(by_weight, offsets),
+        num_draws=max(first.num_draws, second.num_draws),
+    )  # fmt: skip
+
+
+def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
+    """Each training sequence with its continuation, and the positions of the test steps in it.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many test sequences as training ones, or symbols or inputs differ.
+    """
+    if train.num_sequences != test.num_sequences:
+        raise ValueError(
+            "sequences can only continue one by one: there are"
+            f" {train.num_sequences} training and {test.num_sequences} test sequences"
+        )
+    _check_alike(train, test)
+    s = np.repeat(np.arange(train.num_sequences), train.lengths)
+    r = np.repeat(np.arange(test.num_sequences), test.lengths)
+    order = np.argsort(np.concatenate([s, r]), kind="stable")
+    per_step = np.concatenate([np.diff(train.indptr), np.diff(test.indptr)])
+    entries = np.argsort(
+        np.concatenate([np.repeat(s, np.diff(train.indptr)), np.repeat(r, np.diff(test.indptr))]),
+        kind="stable",
+    )
+    whole = replace(
+        train,
+        offsets=train.offsets + test.offsets,
+        indptr=np.concatenate([[0], np.cumsum(per_step[order])]),
+        symbols=np.concatenate([train.symbols, test.symbols])[entries],
+        counts=np.concatenate([train.counts, test.counts])[entries],
+        inputs=None
+        if train.inputs is None or test.inputs is None
+        else np.concatenate([train.inputs, test.inputs])[order],
+    )
+    return whole, np.flatnonzero(order >= train.num_steps)
+
+
+def _check_alike(train: Sequences, test: Sequences) -> None:
+    if (train.num_symbols, train.num_inputs) != (test.num_symbols, test.num_inputs):
+        raise ValueError(
+            f"the training sequences have {train.num_symbols} symbols and {train.num_inputs}"
+            f" inputs, the test sequences {test.num_symbols} and {test.num_inputs}"
+        )
+    labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (train, test)]
+    if labels[0] != labels[1]:
+        raise ValueError(
+            "the training and test sequences must number their symbols alike"
+            " (give both the same alphabet=)"
+        )
+
+
+# --------------------------------------------------------------------------- posteriors
+
+
+def check_symbol_order(posterior: Mapping[str, NDArray[Any]], data: Sequences) -> None:
+    """Refuse sequences whose symbols stand in another order than a posterior's sticks.
+
+    A plain mapping of arrays does not know its sticks, and passes.
+    """
+    sticks = getattr(posterior, "coords", {}).get("stick")
+    if sticks is None:
+        return
+    order = data.symbol_order[:-1]
+    expected = order if data.alphabet is None else data.alphabet[order]
+    if not np.array_equal(sticks, expected):
+        raise ValueError(
+            f"the sticks of the posterior break for {sticks[:5]}..., those of the data for"
+            f" {expected[:5]}... (make new data with as_sequences(..., alphabet=..., order="
+            "train.symbol_order))"
+        )
+
+
+def one_step_ahead(
+    posterior: Mapping[str, NDArray[Any]],
+    model: Any,
+    train: Sequences,
+    test: Sequences,
+    *,
+    continues: bool = False,
+    pooling: Literal["mixture", "average"] = "mixture",
+    max_draws: int = 100,
+    num_particles: int = 200,
+    random_seed: int = 0,
+) -> SequenceScore:
+    """Score a posterior of any sequence model on test sequences.
+
+    Parameters
+    ----------
+    posterior : Posterior, or any mapping from a variable's name to ``(chain, draw, ...)``
+        Of `model` given `train`; must hold what forecasts depend on, and ``last_states`` too
+        where sequences continue and the model needs a particle filter.
+    model : Model
+    train, test : Sequences
+    continues : bool
+        Whether test sequence s goes on where training sequence s ended; else all test sequences
+        are new ones.
+    pooling : {"mixture", "average"}
+        How draws make one forecaster: see the module's docstring.
+    max_draws : int
+        Of all chains together; evenly spread.
+    num_particles, random_seed
+        Of the particle filter, where one is used.
+
+    Returns
+    -------
+    SequenceScore
+
+    Raises
+    ------
+    ValueError
+        If a variable was not kept, or the sequences do not go together.
+    TypeError
+        If the model is neither kind of forecaster.
+    """
+    _check_alike(train, test)
+    exact = hasattr(model, "log_predictive")
+    if exact:
+        whole, tested = joined(train, test) if continues else (test, np.arange(test.num_steps))
+        draws = _draws(posterior, model.predictive_variables, max_draws)
+        by_draw = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])
+    else:
+        points = _state_space_draws(posterior, model, train, test, continues, max_draws)
+        rng = np.random.default_rng(random_seed)
+        by_draw = particle_log_predictive(rng, points, test, num_particles)
+    how = "exact" if exact else f"{num_particles} particles"
+    name = f"{type(model).__name__}, one step ahead, {how}, {pooling} of draws"
+    log_predictive = mix_draws(by_draw, test.offsets, pooling)
+    return SequenceScore.of_steps(name, log_predictive, test, len(by_draw))
+
+
+def _draws(
+    posterior: Mapping[str, NDArray[Any]], names: Iterable[str], max_draws: int
+) -> list[dict[str, NDArray[Any]]]:
+    """At most `max_draws` draws of some variables, evenly spread over all chains."""
+    names = tuple(names)
+    missing = [name for name in names if name not in posterior]
+    if missing:
+        raise ValueError(
+            f"the posterior lacks {', '.join(missing)}: sample with"
+            f" keep=[{', '.join(repr(name) for name in names)}, ...]"
+        )
+    arrays = {name: np.asarray(posterior[name]) for name in names}
+    num_chains, num_draws = next(iter(arrays.values())).shape[:2]
+    total = num_chains * num_draws
+    size = min(as_positive_int(max_draws, "max_draws"), total)
+    if size == 0:
+        raise ValueError("the posterior has no draws")
+    chosen = np.linspace(0, total - 1, size).astype(np.int64)
+    return [
+        {name: array[i // num_draws, i % num_draws] for name, array in arrays.items()}
+        for i in chosen
+    ]
+
+
+def _state_space_draws(
+    posterior: Mapping[str, NDArray[Any]],
+    model: Any,
+    train: Sequences,
+    test: Sequences,
+    continues: bool,
+    max_draws: int,
+) -> list[StateSpaceDraw]:
+    """The parameters of draws, ready for sequences that begin or go on."""
+    unknown = [name for name in _STATE_SPACE if name not in model.dims]
+    if unknown:
+        raise TypeError(
+            f"{type(model).__name__} has no log_predictive(draw, data), nor is it a state space:"
+            f" it has no {', '.join(unknown)}"
+        )
+    if continues:
+        joined(train, test)  # refuses sequences that cannot go together
+    names = [*_STATE_SPACE, *(_INPUT_WEIGHTS if train.num_inputs else ())]
+    draws = _draws(posterior, [*names, *(["last_states"] if continues else [])], max_draws)
+    softmax = draws[0]["offset"].shape == (train.num_symbols,)
+    if not softmax:
+        check_symbol_order(posterior, train)
+    link = {"link": "softmax"} if softmax else {"order": train.symbol_order}
+    points = []
+    for draw in draws:
+        parameters: dict[str, Any] = link | {name: draw[name] for name in names}
+        points.append(StateSpaceDraw(**parameters))
+    if not continues:
+        return points
+    return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]

@@ -1,0 +1,183 @@
+r"""One-step-ahead predictions of sequences by a particle filter, for given parameters.
+
+Of a state-space model with multinomial emissions neither p(x_t | x_1, ..., x_{t-1}) nor the
+filtered states have a closed form. Particles that look ahead estimate both: see
+`pgmult.sequences.compiled.particles` for the proposal. The product of a sequence's predictive
+probabilities is an unbiased estimate of its likelihood, so that its logarithm errs low, by about
+half the variance of the estimate: `particle_error` measures that. Forward simulation of a single
+path errs much more, by the whole spread of what it might have simulated.
+
+>>> import numpy as np
+>>> from pgmult import as_sequences
+>>> from pgmult.sequences.priors.state_space import StateSpaceDraw
+>>> data = as_sequences([[0, 0, 1, 1, 1]])
+>>> draw = StateSpaceDraw(
+...     transition=0.9 * np.eye(1), noise_cov=np.eye(1), initial_mean=np.zeros(1),
+...     initial_cov=np.eye(1), loadings=np.ones((1, 1)), offset=np.zeros(1), order=[0, 1],
+... )
+>>> log_p = particle_log_predictive(np.random.default_rng(0), [draw], data, num_particles=2000)
+>>> log_p.shape, bool(abs(log_p[0, 0] - np.log(0.5)) < 0.01)
+((1, 5), True)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int, new_key
+from pgmult.sequences.compiled import particles
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.priors.state_space import StateSpaceDraw, StateSpaceDraws, sorted_entries
+
+__all__ = [
+    "ParticleError",
+    "ParticleFilter",
+    "StateSpaceDraw",
+    "particle_error",
+    "particle_filter",
+    "particle_log_predictive",
+]
+
+_BLIND_SHARE = 0.1  # of particles that follow the transition alone, whatever is seen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParticleFilter:
+    """What a particle filter found, draw by draw and step by step.
+
+    Attributes
+    ----------
+    log_predictive : array, ``(num_draws, num_steps)``
+        log p(x_t | x_1, ..., x_{t-1}) of each step's observations given those before in its
+        sequence, without the multinomial coefficient; 0 at missing steps.
+    effective_size : array, ``(num_draws, num_steps)``
+        Of the weighted particles: 1 / sum of squared weights.
+    state_mean : array, ``(num_draws, num_steps, D)``
+        Of the state given observations up to and including its step.
+    state_draw : array, ``(num_draws, num_steps, D)``
+        One draw of it.
+    """
+
+    log_predictive: FloatArray
+    effective_size: FloatArray
+    state_mean: FloatArray
+    state_draw: FloatArray
+
+
+def particle_filter(
+    rng: np.random.Generator,
+    draws: Sequence[StateSpaceDraw],
+    data: Sequences,
+    num_particles: int = 200,
+) -> ParticleFilter:
+    """Filter every sequence under every draw.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    draws : sequence of StateSpaceDraw
+        Of one link and order. `StateSpaceDraw.continued` makes sequences go on from given states.
+    data : Sequences
+        Symbols or counts; steps may be missing.
+    num_particles : int
+        >= 2. `particle_error` says whether it is enough.
+
+    Returns
+    -------
+    ParticleFilter
+
+    Raises
+    ------
+    ValueError
+        If draws and data do not agree in shape, or a draw is not a model.
+    FloatingPointError
+        If all particles are impossible or not finite: states have exploded.
+
+    Notes
+    -----
+    O(num_particles D (K + D)) a step and draw; with sticks K is the place of the last symbol seen.
+    Draws and sequences run on all the threads of `pgmult.compiled.rows.row_threads`, with the
+    same result for any number.
+    """
+    size = as_positive_int(num_particles, "num_particles", minimum=2)
+    stacked = StateSpaceDraws.of(draws, data)
+    softmax, *parameters = stacked
+    shape = (len(draws), data.num_steps)
+    log_predictive, effective_size = np.zeros(shape), np.zeros(shape)
+    state_mean, state_draw = np.zeros((2, *shape, draws[0].state_dim))
+    statuses = over_rows(
+        particles.filter_rows, len(draws) * data.num_sequences, new_key(rng), size,
+        max(1, round(_BLIND_SHARE * size)), softmax, data.offsets,
+        *sorted_entries(data, draws[0]), *parameters,
+        log_predictive, effective_size, state_mean, state_draw, grain=1,
+    )  # fmt: skip
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise FloatingPointError(
+            f"no particle has a finite weight at step {min(failed)}"
+            " (is the transition's largest eigenvalue far above 1?)"
+        )
+    return ParticleFilter(log_predictive, effective_size, state_mean, state_draw)
+
+
+def particle_log_predictive(
+    rng: np.random.Generator,
+    draws: Sequence[StateSpaceDraw],
+    data: Sequences,
+    num_particles: int = 200,
+) -> FloatArray:
+    """Each draw's log p(x_t | x_1, ..., x_{t-1}), ``(num_draws, num_steps)``.
+
+    Missing steps have 0, and multinomial coefficients are left out. Arguments and errors are those
+    of `particle_filter`.
+    """
+    return particle_filter(rng, draws, data, num_particles).log_predictive
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParticleError:
+    """How far log predictive probabilities scatter over independent runs of the filter.
+
+    Attributes
+    ----------
+    log_likelihood : array, ``(num_draws,)``
+        Of all steps, from the mean of the runs' likelihoods, each unbiased.
+    standard_error : array, ``(num_draws, num_steps)``
+        Standard deviation of one run's log predictive.
+    total_standard_error : array, ``(num_draws,)``
+        The same for one run's log likelihood of all steps.
+    total_bias : array, ``(num_draws,)``
+        By which one run's log likelihood errs low on average, half its variance.
+    """
+
+    log_likelihood: FloatArray
+    standard_error: FloatArray
+    total_standard_error: FloatArray
+    total_bias: FloatArray
+
+
+def particle_error(
+    rng: np.random.Generator,
+    draws: Sequence[StateSpaceDraw],
+    data: Sequences,
+    num_particles: int = 200,
+    repeats: int = 8,
+) -> ParticleError:
+    """Is `num_particles` enough? The scatter of `repeats` >= 2 independent runs.
+
+    Other arguments and errors are those of `particle_filter`.
+    """
+    repeats = as_positive_int(repeats, "repeats", minimum=2)
+    runs = np.array(
+        [particle_log_predictive(rng, draws, data, num_particles) for _ in range(repeats)]
+    )
+    totals = runs.sum(axis=2)
+    return ParticleError(
+        np.logaddexp.reduce(totals, axis=0) - np.log(repeats),
+        runs.std(axis=0, ddof=1),
+        totals.std(axis=0, ddof=1),
+        0.5 * totals.var(axis=0, ddof=1),
+    )

@@ -1,0 +1,124 @@
+"""Where chains of linear dynamical systems start: states that tell the future from the past.
+
+A state is what the past says about the future. With y_t the observed frequencies of symbols at
+step t, less their means and over the square roots of their means, let P_t stack averages of y over
+ranges of lags before t, and F_t the same after t. The leading singular vectors (U, V) of the
+cross-moment sum_t F_t P_t' span the directions of the past that predict directions of the future,
+as in subspace identification (Van Overschee and De Moor 1996) on correspondence analysis's scale,
+and
+
+    x_t = U' F_t + V' P_t
+
+is a start for the states. The noise of single symbols is in neither cross-moment nor x_t: a step's
+own observation plays no part in its state.
+"""
+
+import numpy as np
+import scipy.sparse
+
+from pgmult.compiled.linalg import cholesky, invert_lower
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.sequences.data.sequences import Sequences
+
+__all__ = ["spectral_states"]
+
+_LAGS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16))
+_MOST_SYMBOLS = 300  # rare ones say little and cost as much
+_EXTRA = 8  # directions more than are wanted, and
+_PASSES = 6  # passes of subspace iteration
+_JITTER = 0.1  # of states that are otherwise of unit variance: chains start apart
+
+
+def spectral_states(rng: np.random.Generator, data: Sequences, state_dim: int) -> FloatArray:
+    """States of unit variance, ``(num_steps, state_dim)``, leading direction first.
+
+    Costs O(num_steps state_dim) sparse products; the same bits for any number of BLAS threads.
+    """
+    ahead, behind = _windows(data, forward=True), _windows(data, forward=False)
+    width = ahead.width
+    size = min(state_dim + _EXTRA, width)
+    right = _orthonormal(rng.standard_normal((width, size)))
+    left = right
+    for _ in range(_PASSES):
+        left = _orthonormal(ahead.transposed(behind.times(right)))
+        right = _orthonormal(behind.transposed(ahead.times(left)))
+    core = np.einsum("ti,tj->ij", ahead.times(left), behind.times(right))
+    u, _, v = np.linalg.svd(core)
+    chosen = min(state_dim, size)
+    states = np.zeros((data.num_steps, state_dim))
+    states[:, :chosen] = ahead.times(_product(left, u[:, :chosen]))
+    states[:, :chosen] += behind.times(_product(right, v[:chosen].T))
+    scale = states.std(axis=0)
+    states /= np.where(scale > 1e-10 * scale.max(initial=0.0), scale, np.inf)
+    return states + _JITTER * rng.standard_normal(states.shape)
+
+
+class _Windows:
+    """A sparse matrix of steps by (range of lags, symbol) less a matrix of rank one a range."""
+
+    def __init__(self, sparse: "scipy.sparse.csr_array", shares: FloatArray, weights: FloatArray):
+        self.sparse, self.shares, self.weights = sparse, shares, weights
+        self.width = sparse.shape[1]
+
+    def times(self, x: FloatArray) -> FloatArray:
+        blocks = x.reshape(self.shares.shape[1], len(self.weights), -1)
+        means = np.einsum("k,bkr->br", self.weights, blocks)
+        return np.asarray(self.sparse @ x - _product(self.shares, means))
+
+    def transposed(self, x: FloatArray) -> FloatArray:
+        totals = np.einsum("tb,tr->br", self.shares, x)
+        means = totals[:, None, :] * self.weights[:, None]
+        return np.asarray(self.sparse.T @ x - means.reshape(self.width, -1))
+
+
+def _windows(data: Sequences, *, forward: bool) -> _Windows:
+    totals = data.totals
+    steps = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+    used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
+    kept = np.argsort(-used, kind="stable")[:_MOST_SYMBOLS]
+    kept = kept[used[kept] > 0]
+    place = np.full(data.num_symbols, -1)
+    place[kept] = np.arange(len(kept))
+    root = np.sqrt(used[kept] / used.sum())
+    inside = place[data.symbols] >= 0
+    column = place[data.symbols[inside]]
+    scaled = data.counts[inside] / totals[steps[inside]] / root[column]
+    y = scipy.sparse.csr_array((scaled, (steps[inside], column)), shape=(data.num_steps, len(kept)))
+    seen = (totals > 0).astype(np.float64)
+    blocks, shares = [], np.zeros((data.num_steps, len(_LAGS)))
+    for b, (first, last) in enumerate(_LAGS):
+        reach = _averages(data.offsets, first, last, forward)
+        blocks.append(reach @ y)
+        shares[:, b] = reach @ seen
+    return _Windows(scipy.sparse.csr_array(scipy.sparse.hstack(blocks, format="csr")), shares, root)
+
+
+def _averages(offsets: IntArray, first: int, last: int, forward: bool) -> "scipy.sparse.csr_array":
+    """Row t has 1 / sqrt(width) at the steps `first` to `last` after, or before, t."""
+    num_steps = int(offsets[-1])
+    step = np.arange(num_steps)
+    lengths = np.diff(offsets)
+    low, high = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
+    rows, columns = [], []
+    for lag in range(first, last + 1):
+        other = step + (lag if forward else -lag)
+        inside = (other >= low) & (other < high)
+        rows.append(step[inside])
+        columns.append(other[inside])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    weight = np.full(len(row), 1.0 / np.sqrt(last - first + 1))
+    return scipy.sparse.csr_array((weight, (row, column)), shape=(num_steps, num_steps))
+
+
+def _product(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,jk->ik", a, b))
+
+
+def _orthonormal(x: FloatArray) -> FloatArray:
+    """An orthonormal basis of the columns of x, by Cholesky factors of its Gram matrix, twice."""
+    for _ in range(2):
+        gram = np.einsum("ij,ik->jk", x, x)
+        gram[np.diag_indices_from(gram)] += 1e-12 * np.trace(gram) + np.finfo(np.float64).tiny
+        cholesky(gram)
+        x = _product(x, invert_lower(gram).T)
+    return x

@@ -1,0 +1,11 @@
+from pgmult.testing.mutants import mutant as mutant
+from pgmult.testing.mutants import rejects as rejects
+from pgmult.testing.protocol import check_model as check_model
+from pgmult.testing.sampling import Verdict as Verdict
+from pgmult.testing.sampling import check_geweke as check_geweke
+from pgmult.testing.sampling import check_likelihood as check_likelihood
+from pgmult.testing.sampling import check_sbc as check_sbc
+from pgmult.testing.sampling import conditional_ratio as conditional_ratio
+from pgmult.testing.sampling import geweke as geweke
+from pgmult.testing.sampling import likelihood as likelihood
+from pgmult.testing.sampling import sbc as sbc

@@ -1,0 +1,36 @@
+"""Deliberately broken models, that a test must refuse."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["mutant", "rejects"]
+
+
+# --------------------------------------------------------------------------- mutants
+
+
+def mutant(original: Any, **attributes: Any) -> Any:
+    """A copy of a model (or a link, or a prior) with some methods or constants replaced.
+
+    >>> from fractions import Fraction
+    >>> mutant(Fraction(1, 2), __abs__=lambda self: -self).__abs__()
+    Fraction(-1, 2)
+    """
+    kind = type(original)
+    broken = type(f"Broken{kind.__name__}", (kind,), {"__slots__": (), **attributes})
+    clone = copy.copy(original)
+    object.__setattr__(clone, "__class__", broken)
+    return clone
+
+
+def rejects(check: Callable[..., Any], *arguments: Any, **options: Any) -> str:
+    """Assert that a check raises AssertionError; the error's message.
+
+    Any other exception is passed on: a mutant that crashes has not been rejected.
+    """
+    try:
+        check(*arguments, **options)
+    except AssertionError as error:
+        return str(error)
+    raise AssertionError(f"{getattr(check, '__name__', check)} did not reject the mutant")

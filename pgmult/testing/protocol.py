@@ -1,0 +1,266 @@
+"""Does a model keep the protocol? Every check that needs no statistics, then the statistics."""
+
+import dataclasses
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.typing import Model
+from pgmult.testing.sampling import Statistics, Verdict, check_geweke, check_likelihood
+
+__all__ = ["check_model"]
+_MAX_SWEEPS_TO_MOVE = 100
+
+
+# --------------------------------------------------------------------------- conformance
+
+
+def _bytes(value: Any, place: str) -> Any:
+    """Everything about a value that a pure function must keep, comparable with ==."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            raise AssertionError(f"{place} must be a plain array, got dtype {value.dtype}")
+        return value.dtype.str, value.shape, value.tobytes()
+    if value is None or isinstance(value, bool | int | float | str | np.generic):
+        return type(value), repr(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return type(value), [
+            (field.name, _bytes(getattr(value, field.name), f"{place}.{field.name}"))
+            for field in dataclasses.fields(value)
+        ]
+    raise AssertionError(
+        f"{place} must be an array, a number, a string or a dataclass of those,"
+        f" got {type(value).__name__}"
+    )
+
+
+def _changed_field(before: Any, after: Any) -> str:
+    """The first field in which two snapshots differ."""
+    names = [a[0] for a, b in zip(before[1], after[1], strict=False) if a != b]
+    return names[0] if names else "its type"
+
+
+def _pure(function: Callable[..., Any], random_seed: int, *arguments: Any) -> Any:
+    """`function(rng, *arguments)`, which must change no argument and depend on rng alone."""
+    name = getattr(function, "__name__", str(function))
+    before = [_bytes(argument, type(argument).__name__) for argument in arguments]
+    result = function(np.random.default_rng(random_seed), *arguments)
+    snapshot = _bytes(result, type(result).__name__)
+    for argument, old in zip(arguments, before, strict=True):
+        new = _bytes(argument, type(argument).__name__)
+        if new != old:
+            raise AssertionError(
+                f"{name} must not change its arguments, but it changed"
+                f" {_changed_field(old, new)} of the {type(argument).__name__}"
+            )
+    for threads in (1, 2):
+        with row_threads(threads, grain=1):
+            again = function(np.random.default_rng(random_seed), *arguments)
+        new = _bytes(again, type(again).__name__)
+        if new != snapshot:
+            raise AssertionError(
+                f"{name} must give the same draws for the same seed, but"
+                f" {_changed_field(snapshot, new)} differs in a second call with"
+                f" {threads} row thread{'s' * (threads > 1)}"
+            )
+    return result
+
+
+def _structure(value: Any, shapes: bool) -> dict[str, Any]:
+    """Type and dtype of every field, with its shape or its number of axes."""
+    structure: dict[str, Any] = {"its type": type(value).__name__}
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        if isinstance(item, np.ndarray | np.generic | int | float):
+            size = f"shape {np.shape(item)}" if shapes else f"{np.ndim(item)} axes"
+            structure[field.name] = f"{np.asarray(item).dtype}, {size}"
+        else:
+            structure[field.name] = type(item).__name__
+    return structure
+
+
+def _same_structure(what: str, one: Any, other: Any, *, shapes: bool) -> None:
+    expected, got = _structure(one, shapes), _structure(other, shapes)
+    for name in expected | got:
+        if expected.get(name) != got.get(name):
+            raise AssertionError(
+                f"{what}: {name} must stay {expected.get(name)}, got {got.get(name)}"
+            )
+
+
+def _check_protocol(model: Any) -> None:
+    for name in ("coords", "prior", "simulate", "init", "step", "log_likelihood"):
+        if not callable(getattr(model, name, None)):
+            raise AssertionError(f"{type(model).__name__} must have a method {name}")
+    for name in ("dims", "default_keep", "label_dims"):
+        if not hasattr(model, name):
+            raise AssertionError(f"{type(model).__name__} must have an attribute {name}")
+
+
+def _check_plain(model: Any, data: Any, state: Any) -> None:
+    for what, value in (("model", model), ("data", data), ("state", state)):
+        kind = type(value)
+        parameters = getattr(kind, "__dataclass_params__", None)
+        if parameters is None or not parameters.frozen:
+            raise AssertionError(f"the {what} must be a frozen dataclass, {kind.__name__} is not")
+    for field in dataclasses.fields(state):
+        if not isinstance(getattr(state, field.name), np.ndarray | np.generic | int | float):
+            kind = type(getattr(state, field.name))
+            raise AssertionError(
+                f"{field.name} of the state must be a plain array, got {kind.__name__}"
+            )
+
+
+def _check_dims(model: Any, data: Any, state: Any) -> None:
+    coords = model.coords(data)
+    sizes: dict[str, int] = {}
+    fields = {field.name for field in dataclasses.fields(state)}
+    for name in model.default_keep:
+        if name not in model.dims:
+            raise AssertionError(f"default_keep names {name!r}, which is not in dims")
+    for name, axes in model.dims.items():
+        if name not in fields and not callable(getattr(model, name, None)):
+            raise AssertionError(
+                f"dims names {name!r}, neither a field of the state nor a method of the model"
+            )
+        value = getattr(state, name) if name in fields else getattr(model, name)(state, data)
+        shape = np.shape(value)
+        if len(shape) != len(axes):
+            raise AssertionError(f"{name} must have the axes {axes}, got shape {shape}")
+        for axis, size in zip(axes, shape, strict=True):
+            if sizes.setdefault(axis, size) != size:
+                raise AssertionError(
+                    f"axis {axis!r} has length {sizes[axis]}, but {size} in {name}"
+                )
+    for axis, labels in coords.items():
+        if len(labels) != sizes.get(axis, len(labels)):
+            raise AssertionError(f"coords has {len(labels)} labels for {sizes[axis]} {axis!r}")
+    stray = model.label_dims - sizes.keys()
+    if stray:
+        raise AssertionError(f"label_dims names {sorted(stray)}, which no variable has")
+
+
+def _check_moves(model: Any, data: Any, rng: np.random.Generator) -> None:
+    """Every entry that varies under the prior must move; a stuck block is invariant too."""
+    truth, other = model.prior(rng, data), model.prior(rng, data)
+    simulated = model.simulate(rng, truth, data)
+    start = state = model.init(rng, simulated)
+    names = [field.name for field in dataclasses.fields(truth)]
+    for _ in range(_MAX_SWEEPS_TO_MOVE):
+        state = model.step(rng, state, simulated)
+        stuck = [name for name in names if _is_stuck(name, truth, other, start, state)]
+        if not stuck:
+            return
+    raise AssertionError(
+        f"step must move every variable, but after {_MAX_SWEEPS_TO_MOVE} sweeps entries of"
+        f" {stuck[0]} are where the chain started"
+    )
+
+
+def _is_stuck(name: str, truth: Any, other: Any, start: Any, state: Any) -> bool:
+    one, two, first, last = (np.asarray(getattr(s, name)) for s in (truth, other, start, state))
+    if not one.shape == two.shape == first.shape == last.shape or one.dtype.kind != "f":
+        return not np.array_equal(one, two) and np.array_equal(first, last)
+    return bool(((one != two) & (first == last)).any())
+
+
+def _check_round_trip(model: Any, data: Any, state: Any, random_seed: int) -> None:
+    """A state read back from a file of plain arrays continues exactly as the original does."""
+    fields = {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}
+    file = io.BytesIO()
+    np.savez(file, **fields)
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        restored = type(state)(
+            **{
+                name: arrays[name] if isinstance(value, np.ndarray) else type(value)(arrays[name])
+                for name, value in fields.items()
+            }
+        )
+    one = model.step(np.random.default_rng(random_seed), state, data)
+    other = model.step(np.random.default_rng(random_seed), restored, data)
+    if _bytes(one, "state") != _bytes(other, "state"):
+        raise AssertionError("a state rebuilt from its fields must continue exactly as it did")
+
+
+def check_model(
+    model: Model[Any, Any],
+    data: Any,
+    *,
+    statistics: Statistics | None = None,
+    replicates: int = 1000,
+    sweeps: int = 5,
+    random_seed: int = 0,
+) -> Verdict:
+    """Everything that `pgmult.sample` and the other tests rely on, then `geweke`.
+
+    Checks that the model, its data and its states are frozen dataclasses of plain arrays; that
+    `prior`, `simulate`, `init` and `step` change no argument and draw the same for the same seed
+    on one thread and two; that `prior` and `simulate` do not read the counts, and that simulated
+    data keep dtypes and, where the data have a property of that name, `totals`; that
+    `log_likelihood` is finite, repeatable and the law of `simulate`; that `dims` and `coords`
+    agree with the arrays; that `step` moves everything that the prior varies; that a state
+    rebuilt from its fields continues exactly; and that `step` leaves the joint law invariant.
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+        Tiny. Include the awkward rows: an empty one, a category that never occurs.
+    statistics, replicates, sweeps, random_seed
+        Of `geweke`.
+
+    Returns
+    -------
+    Verdict
+        Of `geweke`.
+
+    Raises
+    ------
+    AssertionError
+        At the first thing that is wrong.
+    """
+    _check_protocol(model)
+    rng = np.random.default_rng(random_seed)
+    _check_plain(model, data, model.prior(rng, data))
+
+    state = _pure(model.prior, random_seed, data)
+    simulated = _pure(model.simulate, random_seed, state, data)
+    start = _pure(model.init, random_seed, simulated)
+    last = _pure(model.step, random_seed, start, simulated)
+
+    _same_structure("simulate", data, simulated, shapes=False)
+    if hasattr(data, "totals") and not np.array_equal(data.totals, simulated.totals):
+        raise AssertionError("simulate must keep the totals of the data")
+    poisoned = model.simulate(rng, model.prior(rng, data), data)
+    again = model.prior(np.random.default_rng(random_seed), poisoned)
+    if _bytes(again, "state") != _bytes(state, "state"):
+        raise AssertionError("prior must not read the counts, but other counts change its draw")
+    again = model.simulate(np.random.default_rng(random_seed), state, poisoned)
+    if _bytes(again, "data") != _bytes(simulated, "data"):
+        raise AssertionError("simulate must not read the counts, but other counts change its draw")
+    _same_structure("init", model.prior(rng, simulated), start, shapes=True)
+    _same_structure("step", start, last, shapes=True)
+
+    for name, point in (("a prior draw", state), ("init", start), ("step", last)):
+        value = model.log_likelihood(point, simulated)
+        if np.ndim(value) or not np.isfinite(value):
+            raise AssertionError(f"log_likelihood must be a finite number, got {value} at {name}")
+        if model.log_likelihood(point, simulated) != value:
+            raise AssertionError("log_likelihood must give the same number twice")
+
+    _check_dims(model, simulated, last)
+    _check_round_trip(model, simulated, last, random_seed)
+    _check_moves(model, data, rng)
+    check_likelihood(model, data, replicates=replicates, random_seed=random_seed)
+    return check_geweke(
+        model,
+        data,
+        statistics=statistics,
+        replicates=replicates,
+        sweeps=sweeps,
+        random_seed=random_seed,
+    )

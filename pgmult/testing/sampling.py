@@ -1,0 +1,482 @@
+"""The tests that draw: conditional ratios, joint distributions, calibration, the coin."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.special
+import scipy.stats
+from numpy.typing import ArrayLike
+
+from pgmult.core.typing import FloatArray, Model
+from pgmult.core.validate import as_positive_int
+
+__all__ = [
+    "Verdict",
+    "check_geweke",
+    "check_likelihood",
+    "check_sbc",
+    "conditional_ratio",
+    "geweke",
+    "likelihood",
+    "sbc",
+]
+
+Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
+
+_MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums
+_MAX_PAIRS = 32  # cross moments
+_MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal mean
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What a test found.
+
+    Attributes
+    ----------
+    test : str
+        Its name.
+    statistics : tuple of str
+        The names of the statistics.
+    scores, p_values : arrays, ``(num_statistics,)``
+        One of each per statistic.
+    replicates : int
+        Independent replicates in the run that decided.
+    level : float
+        The run passes if `p_value` is not below it.
+    """
+
+    test: str
+    statistics: tuple[str, ...]
+    scores: FloatArray
+    p_values: FloatArray
+    replicates: int
+    level: float
+
+    @property
+    def p_value(self) -> float:
+        """Bonferroni's p-value of the whole run."""
+        return min(1.0, len(self.p_values) * float(self.p_values.min()))
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against the model."""
+        return self.p_value >= self.level
+
+    def require(self) -> "Verdict":
+        """The verdict itself if it passed; otherwise an AssertionError with the table."""
+        if not self.passed:
+            raise AssertionError(str(self))
+        return self
+
+    def __str__(self) -> str:
+        word = "passed" if self.passed else "FAILED"
+        lines = [
+            f"{self.test} {word}: p = {self.p_value:.2g} over {len(self.statistics)} statistics,"
+            f" {self.replicates} replicates (fails below {self.level:g})",
+            f"  {'score':>8}  {'p-value':>8}  statistic",
+        ]
+        for i in np.argsort(self.p_values)[:8]:
+            name = self.statistics[i]
+            lines.append(f"  {self.scores[i]:8.2f}  {self.p_values[i]:8.1e}  {name}")
+        return "\n".join(lines)
+
+
+# --------------------------------------------------------------------------- conditional ratio
+
+
+def conditional_ratio(
+    log_joint: Callable[[Any], float],
+    log_conditional: Callable[[Any], float],
+    points: Iterable[Any],
+    *,
+    tol: float = 1e-8,
+) -> float:
+    """Assert that log joint - log conditional is constant over values of a block.
+
+    Parameters
+    ----------
+    log_joint : callable
+        The joint log density as a function of the block, all else fixed, up to a constant.
+    log_conditional : callable
+        The log density that the sampler draws the block from, up to a constant.
+    points : iterable
+        Two or more values of the block, in the support; at least two with different joint
+        densities.
+    tol : float
+        Largest spread, relative to the largest log density where that is above 1.
+
+    Returns
+    -------
+    float
+        The spread: largest difference minus smallest.
+
+    Raises
+    ------
+    AssertionError
+        If the spread is too large or a density is not finite.
+    ValueError
+        If the points cannot tell a right conditional from a wrong one.
+    """
+    points = list(points)
+    if len(points) < 2:
+        raise ValueError(f"points must be at least 2 values of the block, got {len(points)}")
+    joint = np.array([float(log_joint(point)) for point in points])
+    conditional = np.array([float(log_conditional(point)) for point in points])
+    for name, values in (("log_joint", joint), ("log_conditional", conditional)):
+        bad = ~np.isfinite(values)
+        if bad.any():
+            raise AssertionError(f"{name} is {values[bad][0]} at point {int(np.argmax(bad))}")
+    scale = max(1.0, float(np.abs(joint).max()), float(np.abs(conditional).max()))
+    if np.ptp(joint) <= tol * scale:
+        raise ValueError("log_joint is the same at all points: choose points that differ more")
+    ratio = joint - conditional
+    spread = float(np.ptp(ratio))
+    if not spread <= tol * scale:
+        low, high = int(np.argmin(ratio)), int(np.argmax(ratio))
+        raise AssertionError(
+            f"log_joint - log_conditional must be constant over the block, but it varies by"
+            f" {spread:.3g}: {ratio[low]:.6g} at point {low}, {ratio[high]:.6g} at point {high}"
+        )
+    return spread
+
+
+# --------------------------------------------------------------------------- scalar statistics
+
+
+def _field(name: str, state: Any, data: Any) -> ArrayLike:
+    value: ArrayLike = getattr(state, name)
+    return value
+
+
+def _named_functions(
+    model: Model[Any, Any], state: Any, statistics: Statistics | None
+) -> dict[str, Callable[[Any, Any], ArrayLike]]:
+    """Functions of (state, data): all fields and the log likelihood, unless told otherwise."""
+    if isinstance(statistics, Mapping):
+        return dict(statistics)
+    fields = [field.name for field in dataclasses.fields(state)]
+    functions: dict[str, Callable[[Any, Any], ArrayLike]] = {}
+    for name in [*fields, "log_likelihood"] if statistics is None else statistics:
+        if name in fields:
+            functions[name] = partial(_field, name)
+        elif callable(getattr(model, name, None)):
+            functions[name] = getattr(model, name)
+        else:
+            raise ValueError(
+                f"statistics must name fields of the state ({', '.join(fields)}) or methods of"
+                f" the model, got {name!r}"
+            )
+    return functions
+
+
+class _Scalars:
+    """Arrays of (state, data) as a short vector of scalars, always the same ones.
+
+    An array gives its entries, at most `_MAX_ENTRIES` chosen at random; one that has more, or
+    whose shape depends on the data, also gives its sum and its sum of squares.
+    """
+
+    def __init__(
+        self,
+        model: Model[Any, Any],
+        data: Any,
+        statistics: Statistics | None,
+        rng: np.random.Generator,
+    ) -> None:
+        pairs = []
+        for _ in range(3):
+            state = model.prior(rng, data)
+            pairs.append((state, model.simulate(rng, state, data)))
+        self.names: list[str] = []
+        self._parts: list[tuple[str, Callable[[Any, Any], ArrayLike], Any, bool]] = []
+        for name, function in _named_functions(model, pairs[0][0], statistics).items():
+            shapes = {np.shape(function(*pair)) for pair in pairs}
+            shape = shapes.pop()
+            size = int(np.prod(shape))
+            entries = np.sort(rng.permutation(0 if shapes else size)[:_MAX_ENTRIES])
+            summed = bool(shapes) or size > len(entries)
+            self._parts.append((name, function, entries, summed))
+            for entry in entries:
+                place = ", ".join(str(i) for i in np.unravel_index(entry, shape))
+                self.names.append(f"{name}[{place}]" if shape else name)
+            if summed:
+                self.names += [f"sum of {name}", f"sum of {name}**2"]
+
+    def __call__(self, state: Any, data: Any) -> FloatArray:
+        parts = []
+        for name, function, entries, summed in self._parts:
+            values = np.asarray(function(state, data), dtype=np.float64).ravel()
+            if not np.isfinite(values).all():
+                raise AssertionError(f"{name} is not finite: {values[~np.isfinite(values)][0]}")
+            parts.append(values[entries])
+            if summed:
+                parts.append(np.array([values.sum(), values @ values]))
+        return np.concatenate(parts)
+
+
+def _varying(draws: FloatArray) -> Any:
+    """Which scalars (last axis) vary by more than rounding: a row of shares always sums to 1."""
+    flat = draws.reshape(-1, draws.shape[-1])
+    return np.ptp(flat, axis=0) > 1e-9 * np.abs(flat).max(axis=0)
+
+
+def _sequential(
+    run: Callable[[np.random.Generator, int], Verdict], replicates: int, random_seed: int
+) -> Verdict:
+    """The sequential rule of the module's docstring."""
+    first, second = np.random.default_rng(random_seed).spawn(2)
+    verdict = run(first, replicates)
+    if verdict.passed or verdict.p_value < verdict.level**2:
+        return verdict
+    return run(second, 4 * replicates)
+
+
+# --------------------------------------------------------------------------- the three tests
+
+
+def geweke(
+    model: Model[Any, Any],
+    data: Any,
+    *,
+    statistics: Statistics | None = None,
+    replicates: int = 2000,
+    sweeps: int = 5,
+    level: float = 0.01,
+    random_seed: int = 0,
+) -> Verdict:
+    """The joint distribution test of `prior`, `simulate` and `step`.
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+        Tiny: its covariates and totals are used, its counts are not.
+    statistics : sequence of str, or mapping from names to functions of (state, data), optional
+        What to look at: names are fields of the state or methods of the model. By default every
+        field of the state and the log likelihood.
+    replicates : int
+        Independent chains.
+    sweeps : int
+        Sweeps of each chain. More find a bias that builds up slowly.
+    level : float
+        Of the sequential rule; a right sampler fails with probability below ``2 * level**2``.
+    random_seed : int
+
+    Returns
+    -------
+    Verdict
+        Scores are t-values of the mean differences.
+    """
+    replicates = as_positive_int(replicates, "replicates", minimum=2 * _MIN_CHANGES)
+    sweeps = as_positive_int(sweeps, "sweeps")
+
+    def run(rng: np.random.Generator, replicates: int) -> Verdict:
+        scalars = _Scalars(model, data, statistics, rng)
+        draws = np.empty((replicates, sweeps + 1, len(scalars.names)))
+        for chain in draws:
+            state, simulated = model.prior(rng, data), data
+            for sweep in range(sweeps):
+                simulated = model.simulate(rng, state, simulated)
+                if sweep == 0:
+                    chain[0] = scalars(state, simulated)
+                state = model.step(rng, state, simulated)
+                chain[sweep + 1] = scalars(state, simulated)
+        names, differences = _rank_differences(draws, scalars.names, rng)
+        changed = np.count_nonzero(differences, axis=0) >= _MIN_CHANGES
+        if not changed.any():
+            raise AssertionError(
+                "geweke: `step` changed none of the statistics, there is nothing to test"
+            )
+        differences = differences[:, changed]
+        error = differences.std(axis=0, ddof=1) / np.sqrt(replicates)
+        scores = differences.mean(axis=0) / error
+        return Verdict(
+            test="geweke",
+            statistics=tuple(names[i] for i in np.flatnonzero(changed)),
+            scores=scores,
+            p_values=2.0 * scipy.special.stdtr(replicates - 1, -np.abs(scores)),
+            replicates=replicates,
+            level=level,
+        )
+
+    return _sequential(run, replicates, random_seed)
+
+
+def _rank_differences(
+    draws: FloatArray, all_names: list[str], rng: np.random.Generator
+) -> tuple[list[str], FloatArray]:
+    """Moments of ranks after the sweeps minus before them: ``(replicates, num_statistics)``."""
+    varying = np.flatnonzero(_varying(draws))
+    if not len(varying):
+        raise AssertionError("geweke: no statistic varies, there is nothing to test")
+    names = [all_names[i] for i in varying]
+    flat = draws[..., varying].reshape(-1, len(varying))
+    u = ((scipy.stats.rankdata(flat, axis=0) - 0.5) / len(flat)).reshape(*draws.shape[:2], -1)
+    shift = np.sqrt(3.0) * (2.0 * u - 1.0)
+    spread = np.sqrt(5.0) * (6.0 * u * (u - 1.0) + 1.0)
+    single = np.concatenate([shift, spread], axis=-1)
+    labels = [f"{kind} of {name}" for kind in ("shift", "spread") for name in names]
+    first, second = np.triu_indices(len(labels), k=1)
+    chosen = np.sort(rng.permutation(len(first))[:_MAX_PAIRS])
+    first, second = first[chosen], second[chosen]
+    moments = np.concatenate([single, single[..., first] * single[..., second]], axis=-1)
+    labels += [f"{labels[i]} times {labels[j]}" for i, j in zip(first, second, strict=True)]
+    return labels, moments[:, 1:].mean(axis=1) - moments[:, 0]
+
+
+def sbc(
+    model: Model[Any, Any],
+    data: Any,
+    statistics: Statistics | None = None,
+    *,
+    replicates: int = 200,
+    tune: int = 100,
+    draws: int = 20,
+    thin: int = 5,
+    level: float = 0.01,
+    random_seed: int = 0,
+) -> Verdict:
+    """Simulation-based calibration of a whole chain: `init`, tuning, draws.
+
+    Choose statistics that the data identify and that do not depend on arbitrary labels, and
+    `thin` so large that the kept draws are nearly independent: the ranks of an autocorrelated
+    chain pile up at both ends.
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+        Tiny: its covariates and totals are used, its counts are not.
+    statistics : sequence of str, or mapping from names to functions of (state, data), optional
+        As in `geweke`.
+    replicates : int
+        Simulated data sets, each with a chain of its own.
+    tune, draws, thin : int
+        Of each chain, sweeps before the first kept one, kept ones, and sweeps for each kept one.
+    level : float
+        Of the sequential rule.
+    random_seed : int
+
+    Returns
+    -------
+    Verdict
+        Scores are chi-squares with four degrees of freedom.
+    """
+    replicates = as_positive_int(replicates, "replicates")
+    draws = as_positive_int(draws, "draws")
+
+    def run(rng: np.random.Generator, replicates: int) -> Verdict:
+        scalars = _Scalars(model, data, statistics, rng)
+        values = np.empty((replicates, 1 + draws, len(scalars.names)))
+        for row in values:
+            truth = model.prior(rng, data)
+            simulated = model.simulate(rng, truth, data)
+            row[0] = scalars(truth, simulated)
+            state = model.init(rng, simulated)
+            for _ in range(tune):
+                state = model.step(rng, state, simulated)
+            for draw in range(draws):
+                for _ in range(thin):
+                    state = model.step(rng, state, simulated)
+                row[1 + draw] = scalars(state, simulated)
+        varying = np.flatnonzero(_varying(values))
+        if not len(varying):
+            raise AssertionError("sbc: no statistic varies, there is nothing to test")
+        truths, kept = values[:, :1, varying], values[:, 1:, varying]
+        # Ties are broken at random and the ranks spread out: exactly uniform on (0, 1).
+        ties = (kept == truths).sum(axis=1)
+        ranks = (kept < truths).sum(axis=1) + rng.integers(0, ties + 1)
+        u = (ranks + rng.uniform(size=ranks.shape)) / (draws + 1)
+        scores = np.zeros(len(varying))
+        for degree in range(1, 5):
+            component = np.sqrt(2.0 * degree + 1.0) * scipy.special.eval_sh_legendre(degree, u)
+            scores += component.sum(axis=0) ** 2 / replicates
+        return Verdict(
+            test="sbc",
+            statistics=tuple(scalars.names[i] for i in varying),
+            scores=scores,
+            p_values=scipy.special.chdtrc(4, scores),
+            replicates=replicates,
+            level=level,
+        )
+
+    return _sequential(run, replicates, random_seed)
+
+
+def likelihood(
+    model: Model[Any, Any],
+    data: Any,
+    *,
+    replicates: int = 500,
+    level: float = 0.01,
+    random_seed: int = 0,
+) -> Verdict:
+    """The coin: does `log_likelihood` describe the data that `simulate` draws?
+
+    Parameters
+    ----------
+    model : Model
+    data : Data
+        Tiny: its covariates and totals are used, its counts are not.
+    replicates : int
+        Tosses of the coin.
+    level : float
+        Of the sequential rule.
+    random_seed : int
+
+    Returns
+    -------
+    Verdict
+        The score is the number of upsets, observed minus expected, in standard deviations; its
+        p-value is exact.
+    """
+    replicates = as_positive_int(replicates, "replicates")
+
+    def run(rng: np.random.Generator, replicates: int) -> Verdict:
+        upsets, chances = 0, np.empty(replicates)  # how often the less likely state was true
+        for i in range(replicates):
+            truth, other = model.prior(rng, data), model.prior(rng, data)
+            simulated = model.simulate(rng, truth, data)
+            log_odds = float(
+                model.log_likelihood(truth, simulated) - model.log_likelihood(other, simulated)
+            )
+            if not np.isfinite(log_odds):
+                raise AssertionError(f"log_likelihood must be finite, a difference is {log_odds}")
+            chances[i] = scipy.special.expit(-abs(log_odds))
+            upsets += rng.uniform() < 0.5 if log_odds == 0.0 else log_odds < 0.0
+        if (chances == 0.5).all():
+            raise AssertionError("log_likelihood must depend on the state, but it never does")
+        law = np.ones(1)  # of the number of upsets, a sum of independent Bernoullis
+        for chance in chances:
+            law = np.convolve(law, [1.0 - chance, chance])
+        tails = law[: upsets + 1].sum(), law[upsets:].sum()
+        deviation = max(np.sqrt((chances * (1.0 - chances)).sum()), np.finfo(np.float64).tiny)
+        return Verdict(
+            test="likelihood",
+            statistics=("upsets",),
+            scores=np.array([(upsets - chances.sum()) / deviation]),
+            p_values=np.array([min(1.0, 2.0 * min(tails))]),
+            replicates=replicates,
+            level=level,
+        )
+
+    return _sequential(run, replicates, random_seed)
+
+
+def check_geweke(model: Model[Any, Any], data: Any, **options: Any) -> Verdict:
+    """`geweke` with an AssertionError if it fails."""
+    return geweke(model, data, **options).require()
+
+
+def check_sbc(model: Model[Any, Any], data: Any, *arguments: Any, **options: Any) -> Verdict:
+    """`sbc` with an AssertionError if it fails."""
+    return sbc(model, data, *arguments, **options).require()
+
+
+def check_likelihood(model: Model[Any, Any], data: Any, **options: Any) -> Verdict:
+    """`likelihood` with an AssertionError if it fails."""
+    return likelihood(model, data, **options).require()

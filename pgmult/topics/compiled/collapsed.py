@@ -1,0 +1,173 @@
+r"""Collapsed Gibbs sweeps for latent Dirichlet allocation in time O(topics of the document).
+
+Griffiths and Steyvers (2004): with counts that leave token i out,
+
+    p(z_i = k | rest) ∝ (n_dk + alpha_k) (n_kw + eta) c_k,      c_k = 1 / (n_k + V eta).
+
+The part with n_dk has as many terms as the document has topics, a dozen of hundreds, and is summed
+at every token. The part with alpha_k has all K, but its total for a word hardly changes from token
+to token: with bounds C_k >= c_k that are moved seldom,
+
+    prior_w = sum_k alpha_k (n_kw + eta) C_k
+
+changes by alpha_k C_k when n_kw changes by one. So a topic is drawn from the two parts with C_k
+for c_k in the second, where it is then accepted with probability c_k / C_k, or all is drawn again:
+rejection, hence exact. The split is that of Yao, Mimno and McCallum (2009), whose second part costs
+a term for every topic of the word.
+"""
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.streams import open_stream, uniform
+
+_SLACK = 0.1  # a bound is moved once n_k + V eta has changed by this share of itself
+
+
+@jit
+def count_topics(indptr, words, counts, assignments, topic_counts, word_counts):
+    """Add the tokens of every document and of every word to the counts of their topics.
+
+    Returns 0, or 1 + the first token whose topic is none of those that are counted.
+    """
+    i = 0
+    for d in range(indptr.shape[0] - 1):
+        for entry in range(indptr[d], indptr[d + 1]):
+            w = words[entry]
+            for _ in range(counts[entry]):
+                k = assignments[i]
+                if k < 0 or k >= topic_counts.shape[1]:
+                    return 1 + i
+                topic_counts[d, k] += 1
+                word_counts[w, k] += 1
+                i += 1
+    return 0
+
+
+@jit
+def _set_bound(k, smoothing, totals, bounds, lowest, highest):
+    """A bound of c_k for totals of topic k from `lowest` to `highest`."""
+    whole = totals[k] + smoothing
+    lowest[k] = whole * (1.0 - _SLACK) - smoothing
+    highest[k] = whole * (1.0 + _SLACK) - smoothing
+    bounds[k] = 1.0 / (lowest[k] + smoothing)
+
+
+@jit
+def _move_bound(k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest, prior):
+    """Another bound of c_k, and what follows for every word."""
+    before = bounds[k]
+    _set_bound(k, smoothing, totals, bounds, lowest, highest)
+    change = alpha[k] * (bounds[k] - before)
+    for w in range(prior.shape[0]):
+        prior[w] += change * (word_counts[w, k] + eta)
+
+
+@jit
+def collapsed_sweep(
+    key, indptr, words, counts, assignments, alpha, eta, topic_counts, word_counts, totals
+):
+    """Draw every token's topic given all others, in place, document by document.
+
+    Parameters
+    ----------
+    assignments : in and out, (num_tokens,)
+    topic_counts, word_counts, totals : in and out, (num_documents, num_topics),
+        (num_words, num_topics) and (num_topics,); those of the assignments.
+    """
+    num_words, num_topics = word_counts.shape
+    smoothing = eta * num_words
+    scale = np.empty(num_topics)  # c_k
+    bounds = np.empty(num_topics)  # C_k
+    lowest, highest = np.empty(num_topics), np.empty(num_topics)
+    prior = np.zeros(num_words)
+    for k in range(num_topics):
+        scale[k] = 1.0 / (totals[k] + smoothing)
+        _set_bound(k, smoothing, totals, bounds, lowest, highest)
+    for w in range(num_words):
+        for k in range(num_topics):
+            prior[w] += alpha[k] * bounds[k] * (word_counts[w, k] + eta)
+
+    used = np.empty(num_topics, dtype=np.int64)  # the document's topics, often used ones first
+    place = np.empty(num_topics, dtype=np.int64)  # where they stand in `used`
+    weights = np.empty(num_topics)  # n_dk c_k
+    running = np.empty(num_topics)
+    i = 0
+    for d in range(indptr.shape[0] - 1):
+        state = open_stream(key, d)
+        here = topic_counts[d]
+        num_used = 0
+        for k in range(num_topics):
+            if here[k] > 0:
+                j = num_used
+                while j > 0 and here[used[j - 1]] < here[k]:
+                    used[j] = used[j - 1]
+                    place[used[j]] = j
+                    j -= 1
+                used[j] = k
+                place[k] = j
+                num_used += 1
+        for j in range(num_used):
+            weights[j] = here[used[j]] * scale[used[j]]
+        for entry in range(indptr[d], indptr[d + 1]):
+            w = words[entry]
+            there = word_counts[w]
+            for _ in range(counts[entry]):
+                k = assignments[i]
+                here[k] -= 1
+                there[k] -= 1
+                totals[k] -= 1
+                scale[k] = 1.0 / (totals[k] + smoothing)
+                prior[w] -= alpha[k] * bounds[k]
+                j = place[k]
+                if here[k] > 0:
+                    weights[j] = here[k] * scale[k]
+                else:
+                    num_used -= 1
+                    used[j] = used[num_used]
+                    weights[j] = weights[num_used]
+                    place[used[j]] = j
+                if totals[k] < lowest[k]:
+                    _move_bound(
+                        k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest,
+                        prior,
+                    )  # fmt: skip
+                total = 0.0
+                for j in range(num_used):
+                    total += weights[j] * (there[used[j]] + eta)
+                    running[j] = total
+                while True:
+                    u, state = uniform(state)
+                    threshold = u * (total + prior[w])
+                    if threshold < total:
+                        j = 0
+                        while running[j] <= threshold:
+                            j += 1
+                        k = used[j]
+                        break
+                    threshold -= total
+                    k = 0
+                    sofar = alpha[0] * bounds[0] * (there[0] + eta)
+                    while sofar <= threshold and k < num_topics - 1:
+                        k += 1
+                        sofar += alpha[k] * bounds[k] * (there[k] + eta)
+                    u, state = uniform(state)
+                    if not u * bounds[k] > scale[k]:
+                        break
+                assignments[i] = k
+                i += 1
+                here[k] += 1
+                there[k] += 1
+                totals[k] += 1
+                scale[k] = 1.0 / (totals[k] + smoothing)
+                prior[w] += alpha[k] * bounds[k]
+                if here[k] == 1:
+                    used[num_used] = k
+                    place[k] = num_used
+                    num_used += 1
+                weights[place[k]] = here[k] * scale[k]
+                if totals[k] > highest[k]:
+                    _move_bound(
+                        k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest,
+                        prior,
+                    )  # fmt: skip

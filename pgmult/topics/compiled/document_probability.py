@@ -1,0 +1,339 @@
+"""Unbiased estimates of p(words of a document | topics, prior of theta), document by document.
+
+Words come relative to a background distribution m: ``relative[w, k] = topics[k, w] / m[w]``, and so
+do the results: log (p(words) / prod m). Two priors of theta: Gaussian sticks, whose Gibbs steps run
+for eight particles at a time, and the Dirichlet.
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
+from pgmult.compiled.polya_gamma import draw_integer
+from pgmult.compiled.simd import WIDTH, load, splat, store
+from pgmult.compiled.sticks import probs_rows
+from pgmult.compiled.streams import log_gamma, normal, open_stream, uniform
+
+from .tokens import _dot
+
+
+@jit
+def _pick_topic(theta, there, threshold):
+    """The first topic at which the running sum of theta * there passes `threshold`."""
+    last = theta.shape[0] - 1
+    k, running = 0, theta[0] * there[0]
+    while running <= threshold and k < last:
+        k += 1
+        running += theta[k] * there[k]
+    return k
+
+
+@jit
+def _draw_sticks(first, width, topic_counts, precision, centre, packed, x, psi, state):
+    """Pólya-gamma variables and then the sticks of particles ``first, ..., first + width - 1``.
+
+    Given the counts of topics and the prior's precision and mean, one Gibbs step on `psi`. Returns
+    the stream's state; a psi that is not finite tells of a precision that is no such thing.
+    """
+    n = centre.shape[0]
+    for i in range(n):
+        for j in range(i + 1):
+            store(packed, _row(i) + j * WIDTH, splat(precision[i, j]))
+        store(packed, _row(n) + i * WIDTH, splat(0.0))
+    store(packed, _row(n) + n * WIDTH, splat(1.0))
+    for lane in range(width):
+        r = first + lane
+        reaching = topic_counts[r].sum()
+        for k in range(n):
+            if reaching == 0:
+                break
+            omega, state = draw_integer(reaching, psi[r, k], state)
+            packed[_row(k) + k * WIDTH + lane] += omega
+            pull = topic_counts[r, k] - 0.5 * reaching - omega * centre[k]
+            packed[_row(n) + k * WIDTH + lane] = pull
+            reaching -= topic_counts[r, k]
+    _factor_lanes(packed, n + 1)
+    for k in range(n):
+        store(x, k * WIDTH, load(packed, _row(n) + k * WIDTH))
+        for lane in range(width):
+            noise, state = normal(state)
+            x[k * WIDTH + lane] += noise
+    _solve_upper_lanes(packed, x, n)
+    for lane in range(width):
+        for k in range(n):
+            psi[first + lane, k] = centre[k] + x[k * WIDTH + lane]
+    return state
+
+
+@jit
+def _sticks_of_prior(root, centre, psi, state):
+    """Fill rows of `psi` from the Gaussian with this mean and Cholesky factor of its covariance."""
+    n = centre.shape[0]
+    noise = np.empty(n)
+    for r in range(psi.shape[0]):
+        for k in range(n):
+            noise[k], state = normal(state)
+            psi[r, k] = centre[k]
+            for j in range(k + 1):
+                psi[r, k] += root[k, j] * noise[j]
+    return state
+
+
+@jit
+def _draw_theta(alpha, topic_counts, theta, state):
+    """Draw theta from Dirichlet(alpha + topic_counts), in log space: alpha may be tiny."""
+    largest = -math.inf
+    for k in range(alpha.shape[0]):
+        theta[k], state = log_gamma(alpha[k] + topic_counts[k], state)
+        largest = max(largest, theta[k])
+    total = 0.0
+    for k in range(alpha.shape[0]):
+        theta[k] = math.exp(theta[k] - largest)
+        total += theta[k]
+    for k in range(alpha.shape[0]):
+        theta[k] /= total
+    return state
+
+
+# ------------------------------------------------------------------------------------- annealing
+
+
+@jit
+def _anneal_weight(indptr, counts, d, dots, here, there):
+    """Log of the ratio of the likelihoods with shares `there` and `here` of words from topics."""
+    total = 0.0
+    for entry in range(indptr[d], indptr[d + 1]):
+        dot = dots[entry - indptr[d]]
+        after = 1.0 - there + there * dot
+        if not after > 0.0:
+            return -math.inf
+        total += counts[entry] * math.log(after / (1.0 - here + here * dot))
+    return total
+
+
+@jit
+def _allocate_share(indptr, words, counts, relative, d, theta, dots, share, topic_counts, state):
+    """Draw which tokens come from topics at all, and the topics of those: their counts."""
+    topic_counts[:] = 0
+    for entry in range(indptr[d], indptr[d + 1]):
+        dot = dots[entry - indptr[d]]
+        scale = (1.0 - share + share * dot) / share
+        for _ in range(counts[entry]):
+            u, state = uniform(state)
+            if u * scale < dot:
+                topic_counts[_pick_topic(theta, relative[words[entry]], u * scale)] += 1
+    return state
+
+
+@jit
+def _fill_dots(indptr, words, relative, d, theta, dots):
+    """Probability under theta of each entry's word, relative to the background."""
+    for entry in range(indptr[d], indptr[d + 1]):
+        dots[entry - indptr[d]] = _dot(theta, relative[words[entry]])
+
+
+@jit
+def anneal_sticks(
+    worker, start, stop, key, indptr, words, counts, relative, precision, root, centre, shares, out
+):
+    """Annealed importance sampling under Gaussian sticks.
+
+    Parameters
+    ----------
+    relative : (num_words, num_topics)
+    precision, root, centre : of the sticks' prior; `root` is the covariance's Cholesky factor.
+    shares : increasing from 0 to 1: the tokens' probability to come from topics.
+    out : (num_documents, runs): log weights, one an independent run.
+
+    Returns 0, or 1 + a document whose sticks are not finite.
+    """
+    n = centre.shape[0]
+    runs = out.shape[1]
+    order = np.arange(n + 1)
+    psi, theta = np.empty((runs, n)), np.empty((runs, n + 1))
+    topic_counts = np.zeros((runs, n + 1), dtype=np.int64)
+    packed, x = np.empty(_row(n + 1)), np.empty(n * WIDTH)
+    for d in range(start, stop):
+        state = open_stream(key, d)
+        dots = np.empty(indptr[d + 1] - indptr[d])
+        state = _sticks_of_prior(root, centre, psi, state)
+        out[d] = 0.0
+        for s in range(1, shares.shape[0]):
+            probs_rows(worker, 0, runs, psi, order, theta)
+            for r in range(runs):
+                _fill_dots(indptr, words, relative, d, theta[r], dots)
+                out[d, r] += _anneal_weight(indptr, counts, d, dots, shares[s - 1], shares[s])
+                state = _allocate_share(
+                    indptr, words, counts, relative, d, theta[r], dots, shares[s],
+                    topic_counts[r], state,
+                )  # fmt: skip
+            if s == shares.shape[0] - 1:
+                break
+            for first in range(0, runs, WIDTH):
+                width = min(WIDTH, runs - first)
+                state = _draw_sticks(
+                    first, width, topic_counts, precision, centre, packed, x, psi, state
+                )
+            if not np.isfinite(psi).all():
+                return 1 + d
+    return 0
+
+
+@jit
+def anneal_dirichlet(worker, start, stop, key, indptr, words, counts, relative, alpha, shares, out):
+    """As `anneal_sticks`, under theta ~ Dirichlet(alpha)."""
+    theta = np.empty(alpha.shape[0])
+    topic_counts = np.zeros(alpha.shape[0], dtype=np.int64)
+    for d in range(start, stop):
+        state = open_stream(key, d)
+        dots = np.empty(indptr[d + 1] - indptr[d])
+        for r in range(out.shape[1]):
+            out[d, r] = 0.0
+            topic_counts[:] = 0
+            for s in range(1, shares.shape[0]):
+                state = _draw_theta(alpha, topic_counts, theta, state)
+                _fill_dots(indptr, words, relative, d, theta, dots)
+                out[d, r] += _anneal_weight(indptr, counts, d, dots, shares[s - 1], shares[s])
+                state = _allocate_share(
+                    indptr, words, counts, relative, d, theta, dots, shares[s],
+                    topic_counts, state,
+                )  # fmt: skip
+    return 0
+
+
+# --------------------------------------------------------------------------------- left to right
+
+
+@jit
+def _shuffled_tokens(indptr, words, counts, d, tokens, state):
+    """The document's tokens in random order; returns how many, and the stream's state."""
+    length = 0
+    for entry in range(indptr[d], indptr[d + 1]):
+        for _ in range(counts[entry]):
+            u, state = uniform(state)
+            place = np.int64(u * (length + 1))
+            tokens[length] = tokens[place]
+            tokens[place] = words[entry]
+            length += 1
+    return length, state
+
+
+@jit
+def _resample(weights, parents, state):
+    """Systematic resampling: parents of as many particles, in proportion to their weights."""
+    count = weights.shape[0]
+    scale = count / weights.sum()
+    u, state = uniform(state)
+    parent, running = 0, weights[0] * scale
+    for r in range(count):
+        while running < r + u and parent < count - 1:
+            parent += 1
+            running += weights[parent] * scale
+        parents[r] = parent
+    return state
+
+
+@jit
+def _allocate_tokens(tokens, length, relative, theta, topic_counts, state):
+    """Draw the topics of the first `length` tokens: their counts."""
+    topic_counts[:] = 0
+    for i in range(length):
+        there = relative[tokens[i]]
+        u, state = uniform(state)
+        topic_counts[_pick_topic(theta, there, u * _dot(theta, there))] += 1
+    return state
+
+
+@jit
+def filter_sticks(
+    worker, start, stop, key, indptr, words, counts, relative, precision, root, centre, particles,
+    out,
+):  # fmt: skip
+    """Particle filters over the tokens of documents under Gaussian sticks.
+
+    A particle is psi. After each token: the mean over particles of the token's probability, then
+    resampling by it, then one Gibbs step on each particle given all tokens so far.
+
+    `out`, (num_documents, runs), gets log products of those means, one an independent filter.
+    Returns 0, or 1 + a document whose sticks are not finite.
+    """
+    n = centre.shape[0]
+    order = np.arange(n + 1)
+    psi, theta = np.empty((particles, n)), np.empty((particles, n + 1))
+    weights = np.empty(particles)
+    parents = np.empty(particles, dtype=np.int64)
+    topic_counts = np.zeros((particles, n + 1), dtype=np.int64)
+    packed, x = np.empty(_row(n + 1)), np.empty(n * WIDTH)
+    for d in range(start, stop):
+        state = open_stream(key, d)
+        tokens = np.empty(counts[indptr[d] : indptr[d + 1]].sum(), dtype=np.int64)
+        for run in range(out.shape[1]):
+            length, state = _shuffled_tokens(indptr, words, counts, d, tokens, state)
+            state = _sticks_of_prior(root, centre, psi, state)
+            out[d, run] = 0.0
+            for i in range(length):
+                probs_rows(worker, 0, particles, psi, order, theta)
+                for r in range(particles):
+                    weights[r] = _dot(theta[r], relative[tokens[i]])
+                if not weights.max() > 0.0:
+                    out[d, run] = -math.inf
+                    break
+                out[d, run] += math.log(weights.mean())
+                if i == length - 1:
+                    break
+                state = _resample(weights, parents, state)
+                psi = psi[parents]
+                for r in range(particles):
+                    state = _allocate_tokens(
+                        tokens, i + 1, relative, theta[parents[r]], topic_counts[r], state
+                    )
+                for first in range(0, particles, WIDTH):
+                    width = min(WIDTH, particles - first)
+                    state = _draw_sticks(
+                        first, width, topic_counts, precision, centre, packed, x, psi, state
+                    )
+                if not np.isfinite(psi).all():
+                    return 1 + d
+    return 0
+
+
+@jit
+def filter_dirichlet(
+    worker, start, stop, key, indptr, words, counts, relative, alpha, particles, out
+):
+    """As `filter_sticks`, under theta ~ Dirichlet(alpha), which is integrated out.
+
+    A particle is the tokens' topics, of which their counts are all that matters.
+    """
+    num_topics = alpha.shape[0]
+    theta = np.empty(num_topics)
+    weights = np.empty(particles)
+    parents = np.empty(particles, dtype=np.int64)
+    for d in range(start, stop):
+        state = open_stream(key, d)
+        tokens = np.empty(counts[indptr[d] : indptr[d + 1]].sum(), dtype=np.int64)
+        for run in range(out.shape[1]):
+            length, state = _shuffled_tokens(indptr, words, counts, d, tokens, state)
+            topic_counts = np.zeros((particles, num_topics), dtype=np.int64)
+            out[d, run] = 0.0
+            for i in range(length):
+                there = relative[tokens[i]]
+                for r in range(particles):
+                    weights[r] = _dot(alpha + topic_counts[r], there) / (alpha.sum() + i)
+                if not weights.max() > 0.0:
+                    out[d, run] = -math.inf
+                    break
+                out[d, run] += math.log(weights.mean())
+                if i == length - 1:
+                    break
+                state = _resample(weights, parents, state)
+                topic_counts = topic_counts[parents]
+                for r in range(particles):
+                    expected = alpha + topic_counts[r]
+                    u, state = uniform(state)
+                    topic_counts[r, _pick_topic(expected, there, u * _dot(expected, there))] += 1
+                    state = _draw_theta(alpha, topic_counts[r], theta, state)
+                    state = _allocate_tokens(tokens, i + 1, relative, theta, topic_counts[r], state)
+    return 0

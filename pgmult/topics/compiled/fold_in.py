@@ -1,0 +1,129 @@
+"""Gibbs sweeps over documents alone, the topics and the Gaussian of their sticks fixed.
+
+A document's random numbers come from a stream that its words choose (`document_ids`), not its row:
+the same document gets the same draws whatever stands beside it.
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
+from pgmult.compiled.polya_gamma import draw_integer
+from pgmult.compiled.simd import WIDTH, load, splat, store
+from pgmult.compiled.sticks import probs_rows
+from pgmult.compiled.streams import normal, open_stream, uniform
+
+from .tokens import _dot
+
+_SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_HALF = np.uint64(32)
+
+
+@jit
+def document_ids(worker, start, stop, indptr, words, counts, out):
+    """out[d] = a hash of document d's words and counts, whatever the order of its entries."""
+    for d in range(start, stop):
+        total = np.uint64(0)
+        for entry in range(indptr[d], indptr[d + 1]):
+            bits = ((np.uint64(words[entry]) << _HALF) + np.uint64(counts[entry])) * _SPREAD
+            bits = (bits ^ (bits >> _HALF)) * _MIX
+            total += bits ^ (bits >> _HALF)
+        out[d] = total
+
+
+@jit
+def _allocate_document(d, indptr, words, counts, by_word, theta, topic_counts, state):
+    """Draw z of one document: its counts of topics. Returns the stream's state."""
+    num_topics = theta.shape[0]
+    topic_counts[:] = 0
+    for entry in range(indptr[d], indptr[d + 1]):
+        there = by_word[words[entry]]
+        total = _dot(theta, there)
+        for _ in range(counts[entry]):
+            u, state = uniform(state)
+            running, k = 0.0, 0
+            if total > 0.0:
+                running = theta[0] * there[0]
+                while running < u * total and k < num_topics - 1:
+                    k += 1
+                    running += theta[k] * there[k]
+            else:  # a word that no topic can tell from another says nothing of theta
+                running = theta[0]
+                while running < u and k < num_topics - 1:
+                    k += 1
+                    running += theta[k]
+            topic_counts[k] += 1
+    return state
+
+
+@jit
+def fold_in(
+    worker, start, stop, key, ids, indptr, words, counts, by_word, precision, centre, order, sweeps,
+    psi, theta,
+):  # fmt: skip
+    """`sweeps` Gibbs sweeps over z, omega and psi of each document, starting from `psi`.
+
+    Parameters
+    ----------
+    ids : uint64, (num_documents,): each document's stream.
+    by_word : (num_words, num_topics): word probabilities.
+    precision, centre : of the prior of psi, (n, n) and (n,).
+    psi : in and out, (num_documents, n).
+    theta : out, (num_documents, num_topics): the topic proportions of `psi`.
+
+    Returns 0, or 1 + a document without a proper Gaussian.
+    """
+    n = precision.shape[0]
+    packed = np.empty(_row(n + 1))
+    x = np.empty(n * WIDTH)
+    topic_counts = np.empty(n + 1, dtype=np.int64)
+    states = np.empty((WIDTH, 4), dtype=np.uint64)
+    for first in range(start, stop, WIDTH):
+        width = min(WIDTH, stop - first)
+        for lane in range(width):
+            state = open_stream(key, ids[first + lane])
+            states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
+        probs_rows(worker, first, first + width, psi, order, theta)
+        for _ in range(sweeps):
+            for i in range(n):
+                for j in range(i + 1):
+                    store(packed, _row(i) + j * WIDTH, splat(precision[i, j]))
+            for lane in range(WIDTH):
+                packed[_row(n) + n * WIDTH + lane] = 1.0
+                for k in range(n):
+                    packed[_row(n) + k * WIDTH + lane] = 0.0
+            for lane in range(width):
+                d = first + lane
+                state = (states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3])
+                state = _allocate_document(
+                    d, indptr, words, counts, by_word, theta[d], topic_counts, state
+                )
+                reaching = topic_counts.sum()
+                for k in range(n):
+                    if reaching == 0:
+                        break
+                    count = topic_counts[order[k]]
+                    omega, state = draw_integer(reaching, psi[d, k], state)
+                    packed[_row(k) + k * WIDTH + lane] += omega
+                    packed[_row(n) + k * WIDTH + lane] = count - 0.5 * reaching - omega * centre[k]
+                    reaching -= count
+                states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
+            _factor_lanes(packed, n + 1)
+            for k in range(0, n * WIDTH, WIDTH):
+                store(x, k, load(packed, _row(n) + k))
+            for lane in range(width):
+                state = (states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3])
+                for k in range(n):
+                    noise, state = normal(state)
+                    x[k * WIDTH + lane] += noise
+                states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
+            _solve_upper_lanes(packed, x, n)
+            for lane in range(width):
+                for k in range(n):
+                    psi[first + lane, k] = centre[k] + x[k * WIDTH + lane]
+                    if not math.isfinite(psi[first + lane, k]):
+                        return 1 + first + lane
+            probs_rows(worker, first, first + width, psi, order, theta)
+    return 0

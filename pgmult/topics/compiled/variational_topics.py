@@ -1,0 +1,354 @@
+"""Mean-field updates of topic models' documents, many documents at a time.
+
+Documents sit in the lanes of one batch of Gaussian systems (see pgmult.compiled.simd). A
+lane whose document has converged takes the next one, so lanes stay busy although documents need
+different numbers of steps. What a document ends with depends on nothing but itself: not on its
+neighbours in the batch, and not on the split among threads.
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
+from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
+
+from .tokens import _dot
+
+
+@jit
+def _invert_lanes(a, n, row):
+    """Factors as `_factor_lanes` leaves them become their inverses, in place.
+
+    Tiles of four columns stay in registers; `row` is room for one row.
+    """
+    for i in range(n):
+        here = _row(i)
+        last = multiply(load(a, here + i * WIDTH), splat(-1.0))
+        for k in range(0, i * WIDTH, WIDTH):
+            store(row, k, multiply(load(a, here + k), last))
+        j = 0
+        while j + 4 <= i:
+            first, second = load(row, j * WIDTH), load(row, (j + 1) * WIDTH)
+            third = load(row, (j + 2) * WIDTH)
+            here0, here1, here2 = (
+                _row(j) + j * WIDTH,
+                _row(j + 1) + j * WIDTH,
+                _row(j + 2) + j * WIDTH,
+            )
+            x0 = multiply(first, load(a, here0))
+            x0 = add_product(x0, second, load(a, here1))
+            x0 = add_product(x0, third, load(a, here2))
+            x1 = multiply(second, load(a, here1 + WIDTH))
+            x1 = add_product(x1, third, load(a, here2 + WIDTH))
+            x2 = multiply(third, load(a, here2 + 2 * WIDTH))
+            x3 = splat(0.0)
+            for k in range(j + 3, i):
+                there, scale = _row(k) + j * WIDTH, load(row, k * WIDTH)
+                x0 = add_product(x0, scale, load(a, there))
+                x1 = add_product(x1, scale, load(a, there + WIDTH))
+                x2 = add_product(x2, scale, load(a, there + 2 * WIDTH))
+                x3 = add_product(x3, scale, load(a, there + 3 * WIDTH))
+            store(a, here + j * WIDTH, x0)
+            store(a, here + (j + 1) * WIDTH, x1)
+            store(a, here + (j + 2) * WIDTH, x2)
+            store(a, here + (j + 3) * WIDTH, x3)
+            j += 4
+        while j < i:
+            x = splat(0.0)
+            for k in range(j, i):
+                x = add_product(x, load(row, k * WIDTH), load(a, _row(k) + j * WIDTH))
+            store(a, here + j * WIDTH, x)
+            j += 1
+
+
+@jit
+def _load_precision(precision, packed):
+    """The lower triangle of one matrix into all lanes."""
+    for i in range(precision.shape[0]):
+        row = _row(i)
+        for j in range(i + 1):
+            store(packed, row + j * WIDTH, splat(precision[i, j]))
+
+
+@jit
+def _load_posteriors(precision, J, first, width, packed):
+    """The precisions of documents ``first, ..., first + width - 1`` into the first lanes."""
+    _load_precision(precision, packed)
+    for lane in range(width):
+        for i in range(precision.shape[0]):
+            packed[_row(i) + i * WIDTH + lane] += J[first + lane, i]
+
+
+@jit
+def _log_theta_bound(mean, var, order, out):
+    """out[order[k]] <= E log theta for Gaussian sticks with these means and variances.
+
+    log sigma(x) >= x / 2 - log 2 cosh(xi / 2) - (x^2 - xi^2) tanh(xi / 2) / (4 xi), Jaakkola and
+    Jordan (2000), whose last term has expectation 0 at the best xi, sqrt(E x^2).
+    """
+    rest = 0.0
+    for k in range(mean.shape[0]):
+        xi = math.sqrt(mean[k] * mean[k] + var[k])
+        both = 0.5 * xi + math.log1p(math.exp(-xi))
+        out[order[k]] = rest + 0.5 * mean[k] - both
+        rest -= 0.5 * mean[k] + both
+    out[order[mean.shape[0]]] = rest
+
+
+@jit
+def log_theta_bounds(worker, start, stop, mean, var, order, out):
+    """Row by row, the lower bound of E log theta."""
+    for d in range(start, stop):
+        _log_theta_bound(mean[d], var[d], order, out[d])
+
+
+@jit
+def _allocate_expected(d, indptr, words, counts, by_word, mean, var, order, theta, taken, weights):
+    """q(z) of one document given q(psi): expected tokens of each topic, `taken`.
+
+    Token probabilities are theta[k] by_word[w, k] weights[entry] / count, with theta[k] =
+    exp(bound of E log theta_k) up to a factor. Returns that factor's logarithm, or nan if some
+    word has probability 0 under every topic.
+    """
+    _log_theta_bound(mean, var, order, theta)
+    num_topics = theta.shape[0]
+    shift = theta[0]
+    for k in range(1, num_topics):
+        shift = max(shift, theta[k])
+    for k in range(num_topics):
+        theta[k] = math.exp(theta[k] - shift)
+        taken[k] = 0.0
+    for entry in range(indptr[d], indptr[d + 1]):
+        there = by_word[words[entry]]
+        total = _dot(theta, there)
+        if not total > 0.0:
+            return math.nan
+        weight = counts[entry] / total
+        weights[entry] = weight
+        for k in range(num_topics):
+            taken[k] += weight * there[k]
+    for k in range(num_topics):
+        taken[k] *= theta[k]
+    return shift
+
+
+@jit
+def infer_documents(
+    worker, start, stop, indptr, words, counts, by_word, word_shift, precision, centre, order,
+    tolerance, max_steps, mean, var, J, h, theta, taken, weights, scores, steps,
+):  # fmt: skip
+    """Coordinate ascent in q(psi_d) and q(z_d) of each document, the globals fixed.
+
+    A step is q(psi) given the expected counts and xi, then xi, then q(z). It ends when a step
+    moves less than `tolerance` of the document's tokens between topics, or after `max_steps`.
+
+    Parameters
+    ----------
+    by_word, word_shift : (num_words, num_topics) and (num_words,)
+        exp(E log topics[k, w] - word_shift[w]).
+    precision, centre : E Sigma^-1, (n, n), and E mu, (n,).
+    mean, var : in and out, (num_documents, n), moments of psi: where to start, and the result.
+    J, h : out, (num_documents, n): q(psi) is the prior times this potential.
+    theta, taken : out, (num_documents, num_topics).
+    weights : out, (num_entries,); see `_allocate_expected`.
+    scores : out, (num_documents,): the bound's terms in this document, constants of q(mu, Sigma)
+        left out.
+    steps : out, (num_documents,).
+
+    Returns 0, or 1 + a document that holds a word of probability 0 under every topic or whose
+    Gaussian is not proper.
+    """
+    n = precision.shape[0]
+    packed = np.empty(_row(n + 1))
+    x = np.zeros(n * WIDTH)
+    squares = np.empty(n * WIDTH)
+    row = np.empty(n * WIDTH)
+    document = np.full(WIDTH, -1)
+    before = np.empty(n + 1)
+    upcoming, busy = start, 0
+    while True:
+        for lane in range(WIDTH):
+            if document[lane] < 0 and upcoming < stop:
+                d = upcoming
+                upcoming += 1
+                busy += 1
+                document[lane] = d
+                steps[d] = 0
+                shift = _allocate_expected(
+                    d, indptr, words, counts, by_word, mean[d], var[d], order, theta[d], taken[d],
+                    weights,
+                )  # fmt: skip
+                if math.isnan(shift):
+                    return 1 + d
+        if busy == 0:
+            return 0
+        _load_precision(precision, packed)
+        for lane in range(WIDTH):
+            d = document[lane]
+            if d < 0:
+                continue
+            reaching = 0.0
+            for k in range(n, -1, -1):
+                count = taken[d, order[k]]
+                reaching += count
+                if k < n:
+                    xi = math.sqrt(mean[d, k] * mean[d, k] + var[d, k])
+                    slope = 0.25 if xi < 1e-4 else math.tanh(0.5 * xi) / (2.0 * xi)
+                    J[d, k] = reaching * slope
+                    h[d, k] = count - 0.5 * reaching
+                    packed[_row(k) + k * WIDTH + lane] += J[d, k]
+                    packed[_row(n) + k * WIDTH + lane] = h[d, k] - J[d, k] * centre[k]
+            packed[_row(n) + n * WIDTH + lane] = 1.0
+        _factor_lanes(packed, n + 1)
+        for k in range(0, n * WIDTH, WIDTH):
+            store(x, k, load(packed, _row(n) + k))
+            store(squares, k, splat(0.0))
+        _solve_upper_lanes(packed, x, n)
+        _invert_lanes(packed, n, row)
+        for i in range(n):
+            for k in range(0, (i + 1) * WIDTH, WIDTH):
+                y = load(packed, _row(i) + k)
+                store(squares, k, add_product(load(squares, k), y, y))
+        for lane in range(WIDTH):
+            d = document[lane]
+            if d < 0:
+                continue
+            for k in range(n):
+                mean[d, k] = centre[k] + x[k * WIDTH + lane]
+                var[d, k] = squares[k * WIDTH + lane]
+            before[:] = taken[d]
+            shift = _allocate_expected(
+                d, indptr, words, counts, by_word, mean[d], var[d], order, theta[d], taken[d],
+                weights,
+            )  # fmt: skip
+            if not math.isfinite(shift):
+                return 1 + d
+            moved, tokens = 0.0, 0.0
+            for k in range(n + 1):
+                moved += 0.5 * abs(taken[d, k] - before[k])
+                tokens += taken[d, k]
+            steps[d] += 1
+            if moved > tolerance * tokens and steps[d] < max_steps:
+                continue
+            score = 0.0
+            for entry in range(indptr[d], indptr[d + 1]):
+                count = counts[entry]
+                score += count * (
+                    math.log(count / weights[entry]) + shift + word_shift[words[entry]]
+                )
+            for k in range(n):  # precision (mean - centre) is h - J mean, the normal equation
+                score -= 0.5 * (mean[d, k] - centre[k]) * (h[d, k] - J[d, k] * mean[d, k])
+                score += 0.5 * J[d, k] * var[d, k]
+                score += math.log(packed[_row(k) + k * WIDTH + lane])
+            scores[d] = score
+            document[lane] = -1
+            busy -= 1
+
+
+@jit
+def expected_word_counts(
+    worker, start, stop, word_indptr, documents, entries, weights, theta, by_word, out
+):
+    """out[w, k] = expected tokens of word w in topic k, summed over documents in their order.
+
+    The corpus by words: word w's documents, and its entries there, stand at
+    ``word_indptr[w]:word_indptr[w + 1]`` of `documents` and `entries`.
+    """
+    num_topics = theta.shape[1]
+    for w in range(start, stop):
+        for k in range(num_topics):
+            out[w, k] = 0.0
+        for i in range(word_indptr[w], word_indptr[w + 1]):
+            d, weight = documents[i], weights[entries[i]]
+            for k in range(num_topics):
+                out[w, k] += weight * theta[d, k]
+        for k in range(num_topics):
+            out[w, k] *= by_word[w, k]
+
+
+@jit
+def _add_crossproducts(a, i, n, summed):
+    """Add row i of A'A, A lower triangular, to `summed`, lane by lane."""
+    here = _row(i)
+    j = 0
+    while j + 4 <= i + 1:
+        x0, x1 = load(summed, here + j * WIDTH), load(summed, here + (j + 1) * WIDTH)
+        x2, x3 = load(summed, here + (j + 2) * WIDTH), load(summed, here + (j + 3) * WIDTH)
+        for r in range(i, n):
+            there = _row(r)
+            y = load(a, there + i * WIDTH)
+            x0 = add_product(x0, y, load(a, there + j * WIDTH))
+            x1 = add_product(x1, y, load(a, there + (j + 1) * WIDTH))
+            x2 = add_product(x2, y, load(a, there + (j + 2) * WIDTH))
+            x3 = add_product(x3, y, load(a, there + (j + 3) * WIDTH))
+        store(summed, here + j * WIDTH, x0)
+        store(summed, here + (j + 1) * WIDTH, x1)
+        store(summed, here + (j + 2) * WIDTH, x2)
+        store(summed, here + (j + 3) * WIDTH, x3)
+        j += 4
+    while j <= i:
+        x = load(summed, here + j * WIDTH)
+        for r in range(i, n):
+            x = add_product(x, load(a, _row(r) + i * WIDTH), load(a, _row(r) + j * WIDTH))
+        store(summed, here + j * WIDTH, x)
+        j += 1
+
+
+@jit
+def sum_covariances(worker, start, stop, precision, J, totals):
+    """totals[p] = sum of (precision + diag(J_d))^-1 over the p-th of equal pieces of documents.
+
+    Lower triangles. The pieces do not depend on the split, so neither does their sum.
+    """
+    num_documents, n = J.shape
+    pieces = totals.shape[0]
+    packed = np.empty(_row(n))
+    summed = np.empty(_row(n))
+    row = np.empty(n * WIDTH)
+    for piece in range(start, stop):
+        summed[:] = 0.0
+        end = num_documents * (piece + 1) // pieces
+        for first in range(num_documents * piece // pieces, end, WIDTH):
+            width = min(WIDTH, end - first)
+            _load_posteriors(precision, J, first, width, packed)
+            _factor_lanes(packed, n)
+            _invert_lanes(packed, n, row)
+            for lane in range(width, WIDTH):
+                packed[lane::WIDTH] = 0.0
+            for i in range(n):
+                _add_crossproducts(packed, i, n, summed)
+        for i in range(n):
+            for j in range(i + 1):
+                at = _row(i) + j * WIDTH
+                totals[piece, i, j] = summed[at : at + WIDTH].sum()
+
+
+@jit
+def mean_theta(worker, start, stop, precision, J, mean, noise, order, out):
+    """out[d] = average of theta over psi = mean_d +- (precision + diag(J_d))^-1/2 noise_s."""
+    num_points, n = noise.shape
+    packed = np.empty(_row(n))
+    x = np.empty(n * WIDTH)
+    scale = 0.5 / num_points
+    for first in range(start, stop, WIDTH):
+        width = min(WIDTH, stop - first)
+        _load_posteriors(precision, J, first, width, packed)
+        _factor_lanes(packed, n)
+        out[first : first + width] = 0.0
+        for point in range(num_points):
+            for i in range(n):
+                store(x, i * WIDTH, splat(noise[point, i]))
+            _solve_upper_lanes(packed, x, n)
+            for lane in range(width):
+                d = first + lane
+                one, other = scale, scale
+                for k in range(n):
+                    step = x[k * WIDTH + lane]
+                    share = 1.0 / (1.0 + math.exp(-mean[d, k] - step))
+                    mirrored = 1.0 / (1.0 + math.exp(step - mean[d, k]))
+                    out[d, order[k]] += one * share + other * mirrored
+                    one *= 1.0 - share
+                    other *= 1.0 - mirrored
+                out[d, order[n]] += one + other

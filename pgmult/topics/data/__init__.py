@@ -1,0 +1,1 @@
+"""What topics are made of: validated arrays with their labels."""

@@ -1,0 +1,114 @@
+"""A corpus whose documents have times."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.validate import as_finite
+from pgmult.topics.data.corpus import Corpus, as_corpus
+
+__all__ = ["TimedCorpus", "as_timed_corpus"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimedCorpus:
+    """A corpus whose documents have times. Make one with `as_timed_corpus`, which checks its input.
+
+    Attributes
+    ----------
+    corpus : Corpus
+    times : int64 array, ``(num_documents,)``
+        Step of each document, from 0.
+    time_labels : int64 array, ``(num_times,)``
+        What the steps were called, consecutive; steps without documents are among them.
+    word_order : int64 array, ``(num_words,)``
+        Word numbers, most frequent first: a fixed order for models that need one.
+    """
+
+    corpus: Corpus
+    times: NDArray[np.int64]
+    time_labels: NDArray[np.int64]
+    word_order: NDArray[np.int64]
+
+    @property
+    def num_documents(self) -> int:
+        """Number of documents, empty ones included."""
+        return self.corpus.num_documents
+
+    @property
+    def num_words(self) -> int:
+        """Size of the vocabulary, unused words included."""
+        return self.corpus.num_words
+
+    @property
+    def num_times(self) -> int:
+        """Number of steps, those without documents included."""
+        return len(self.time_labels)
+
+    @property
+    def totals(self) -> NDArray[np.int64]:
+        """Tokens of each document, ``(num_documents,)``."""
+        return self.corpus.totals
+
+    def by_time(self, corpus: Corpus | None = None) -> Corpus:
+        """The same tokens with a vocabulary of (time, word) pairs: word w at t is t num_words + w.
+
+        Parameters
+        ----------
+        corpus : Corpus, optional
+            Other tokens of the same documents (held out, say).
+        """
+        corpus = self.corpus if corpus is None else corpus
+        times = np.repeat(self.times, np.diff(corpus.indptr))
+        words = (times * self.num_words + corpus.words).astype(np.int32)
+        return Corpus(corpus.indptr, words, corpus.counts, self.num_times * self.num_words)
+
+
+def as_timed_corpus(
+    counts: Any,
+    times: Any,
+    vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
+    names: Sequence[str] | NDArray[np.str_] | None = None,
+) -> TimedCorpus:
+    """A `TimedCorpus` from a corpus, or from what `as_corpus` takes, and the documents' times.
+
+    Parameters
+    ----------
+    times : sequence of int, ``(num_documents,)``
+        Years, months since a start, issue numbers: whole numbers of equal steps, in any order of
+        documents. Steps between the first and the last that no document has are kept.
+
+    Raises
+    ------
+    ValueError
+        If `times` has the wrong length or is not whole, or if steps times words pass 2**31.
+    """
+    corpus = as_corpus(counts, vocabulary, names)
+    steps = as_finite(times, "times")
+    if steps.shape != (corpus.num_documents,) or not steps.size:
+        raise ValueError(
+            f"times must have one entry for each of the {corpus.num_documents} documents,"
+            f" at least one, got shape {steps.shape}"
+        )
+    fractional = steps != np.floor(steps)
+    if fractional.any():
+        raise ValueError(
+            f"times must be whole numbers of steps, got {steps[fractional][0]} at position"
+            f" {int(np.argmax(fractional))} (round them to years, months, ...)"
+        )
+    first, last = int(steps.min()), int(steps.max())
+    if (last - first + 1) * corpus.num_words >= 2**31:
+        raise ValueError(
+            f"times span {last - first + 1} steps, from {first} to {last}: too many for"
+            f" {corpus.num_words} words (are they time stamps? Divide them into coarser steps)"
+        )
+    totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
+    return TimedCorpus(
+        corpus=corpus,
+        times=(steps - first).astype(np.int64),
+        time_labels=np.arange(first, last + 1),
+        word_order=np.argsort(-totals, kind="stable"),
+    )

@@ -1,0 +1,392 @@
+"""A scikit-learn face of the correlated topic model.
+
+Counts come in as `CountVectorizer` makes them; topics, proportions of documents and the
+correlations between topics come out.
+
+>>> import numpy as np
+>>> from pgmult.topics import CorrelatedTopicModel
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> estimator = CorrelatedTopicModel(3, method="svi", random_state=0).fit(counts)
+>>> estimator.components_.shape, estimator.transform(counts[:2]).shape
+((3, 30), (2, 3))
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.sklearn import as_seed, as_threads
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
+from pgmult.priors import MvNormal
+from pgmult.sampling.driver import sample
+from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens
+from pgmult.topics.fits.fold_in import fold_in
+from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi, fit_svi
+from pgmult.topics.models.correlated import CorrelatedTopics
+from pgmult.topics.scores.completion import completion_score
+from pgmult.topics.summaries.matching import match_topics
+
+__all__ = ["CorrelatedTopicModel"]
+
+_FOLD_IN_DRAWS = 100  # posterior draws that new documents are folded into
+_SIMULATIONS, _SIMULATED = 100, 200  # draws of mu and Sigma, documents of each: correlations
+
+
+def _streams(estimator: "CorrelatedTopicModel") -> bool:
+    if estimator.method != "svi":
+        raise AttributeError(
+            "partial_fit needs method='svi': a Gibbs sampler sees all documents in every sweep"
+        )
+    return True
+
+
+class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Topics whose proportions in documents are correlated, with the stick-breaking link.
+
+    Parameters
+    ----------
+    n_components : int
+        Topics, >= 2.
+    method : {"gibbs", "svi"}
+        Gibbs sampling has uncertainty and predicts best; variational inference is quick, streams
+        (`partial_fit`), and is too sure of itself.
+    word_concentration : float
+        Dirichlet concentration of words in topics.
+    draws, tune, chains, thin : int
+        Of Gibbs sampling, as in `pgmult.sample`. All kept draws of the topics are in memory.
+    max_iter : int
+        Of variational inference: iterations, or passes over the documents with `batch_size`.
+    tol : float
+        Of variational inference: ends when the bound changes by less than this share of itself.
+    batch_size : int or None
+        Of variational inference: documents in a minibatch; None takes all documents at once.
+    learning_offset, learning_decay : float
+        Step t has size ``(t + learning_offset) ** -learning_decay``.
+    total_samples : int or None
+        Documents in the whole stream that `partial_fit` sees part of; those seen so far if None.
+    random_state : int, numpy.random.RandomState or None
+    n_jobs : int or None
+        Threads; None is one, -1 all processors. Results do not depend on it.
+
+    Attributes
+    ----------
+    components_ : array, ``(n_components, n_features_in_)``
+        Posterior mean of the word probabilities; rows sum to 1. Over chains, after matching.
+    posterior_ : Posterior
+        With ``method="gibbs"``.
+    variational_ : VariationalTopics
+        With ``method="svi"``.
+    topic_order_ : int array, ``(chains, n_components)``
+        With ``method="gibbs"``: the topic of each chain that goes with each component.
+    n_iter_ : int
+        Sweeps of a chain, or updates of the variational posterior.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Notes
+    -----
+    `transform` folds documents in, also those of the training set: the topics do not change. It
+    uses no randomness of its own, and a document's row does not depend on the other documents.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        method: Literal["gibbs", "svi"] = "gibbs",
+        word_concentration: float = 0.05,
+        draws: int = 200,
+        tune: int = 500,
+        chains: int = 2,
+        thin: int = 2,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        batch_size: int | None = None,
+        learning_offset: float = 1.0,
+        learning_decay: float = 0.6,
+        total_samples: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_components = n_components
+        self.method = method
+        self.word_concentration = word_concentration
+        self.draws = draws
+        self.tune = tune
+        self.chains = chains
+        self.thin = thin
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.learning_offset = learning_offset
+        self.learning_decay = learning_decay
+        self.total_samples = total_samples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> "CorrelatedTopicModel":
+        """Fit the model to word counts.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, ``(n_samples, n_features)``
+            Non-negative integers in any dtype.
+        y : ignored
+
+        Raises
+        ------
+        ValueError
+            If a count is negative or fractional, or if there are none at all.
+        """
+        corpus = self._corpus(X, reset=True)
+        model = self._model()
+        seed = as_seed(self.random_state)
+        self._forget()
+        if self.method == "gibbs":
+            self.posterior_ = sample(
+                model, corpus, draws=self.draws, tune=self.tune, chains=self.chains,
+                thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed, progressbar=False,
+                keep=("topics", "mu", "Sigma", "effective_topics"),
+            )  # fmt: skip
+            self.topic_order_ = match_topics(self.posterior_).order
+            self.n_iter_ = self.tune + self.draws * self.thin
+        elif self.batch_size is None:
+            self.variational_ = fit_cavi(
+                model, corpus, max_iterations=self.max_iter, tolerance=self.tol,
+                random_seed=seed, cores=as_threads(self.n_jobs),
+            )  # fmt: skip
+            self.n_iter_ = len(self.variational_.elbo)
+        else:
+            self.variational_ = fit_svi(
+                model, corpus, batch_size=self.batch_size, max_epochs=self.max_iter,
+                tolerance=self.tol, delay=self.learning_offset, forgetting=self.learning_decay,
+                random_seed=seed, cores=as_threads(self.n_jobs),
+            )  # fmt: skip
+            self.n_iter_ = self.variational_.num_updates
+        self._n_seen = corpus.num_documents
+        self._set_components()
+        return self
+
+    @available_if(_streams)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None) -> "CorrelatedTopicModel":
+        """One stochastic step from a minibatch, with ``method="svi"``; the first call starts.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, ``(n_samples, n_features)``
+        y : ignored
+        """
+        begun = self._is_variational
+        corpus = self._corpus(X, reset=not begun)
+        if not begun:
+            self._forget()
+        self._n_seen = corpus.num_documents + (self._n_seen if begun else 0)
+        total = self._n_seen if self.total_samples is None else self.total_samples
+        with row_threads(as_threads(self.n_jobs)):
+            if begun:
+                q = self.variational_
+            else:
+                rng = np.random.default_rng(as_seed(self.random_state))
+                q = VariationalTopics.start(rng, self._model(), corpus, total)
+            self.variational_ = q.update(
+                corpus, total, delay=self.learning_offset, forgetting=self.learning_decay
+            )
+        self.n_iter_ = self.variational_.num_updates
+        self._set_components()
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Posterior mean of the topic proportions, ``(n_samples, n_components)``.
+
+        With ``method="gibbs"``, of documents folded into up to 100 draws by Gibbs sampling with a
+        fixed seed; with ``method="svi"``, under q.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, ``(n_samples, n_features)``
+        """
+        check_is_fitted(self)
+        corpus = self._corpus(X, reset=False)
+        return self._mean_theta(corpus)
+
+    def sample_transform(self, X: Any, n_draws: int = 100, random_state: Any = None) -> FloatArray:
+        """Draws of the topic proportions from their posterior.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, ``(n_samples, n_features)``
+        n_draws : int
+            With ``method="gibbs"``, spread over chains and their draws; at most as many as there
+            are.
+        random_state : int, numpy.random.RandomState or None
+
+        Returns
+        -------
+        array, ``(n_draws, n_samples, n_components)``
+        """
+        check_is_fitted(self)
+        corpus = self._corpus(X, reset=False)
+        n_draws = as_positive_int(n_draws, "n_draws")
+        seed = as_seed(random_state)
+        if not self._is_variational:
+            chains, kept = self.posterior_.num_chains, self.posterior_.num_draws
+            if n_draws > chains * kept:
+                raise ValueError(f"n_draws must be at most the {chains * kept} kept, got {n_draws}")
+            with row_threads(as_threads(self.n_jobs)):
+                return np.array([theta for theta, _ in self._folded(corpus, n_draws, seed)])
+        q, rng = self.variational_, np.random.default_rng(seed)
+        with row_threads(as_threads(self.n_jobs)):
+            documents = q.infer(corpus)
+            sticks = documents.prior.condition(documents.potential)
+            return np.array([q.model.link.probs(sticks.sample(rng)) for _ in range(n_draws)])
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Document completion: mean log probability of a held-out token, in nats.
+
+        Half of each document's tokens, chosen at random with a fixed seed, are shown to the model,
+        and the other half are scored by sum_k theta_k topics_k, averaged over posterior draws
+        (see `DocumentCompletion`). Higher is better; use documents that were not in the fit.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, ``(n_samples, n_features)``
+        y : ignored
+
+        Raises
+        ------
+        ValueError
+            If no document has two tokens.
+        """
+        check_is_fitted(self)
+        corpus = self._corpus(X, reset=False)
+        shown, held_out = split_tokens(np.random.default_rng(0), corpus, corpus.num_documents)
+        if self._is_variational:
+            return completion_score(
+                [(self._mean_theta(shown), self.components_)], held_out
+            ).log_predictive
+        with row_threads(as_threads(self.n_jobs)):
+            folded = self._folded(shown, _FOLD_IN_DRAWS)
+            return completion_score(folded, held_out).log_predictive
+
+    def perplexity(self, X: Any) -> float:
+        """Exponential of minus `score`: document completion perplexity a token."""
+        return float(np.exp(-self.score(X)))
+
+    @property
+    def topic_covariance_(self) -> FloatArray:
+        """Covariance of the topic proportions of a new document, ``(n_components, n_components)``.
+
+        Of 20,000 documents simulated from draws of mu and Sigma, with a fixed seed: the sticks'
+        own covariance depends on their order and says little by itself.
+        """
+        return np.asarray(np.cov(self._simulated_theta(), rowvar=False))
+
+    @property
+    def topic_correlation_(self) -> FloatArray:
+        """Correlations of the topic proportions of a new document: see `topic_covariance_`."""
+        return np.asarray(np.corrcoef(self._simulated_theta(), rowvar=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def _check_counts(self, X: Any) -> Any:
+        """What to do to counts before they are held to be non-negative integers: nothing.
+
+        The hook of a subclass that rounds.
+        """
+        return X
+
+    def _corpus(self, X: Any, *, reset: bool) -> Corpus:
+        X = validate_data(
+            self, X, accept_sparse="csr", ensure_non_negative=True,
+            ensure_min_features=2 if reset else 1, reset=reset,
+        )  # fmt: skip
+        corpus = as_corpus(self._check_counts(X))
+        if reset and corpus.num_tokens == 0:
+            raise ValueError(f"X must hold at least one token, got {corpus!r}")
+        return corpus
+
+    def _model(self) -> CorrelatedTopics:
+        if self.method not in ("gibbs", "svi"):
+            raise ValueError(f"method must be 'gibbs' or 'svi', got {self.method!r}")
+        return CorrelatedTopics(self.n_components, self.word_concentration)
+
+    @property
+    def _is_variational(self) -> bool:
+        """What was fitted last, whatever `method` says by now."""
+        return hasattr(self, "variational_")
+
+    def _forget(self) -> None:
+        """Remove what an earlier fit with the other method left."""
+        for name in ("posterior_", "topic_order_", "variational_"):
+            self.__dict__.pop(name, None)
+
+    def _set_components(self) -> None:
+        if self._is_variational:
+            self.components_ = self.variational_.topics
+        else:
+            means = self.posterior_["topics"].mean(axis=1)
+            pairs = zip(means, self.topic_order_, strict=True)
+            self.components_ = np.mean([topics[order] for topics, order in pairs], axis=0)
+
+    def _mean_theta(self, corpus: Corpus) -> FloatArray:
+        with row_threads(as_threads(self.n_jobs)):
+            if self._is_variational:
+                return self.variational_.theta(corpus)
+            total, count = np.zeros((corpus.num_documents, len(self.components_))), 0
+            for theta, _ in self._folded(corpus, _FOLD_IN_DRAWS):
+                total += theta
+                count += 1
+        return total / count
+
+    def _folded(
+        self, corpus: Corpus, n_draws: int, seed: int = 0
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Documents folded into draws of all chains: theta and topics, in the components' order."""
+        chains = self.posterior_.num_chains
+        for chain, order in enumerate(self.topic_order_):
+            share = n_draws // chains + (chain < n_draws % chains)
+            if share == 0:
+                return
+            for folded in fold_in(
+                self.posterior_, corpus, chain=chain, max_draws=share, random_seed=seed + chain
+            ):
+                yield folded.theta[:, order], folded.topics[order]
+
+    def _simulated_theta(self) -> FloatArray:
+        """Proportions of new documents, as many for each of some draws of mu and Sigma."""
+        check_is_fitted(self)
+        rng = np.random.default_rng(0)
+        if self._is_variational:
+            gaussian = self.variational_.gaussian
+            draws = [
+                (*gaussian.sample(rng), np.arange(len(self.components_)))
+                for _ in range(_SIMULATIONS)
+            ]
+        else:
+            chains, kept = self.posterior_.num_chains, self.posterior_.num_draws
+            mu, Sigma = self.posterior_["mu"], self.posterior_["Sigma"]
+            draws = [
+                (mu[chain, draw], Sigma[chain, draw], self.topic_order_[chain])
+                for chain, draw in zip(
+                    np.arange(_SIMULATIONS) % chains,
+                    np.linspace(0, kept - 1, _SIMULATIONS).astype(int),
+                    strict=True,
+                )
+            ]
+        link = self._model().link
+        return np.concatenate(
+            [link.probs(MvNormal(m, S).sample(rng, _SIMULATED))[:, order] for m, S, order in draws]
+        )

@@ -1,0 +1,1 @@
+"""Fits of topics without sampling."""

@@ -1,0 +1,120 @@
+"""Topic proportions of documents that were not there when the topics were sampled.
+
+For each of some posterior draws of (topics, mu, Sigma) the sticks of the new documents are sampled
+by a few sweeps of the same Gibbs sampler, the globals held fixed, going on from where the draw
+before left them. So the new documents say nothing of the topics, and the spread of the answers
+holds both uncertainties: that of the topics and that of the document's own proportions.
+
+>>> import numpy as np, pgmult
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> posterior = pgmult.sample(
+...     pgmult.topics.CorrelatedTopics(num_topics=3), pgmult.topics.as_corpus(counts[:15]),
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> draws = list(fold_in(posterior, pgmult.topics.as_corpus(counts[15:])))
+>>> len(draws), draws[0].theta.shape
+(10, (5, 3))
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int, new_key
+from pgmult.links import StickBreaking
+from pgmult.topics.compiled import fold_in as kernels
+from pgmult.topics.data.corpus import as_corpus
+
+__all__ = ["FoldedIn", "fold_in"]
+
+
+class FoldedIn(NamedTuple):
+    """Documents folded into one posterior draw: its number, their proportions and its topics."""
+
+    draw: int
+    theta: FloatArray
+    topics: FloatArray
+
+
+def fold_in(
+    posterior: Mapping[str, NDArray[Any]],
+    corpus: Any,
+    *,
+    chain: int = 0,
+    max_draws: int = 100,
+    sweeps: int = 2,
+    warm_up: int = 20,
+    link: StickBreaking | None = None,
+    random_seed: int = 0,
+) -> Iterator[FoldedIn]:
+    """Sample the topic proportions of new documents, one posterior draw after the other.
+
+    Parameters
+    ----------
+    posterior : Posterior, or mapping with ``topics``, ``mu`` and ``Sigma``
+        Of `pgmult.topics.CorrelatedTopics`, ``(chain, draw, ...)``.
+    corpus : Corpus, or sparse matrix or array of counts
+        With the words of the posterior's corpus.
+    chain : int
+        Labels of topics mean something within a chain only.
+    max_draws : int
+        At most so many draws are used, evenly spread over the chain.
+    sweeps : int
+        Gibbs sweeps at each draw.
+    warm_up : int
+        Sweeps more at the first, which start from mu.
+    link : StickBreaking, optional
+        The model's, if its sticks have another order.
+    random_seed : int
+        The answer is a function of it, the posterior and the document alone: equal documents get
+        equal draws, whatever stands beside them.
+
+    Yields
+    ------
+    FoldedIn
+        ``theta`` is a fresh array ``(num_documents, num_topics)``.
+
+    Raises
+    ------
+    ValueError
+        If the number of words is not the posterior's.
+    """
+    topics, mu, Sigma = (posterior[name][chain] for name in ("topics", "mu", "Sigma"))
+    max_draws = as_positive_int(max_draws, "max_draws")
+    sweeps = as_positive_int(sweeps, "sweeps")
+    warm_up = as_positive_int(warm_up, "warm_up", minimum=0)
+    corpus = as_corpus(corpus)
+    num_draws, num_topics, num_words = topics.shape
+    if corpus.num_words != num_words:
+        raise ValueError(f"corpus must have the posterior's {num_words} words, got {corpus!r}")
+    order = np.arange(num_topics)
+    if link is not None and link.order is not None:
+        order = np.asarray(link.order)
+    rng = np.random.Generator(np.random.Philox(random_seed))
+    count = corpus.num_documents
+    ids = np.empty(count, dtype=np.uint64)
+    over_rows(kernels.document_ids, count, corpus.indptr, corpus.words, corpus.counts, ids)
+    used = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(np.int64))
+    psi = np.tile(np.asarray(mu[used[0]], dtype=np.float64), (count, 1))
+    for draw in used:
+        cov = np.asarray(Sigma[draw], dtype=np.float64)
+        precision = np.linalg.inv(cov)
+        theta = np.empty((count, num_topics))
+        here = np.asarray(topics[draw], dtype=np.float64)
+        statuses = over_rows(
+            kernels.fold_in, count, new_key(rng), ids, corpus.indptr, corpus.words, corpus.counts,
+            np.ascontiguousarray(here.T), precision,
+            np.asarray(mu[draw], dtype=np.float64), order,
+            sweeps + (warm_up if draw == used[0] else 0), psi, theta,
+        )  # fmt: skip
+        failed = [status - 1 for status in statuses if status]
+        if failed:
+            raise ValueError(
+                f"document {min(failed)} has no Gaussian posterior under draw {draw}:"
+                " is its Sigma positive definite?"
+            )
+        yield FoldedIn(int(draw), theta, here)

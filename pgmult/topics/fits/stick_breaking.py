@@ -1,0 +1,551 @@
+r"""Mean-field variational inference for the correlated topic model, in batch and from a stream.
+
+The posterior of `pgmult.topics.CorrelatedTopics` is approximated by independent factors (Linderman,
+Johnson and Adams 2015, appendix C; Hoffman et al. 2013 for streams)::
+
+    q(topics_k)   = Dirichlet            words in topics
+    q(mu, Sigma)  = normal-inverse-Wishart
+    q(psi_d)      = N(m_d, V_d)          full covariance over K - 1 sticks
+    q(z_di)       = categorical          shared by equal words of a document
+
+Given the sticks, log theta is a sum of log sigma(psi_k) and log sigma(-psi_k), and with
+xi_k^2 = E psi_k^2 both have the closed-form bound of Jaakkola and Jordan (2000),
+
+    E log sigma(+-psi_k) >= +-m_k / 2 - log 2 cosh(xi_k / 2),
+
+which is what the best q(omega_k), a Pólya-gamma, gives. The bound is linear in the counts of
+topics, so expected counts are all it needs: x_k becomes E x_k and N_k becomes N - sum_{j<k} E x_j.
+Nothing is estimated by Monte Carlo. q(psi_d) is the prior under E Sigma^-1 times the potential
+J_k = E N_k tanh(xi_k / 2) / (2 xi_k), h_k = E x_k - E N_k / 2: its mean is
+V_d (h + E[Sigma^-1] E mu), without the inverse that the appendix prints after the bracket.
+
+Mean field is too sure of itself, and the bound of log sigma adds to it. On three topics of disjoint
+words, 200 documents of 40 words each, sticks have standard deviations some 30 % too small, Sigma is
+some 40 % too small, and most word probabilities have standard deviations several times too small.
+Posterior means of theta differ from those of Gibbs by about a third of a posterior standard
+deviation, those of word probabilities by about one; where topics share a third or more of their
+words, by half and by one and a half, as far as one slowly mixing chain can tell. Use mean field for
+speed and for streams, and Gibbs (`pgmult.sample`) for uncertainty.
+
+>>> import numpy as np, pgmult
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> corpus = pgmult.topics.as_corpus(counts)
+>>> model = pgmult.topics.CorrelatedTopics(num_topics=3)
+>>> fitted = pgmult.topics.fit_cavi(model, corpus, random_seed=0)
+>>> fitted.converged, fitted.topics.shape, fitted.theta(corpus).shape
+(True, (3, 30), (20, 3))
+>>> bool((np.diff(fitted.elbo) > 0).all())
+True
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma
+
+from pgmult.compiled.rows import over_rows, row_threads
+from pgmult.core.machine import as_cores
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_generator, as_positive, as_positive_int
+from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.priors.dirichlet import _dirichlet_divergence
+from pgmult.priors.gaussian import _expected_log_det, _niw_divergence
+from pgmult.topics.compiled.variational_topics import (
+    infer_documents,
+    log_theta_bounds,
+    mean_theta,
+    sum_covariances,
+)
+from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.fits._documents import START_SWEEPS, as_words, word_counts
+from pgmult.topics.models.correlated import CorrelatedTopics
+
+__all__ = ["Bound", "DocumentPosterior", "VariationalTopics", "fit_cavi", "fit_svi"]
+
+_POINTS = 32  # antithetic pairs of psi that a posterior mean of theta averages over
+_FIT_TOLERANCE, _FIT_STEPS = 1e-3, 50  # of documents while topics still move
+_PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DocumentPosterior:
+    """q of documents given q of the topics, mu and Sigma.
+
+    Attributes
+    ----------
+    prior : MvNormal
+        The Gaussian with mean E mu and precision E Sigma^-1.
+    potential : DiagonalPotential, ``(num_documents, num_topics - 1)``
+        What a document's words say of its sticks: q(psi) is ``prior.condition(potential)``.
+    mean, var : arrays, ``(num_documents, num_topics - 1)``
+        Moments of psi under q.
+    topic_counts : array, ``(num_documents, num_topics)``
+        Expected tokens of each topic.
+    steps : int64 array, ``(num_documents,)``
+        Coordinate ascent steps that each document took.
+    """
+
+    prior: MvNormal
+    potential: DiagonalPotential
+    mean: FloatArray
+    var: FloatArray
+    topic_counts: FloatArray
+    steps: IntArray
+    _order: IntArray
+    _precision: FloatArray
+    _scores: FloatArray
+    _word_counts: FloatArray
+
+    def theta(self) -> FloatArray:
+        """Posterior mean of the topic proportions, ``(num_documents, num_topics)``.
+
+        The average over 32 antithetic pairs of draws from q(psi), the same standard normal vectors
+        for every document and every call: no randomness, and a document's answer depends on that
+        document alone. Its Monte Carlo error is some 5 % of theta's posterior standard deviation.
+        """
+        noise = np.random.Generator(np.random.Philox(0)).standard_normal(
+            (_POINTS, self.mean.shape[1])
+        )
+        out = np.empty(self.topic_counts.shape)
+        over_rows(
+            mean_theta, len(out), self._precision, self.potential.J, self.mean, noise,
+            self._order, out,
+        )  # fmt: skip
+        return out
+
+    def log_theta(self) -> FloatArray:
+        """The closed-form lower bound of E log theta, ``(num_documents, num_topics)``."""
+        out = np.empty(self.topic_counts.shape)
+        over_rows(log_theta_bounds, len(out), self.mean, self.var, self._order, out)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The evidence lower bound, term by term.
+
+    Attributes
+    ----------
+    documents : float
+        Expected log density of words, assignments and sticks, less that of their q.
+    topics : float
+        Minus the divergence of q(topics) from its prior.
+    gaussian : float
+        Minus the divergence of q(mu, Sigma) from its prior.
+    """
+
+    documents: float
+    topics: float
+    gaussian: float
+
+    @property
+    def total(self) -> float:
+        """The bound."""
+        return self.documents + self.topics + self.gaussian
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariationalTopics:
+    """q(topics) and q(mu, Sigma): a value; `update` returns a new one.
+
+    Attributes
+    ----------
+    model : CorrelatedTopics
+    concentration : array, ``(num_topics, num_words)``
+        Of q(topics), Dirichlet rows.
+    gaussian : NormalInverseWishart
+        q(mu, Sigma).
+    num_updates : int
+        Minibatches seen.
+    elbo : array, ``(num_iterations,)``
+        The bound before each update of a fit: exact with `fit_cavi`, of which it never falls;
+        estimated from one minibatch each with `fit_svi`.
+    converged : bool
+        Whether the fit ended because the bound changed by less than its tolerance.
+    """
+
+    model: CorrelatedTopics
+    concentration: FloatArray
+    gaussian: NormalInverseWishart
+    num_updates: int = 0
+    elbo: FloatArray = field(default_factory=lambda: np.empty(0))
+    converged: bool = False
+
+    @classmethod
+    def start(
+        cls,
+        rng: np.random.Generator,
+        model: CorrelatedTopics,
+        corpus: Any,
+        num_documents: int | None = None,
+        *,
+        start_sweeps: int = START_SWEEPS,
+    ) -> "VariationalTopics":
+        """The start of a fit: collapsed sweeps of latent Dirichlet allocation on these documents.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        model : CorrelatedTopics
+        corpus : Corpus, or sparse matrix or array of counts
+            All documents, or the first of a stream.
+        num_documents : int, optional
+            How many documents there are in all; those of `corpus` if left out.
+        start_sweeps : int
+            As in `fit_cavi`.
+        """
+        corpus = as_words(corpus)
+        starting = replace(model, start_sweeps=start_sweeps)  # which also checks it
+        state = starting.init(as_generator(rng), corpus)
+        scale = _scale(corpus, num_documents)
+        sizes = scale * state.topic_counts.sum(axis=0)
+        sample = _gaussian_posterior(
+            model._niw, state.psi, np.zeros_like(model._niw.scale), scale * len(state.psi)
+        )
+        return cls(model, model.word_concentration + sizes[:, None] * state.topics, sample)
+
+    @property
+    def topics(self) -> FloatArray:
+        """Posterior mean of the word probabilities, ``(num_topics, num_words)``."""
+        return Dirichlet(self.concentration).mean()
+
+    def infer(
+        self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500
+    ) -> DocumentPosterior:
+        """The q of documents, seen before or not, with q of the topics, mu and Sigma as they are.
+
+        Parameters
+        ----------
+        corpus : Corpus, or sparse matrix or array of counts
+            With the words of the fit.
+        tolerance : float
+            A document is done when a step moves less than this share of its tokens.
+        max_steps : int
+
+        Raises
+        ------
+        ValueError
+            If the number of words is not that of the fit.
+        FloatingPointError
+            If a document holds a word of probability 0 under every topic.
+
+        Notes
+        -----
+        A step costs O(entries K + K**3) a document, the latter in SIMD lanes. Rows run on the
+        threads of the enclosing context; a document's answer does not depend on the others.
+        """
+        as_positive(tolerance, "tolerance")
+        max_steps = as_positive_int(max_steps, "max_steps")
+        return self._infer(as_corpus(corpus), float(tolerance), max_steps)
+
+    def theta(self, corpus: Any) -> FloatArray:
+        """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
+        return self.infer(corpus).theta()
+
+    def update(
+        self,
+        minibatch: Any,
+        num_documents: int | None = None,
+        *,
+        step_size: float | None = None,
+        delay: float = 1.0,
+        forgetting: float = 0.6,
+    ) -> "VariationalTopics":
+        """One stochastic natural-gradient step from some of the documents.
+
+        Parameters
+        ----------
+        minibatch : Corpus, or sparse matrix or array of counts
+        num_documents : int, optional
+            How many documents there are in all, of which the minibatch stands for its share; those
+            of the minibatch if left out.
+        step_size : float, optional
+            In (0, 1]; ``(num_updates + delay) ** -forgetting`` if left out, which satisfies the
+            conditions of Robbins and Monro for forgetting in (0.5, 1].
+        delay, forgetting : float
+
+        Returns
+        -------
+        VariationalTopics
+            With step size 1 and all documents this is one iteration of `fit_cavi`.
+        """
+        minibatch = as_words(minibatch)
+        if step_size is None:
+            step_size = _step_size(self.num_updates + 1, delay, forgetting)
+        if not 0.0 < step_size <= 1.0:
+            raise ValueError(f"step_size must be in (0, 1], got {step_size}")
+        scale = _scale(minibatch, num_documents)
+        documents = self._infer(minibatch, _FIT_TOLERANCE, _FIT_STEPS)
+        return self._toward(documents, scale, step_size)
+
+    def bound(self, documents: DocumentPosterior, num_documents: int | None = None) -> Bound:
+        """The evidence lower bound at q, given q of documents under this q of the topics.
+
+        Parameters
+        ----------
+        documents : DocumentPosterior
+            From `infer` of this very object.
+        num_documents : int, optional
+            If `documents` are a sample of so many, their terms are scaled up: an estimate.
+        """
+        count, n = documents.mean.shape
+        scale = (num_documents or count) / count
+        constants = -0.5 * (_expected_log_det(self.gaussian) + n / self.gaussian.strength)
+        return Bound(
+            documents=scale * (float(documents._scores.sum()) + count * constants),
+            topics=-_dirichlet_divergence(self.concentration, self.model.word_concentration),
+            gaussian=-_niw_divergence(self.gaussian, self.model._niw),
+        )
+
+    def _infer(
+        self,
+        corpus: Corpus,
+        tolerance: float,
+        max_steps: int,
+        start: DocumentPosterior | None = None,
+    ) -> DocumentPosterior:
+        num_topics, num_words = self.concentration.shape
+        if corpus.num_words != num_words:
+            raise ValueError(f"corpus must have the fit's {num_words} words, got {corpus!r}")
+        log_topics = digamma(self.concentration)
+        log_topics -= digamma(self.concentration.sum(axis=1, keepdims=True))
+        shift = log_topics.max(axis=0)
+        by_word = np.exp(np.ascontiguousarray((log_topics - shift).T))
+        count, n = corpus.num_documents, num_topics - 1
+        cov = self.gaussian.scale / self.gaussian.dof
+        precision = np.linalg.inv(cov)
+        precision = 0.5 * (precision + precision.T)
+        order = np.asarray(
+            np.arange(num_topics) if self.model.link.order is None else self.model.link.order
+        )
+        if start is None:
+            mean = np.tile(self.gaussian.mean, (count, 1))
+            var = np.tile(np.diagonal(cov), (count, 1))
+        else:
+            mean, var = start.mean.copy(), start.var.copy()
+        J, h = np.empty((count, n)), np.empty((count, n))
+        theta, taken = np.empty((count, num_topics)), np.empty((count, num_topics))
+        weights, scores = np.empty(len(corpus.words)), np.empty(count)
+        steps = np.empty(count, dtype=np.int64)
+        statuses = over_rows(
+            infer_documents, count, corpus.indptr, corpus.words, corpus.counts, by_word, shift,
+            precision, self.gaussian.mean, order, tolerance, max_steps, mean, var, J, h, theta,
+            taken, weights, scores, steps,
+        )  # fmt: skip
+        failed = [status - 1 for status in statuses if status]
+        if failed:
+            raise FloatingPointError(
+                f"document {min(failed)} has no mean-field posterior: a word of probability 0"
+                " under every topic, or a covariance that is singular to working precision"
+            )
+        return DocumentPosterior(
+            MvNormal(self.gaussian.mean, cov), DiagonalPotential(J, h), mean, var, taken, steps,
+            order, precision, scores, word_counts(corpus, weights, theta, by_word),
+        )  # fmt: skip
+
+    def _toward(
+        self, documents: DocumentPosterior, scale: float, step_size: float
+    ) -> "VariationalTopics":
+        """Natural parameters moved by `step_size` of the way to what the documents ask for."""
+        target = self.model.word_concentration + scale * documents._word_counts
+        count, n = documents.mean.shape
+        pieces = min(_MOST_PIECES, -(-count // _PIECE))
+        totals = np.zeros((pieces, n, n))
+        over_rows(
+            sum_covariances, pieces, documents._precision, documents.potential.J, totals, grain=1
+        )
+        within = totals.sum(axis=0)
+        within += np.tril(within, -1).T
+        asked = _gaussian_posterior(self.model._niw, documents.mean, within, scale * count)
+        return replace(
+            self,
+            concentration=(1.0 - step_size) * self.concentration + step_size * target,
+            gaussian=_mixed(self.gaussian, asked, step_size),
+            num_updates=self.num_updates + 1,
+        )
+
+
+def fit_cavi(
+    model: CorrelatedTopics,
+    corpus: Any,
+    *,
+    max_iterations: int = 200,
+    tolerance: float = 1e-5,
+    start_sweeps: int = START_SWEEPS,
+    random_seed: int | None = None,
+    cores: int | None = None,
+) -> VariationalTopics:
+    """Batch coordinate ascent: the bound rises with every iteration.
+
+    Parameters
+    ----------
+    model : CorrelatedTopics
+    corpus : Corpus, or sparse matrix or array of counts
+    max_iterations : int
+    tolerance : float
+        The fit ends when the bound changes by less than this share of itself.
+    start_sweeps : int
+        Collapsed sweeps of latent Dirichlet allocation to start from. Mean field ends near its
+        start: on 2,246 newswire articles with 50 topics, held-out words have a log probability of
+        -7.43 from 5 sweeps, -7.24 from 30, -7.17 from 100 and -7.16 from 300.
+    random_seed : int, optional
+        Of the start; the rest is deterministic. Other seeds may end in other local optima.
+    cores : int, optional
+        Threads; all processors if left out. Results do not depend on it.
+
+    Returns
+    -------
+    VariationalTopics
+        With ``elbo[-1]`` the bound at the result.
+
+    Raises
+    ------
+    ValueError
+        If the corpus has no tokens, or an argument is out of range.
+    """
+    corpus = as_words(corpus)
+    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_positive(tolerance, "tolerance")
+    elbo: list[float] = []
+    converged = False
+    with row_threads(as_cores(cores)):
+        q = VariationalTopics.start(
+            np.random.default_rng(random_seed), model, corpus, start_sweeps=start_sweeps
+        )
+        documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS)
+        elbo.append(q.bound(documents).total)
+        while len(elbo) < max_iterations and not converged:
+            q = q._toward(documents, 1.0, 1.0)
+            documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, documents)
+            elbo.append(q.bound(documents).total)
+            converged = abs(elbo[-1] - elbo[-2]) < tolerance * abs(elbo[-1])
+    return replace(q, elbo=np.array(elbo), converged=converged)
+
+
+def fit_svi(
+    model: CorrelatedTopics,
+    corpus: Any,
+    *,
+    batch_size: int = 256,
+    max_epochs: int = 20,
+    delay: float = 1.0,
+    forgetting: float = 0.6,
+    tolerance: float = 1e-4,
+    start_sweeps: int = START_SWEEPS,
+    random_seed: int | None = None,
+    cores: int | None = None,
+) -> VariationalTopics:
+    """Stochastic variational inference: steps from minibatches in random order.
+
+    Parameters
+    ----------
+    model : CorrelatedTopics
+    corpus : Corpus, or sparse matrix or array of counts
+    batch_size : int
+        Documents in a minibatch.
+    max_epochs : int
+        Passes over the corpus.
+    delay, forgetting : float
+        Step t = 1, 2, ... has size ``(t + delay) ** -forgetting``: Hoffman et al. (2013).
+    tolerance : float
+        The fit ends when the mean of the minibatches' estimates of the bound changes by less than
+        this share of itself from one pass to the next.
+    start_sweeps : int
+        As in `fit_cavi`, of ``4 * batch_size`` documents.
+    random_seed : int, optional
+        Of the start and of the order of documents.
+    cores : int, optional
+        Threads; all processors if left out. Results do not depend on it.
+
+    Returns
+    -------
+    VariationalTopics
+        With ``elbo`` estimated from each minibatch, before its step.
+    """
+    corpus = as_words(corpus)
+    batch_size = as_positive_int(batch_size, "batch_size")
+    max_epochs = as_positive_int(max_epochs, "max_epochs")
+    as_positive(tolerance, "tolerance")
+    _step_size(1, delay, forgetting)
+    rng = np.random.default_rng(random_seed)
+    counts, total = corpus.to_csr(), corpus.num_documents
+    elbo: list[float] = []
+    levels: list[float] = []
+    converged = False
+    with row_threads(as_cores(cores)):
+        some = rng.permutation(np.flatnonzero(corpus.totals))[: 4 * batch_size]
+        first = as_corpus(counts[np.sort(some)])
+        q = VariationalTopics.start(rng, model, first, total, start_sweeps=start_sweeps)
+        while len(levels) < max_epochs and not converged:
+            shuffled = rng.permutation(total)
+            batches = np.array_split(shuffled, max(1, round(total / batch_size)))
+            for rows in batches:
+                minibatch = as_corpus(counts[rows])
+                documents = q._infer(minibatch, _FIT_TOLERANCE, _FIT_STEPS)
+                elbo.append(q.bound(documents, total).total)
+                step_size = _step_size(q.num_updates + 1, delay, forgetting)
+                q = q._toward(documents, total / len(rows), step_size)
+            levels.append(float(np.mean(elbo[-len(batches) :])))
+            if len(levels) > 1:
+                converged = abs(levels[-1] - levels[-2]) < tolerance * abs(levels[-1])
+    return replace(q, elbo=np.array(elbo), converged=converged)
+
+
+def _scale(corpus: Corpus, num_documents: int | None) -> float:
+    if num_documents is None:
+        return 1.0
+    least = corpus.num_documents
+    return as_positive_int(num_documents, "num_documents", minimum=least) / least
+
+
+def _step_size(t: int, delay: float, forgetting: float) -> float:
+    if not 0.5 < forgetting <= 1.0:
+        raise ValueError(
+            f"forgetting must be in (0.5, 1], else the steps do not converge, got {forgetting}"
+        )
+    if not (math.isfinite(delay) and delay >= 0.0):
+        raise ValueError(f"delay must be at least 0, got {delay}")
+    return float((t + delay) ** -forgetting)
+
+
+def _gaussian_posterior(
+    prior: NormalInverseWishart, means: FloatArray, within: FloatArray, count: float
+) -> NormalInverseWishart:
+    """q(mu, Sigma) given q(psi) of a sample that stands for `count` rows.
+
+    The sum of the rows' covariances is `within`.
+    """
+    scale = count / len(means)
+    average = means.mean(axis=0)
+    deviations = means - average
+    scatter = within + np.einsum("di,dj->ij", deviations, deviations)
+    shift = average - prior.mean
+    strength = prior.strength + count
+    return NormalInverseWishart(
+        mean=(prior.strength * prior.mean + count * average) / strength,
+        strength=strength,
+        dof=prior.dof + count,
+        scale=prior.scale
+        + scale * scatter
+        + (prior.strength * count / strength) * np.outer(shift, shift),
+    )
+
+
+def _mixed(
+    old: NormalInverseWishart, new: NormalInverseWishart, step_size: float
+) -> NormalInverseWishart:
+    """Natural parameters (strength mean, strength, dof, scale + strength mean mean') mixed."""
+    kept, gained = (1.0 - step_size) * old.strength, step_size * new.strength
+    strength = kept + gained
+    shift = new.mean - old.mean
+    return NormalInverseWishart(
+        mean=(kept * old.mean + gained * new.mean) / strength,
+        strength=strength,
+        dof=(1.0 - step_size) * old.dof + step_size * new.dof,
+        scale=(1.0 - step_size) * old.scale
+        + step_size * new.scale
+        + (kept * gained / strength) * np.outer(shift, shift),
+    )

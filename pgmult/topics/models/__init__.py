@@ -1,0 +1,1 @@
+"""Models of topics, one file each."""

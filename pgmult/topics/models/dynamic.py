@@ -1,0 +1,395 @@
+r"""Topics whose words change over time, under the stick-breaking link.
+
+Dynamic topic models (Blei and Lafferty 2006) let each topic's words drift from one time step to the
+next. Here both the words and the topic proportions are stick-breaking transforms of Gaussians
+(Linderman, Johnson and Adams 2015), so that every block is an exact draw. With t(d) the time of
+document d and words in a fixed order, most frequent first::
+
+    base_v                ~ N(that of equally probable words, base_var),    v = 1..V-1
+    eta_{k,0,v}           ~ N(base_v, initial_var_k),                       k = 1..K
+    eta_{k,t,v} - base_v  ~ N(persistence (eta_{k,t-1,v} - base_v), drift_var_k)
+    topics_{k,t}          = stick-breaking(eta_{k,t})                       words in topics
+    mu_0, Sigma           ~ NIW,    mu_t ~ N(mu_{t-1}, prevalence_drift Sigma)
+    psi_d                 ~ N(mu_{t(d)}, Sigma)                             K - 1 sticks
+    theta_d               = stick-breaking(psi_d)                           topics in documents
+    z_di, x_di            ~ theta_d, topics_{z_di, t(d)}
+
+with inverse-gamma priors of initial_var_k (how peculiar topic k's words are), drift_var_k (how fast
+they change) and prevalence_drift (how fast topics rise and fall). A sweep:
+
+1. z | psi, eta, x                        a multinomial a (document, word) entry
+2. psi | z, mu, Sigma                     Pólya-gamma, then Gaussian, as in `CorrelatedTopics`
+3. prevalence_drift | psi                 mu and Sigma integrated out; then mu, Sigma | the rest
+4. eta_{k,.,v} + constant | z             a slice update of each chain's level, without omega
+5. omega | eta, z                         Pólya-gamma, PG(N_{k,t,>=v}, eta_{k,t,v})
+6. initial_var, drift_var | omega, z      slice updates, eta integrated out by Kalman filters;
+   then eta | the rest                    scalar chains, filtered forwards and sampled backwards
+7. base | eta                             Gaussian
+
+Three things would crawl. Variances given thousands of sticks that no token informs: steps 3 and 6
+integrate out what would hold them. The level of a rare word's stick given omega: of N tokens that
+reach it and one that stops there, omega remembers all N (Johndrow et al. 2019, "MCMC for imbalanced
+categorical data"), so step 4 does without. A stick that no token reached has J = h = 0.
+
+>>> import numpy as np, pgmult
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> data = pgmult.topics.as_timed_corpus(counts, times=2000 + np.arange(20) // 5)
+>>> posterior = pgmult.sample(
+...     pgmult.topics.DynamicTopics(num_topics=3), data, keep=["topics", "drift_var"],
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> posterior["topics"].shape
+(1, 10, 3, 4, 30)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.links import StickBreaking
+from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
+from pgmult.sampling.moves import slice_sample
+from pgmult.topics.data.corpus import simulate_words
+from pgmult.topics.data.timed import TimedCorpus
+from pgmult.topics.priors.chains import ScalarChains
+from pgmult.topics.priors.drift import TimedRows, mean_walk
+from pgmult.topics.updates.allocation import (
+    AllocatedTopics,
+    allocate_tokens,
+    start_by_size,
+    words_log_likelihood,
+)
+from pgmult.topics.updates.prior_proposals import propose_from_prior
+
+__all__ = ["DynamicTopics", "DynamicTopicsState"]
+
+_START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
+_SLICE_WIDTH = 0.5  # of log variances
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DynamicTopicsState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    psi : array, ``(num_documents, num_topics - 1)``
+    mu : array, ``(num_times, num_topics - 1)``
+    Sigma : array, ``(num_topics - 1, num_topics - 1)``
+    prevalence_drift : float
+        Variance of a step of mu, in units of Sigma.
+    eta : array, ``(num_topics, num_times, num_words - 1)``
+        Sticks of words, in the data's `word_order`.
+    base : array, ``(num_words - 1,)``
+    initial_var, drift_var : arrays, ``(num_topics,)``
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+        Tokens of each document by topic, as last allocated.
+    """
+
+    psi: FloatArray
+    mu: FloatArray
+    Sigma: FloatArray
+    prevalence_drift: float
+    eta: FloatArray
+    base: FloatArray
+    initial_var: FloatArray
+    drift_var: FloatArray
+    topic_counts: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DynamicTopics(AllocatedTopics):
+    """Topics whose words and prevalence drift over time, every variance learned.
+
+    Parameters
+    ----------
+    num_topics : int
+        K >= 2.
+    gaussian : NormalInverseWishart, optional
+        Prior of mu_0 and Sigma on K - 1 sticks; by default `NormalInverseWishart.weak` around the
+        mean at which all topics are equally probable.
+    prevalence_shape, prevalence_scale : float
+        Inverse-gamma prior of prevalence_drift, of mean scale / (shape - 1).
+    persistence : float
+        In [0, 1]: 1 makes each word stick a random walk; below 1 it returns to its base.
+    base_var : float
+        Prior variance of each word stick's base.
+    initial_shape, initial_scale : float
+        Inverse-gamma prior of each topic's initial_var.
+    drift_shape, drift_scale : float
+        Inverse-gamma prior of each topic's drift_var.
+    start_sweeps : int
+        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+
+    Notes
+    -----
+    A sweep costs O(tokens + entries K + D K**3 + K T V), memory is O(entries + K T V): T time
+    steps of all K V word probabilities are held.
+    """
+
+    num_topics: int
+    gaussian: NormalInverseWishart | None = None
+    prevalence_shape: float = 2.0
+    prevalence_scale: float = 0.05
+    persistence: float = 1.0
+    base_var: float = 4.0
+    initial_shape: float = 2.0
+    initial_scale: float = 4.0
+    drift_shape: float = 2.0
+    drift_scale: float = 0.05
+    start_sweeps: int = 30
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "psi": ("document", "stick"),
+        "mu": ("time", "stick"),
+        "Sigma": ("stick", "other_stick"),
+        "prevalence_drift": (),
+        "eta": ("topic", "time", "word_stick"),
+        "base": ("word_stick",),
+        "initial_var": ("topic",),
+        "drift_var": ("topic",),
+        "topic_counts": ("document", "topic"),
+        "topics": ("topic", "time", "word"),
+        "theta": ("document", "topic"),
+        "prevalence": ("time", "topic"),
+        "topic_shares": ("topic",),
+        "effective_topics": (),
+    }
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "initial_var", "drift_var", "prevalence_drift", "prevalence", "effective_topics",
+    )  # fmt: skip
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+    link: ClassVar[StickBreaking] = StickBreaking()  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_topics, "num_topics", minimum=2)
+        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        for name in (
+            "prevalence_shape", "prevalence_scale", "base_var",
+            "initial_shape", "initial_scale", "drift_shape", "drift_scale",
+        ):  # fmt: skip
+            as_positive(getattr(self, name), name)
+        if not 0.0 <= self.persistence <= 1.0:
+            raise ValueError(f"persistence must be from 0 to 1, got {self.persistence}")
+        sticks = self.num_topics - 1
+        if self.gaussian is None:
+            centre = _uniform_sticks(self.num_topics)
+            object.__setattr__(self, "gaussian", NormalInverseWishart.weak(centre))
+        elif len(self.gaussian.mean) != sticks:
+            raise ValueError(
+                f"gaussian must have {sticks} dimensions (num_topics - 1),"
+                f" got {len(self.gaussian.mean)}"
+            )
+
+    def as_data(self, data: Any) -> TimedCorpus:
+        """A timed corpus as it is; anything else lacks the documents' times."""
+        if not isinstance(data, TimedCorpus):
+            raise TypeError(
+                f"dynamic topics need the documents' times, got {type(data).__name__}"
+                " (make the data with as_timed_corpus(counts, times))"
+            )
+        return data
+
+    def coords(self, data: TimedCorpus) -> Mapping[str, NDArray[Any]]:
+        """Times, and words and documents by name where the corpus has names."""
+        labels = {"word": data.corpus.vocabulary, "document": data.corpus.names}
+        named = {dim: names for dim, names in labels.items() if names is not None}
+        return {**named, "time": data.time_labels}
+
+    def prior(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
+        """A state from the prior, its topic counts from the documents' totals."""
+        prevalence_drift = float(_inverse_gamma(rng, self.prevalence_shape, self.prevalence_scale))
+        mu, Sigma = self._prevalence(prevalence_drift, data).sample(rng)
+        psi = MvNormal(mu[data.times], Sigma).sample(rng)
+        centre = _uniform_sticks(data.num_words)
+        base = centre + np.sqrt(self.base_var) * rng.standard_normal(len(centre))
+        initial_var = _inverse_gamma(rng, self.initial_shape, self.initial_scale, self.num_topics)
+        drift_var = _inverse_gamma(rng, self.drift_shape, self.drift_scale, self.num_topics)
+        eta = self._chains(base, initial_var, drift_var, data).sample(rng)
+        topic_counts = self.link.simulate(rng, psi, data.totals)
+        return DynamicTopicsState(
+            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
+        )
+
+    def simulate(
+        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
+    ) -> TimedCorpus:
+        """Documents of the same lengths and times: a word for every token the state allocates."""
+        rows = np.arange(self.num_topics) * data.num_times + data.times[:, None]
+        assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
+        topics = self.topics(state, data).reshape(-1, data.num_words)
+        words = simulate_words(rng, assignments, topics, data.corpus)
+        return TimedCorpus(words, data.times, data.time_labels, data.word_order)
+
+    def init(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
+        """A start from collapsed LDA sweeps that ignore the times, topics sorted by size."""
+        topic_counts, word_counts, theta = start_by_size(
+            rng, data.corpus, self.num_topics, _START_CONCENTRATION, self.start_sweeps
+        )
+        psi = self.link.inverse(theta)
+        prevalence_drift = self.prevalence_scale / self.prevalence_shape
+        seen = TimedRows.of(psi, data.times, data.num_times)
+        mu, Sigma = seen.posterior(self._prevalence(prevalence_drift, data)).sample(rng)
+        smoothed = word_counts[:, data.word_order] + _START_CONCENTRATION
+        level = self.link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
+        base = level.mean(axis=0)
+        initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
+        drift_var = np.full(self.num_topics, self.drift_scale / self.drift_shape)
+        eta = np.repeat(level[:, None], data.num_times, axis=1)
+        return DynamicTopicsState(
+            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
+        )
+
+    def step(
+        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
+    ) -> DynamicTopicsState:
+        """One sweep over all blocks."""
+        topic_counts, word_counts = self._allocate(rng, state, data)
+        potential = self.link.augment(rng, state.psi, topic_counts)
+        prior = MvNormal(state.mu[data.times], state.Sigma)
+        psi = prior.condition(potential).sample(rng)
+        psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
+        prevalence_drift, mu, Sigma = self._sample_prevalence(
+            rng, state.prevalence_drift, psi, data
+        )
+        moved = self._shift_words(rng, state, word_counts, data)
+        potential = self._link(data).augment(rng, moved, word_counts)
+        initial_var, drift_var, eta = self._sample_words(rng, state, potential, data)
+        mean, var = self._base_given(eta, initial_var, drift_var)
+        base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
+        return DynamicTopicsState(
+            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
+        )
+
+    def log_likelihood(self, state: DynamicTopicsState, data: TimedCorpus) -> float:
+        """Log probability of the words given theta and the topics, assignments summed out."""
+        topics = self.topics(state, data).reshape(self.num_topics, -1)
+        return words_log_likelihood(data.by_time(), self.theta(state, data), topics)
+
+    def topics(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
+        """Word probabilities, ``(num_topics, num_times, num_words)``."""
+        return self._link(data).probs(state.eta)
+
+    def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
+        """Each topic's share of a time's tokens, ``(num_times, num_topics)``; 0 without tokens."""
+        counts = np.zeros((data.num_times, self.num_topics))
+        np.add.at(counts, data.times, state.topic_counts)
+        return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
+
+    def _link(self, data: TimedCorpus) -> StickBreaking:
+        return StickBreaking(order=data.word_order)
+
+    def _prevalence(self, prevalence_drift: float, data: TimedCorpus) -> MatrixNormalInverseWishart:
+        """The prior of mu and Sigma."""
+        assert self.gaussian is not None  # set by __post_init__
+        return mean_walk(self.gaussian, prevalence_drift, data.num_times)
+
+    def _chains(
+        self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, data: TimedCorpus
+    ) -> ScalarChains:
+        """The prior of eta."""
+        return ScalarChains(base, initial_var, drift_var, data.num_times, self.persistence)
+
+    def _allocate(
+        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
+    ) -> tuple[IntArray, IntArray]:
+        """Draw z: topics in documents, and words in topics ``(num_topics, num_times, num_words)``.
+
+        A word of the corpus by time is a (time, word) pair, so one call serves all times.
+        """
+        topics = self.topics(state, data)
+        topic_counts, pair_counts = allocate_tokens(
+            rng, data.by_time(), self.theta(state, data), topics.reshape(self.num_topics, -1),
+            state.topic_counts,
+        )  # fmt: skip
+        return topic_counts, pair_counts.reshape(topics.shape)
+
+    def _sample_prevalence(
+        self, rng: np.random.Generator, drift: float, psi: FloatArray, data: TimedCorpus
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """prevalence_drift given psi alone, then mu and Sigma."""
+        seen = TimedRows.of(psi, data.times, data.num_times)
+
+        def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
+            prior = _log_inverse_gamma(log_drift, self.prevalence_shape, self.prevalence_scale)
+            walk = self._prevalence(float(np.exp(log_drift[0])), data)
+            return prior + seen.log_evidence(walk)
+
+        log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
+        drift = float(np.exp(log_drift[0]))
+        return drift, *seen.posterior(self._prevalence(drift, data)).sample(rng)
+
+    def _shift_words(
+        self,
+        rng: np.random.Generator,
+        state: DynamicTopicsState,
+        word_counts: IntArray,
+        data: TimedCorpus,
+    ) -> FloatArray:
+        """Eta after one move of each word's chain as a whole, omega integrated out."""
+        taken = word_counts[..., data.word_order[:-1]]
+        reaching = self._link(data).totals(word_counts)
+        chains = self._chains(state.base, state.initial_var, state.drift_var, data)
+        return chains.shift(rng, state.eta, taken, reaching)
+
+    def _sample_words(
+        self,
+        rng: np.random.Generator,
+        state: DynamicTopicsState,
+        potential: DiagonalPotential,
+        data: TimedCorpus,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """initial_var and drift_var given the potential alone, then eta."""
+        chains = self._chains(state.base, state.initial_var, state.drift_var, data)
+        chains = chains.condition(potential)
+
+        def initial_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
+            prior = _log_inverse_gamma(log_var, self.initial_shape, self.initial_scale)
+            return prior + chains.with_vars(initial_var=np.exp(log_var)).log_normalizer(active)
+
+        def drift_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
+            prior = _log_inverse_gamma(log_var, self.drift_shape, self.drift_scale)
+            return prior + chains.with_vars(innovation_var=np.exp(log_var)).log_normalizer(active)
+
+        log_var = slice_sample(rng, initial_density, np.log(state.initial_var), _SLICE_WIDTH)
+        chains = chains.with_vars(initial_var=np.exp(log_var))
+        log_var = slice_sample(rng, drift_density, np.log(state.drift_var), _SLICE_WIDTH)
+        chains = chains.with_vars(innovation_var=np.exp(log_var))
+        return chains.initial_var, chains.innovation_var, chains.sample(rng)
+
+    def _base_given(
+        self, eta: FloatArray, initial_var: FloatArray, drift_var: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Means of base and their common variance."""
+        pull = 1.0 - self.persistence  # of base on eta_t given eta_{t-1}
+        num_steps = eta.shape[1] - 1
+        innovation = eta[:, 1:] - self.persistence * eta[:, :-1]
+        precision = (
+            np.sum(1.0 / initial_var + pull**2 * num_steps / drift_var) + 1.0 / self.base_var
+        )
+        linear = _uniform_sticks(eta.shape[2] + 1) / self.base_var
+        linear = linear + (1.0 / initial_var) @ eta[:, 0]
+        linear = linear + (pull / drift_var) @ innovation.sum(axis=1)
+        return linear / precision, float(1.0 / precision)
+
+
+def _uniform_sticks(size: int) -> FloatArray:
+    """The sticks of `size` equally probable categories."""
+    return StickBreaking().inverse(np.full(size, 1.0 / size))
+
+
+def _inverse_gamma(
+    rng: np.random.Generator, shape: float, scale: float, size: int | None = None
+) -> Any:
+    return scale / rng.gamma(shape, size=size)
+
+
+def _log_inverse_gamma(log_var: FloatArray, shape: float, scale: float) -> FloatArray:
+    """Log density of the logarithm of an inverse-gamma variable, up to a constant."""
+    return -shape * log_var - scale * np.exp(-log_var)

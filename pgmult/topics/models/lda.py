@@ -1,0 +1,315 @@
+"""Latent Dirichlet allocation, its Dirichlet concentrations learned.
+
+The baseline that a correlated topic model must beat (Blei, Ng and Jordan 2003)::
+
+    alpha_k     ~ Gamma(shape, rate),               k = 1..K
+    eta         ~ Gamma(shape, rate),               or one number
+    theta_d     ~ Dirichlet(alpha),                 d = 1..D        topics in documents
+    topics_k    ~ Dirichlet(eta)                                    words in topics
+    z_di, x_di  ~ theta_d, topics_{z_di}                            each token's topic and word
+
+`LDA` integrates theta and the topics out and draws the tokens' topics z one after another
+(Griffiths and Steyvers 2004): few sweeps, each of them serial. `UncollapsedLDA` keeps theta and the
+topics and draws all of z at once, documents in parallel, but mixes slower. Their posterior is the
+same. alpha and eta are drawn given z alone by an exact augmentation in both
+(`pgmult.topics.updates.concentrations`). A fixed symmetric alpha of 1 is a straw man; a learned one
+is a strong baseline (Wallach, Mimno and McCallum 2009).
+
+>>> import numpy as np, pgmult
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> posterior = pgmult.sample(
+...     pgmult.topics.LDA(num_topics=3), pgmult.topics.as_corpus(counts),
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> posterior["alpha"].shape
+(1, 10, 3)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.priors import Dirichlet
+from pgmult.topics.data.corpus import Corpus, simulate_words
+from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens, start_by_size
+from pgmult.topics.updates.collapsed import (
+    Allocation,
+    collapsed_sweeps,
+    count_topics,
+    random_allocation,
+)
+from pgmult.topics.updates.concentrations import sample_concentration, sample_concentrations
+
+__all__ = ["LDA", "LDAState", "UncollapsedLDA", "UncollapsedLDAState"]
+
+_START_WORD_CONCENTRATION = 0.05  # where it is learned
+_START_ALPHA_SUM = 5.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _DirichletTopics(AllocatedTopics):
+    """The parameters of latent Dirichlet allocation, and the draws of its concentrations."""
+
+    num_topics: int
+    word_concentration: float | None = 0.05
+    alpha_shape: float = 1.0
+    alpha_rate: float = 1.0
+    alpha: ArrayLike | None = None
+    word_shape: float = 1.0
+    word_rate: float = 1.0
+
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "topics", "alpha", "word_concentration", "topic_shares", "effective_topics",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_topics, "num_topics", minimum=2)
+        for name in ("alpha_shape", "alpha_rate", "word_shape", "word_rate"):
+            as_positive(getattr(self, name), name)
+        if self.word_concentration is not None:
+            as_positive(self.word_concentration, "word_concentration")
+        if self.alpha is not None:
+            alpha = as_positive(self.alpha, "alpha")
+            if alpha.shape not in ((), (self.num_topics,)):
+                raise ValueError(
+                    f"alpha must be one number or {self.num_topics} (num_topics), got shape"
+                    f" {alpha.shape}"
+                )
+            object.__setattr__(self, "alpha", np.array(np.broadcast_to(alpha, self.num_topics)))
+
+    def _prior_concentrations(self, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """Both concentrations, from their priors where they are learned."""
+        alpha, eta = self.alpha, self.word_concentration
+        if alpha is None:
+            alpha = rng.gamma(self.alpha_shape, 1.0 / self.alpha_rate, size=self.num_topics)
+        if eta is None:
+            eta = rng.gamma(self.word_shape, 1.0 / self.word_rate)
+        return np.array(alpha), float(eta)
+
+    def _start_concentrations(self) -> tuple[FloatArray, float]:
+        """Both concentrations where a chain starts."""
+        alpha, eta = self.alpha, self.word_concentration
+        if alpha is None:
+            alpha = np.full(self.num_topics, _START_ALPHA_SUM / self.num_topics)
+        return np.array(alpha), float(_START_WORD_CONCENTRATION if eta is None else eta)
+
+    def _sample_alpha(
+        self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
+    ) -> FloatArray:
+        """A draw of alpha given the topics of documents' tokens, where it is learned."""
+        if self.alpha is not None:
+            return alpha
+        return sample_concentrations(rng, alpha, topic_counts, self.alpha_shape, self.alpha_rate)
+
+    def _sample_word_concentration(
+        self, rng: np.random.Generator, eta: float, word_counts: IntArray
+    ) -> float:
+        """A draw of eta given the topics of words' tokens, where it is learned."""
+        if self.word_concentration is not None:
+            return eta
+        return sample_concentration(rng, eta, word_counts, self.word_shape, self.word_rate)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LDAState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    assignments : int64 array, ``(num_tokens,)``
+        Topic of each token, in the order of the corpus's entries.
+    alpha : array, ``(num_topics,)``
+    word_concentration : float
+    """
+
+    assignments: IntArray
+    alpha: FloatArray
+    word_concentration: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LDA(_DirichletTopics):
+    """Latent Dirichlet allocation by collapsed Gibbs sweeps.
+
+    Parameters
+    ----------
+    num_topics : int
+        K >= 2.
+    word_concentration : float or None
+        Dirichlet concentration eta of words in topics; None: learned.
+    alpha_shape, alpha_rate : float
+        Gamma prior of each alpha_k.
+    alpha : float or array, ``(num_topics,)``, optional
+        Held fixed where given, instead of learned.
+    word_shape, word_rate : float
+        Gamma prior of the words' concentration where it is learned.
+
+    Notes
+    -----
+    `topics` and `theta` are their means given the assignments.
+    """
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "assignments": ("token",),
+        "alpha": ("topic",),
+        "word_concentration": (),
+        "topics": ("topic", "word"),
+        "theta": ("document", "topic"),
+        "topic_shares": ("topic",),
+        "effective_topics": (),
+    }
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "token"})
+
+    def prior(self, rng: np.random.Generator, data: Corpus) -> LDAState:
+        """A state from the prior, given the documents' lengths."""
+        alpha, eta = self._prior_concentrations(rng)
+        theta = Dirichlet(alpha).sample(rng, (data.num_documents, self.num_topics))
+        documents = np.repeat(np.arange(data.num_documents), data.totals)
+        running = np.cumsum(theta, axis=1)[documents]
+        u = rng.random((len(documents), 1)) * running[:, -1:]
+        return LDAState(np.sum(running < u, axis=1), alpha, eta)
+
+    def simulate(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> Corpus:
+        """Words given the assignments, from topics drawn from their prior."""
+        words = Dirichlet(state.word_concentration)
+        topics = words.sample(rng, (self.num_topics, data.num_words))
+        return simulate_words(rng, state.assignments, topics, data)
+
+    def init(self, rng: np.random.Generator, data: Corpus) -> LDAState:
+        """Uniform assignments; where learned, alpha = 5 / K and the words' concentration 0.05."""
+        allocation = random_allocation(rng, data, self.num_topics)
+        return LDAState(allocation.assignments, *self._start_concentrations())
+
+    def step(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> LDAState:
+        """All assignments, then the concentrations that are learned."""
+        allocation = collapsed_sweeps(
+            rng, data, self._allocation(state, data), state.alpha, state.word_concentration
+        )
+        alpha = self._sample_alpha(rng, state.alpha, allocation.topic_counts)
+        eta = self._sample_word_concentration(rng, state.word_concentration, allocation.word_counts)
+        return LDAState(allocation.assignments, alpha, eta)
+
+    def log_likelihood(self, state: LDAState, data: Corpus) -> float:
+        """Log p(words | assignments), the topics integrated out."""
+        counts = self._allocation(state, data).word_counts
+        eta = state.word_concentration
+        whole = eta * data.num_words
+        occupied = counts[counts > 0]
+        return float(
+            np.sum(gammaln(occupied + eta) - gammaln(eta))
+            + np.sum(gammaln(whole) - gammaln(counts.sum(axis=0) + whole))
+        )
+
+    def theta(self, state: LDAState, data: Corpus) -> FloatArray:
+        """Mean topic proportions given the assignments, ``(num_documents, num_topics)``."""
+        return Dirichlet(self._allocation(state, data).topic_counts + state.alpha).mean()
+
+    def topics(self, state: LDAState, data: Corpus) -> FloatArray:
+        """Mean word probabilities given the assignments, ``(num_topics, num_words)``."""
+        counts = self._allocation(state, data).word_counts.T
+        return Dirichlet(counts + state.word_concentration).mean()
+
+    def topic_shares(self, state: LDAState, data: Corpus) -> FloatArray:
+        """Each topic's share of all tokens, ``(num_topics,)``."""
+        totals = np.bincount(state.assignments, minlength=self.num_topics)
+        return np.asarray(totals / max(1, totals.sum()))
+
+    def _allocation(self, state: LDAState, data: Corpus) -> Allocation:
+        return count_topics(data, state.assignments, self.num_topics)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UncollapsedLDAState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    theta : array, ``(num_documents, num_topics)``
+    topics : array, ``(num_topics, num_words)``
+        Word probabilities of each topic; rows sum to 1.
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+        Tokens of each document by topic, as last allocated.
+    alpha : array, ``(num_topics,)``
+    word_concentration : float
+    """
+
+    theta: FloatArray
+    topics: FloatArray
+    topic_counts: IntArray
+    alpha: FloatArray
+    word_concentration: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UncollapsedLDA(_DirichletTopics):
+    """Latent Dirichlet allocation with theta and the topics in the chain, parallel over documents.
+
+    Parameters
+    ----------
+    num_topics, word_concentration, alpha_shape, alpha_rate, alpha, word_shape, word_rate
+        As for `LDA`.
+    start_sweeps : int
+        A chain starts from this many collapsed sweeps.
+
+    Notes
+    -----
+    A sweep draws z given theta and the topics; each concentration given z alone; then theta and
+    the topics given all of these. It costs O(tokens + entries K + D K + K V).
+    """
+
+    start_sweeps: int = 5
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "theta": ("document", "topic"),
+        "topics": ("topic", "word"),
+        "topic_counts": ("document", "topic"),
+        "alpha": ("topic",),
+        "word_concentration": (),
+        "topic_shares": ("topic",),
+        "effective_topics": (),
+    }
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic"})
+
+    def __post_init__(self) -> None:
+        _DirichletTopics.__post_init__(self)
+        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+
+    def prior(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
+        """A state from the prior, its topic counts from the documents' totals."""
+        alpha, eta = self._prior_concentrations(rng)
+        theta = Dirichlet(alpha).sample(rng, (data.num_documents, self.num_topics))
+        topics = Dirichlet(eta).sample(rng, (self.num_topics, data.num_words))
+        topic_counts = rng.multinomial(data.totals, theta)
+        return UncollapsedLDAState(theta, topics, topic_counts, alpha, eta)
+
+    def init(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
+        """A start from collapsed sweeps, topics sorted by size."""
+        alpha, eta = self._start_concentrations()
+        topic_counts, word_counts, theta = start_by_size(
+            rng, data, self.num_topics, eta, self.start_sweeps
+        )
+        topics = Dirichlet(eta).condition(word_counts).sample(rng)
+        return UncollapsedLDAState(theta, topics, topic_counts, alpha, eta)
+
+    def step(
+        self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus
+    ) -> UncollapsedLDAState:
+        """One sweep over all blocks."""
+        topic_counts, word_counts = allocate_tokens(
+            rng, data, state.theta, state.topics, state.topic_counts
+        )
+        alpha = self._sample_alpha(rng, state.alpha, topic_counts)
+        eta = self._sample_word_concentration(rng, state.word_concentration, word_counts.T)
+        theta = Dirichlet(alpha).condition(topic_counts).sample(rng)
+        topics = Dirichlet(eta).condition(word_counts).sample(rng)
+        return UncollapsedLDAState(theta, topics, topic_counts, alpha, eta)
+
+    def theta(self, state: UncollapsedLDAState, data: Corpus) -> FloatArray:
+        """Topic proportions of each document, ``(num_documents, num_topics)``."""
+        return state.theta

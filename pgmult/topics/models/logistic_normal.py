@@ -1,0 +1,191 @@
+r"""The correlated topic model under the softmax link (LN-CTM), by single-site Pólya-gamma Gibbs.
+
+The logistic normal original of correlated topics (Blei and Lafferty 2007), sampled as Chen, Zhu,
+Wang, Zheng and Zhang (2013, "Scalable inference for logistic-normal topic models") do::
+
+    topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
+    mu, Sigma     ~ NIW,
+    psi_d         ~ N(mu, Sigma),                   d = 1..D        K coordinates
+    theta_d       = softmax(psi_d)                                  topics in documents
+    z_di, x_di    ~ theta_d, topics_{z_di}                          each token's topic and word
+
+No augmentation makes the softmax Gaussian in all of psi_d, but given the other coordinates psi_dk
+sees a logistic likelihood in psi_dk - zeta_dk, zeta_dk = log sum_{j != k} exp(psi_dj). A sweep:
+
+1. z | psi, topics, x            a multinomial a (document, word) entry; kept as counts
+2. topics | z                    Dirichlet rows
+3. for each k in turn:
+   omega_dk | psi, z ~ PG(N_d, psi_dk - zeta_dk), then psi_dk | omega_dk, other psi, z, mu, Sigma
+4. psi_d + constant | mu, Sigma  the direction that theta does not see
+5. mu, Sigma | psi               normal-inverse-Wishart
+
+*Identification.* Adding a number to all of psi_d changes no probability. The proper prior of
+(mu, Sigma) makes the posterior proper all the same; along that direction it is the prior given the
+rest, and step 4 draws it exactly. Read correlations of topics from theta, not from Sigma.
+
+>>> import numpy as np, pgmult
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> posterior = pgmult.sample(
+...     pgmult.topics.LogisticNormalTopics(num_topics=3), pgmult.topics.as_corpus(counts),
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> posterior["mu"].shape
+(1, 10, 3)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive, as_positive_int, new_key
+from pgmult.links import LogisticNormal
+from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.topics.compiled.softmax import sample_rows
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens, start_by_size
+
+__all__ = ["LogisticNormalTopics", "LogisticNormalTopicsState"]
+
+_ALL_TRIALS = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogisticNormalTopicsState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    psi : array, ``(num_documents, num_topics)``
+    mu : array, ``(num_topics,)``
+    Sigma : array, ``(num_topics, num_topics)``
+    topics : array, ``(num_topics, num_words)``
+        Word probabilities of each topic; rows sum to 1.
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+        Tokens of each document by topic, as last allocated.
+    """
+
+    psi: FloatArray
+    mu: FloatArray
+    Sigma: FloatArray
+    topics: FloatArray
+    topic_counts: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogisticNormalTopics(AllocatedTopics):
+    """Correlated topic model with the softmax link, sampled one coordinate of psi at a time.
+
+    Parameters
+    ----------
+    num_topics : int
+        K >= 2.
+    word_concentration : float
+        Dirichlet concentration eta of words in topics.
+    gaussian : NormalInverseWishart, optional
+        Prior of mu and Sigma on K coordinates; by default `NormalInverseWishart.weak` around zero,
+        where all topics are equally probable.
+    start_sweeps : int
+        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+    approximate_trials : int, optional
+        *Approximate* where given: documents of more than this many tokens draw omega with this
+        many trials, moved and stretched to the mean and variance of PG(N_d, .), as Chen et al. do
+        to save time. The draws here take about the same time for every N_d, so this serves to
+        repeat their results. By default every draw is from PG(N_d, .) itself.
+
+    Notes
+    -----
+    A sweep costs O(tokens + entries K + K V + D K**2).
+    """
+
+    num_topics: int
+    word_concentration: float = 0.05
+    gaussian: NormalInverseWishart | None = None
+    start_sweeps: int = 30
+    approximate_trials: int | None = None
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "psi": ("document", "topic"),
+        "mu": ("topic",),
+        "Sigma": ("topic", "other_topic"),
+        "topics": ("topic", "word"),
+        "topic_counts": ("document", "topic"),
+        "theta": ("document", "topic"),
+        "topic_shares": ("topic",),
+        "effective_topics": (),
+    }
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "topics", "mu", "Sigma", "topic_shares", "effective_topics",
+    )  # fmt: skip
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
+    link: ClassVar[LogisticNormal] = LogisticNormal()  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_topics, "num_topics", minimum=2)
+        as_positive(self.word_concentration, "word_concentration")
+        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        if self.approximate_trials is not None:
+            as_positive_int(self.approximate_trials, "approximate_trials")
+        if self.gaussian is None:
+            weak = NormalInverseWishart.weak(np.zeros(self.num_topics))
+            object.__setattr__(self, "gaussian", weak)
+        elif len(self.gaussian.mean) != self.num_topics:
+            raise ValueError(
+                f"gaussian must have {self.num_topics} dimensions (num_topics),"
+                f" got {len(self.gaussian.mean)}"
+            )
+
+    @property
+    def _niw(self) -> NormalInverseWishart:
+        assert self.gaussian is not None  # set by __post_init__
+        return self.gaussian
+
+    def prior(self, rng: np.random.Generator, data: Corpus) -> LogisticNormalTopicsState:
+        """A state from the prior, its topic counts from the documents' totals."""
+        mu, Sigma = self._niw.sample(rng)
+        psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
+        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
+        topic_counts = self.link.simulate(rng, psi, data.totals)
+        return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
+
+    def init(self, rng: np.random.Generator, data: Corpus) -> LogisticNormalTopicsState:
+        """A start from collapsed LDA sweeps, topics sorted by size."""
+        topic_counts, word_counts, theta = start_by_size(
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps
+        )
+        psi = self.link.inverse(theta)
+        mu, Sigma = self._niw.condition(psi).sample(rng)
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
+
+    def step(
+        self, rng: np.random.Generator, state: LogisticNormalTopicsState, data: Corpus
+    ) -> LogisticNormalTopicsState:
+        """One sweep over all blocks."""
+        topic_counts, word_counts = allocate_tokens(
+            rng, data, self.theta(state, data), state.topics, state.topic_counts
+        )
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        psi = self._sample_psi(rng, state, topic_counts)
+        mu, Sigma = self._niw.condition(psi).sample(rng)
+        return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
+
+    def _sample_psi(
+        self, rng: np.random.Generator, state: LogisticNormalTopicsState, topic_counts: IntArray
+    ) -> FloatArray:
+        """One pass over the coordinates of every document, then over the direction of ones."""
+        psi = np.empty_like(state.psi)
+        trials = _ALL_TRIALS if self.approximate_trials is None else self.approximate_trials
+        statuses = over_rows(
+            sample_rows, len(psi), new_key(rng), topic_counts, state.mu, state.Sigma,
+            trials, state.psi, psi,
+        )  # fmt: skip
+        if any(statuses):
+            raise FloatingPointError(
+                f"Sigma is singular to working precision (condition number"
+                f" {np.linalg.cond(state.Sigma):.1e}): psi has no finite draw"
+            )
+        return psi

@@ -1,0 +1,209 @@
+"""Correlated topics whose prevalence depends on covariates: a structural topic model.
+
+The correlated topic model under the stick-breaking link with a linear model for the mean of psi
+(Roberts, Stewart and Airoldi 2016, "A model of text for experimentation in the social sciences",
+whose link is the softmax)::
+
+    topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
+    B, Sigma      ~ MNIW,                                           B: covariates x sticks
+    psi_d         ~ N(B' x_d, Sigma),               d = 1..D        K - 1 sticks
+    theta_d       = stick-breaking(psi_d)                           topics in documents
+    z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
+
+The blocks of the sweep are those of `pgmult.topics.CorrelatedTopics`; the last one is a Bayesian
+regression of psi on the covariates.
+
+A coefficient lives on a stick, and what it does to a topic depends on the sticks before it. So read
+effects from `prevalence`: the expected topic proportions E[theta | x] at covariates x, and
+contrasts of them.
+
+>>> import numpy as np, pgmult
+>>> rng = np.random.default_rng(0)
+>>> counts = rng.poisson(0.5, size=(20, 30))
+>>> data = pgmult.topics.with_covariates(counts, {"year": np.arange(20), "party": ["D", "R"] * 10})
+>>> posterior = pgmult.sample(
+...     pgmult.topics.StructuralTopics(num_topics=3), data,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> posterior["coefficients"].shape
+(1, 10, 3, 2)
+>>> expected = pgmult.topics.prevalence(rng, posterior, data, {"party": ["D", "R"], "year": 10})
+>>> expected.mean.shape, expected.contrast(1, 0).mean.shape
+((2, 3), (3,))
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.links import StickBreaking
+from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors.matrix_normal import linear_means
+from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens, start_by_size
+from pgmult.topics.updates.prior_proposals import propose_from_prior
+
+__all__ = ["StructuralTopics", "StructuralTopicsState"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructuralTopicsState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    psi : array, ``(num_documents, num_topics - 1)``
+    coefficients : array, ``(num_covariates, num_topics - 1)``
+        Of the centred and scaled covariates.
+    Sigma : array, ``(num_topics - 1, num_topics - 1)``
+        Covariance of psi given the covariates.
+    topics : array, ``(num_topics, num_words)``
+        Word probabilities of each topic; rows sum to 1.
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+        Tokens of each document by topic, as last allocated.
+    """
+
+    psi: FloatArray
+    coefficients: FloatArray
+    Sigma: FloatArray
+    topics: FloatArray
+    topic_counts: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructuralTopics(AllocatedTopics):
+    """Correlated topic model with covariates of prevalence.
+
+    Parameters
+    ----------
+    num_topics : int
+        K >= 2.
+    word_concentration : float
+        Dirichlet concentration eta of words in topics.
+    regression : MatrixNormalInverseWishart, optional
+        Prior of the coefficients and Sigma on K - 1 sticks; by default
+        `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
+        equally probable: worth one average document, and the same for any units and coding of the
+        covariates.
+    link : StickBreaking
+        With ``order=``, another order of sticks.
+    start_sweeps : int
+        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+
+    Notes ----- The data are a `StructuredCorpus`, made by `pgmult.topics.with_covariates`. A sweep
+    costs what one of `CorrelatedTopics` does, plus O(D p (p + K)) for p covariates.
+    """
+
+    num_topics: int
+    word_concentration: float = 0.05
+    regression: MatrixNormalInverseWishart | None = None
+    link: StickBreaking = field(default_factory=StickBreaking)
+    start_sweeps: int = 30
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "psi": ("document", "stick"),
+        "coefficients": ("covariate", "stick"),
+        "unscaled_coefficients": ("covariate", "stick"),
+        "mu": ("stick",),
+        "Sigma": ("stick", "other_stick"),
+        "topics": ("topic", "word"),
+        "topic_counts": ("document", "topic"),
+        "theta": ("document", "topic"),
+        "topic_shares": ("topic",),
+        "effective_topics": (),
+    }
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "topics", "coefficients", "mu", "Sigma", "topic_shares", "effective_topics",
+    )  # fmt: skip
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_topics, "num_topics", minimum=2)
+        as_positive(self.word_concentration, "word_concentration")
+        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        self.link.probs(np.zeros(self.num_topics - 1))  # refuses an order of other categories
+        if self.regression is not None and self.regression.mean.shape[1] != self.num_topics - 1:
+            raise ValueError(
+                f"regression must have {self.num_topics - 1} columns (num_topics - 1),"
+                f" got {self.regression.mean.shape[1]}"
+            )
+
+    def _prior_of(self, data: StructuredCorpus) -> MatrixNormalInverseWishart:
+        names = data.design.names
+        if self.regression is None:
+            mean = np.zeros((len(names), self.num_topics - 1))
+            mean[0] = self.link.inverse(np.full(self.num_topics, 1.0 / self.num_topics))
+            return MatrixNormalInverseWishart.weak(mean, data.covariates)
+        if len(self.regression.mean) != len(names):
+            raise ValueError(
+                f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"
+                f" got {len(self.regression.mean)}"
+            )
+        return self.regression
+
+    def as_data(self, data: Any) -> StructuredCorpus:
+        """`data` itself, if it is a corpus with as many covariates as the prior has."""
+        if not isinstance(data, StructuredCorpus):
+            raise TypeError(
+                f"data must be a corpus with covariates, got {type(data).__name__}"
+                " (make one with pgmult.topics.with_covariates)"
+            )
+        self._prior_of(data)
+        return data
+
+    def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
+        """Covariates by name; words and documents where the corpus has names."""
+        return {"covariate": data.design.names, **AllocatedTopics.coords(self, data)}
+
+    def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
+        """A state from the prior, its topic counts from the documents' totals."""
+        coefficients, Sigma = self._prior_of(data).sample(rng)
+        psi = MvNormal(linear_means(data.covariates, coefficients), Sigma).sample(rng)
+        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
+        topic_counts = self.link.simulate(rng, psi, data.totals)
+        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+
+    def init(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
+        """A start from collapsed LDA sweeps, topics sorted by size."""
+        topic_counts, word_counts, theta = start_by_size(
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.link.order
+        )
+        psi = self.link.inverse(theta)
+        coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+
+    def step(
+        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+    ) -> StructuralTopicsState:
+        """One sweep over all blocks."""
+        topic_counts, word_counts = allocate_tokens(
+            rng, data, self.theta(state, data), state.topics, state.topic_counts
+        )
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        potential = self.link.augment(rng, state.psi, topic_counts)
+        means = linear_means(data.covariates, state.coefficients)
+        prior = MvNormal(means, state.Sigma)
+        psi = prior.condition(potential).sample(rng)
+        psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
+        coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
+        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+
+    def unscaled_coefficients(
+        self, state: StructuralTopicsState, data: StructuredCorpus
+    ) -> FloatArray:
+        """Coefficients of the covariates as given, ``(num_covariates, num_topics - 1)``."""
+        return data.design.unscale(state.coefficients)
+
+    def mu(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
+        """Mean of psi at the documents' average covariates, ``(num_topics - 1,)``.
+
+        With Sigma it says how topics go together in documents of the same covariates.
+        """
+        average = data.covariates.mean(axis=0)
+        return np.asarray(np.einsum("p,pn->n", average, state.coefficients))

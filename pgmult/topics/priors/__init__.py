@@ -1,0 +1,1 @@
+"""Priors that only topics have."""

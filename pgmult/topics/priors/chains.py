@@ -1,0 +1,170 @@
+"""Scalar Gaussian chains over time, many at once: random walks and first-order autoregressions.
+
+Row r holds num_chains chains that share their variances; chain i of every row shares its centre::
+
+    x[r, 0, i] ~ N(centre_i, initial_var_r),
+    x[r, t, i] ~ N(centre_i + persistence (x[r, t-1, i] - centre_i), innovation_var_r).
+
+Diagonal potentials keep this form, so draws and the normaliser take O(num_times) a chain. The
+normaliser as a function of the variances is their likelihood with the chains integrated out.
+
+>>> import numpy as np
+>>> from pgmult.core.potentials import DiagonalPotential
+>>> prior = ScalarChains(np.zeros(1), np.array([1.0]), np.array([0.5]), num_times=2)
+>>> seen = DiagonalPotential(J=np.array([[[3.0], [0.0]]]), h=np.array([[[3.0], [0.0]]]))
+>>> prior.condition(seen).log_normalizer().round(4)
+array([0.4319])
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.validate import as_finite, as_nonnegative, as_positive, as_positive_int, new_key
+from pgmult.topics.compiled.chains import log_normalizers, sample_chains, shift_chains
+
+__all__ = ["ScalarChains"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScalarChains:
+    """Rows of scalar chains, times the potential they were conditioned on.
+
+    Attributes
+    ----------
+    centre : array, ``(num_chains,)``
+    initial_var, innovation_var : arrays, ``(num_rows,)``
+        Positive.
+    num_times : int
+    persistence : float
+        In [0, 1]; 1 is a random walk.
+    potential : DiagonalPotential, ``(num_rows, num_times, num_chains)``, or None
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, a variance is not positive, J is negative or persistence is outside.
+    """
+
+    centre: FloatArray
+    initial_var: FloatArray
+    innovation_var: FloatArray
+    num_times: int
+    persistence: float = 1.0
+    potential: DiagonalPotential | None = None
+
+    def __post_init__(self) -> None:
+        centre = as_finite(self.centre, "centre")
+        initial = as_positive(self.initial_var, "initial_var")
+        innovation = as_positive(self.innovation_var, "innovation_var")
+        if centre.ndim != 1:
+            raise ValueError(f"centre must have shape (num_chains,), got {centre.shape}")
+        if initial.ndim != 1 or innovation.shape != initial.shape:
+            raise ValueError(
+                "initial_var and innovation_var must have shape (num_rows,),"
+                f" got {initial.shape} and {innovation.shape}"
+            )
+        as_positive_int(self.num_times, "num_times")
+        if not 0.0 <= self.persistence <= 1.0:
+            raise ValueError(f"persistence must be from 0 to 1, got {self.persistence}")
+        object.__setattr__(self, "centre", centre)
+        object.__setattr__(self, "initial_var", initial)
+        object.__setattr__(self, "innovation_var", innovation)
+        object.__setattr__(self, "persistence", float(self.persistence))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, times and chains."""
+        return len(self.initial_var), self.num_times, len(self.centre)
+
+    def condition(self, potential: DiagonalPotential) -> "ScalarChains":
+        """The posterior: this times `potential`."""
+        J, h = as_nonnegative(potential.J, "J"), as_finite(potential.h, "h")
+        if J.shape != self.shape or h.shape != self.shape:
+            raise ValueError(f"the potential must have shape {self.shape}, got {J.shape}")
+        seen = DiagonalPotential(J, h)
+        return replace(self, potential=seen if self.potential is None else self.potential + seen)
+
+    def with_vars(
+        self, *, initial_var: FloatArray | None = None, innovation_var: FloatArray | None = None
+    ) -> "ScalarChains":
+        """The same chains and potential under other variances."""
+        return replace(
+            self,
+            initial_var=self.initial_var if initial_var is None else initial_var,
+            innovation_var=self.innovation_var if innovation_var is None else innovation_var,
+        )
+
+    def log_normalizer(self, rows: BoolArray | None = None) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_rows,)``.
+
+        Parameters
+        ----------
+        rows : bool array, ``(num_rows,)``, optional
+            The rows to work out; others get 0.
+        """
+        out = np.zeros(len(self.initial_var))
+        if self.potential is None:
+            return out
+        active = np.ones(len(out), dtype=np.bool_) if rows is None else rows
+        over_rows(
+            log_normalizers, len(out), active, self.potential.J, self.potential.h, self.centre,
+            self.persistence, self.initial_var, self.innovation_var, out, grain=1,
+        )  # fmt: skip
+        return out
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw, ``(num_rows, num_times, num_chains)``."""
+        out = np.empty(self.shape)
+        potential = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
+        over_rows(
+            sample_chains, len(out), new_key(rng), potential.J, potential.h, self.centre,
+            self.persistence, self.initial_var, self.innovation_var, out, grain=1,
+        )  # fmt: skip
+        return out
+
+    def shift(
+        self, rng: np.random.Generator, x: FloatArray, taken: IntArray, reaching: IntArray
+    ) -> FloatArray:
+        """One Markov step of every chain's level given binomial counts: ``x + constant``.
+
+        Leaves this prior times the likelihood of `taken` out of `reaching`, of logit x, invariant.
+
+        Parameters
+        ----------
+        x : array, ``(num_rows, num_times, num_chains)``
+            Where the chains are.
+        taken, reaching : int64 arrays of the same shape
+        """
+        out = np.array(x, dtype=np.float64, order="C")
+        over_rows(
+            shift_chains, len(out), new_key(rng), np.ascontiguousarray(taken),
+            np.ascontiguousarray(reaching), self.centre, self.persistence, self.initial_var,
+            self.innovation_var, out, grain=1,
+        )  # fmt: skip
+        return out
+
+    def log_density(self, x: ArrayLike) -> FloatArray:
+        """Normalised log density of each row, ``(num_rows,)``, at x of shape `shape`."""
+        x = as_finite(x, "x")
+        if x.shape != self.shape:
+            raise ValueError(f"x must have shape {self.shape}, got {x.shape}")
+        deviation = x - self.centre
+        innovation = deviation[:, 1:] - self.persistence * deviation[:, :-1]
+        log_density = _log_normal(deviation[:, :1], self.initial_var)
+        log_density += _log_normal(innovation, self.innovation_var)
+        if self.potential is not None:
+            value = x * (self.potential.h - 0.5 * self.potential.J * x)
+            log_density += value.sum(axis=(1, 2)) - self.log_normalizer()
+        return log_density
+
+
+def _log_normal(x: FloatArray, var: FloatArray) -> FloatArray:
+    """Log density of N(0, var_r), summed over row r."""
+    count = math.prod(x.shape[1:])
+    squares = np.sum(x * x, axis=(1, 2))
+    return np.asarray(-0.5 * (squares / var + count * np.log(2.0 * math.pi * var)))

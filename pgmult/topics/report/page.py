@@ -1,0 +1,299 @@
+"""A report as one HTML page that needs no network.
+
+It is whole without its script, which only ranks words by other scores and points out one topic
+wherever it stands.
+"""
+
+import html
+import json
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray
+from pgmult.topics.report.contents import COHERENCE_WORDS, DIVERSITY_WORDS, TopicReport
+from pgmult.topics.report.looks import SCRIPT, STYLE
+from pgmult.topics.report.text import held_out_rows, interval_text, score_text, share_text
+from pgmult.topics.summaries.correlations import (
+    CorrelationGraph,
+    PairCorrelation,
+    TopicCorrelations,
+    correlation_graph,
+    similar_together,
+    strongest_pairs,
+)
+from pgmult.topics.summaries.words import topic_labels
+
+__all__ = ["as_html"]
+
+
+def as_html(report: TopicReport) -> str:
+    """The report as one HTML page with everything in it.
+
+    Raises
+    ------
+    ValueError
+        If the report was made without ``rank_for_page``.
+    """
+    from pgmult.core._version import __version__
+
+    if not report.rankings:
+        raise ValueError("the page needs a report made with rank_for_page=True")
+    title = html.escape(report.title)
+    labels = topic_labels(report.rankings["frex"].top(3))
+    sections = [f"<h1>{title}</h1>", _rows((n, f) for n, f in report.facts.items())]
+    if report.held_out:
+        sections += [
+            "<h2>Held-out words</h2>",
+            _note(
+                "Mean log probability, in nats, of a token that was held out, given the tokens of"
+                " its document that were not; higher is better. Differences have a standard error"
+                " over documents, paired."
+            ),
+            _rows(
+                held_out_rows(report.held_out),
+                head=("model", "log p a token", "perplexity", "difference"),
+            ),
+        ]
+    sections += _topics_html(report)
+    if report.documents:
+        sections += _documents_html(report, labels)
+    if report.correlations is not None:
+        sections += _correlations_html(report, report.correlations, labels)
+    sections += ["<h2>Diagnostics</h2>", _list(report.findings), _polyline(report.log_likelihood)]
+    body = "\n".join(sections)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n"
+        f"<footer>pgmult {__version__}</footer>\n"
+        f'<script type="application/json" id="words">{_candidates(report)}</script>\n'
+        f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def _topics_html(report: TopicReport) -> list[str]:
+    note = (
+        "Largest first: share of all tokens; the words that score highest, with posterior mean and"
+        " standard deviation of the score. FREX words are both frequent in a topic and exclusive"
+        f" to it. Exclusivity sums FREX over the {COHERENCE_WORDS} most probable words"
+    )
+    if report.coherence is not None:
+        note += (
+            "; NPMI is their coherence, 1 where they are always together in a document of the"
+            " reference corpus, 0 where independent, -1 where never together"
+        )
+    note += (
+        f". {100 * report.diversity:.0f} % of the {DIVERSITY_WORDS} most probable words of all"
+        " topics are different words."
+    )
+    quality = [] if report.coherence is None else [("NPMI", report.coherence)]
+    quality.append(("exclusivity", report.exclusivity))
+    names = ["topic", "share", *(name for name, _ in quality)]
+    head = "".join(f"<th>{name}</th>" for name in names)
+    frex_words = report.rankings["frex"].top(len(report.words[0]))
+    rows = []
+    for k in report.by_size:
+        share = "" if report.shares is None else f"{100 * report.shares[k]:.1f} %"
+        numbers = [str(k), share, *(f"{values[k]:.2f}" for _, values in quality)]
+        cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
+        words = "".join(
+            f'<span class="word">{html.escape(w.word)} <small>{score_text(w)}</small></span>'
+            for w in report.words[k]
+        )
+        exclusive = "".join(
+            f'<span class="word">{html.escape(w.word)}</span>' for w in frex_words[k]
+        )
+        rows.append(
+            f'<tr data-t="{k}">{cells}<td class="ranked">{words}</td><td>{exclusive}</td></tr>'
+        )
+    options = "".join(
+        f'<option value="{name}"{" selected" if name == report.by else ""}>{name}</option>'
+        for name in ("probability", "frex", "lift", "relevance")
+    )
+    return [
+        "<h2>Topics</h2>",
+        _note(note),
+        '<p id="controls" hidden><label>words by <select id="by">'
+        f'{options}</select></label> <label id="weight">weight of the probability'
+        ' <input type="range" min="0" max="1" step="0.05" value="0.6"> <output>0.60</output>'
+        "</label> <span>click on a topic, here or below, to point it out</span></p>",
+        f'<table id="topics"><thead><tr>{head}<th id="score">words by {report.by}</th>'
+        f"<th>words by FREX</th></tr></thead>{''.join(rows)}</table>",
+    ]
+
+
+def _candidates(report: TopicReport) -> str:
+    """Every word that some ranking puts among a topic's first, with its scores, as JSON.
+
+    Relevance is linear in its weight, so its mean at any weight comes of those at 0 and 1.
+    """
+    count = len(report.words[0])
+    log_probability = report.rankings["log probability"].mean
+    log_lift = report.rankings["log lift"].mean
+    probability, exclusive = (report.rankings[name] for name in ("probability", "frex"))
+    orders = [probability.mean, exclusive.mean]
+    orders += [log_lift + w * (log_probability - log_lift) for w in np.linspace(0.0, 1.0, 21)]
+    best = np.concatenate(
+        [np.argpartition(-order, min(count, order.shape[1]) - 1)[:, :count] for order in orders], 1
+    )
+    topics = [
+        [
+            [
+                probability.names[j],
+                *(round(float(values[k, j]), 5) for values in (probability.mean, exclusive.mean)),
+                *(round(float(values[k, j]), 3) for values in (log_probability, log_lift)),
+            ]
+            for j in np.unique(best[k])
+        ]
+        for k in range(len(best))
+    ]
+    packed = json.dumps({"count": count, "topics": topics}, separators=(",", ":"))
+    return packed.replace("<", "\\u003c")
+
+
+def _documents_html(report: TopicReport, labels: Sequence[str]) -> list[str]:
+    rows = "".join(
+        f'<tr data-t="{k}"><td class="number">{k}</td><td>{html.escape(labels[k])}</td><td>'
+        + "".join(
+            f'<span class="word">{html.escape(share_text(document))}</span>'
+            for document in report.documents[k]
+        )
+        + "</td></tr>"
+        for k in report.by_size
+    )
+    return [
+        "<h2>Representative documents</h2>",
+        _note("The documents with the largest share of each topic: posterior mean, 90 % interval."),
+        f"<table>{rows}</table>",
+    ]
+
+
+def _correlations_html(
+    report: TopicReport, correlations: TopicCorrelations, labels: Sequence[str]
+) -> list[str]:
+    percent = round(100 * correlations.probability)
+    positive, negative = (
+        _rows((interval_text(p), labels[p.first], labels[p.second]) for p in pairs)
+        for pairs in strongest_pairs(correlations)
+    )
+    graph = correlation_graph(correlations)
+    return [
+        "<h2>Topic correlations</h2>",
+        _note(
+            "Correlations over documents of simulated topic proportions, posterior mean and"
+            f" {percent} % interval. Proportions sum to 1, so a correlation near"
+            f" {-1 / (len(labels) - 1):.2f} is what unrelated topics of equal size would show."
+            f" Lines: {len(graph.pairs)} of {graph.num_sure} correlations whose interval excludes"
+            " zero, the strongest of each sign; red positive, dashed blue negative."
+        ),
+        _graph_svg(graph, [" ".join(label.split()[:2]) for label in labels], report.shares),
+        "<h3>Strongest positive</h3>" + positive if positive else "",
+        "<h3>Strongest negative</h3>" + negative if negative else "",
+        "<h3>All pairs</h3>",
+        _note(
+            "Similar topics stand side by side. A dot: the interval contains zero. Rest on a cell"
+            " to read its correlation."
+        ),
+        _matrix_svg(correlations, labels),
+    ]
+
+
+def _graph_svg(graph: CorrelationGraph, labels: Sequence[str], shares: FloatArray | None) -> str:
+    width, height = 1000, min(900, 260 + 12 * len(labels))
+    places = graph.places * [width - 220, height - 80] + [110, 40]
+    strongest = max((abs(pair.mean) for pair in graph.pairs), default=1.0)
+    lines = []
+    for pair in graph.pairs:
+        (x1, y1), (x2, y2) = places[[pair.first, pair.second]]
+        lines.append(
+            f'<line class="{"positive" if pair.mean > 0.0 else "negative"}"'
+            f' data-t="{pair.first} {pair.second}" x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}"'
+            f' y2="{y2:.0f}" stroke-width="{0.5 + 4.0 * abs(pair.mean) / strongest:.1f}">'
+            f"<title>{pair.first} and {pair.second}: {interval_text(pair)}</title></line>"
+        )
+    sizes = np.full(len(labels), 1.0 / len(labels)) if shares is None else shares
+    nodes = []
+    for k, (x, y) in enumerate(places):
+        radius = 4.0 + 6.0 * math.sqrt(sizes[k] / sizes.max())
+        nodes.append(
+            f'<g data-t="{k}"><circle cx="{x:.0f}" cy="{y:.0f}" r="{radius:.1f}"/>'
+            f'<text x="{x:.0f}" y="{y - radius - 3:.0f}">{k} {html.escape(labels[k])}</text></g>'
+        )
+    return (
+        f'<svg class="graph" viewBox="0 0 {width} {height}" width="{width}">'
+        f"{''.join(lines)}{''.join(nodes)}</svg>"
+    )
+
+
+def _matrix_svg(correlations: TopicCorrelations, labels: Sequence[str]) -> str:
+    """The correlation matrix below its diagonal, a row's label at its end."""
+    mean = correlations.mean
+    limit = max(0.05, float(np.nanmax(np.abs(np.tril(mean, k=-1)))))
+    order = [int(k) for k in similar_together(correlations)]
+    cell = 14
+    rows = []
+    for i, k in enumerate(order):
+        cells = []
+        for j, other in enumerate(order[:i]):
+            if math.isnan(mean[k, other]):
+                continue
+            lower, upper = float(correlations.lower[k, other]), float(correlations.upper[k, other])
+            pair = PairCorrelation(k, other, float(mean[k, other]), lower, upper)
+            shade = f"{'r' if pair.mean > 0.0 else 'b'}{math.ceil(8 * abs(pair.mean) / limit)}"
+            cells.append(
+                f'<rect class="{shade}" data-t="{k} {other}" x="{cell * j}" y="{cell * i}">'
+                f"<title>{k} and {other}: {interval_text(pair)}</title></rect>"
+            )
+            if lower < 0.0 < upper:
+                cells.append(f'<circle cx="{cell * j + 6.5}" cy="{cell * i + 6.5}" r="1"/>')
+        rows.append(
+            f'{"".join(cells)}<text data-t="{k}" x="{cell * i + 2}" y="{cell * i + 11}">{k}'
+            f" {html.escape(labels[k])}</text>"
+        )
+    side = cell * len(order)
+    return (
+        f'<svg class="matrix" viewBox="0 0 {side + 200} {side}" width="{side + 200}">'
+        f"{''.join(rows)}</svg>"
+    )
+
+
+def _polyline(chains: FloatArray, width: int = 720, height: int = 200) -> str:
+    """The trace of each chain as a line drawing."""
+    finite = chains[np.isfinite(chains)]
+    if finite.size == 0 or chains.shape[1] < 2:
+        return ""
+    low, high = float(finite.min()), float(finite.max())
+    scale = (height - 20) / max(high - low, 1e-300)
+    lines = []
+    for number, chain in enumerate(chains):
+        points = " ".join(
+            f"{width * i / (len(chain) - 1):.1f},{10 + (high - value) * scale:.1f}"
+            for i, value in enumerate(chain)
+            if np.isfinite(value)
+        )
+        color = ("#2a6f97", "#c8553d", "#588157", "#6d597a")[number % 4]
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{color}"/>')
+    return (
+        f"<p>Log likelihood of the draws, from {low:,.0f} to {high:,.0f}:</p>"
+        f'<svg viewBox="0 0 {width} {height}" width="{width}">{"".join(lines)}</svg>'
+    )
+
+
+def _rows(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    cells = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    if not cells:
+        return ""
+    top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+    return f"<table>{f'<thead><tr>{top}</tr></thead>' if top else ''}{cells}</table>"
+
+
+def _note(text: str) -> str:
+    return f'<p class="note">{html.escape(text)}</p>'
+
+
+def _list(sentences: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{html.escape(s)}</li>" for s in sentences) + "</ul>"

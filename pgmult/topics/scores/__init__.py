@@ -1,0 +1,1 @@
+"""How well topics that were held out are predicted."""

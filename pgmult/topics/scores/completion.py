@@ -1,0 +1,181 @@
+"""Held-out scores of topic models, each named by its method.
+
+*Document completion* (Wallach et al. 2009, section 5.1): some tokens of a test document join the
+training corpus, the others are scored by p(w) = sum_k theta_k topics_kw averaged over posterior
+draws. Both halves see the same theta, so no second inference is needed and models of any kind are
+compared on the same tokens, paired by document.
+
+>>> import numpy as np, pgmult
+>>> rng = np.random.default_rng(0)
+>>> corpus = pgmult.topics.as_corpus(rng.poisson(0.5, size=(20, 30)))
+>>> training, held_out = pgmult.topics.split_tokens(rng, corpus, documents=5)
+>>> completion = pgmult.topics.DocumentCompletion(held_out)
+>>> posterior = pgmult.sample(
+...     pgmult.topics.CorrelatedTopics(num_topics=3), training, draws=10, tune=10, chains=1,
+...     random_seed=0, progressbar=False, callback=completion,
+... )
+>>> bool(completion.log_predictive < 0)
+True
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.scores import mean_by_token
+from pgmult.core.typing import FloatArray, variable
+from pgmult.core.validate import as_positive_int
+from pgmult.topics.compiled.tokens import entry_probs
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.data.timed import TimedCorpus
+
+__all__ = ["CompletionScore", "DocumentCompletion", "completion_score", "unigram_log_predictive"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionScore:
+    """Mean log probability of held-out tokens.
+
+    Attributes
+    ----------
+    log_predictive : float
+        Nats a token.
+    standard_error : float
+        Over documents, for the level; compare models by their difference, document by document.
+    by_document : array, ``(num_documents,)``
+        Summed log probability of each document's held-out tokens.
+    num_draws : int
+        Posterior draws averaged over.
+    """
+
+    log_predictive: float
+    standard_error: float
+    by_document: FloatArray
+    num_draws: int
+
+    def __str__(self) -> str:
+        return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
+
+
+def _score(held_out: Corpus, probs: FloatArray, num_draws: int) -> CompletionScore:
+    with np.errstate(divide="ignore"):
+        entries = np.concatenate([[0.0], np.cumsum(held_out.counts * np.log(probs))])
+    by_document = np.diff(entries[held_out.indptr])
+    level, spread = mean_by_token(by_document, held_out.totals)
+    return CompletionScore(level, spread, by_document, num_draws)
+
+
+def completion_score(
+    draws: Iterable[tuple[FloatArray, FloatArray]], held_out: Corpus
+) -> CompletionScore:
+    """The score of given theta and topics, p(w) averaged over them.
+
+    Parameters
+    ----------
+    draws : iterable of pairs of arrays
+        theta, ``(num_documents, num_topics)``, of the documents of `held_out`, inferred from their
+        other tokens; and topics, ``(num_topics, num_words)``. One pair of posterior means is the
+        score of a variational fit.
+    held_out : Corpus
+        Tokens to score.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, or there is nothing to score or to score it by.
+    """
+    if held_out.num_tokens == 0:
+        raise ValueError("held_out has no tokens to score")
+    expected = (held_out.num_documents, held_out.num_words)
+    total, count = np.zeros(len(held_out.words)), 0
+    probs = np.empty_like(total)
+    for theta, topics in draws:
+        if (len(theta), topics.shape[1]) != expected or theta.shape[1] != len(topics):
+            raise ValueError(
+                f"theta @ topics must be {expected} like held_out, got"
+                f" {theta.shape} @ {topics.shape}"
+            )
+        over_rows(
+            entry_probs, held_out.num_documents, held_out.indptr, held_out.words,
+            np.ascontiguousarray(theta), np.ascontiguousarray(topics.T), probs,
+        )  # fmt: skip
+        total += probs
+        count += 1
+    if count == 0:
+        raise ValueError("draws must hold at least one pair of theta and topics")
+    return _score(held_out, total / count, count)
+
+
+class DocumentCompletion:
+    """Scores held-out tokens while a chain runs: pass it as ``callback=`` of `pgmult.sample`.
+
+    Parameters
+    ----------
+    held_out : Corpus
+        Tokens to score; row d belongs to the document in row d of the training corpus.
+    every : int
+        Average over every so many sweeps after tuning.
+
+    Raises
+    ------
+    ValueError
+        If `held_out` has no tokens, or on the first call if its shape is not the training corpus's.
+    """
+
+    def __init__(self, held_out: Corpus, *, every: int = 5) -> None:
+        if held_out.num_tokens == 0:
+            raise ValueError("held_out has no tokens to score")
+        self.held_out = held_out
+        self.every = as_positive_int(every, "every")
+        self._sums: dict[int, FloatArray] = {}
+        self._draws: dict[int, int] = {}
+
+    def __call__(self, sweep: Any) -> None:
+        """Add one state of a chain to the average."""
+        if sweep.tuning or sweep.index % self.every:
+            return
+        data = sweep.data
+        expected = (data.num_documents, data.num_words)
+        got = (self.held_out.num_documents, self.held_out.num_words)
+        if got != expected:
+            raise ValueError(f"held_out must be {expected} like the training corpus, got {got}")
+        theta = variable(sweep.model, sweep.state, data, "theta")
+        topics = variable(sweep.model, sweep.state, data, "topics")
+        held_out = self.held_out
+        if isinstance(data, TimedCorpus):  # topics are (num_topics, num_times, num_words)
+            held_out, topics = data.by_time(held_out), topics.reshape(len(topics), -1)
+        probs = np.empty(len(held_out.words))
+        over_rows(
+            entry_probs, data.num_documents, held_out.indptr, held_out.words,
+            theta, np.ascontiguousarray(topics.T), probs,
+        )  # fmt: skip
+        self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
+        self._draws[sweep.chain] = self._draws.get(sweep.chain, 0) + 1
+
+    def score(self, chain: int | None = None) -> CompletionScore:
+        """The score over all chains' draws, or one chain's."""
+        chains = sorted(self._sums) if chain is None else [chain]
+        if not chains or any(c not in self._sums for c in chains):
+            raise ValueError("no draws to score yet: the callback counts sweeps after tuning only")
+        draws = sum(self._draws[c] for c in chains)
+        total = np.sum([self._sums[c] for c in chains], axis=0)
+        return _score(self.held_out, total / draws, draws)
+
+    @property
+    def num_draws(self) -> int:
+        """Draws averaged over so far, all chains together."""
+        return sum(self._draws.values())
+
+    @property
+    def log_predictive(self) -> float:
+        """Mean log probability of a held-out token, nats, over all chains' draws."""
+        return self.score().log_predictive
+
+
+def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScore:
+    """The score of one word distribution for all documents: training frequencies, plus one each."""
+    frequencies = np.bincount(training.words, training.counts, minlength=training.num_words) + 1.0
+    return _score(held_out, (frequencies / frequencies.sum())[held_out.words], 1)

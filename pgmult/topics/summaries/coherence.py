@@ -1,0 +1,138 @@
+"""How good a topic's top words are: coherence in a reference corpus, exclusivity, diversity.
+
+A `Corpus` keeps no order of words, so words occur together when they are in one document: the
+window of every co-occurrence here is the document. With D(v) the number of reference documents
+that have word v, D(v, u) those that have both, p = D / number of documents, and words in the order
+of their scores, v_1 the best::
+
+    NPMI    mean over l < m of  log[p(v_m, v_l) / (p(v_m) p(v_l))] / -log p(v_m, v_l)
+                                            (Bouma 2009; Lau, Newman and Baldwin 2014)
+    U_mass  sum over l < m of   log[(D(v_m, v_l) + 1) / D(v_l)]
+                                            (Mimno et al. 2011, eq. 1)
+
+The corpus that a model was trained on flatters it; another of the same kind is a fairer reference.
+
+>>> from pgmult import as_corpus
+>>> corpus = as_corpus([[1, 1, 0], [2, 1, 0], [0, 0, 1], [0, 1, 1]], ["salt", "pan", "goal"])
+>>> npmi([["salt", "pan"], ["salt", "goal"]], corpus).round(3).tolist()
+[0.415, -1.0]
+>>> u_mass([["pan", "salt"]], corpus).round(3).tolist()
+[0.0]
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.summaries.words import TopWord, frex
+
+__all__ = ["exclusivity", "npmi", "topic_diversity", "u_mass"]
+
+Words = Sequence[Sequence[TopWord | str]]
+
+
+def npmi(words: Words, reference: Corpus) -> FloatArray:
+    """Mean normalised pointwise mutual information of the pairs of a topic's words.
+
+    Parameters
+    ----------
+    words : lists of TopWord or str, one a topic
+        As from `top_words`; ten a topic is usual.
+    reference : Corpus
+
+    Returns
+    -------
+    array, ``(num_topics,)``
+        From -1, no pair ever together, over 0, independent, to 1, always together. A pair that is
+        never together counts -1, and a pair that is in every document 0; nan with one word.
+    """
+    num_documents = reference.num_documents
+    result = np.full(len(words), np.nan)
+    for k, together in enumerate(_documents_with(words, reference)):
+        first, second = np.triu_indices(len(together), k=1)
+        if len(first) == 0:
+            continue
+        alone = np.diag(together)
+        both = together[first, second] / num_documents
+        met = (both > 0.0) & (both < 1.0)
+        expected = alone[first] * alone[second] / num_documents**2
+        scores = np.where(both > 0.0, 0.0, -1.0)
+        scores[met] = np.log(both[met] / expected[met]) / -np.log(both[met])
+        result[k] = scores.mean()
+    return result
+
+
+def u_mass(words: Words, reference: Corpus) -> FloatArray:
+    """Mimno's coherence: the summed log share of documents with a better word that have a worse.
+
+    Parameters are as of `npmi`; the order of the words matters, the most probable first.
+
+    Returns
+    -------
+    array, ``(num_topics,)``
+        Higher is better; it grows more negative with the number of words. nan where a word is in
+        no reference document.
+    """
+    result = np.empty(len(words))
+    for k, together in enumerate(_documents_with(words, reference)):
+        better, worse = np.triu_indices(len(together), k=1)
+        alone = np.diag(together)[better].astype(np.float64)
+        alone[alone == 0.0] = np.nan
+        result[k] = np.log((together[better, worse] + 1.0) / alone).sum()
+    return result
+
+
+def topic_diversity(words: Words) -> float:
+    """Share of different words among the top words of all topics (Dieng et al. 2020, section 6).
+
+    1 where no two topics share a word; they take 25 words a topic.
+    """
+    names = [_name(word) for topic in words for word in topic]
+    return len(set(names)) / len(names)
+
+
+def exclusivity(topics: ArrayLike, num_words: int = 10, *, weight: float = 0.7) -> FloatArray:
+    """Summed FREX of each topic's most probable words, `weight` on exclusivity: stm's measure.
+
+    Parameters
+    ----------
+    topics : array, ``(num_topics, num_words)``
+        As from `mean_topics`.
+    num_words : int
+        10, like the weight, is what stm takes (Roberts et al. 2014, section 3.4).
+    weight : float in [0, 1]
+
+    Returns
+    -------
+    array, ``(num_topics,)``
+        At most `num_words`.
+    """
+    topics = np.asarray(topics, dtype=np.float64)
+    count = as_positive_int(num_words, "num_words")
+    best = np.argsort(-topics, axis=1, kind="stable")[:, :count]
+    return np.asarray(np.take_along_axis(frex(topics, weight), best, axis=1).sum(axis=1))
+
+
+def _name(word: TopWord | str) -> str:
+    return word.word if isinstance(word, TopWord) else word
+
+
+def _documents_with(words: Words, reference: Corpus) -> list[IntArray]:
+    """For each topic's words, the number of documents with each pair of them."""
+    names = reference.vocabulary
+    number = {
+        str(name): j
+        for j, name in enumerate(range(reference.num_words) if names is None else names)
+    }
+    topics = [[number.get(_name(word), -1) for word in topic] for topic in words]
+    used = sorted({j for topic in topics for j in topic if j >= 0})
+    present = reference.to_csr()[:, used]
+    present.data = np.ones_like(present.data, dtype=np.int64)
+    counts = np.zeros((len(used) + 1, len(used) + 1), dtype=np.int64)  # last: words unknown there
+    counts[:-1, :-1] = (present.T @ present).toarray()
+    place = {j: i for i, j in enumerate(used)} | {-1: len(used)}
+    return [counts[np.ix_(rows, rows)] for rows in ([place[j] for j in t] for t in topics)]

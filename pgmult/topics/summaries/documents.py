@@ -1,0 +1,170 @@
+"""Topic proportions of the documents: posterior means and intervals, and whom a topic is about.
+
+They are read from draws of ``theta``, or made of draws of ``psi``; a run keeps one or the other
+where ``keep=`` of `pgmult.sample` names it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import FloatArray, IntArray, Link
+from pgmult.core.validate import as_positive_int
+from pgmult.links import StickBreaking
+from pgmult.topics.summaries._draws import Draws, each_draw, mean_of, names_along
+
+__all__ = ["DocumentTopics", "TopDocument", "document_topics", "representative_documents"]
+
+_BLOCK = 2**24  # numbers in memory at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DocumentTopics:
+    """Posterior of the topic proportions of some documents.
+
+    Attributes
+    ----------
+    documents : list of str
+        Their names, or numbers where they have none.
+    mean, sd, lower, upper : arrays, ``(document, topic)``
+        Posterior mean, standard deviation, and the ends of the central interval.
+    probability : float
+        Of the interval.
+    """
+
+    documents: list[str]
+    mean: FloatArray
+    sd: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    probability: float
+
+
+def document_topics(
+    posterior: Draws,
+    documents: Sequence[int | str] | IntArray | None = None,
+    *,
+    link: Link | None = None,
+    chain: int = 0,
+    max_draws: int = 200,
+    probability: float = 0.9,
+) -> DocumentTopics:
+    """Mean, sd and interval of the proportions of each topic in each document.
+
+    Parameters
+    ----------
+    posterior : Posterior, or mapping with ``theta`` or ``psi``
+        ``(chain, draw, document, topic)`` or ``(chain, draw, document, stick)``.
+    documents : sequence of int or str, optional
+        Numbers or names; all documents if left out.
+    link : Link, optional
+        The model's, where proportions are made of ``psi``; `StickBreaking` by default.
+    chain : int
+    max_draws : int
+        At most so many draws are used, evenly spread over the chain.
+    probability : float in (0, 1)
+
+    Raises
+    ------
+    KeyError
+        If neither variable was kept, or a document is unknown.
+    """
+    if not 0.0 < probability < 1.0:
+        raise ValueError(f"probability must be in (0, 1), got {probability}")
+    num_documents, num_topics = next(_theta(posterior, None, link, chain, 1)).shape
+    names = names_along(posterior, "document", num_documents)
+    rows = _rows(names, range(num_documents) if documents is None else documents)
+    tail = 0.5 * (1.0 - probability)
+    pieces = []
+    size = max(1, _BLOCK // (max_draws * num_topics))
+    for start in range(0, len(rows), size):
+        block = rows[start : start + size]
+        theta = np.stack(list(_theta(posterior, block, link, chain, max_draws)), axis=-1)
+        ends = np.quantile(theta, [tail, 1.0 - tail], axis=-1)
+        pieces.append((theta.mean(axis=-1), theta.std(axis=-1), *ends))
+    mean, sd, lower, upper = (np.concatenate(piece) for piece in zip(*pieces, strict=True))
+    return DocumentTopics([names[d] for d in rows], mean, sd, lower, upper, probability)
+
+
+class TopDocument(NamedTuple):
+    """A document and the posterior mean and interval of one topic's proportion in it."""
+
+    document: str
+    mean: float
+    lower: float
+    upper: float
+
+
+def representative_documents(
+    posterior: Draws,
+    num_documents: int = 5,
+    *,
+    link: Link | None = None,
+    chain: int = 0,
+    max_draws: int = 200,
+    probability: float = 0.9,
+) -> list[list[TopDocument]]:
+    """The documents with the highest posterior mean proportion of each topic.
+
+    Parameters
+    ----------
+    num_documents : int
+        How many of each topic.
+    posterior, link, chain, max_draws, probability
+        As of `document_topics`.
+
+    Returns
+    -------
+    list of lists of TopDocument
+        Topic by topic, the highest mean first.
+    """
+    num_documents = as_positive_int(num_documents, "num_documents")
+    mean = mean_of(_theta(posterior, None, link, chain, max_draws))
+    best = np.argsort(-mean, axis=0, kind="stable")[:num_documents].T
+    chosen, place = np.unique(best, return_inverse=True)
+    found = document_topics(
+        posterior, chosen, link=link, chain=chain, max_draws=max_draws, probability=probability
+    )
+    return [
+        [
+            TopDocument(
+                found.documents[i],
+                float(found.mean[i, k]),
+                float(found.lower[i, k]),
+                float(found.upper[i, k]),
+            )
+            for i in rows
+        ]
+        for k, rows in enumerate(place.reshape(best.shape))
+    ]
+
+
+def _theta(
+    posterior: Draws, rows: IntArray | None, link: Link | None, chain: int, max_draws: int
+) -> Iterator[FloatArray]:
+    """Proportions in some documents, or all, draw by draw."""
+    if "theta" not in posterior and "psi" not in posterior:
+        raise KeyError(
+            f"the posterior holds neither 'theta' nor 'psi', only {', '.join(posterior)}"
+            " (name one in keep= of pgmult.sample)"
+        )
+    direct = "theta" in posterior
+    link = StickBreaking() if link is None else link
+    for draw in each_draw(posterior, "theta" if direct else "psi", chain, max_draws):
+        chosen: NDArray[np.float64] = draw if rows is None else draw[rows]
+        yield chosen if direct else link.probs(chosen)
+
+
+def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -> IntArray:
+    """Numbers of documents given by number or name."""
+    places = {name: d for d, name in enumerate(names)}
+    rows = []
+    for document in documents:
+        row = places.get(document, -1) if isinstance(document, str) else int(document)
+        if not 0 <= row < len(names):
+            raise KeyError(f"no document {document!r} among {len(names)}")
+        rows.append(row)
+    return np.asarray(rows, dtype=np.int64)

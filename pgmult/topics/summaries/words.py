@@ -1,0 +1,255 @@
+"""Scores of words in topics: how probable, how exclusive, how far above their common share.
+
+With phi the word probabilities of one draw, `shares` the topics' shares of all tokens and
+p = shares phi the probabilities of words in the whole corpus, as the model has them::
+
+    probability  phi_kw
+    lift         phi_kw / p_w                               (Taddy 2012)
+    relevance    w log phi_kw + (1 - w) log(phi_kw / p_w)   (Sievert and Shirley 2014, section 3.1)
+    FREX         1 / (w / ECDF_k(e_kw) + (1 - w) / ECDF_k(phi_kw)),  e_kw = phi_kw / sum_j phi_jw
+                                                            (Bischof and Airoldi 2012, eq. 1)
+
+A score is taken draw by draw, and then averaged: a rare word that some draws give to one topic and
+some to another is exclusive in no average, without further shrinkage.
+
+>>> topics = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
+>>> lift(topics, [0.5, 0.5]).round(2).tolist()
+[[1.75, 1.33, 0.22], [0.25, 0.67, 1.78]]
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
+from pgmult.topics.summaries._draws import Draws, each_draw, mean_of, names_along
+
+__all__ = [
+    "SCORES",
+    "TopWord",
+    "WordScores",
+    "frex",
+    "lift",
+    "mean_topics",
+    "relevance",
+    "top_words",
+    "topic_labels",
+    "word_scores",
+]
+
+
+def lift(topics: ArrayLike, shares: ArrayLike) -> FloatArray:
+    """How many times more probable a word is in a topic than in the whole corpus.
+
+    Parameters
+    ----------
+    topics : array, ``(num_topics, num_words)``
+    shares : array, ``(num_topics,)``
+        Sum to 1.
+
+    Returns
+    -------
+    array, ``(num_topics, num_words)``
+    """
+    topics = _as_topics(topics)
+    return np.asarray(topics / (np.asarray(shares) @ topics))
+
+
+def relevance(topics: ArrayLike, shares: ArrayLike, weight: float = 0.6) -> FloatArray:
+    """Sievert and Shirley's relevance: `weight` of the log probability, the rest of the log lift.
+
+    Parameters and result are as of `lift`; `weight` is their lambda, in [0, 1].
+    """
+    topics = _as_topics(topics)
+    common = np.log(np.asarray(shares) @ topics)
+    return np.asarray(np.log(topics) - (1.0 - _as_weight(weight)) * common)
+
+
+def frex(topics: ArrayLike, weight: float = 0.5) -> FloatArray:
+    """Harmonic mean of a word's ranks in a topic by probability and by exclusivity, in (0, 1].
+
+    Parameters
+    ----------
+    topics : array, ``(num_topics, num_words)``
+    weight : float
+        Of exclusivity, in [0, 1].
+
+    Returns
+    -------
+    array, ``(num_topics, num_words)``
+        Ranks are shares of the vocabulary, 1 the best; ties share their mean rank.
+    """
+    topics = _as_topics(topics)
+    weight = _as_weight(weight)
+    exclusive = _ranks(topics / topics.sum(axis=0))
+    return np.asarray(1.0 / (weight / exclusive + (1.0 - weight) / _ranks(topics)))
+
+
+def _as_topics(topics: ArrayLike) -> FloatArray:
+    """Word probabilities without zeros, which rounding may leave in a draw."""
+    return np.maximum(np.asarray(topics, dtype=np.float64), np.finfo(np.float64).tiny)
+
+
+def _as_weight(weight: float) -> float:
+    if not 0.0 <= weight <= 1.0:
+        raise ValueError(f"weight must be in [0, 1], got {weight}")
+    return weight
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Mean ranks within rows, as shares of the row's length."""
+    order = np.argsort(values, axis=1)
+    ordered = np.take_along_axis(values, order, axis=1)
+    size = values.shape[1]
+    places = np.broadcast_to(np.arange(1.0, size + 1.0), values.shape)
+    rises = ordered[:, 1:] > ordered[:, :-1]
+    if not rises.all():
+        edge = np.ones((len(values), 1), dtype=np.bool_)
+        first = np.where(np.hstack([edge, rises]), places, 0.0)
+        last = np.where(np.hstack([rises, edge]), places, np.inf)
+        first = np.maximum.accumulate(first, axis=1)
+        last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+        places = 0.5 * (first + last)
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, places / size, axis=1)
+    return ranks
+
+
+_Score = Callable[[FloatArray, FloatArray, Any], FloatArray]
+
+SCORES: dict[str, tuple[float | None, _Score]] = {
+    "probability": (None, lambda topics, shares, weight: topics),
+    "frex": (0.5, lambda topics, shares, weight: frex(topics, weight)),
+    "lift": (None, lambda topics, shares, weight: lift(topics, shares)),
+    "relevance": (0.6, relevance),
+}
+"""Each score's usual weight, if it has one, and the score of one draw of topics and shares."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordScores:
+    """A score of every word in every topic.
+
+    Attributes
+    ----------
+    mean, sd : arrays, ``(num_topics, num_words)``
+        Over posterior draws.
+    names : list of str
+        The words.
+    """
+
+    mean: FloatArray
+    sd: FloatArray
+    names: list[str]
+
+    def top(self, num_words: int) -> list[list["TopWord"]]:
+        """The words with the highest mean score, topic by topic."""
+        num_words = as_positive_int(num_words, "num_words")
+        result = []
+        for mean, sd in zip(self.mean, self.sd, strict=True):
+            best = np.argsort(-mean, kind="stable")[:num_words]
+            result.append([TopWord(self.names[j], float(mean[j]), float(sd[j])) for j in best])
+        return result
+
+
+class TopWord(NamedTuple):
+    """A word of a topic, and the posterior mean and standard deviation of its score there."""
+
+    word: str
+    mean: float
+    sd: float
+
+
+def word_scores(
+    posterior: Draws,
+    by: str = "probability",
+    *,
+    weight: float | None = None,
+    chain: int = 0,
+    max_draws: int = 100,
+) -> WordScores:
+    """Score every word of every topic, draw by draw.
+
+    Parameters
+    ----------
+    posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
+        Lift and relevance take the topics' sizes from ``topic_shares``; where they were not kept,
+        all topics count as equally large.
+    by : {"probability", "frex", "lift", "relevance"}
+    weight : float in [0, 1], optional
+        For FREX of exclusivity, 0.5 if left out; for relevance lambda, 0.6 if left out.
+    chain : int
+        Labels of topics mean something within a chain only.
+    max_draws : int
+        At most so many draws are used, evenly spread over the chain.
+
+    Returns
+    -------
+    WordScores
+        Where the corpus has no vocabulary, a word's name is its number.
+    """
+    if by not in SCORES:
+        raise ValueError(f"by must be one of {', '.join(SCORES)}, got {by!r}")
+    usual, score = SCORES[by]
+    if weight is None:
+        weight = usual
+    elif usual is None:
+        raise ValueError(f"{by} has no weight, got {weight}")
+    count, mean, squares = 0, np.zeros((1, 1)), np.zeros((1, 1))
+    draws = _topics_and_shares(posterior, chain, max_draws)
+    for count, (topics, shares) in enumerate(draws, start=1):
+        values = score(topics, shares, weight)
+        change = values - mean
+        mean = mean + change / count
+        squares = squares + change * (values - mean)
+    names = names_along(posterior, "word", mean.shape[1])
+    return WordScores(mean, np.sqrt(squares / count), names)
+
+
+def _topics_and_shares(
+    posterior: Draws, chain: int, max_draws: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    draws = each_draw(posterior, "topics", chain, max_draws)
+    if "topic_shares" in posterior:
+        return zip(draws, each_draw(posterior, "topic_shares", chain, max_draws), strict=True)
+    return ((topics, np.full(len(topics), 1.0 / len(topics))) for topics in draws)
+
+
+def top_words(
+    posterior: Draws,
+    num_words: int = 10,
+    *,
+    by: str = "probability",
+    weight: float | None = None,
+    chain: int = 0,
+    max_draws: int = 100,
+) -> list[list[TopWord]]:
+    """The words that score highest in each topic by posterior mean, in one chain.
+
+    Parameters
+    ----------
+    num_words : int
+    posterior, by, weight, chain, max_draws
+        As of `word_scores`.
+
+    Returns
+    -------
+    list of lists of TopWord
+        Topic by topic, best word first, with posterior mean and sd of the score.
+    """
+    scores = word_scores(posterior, by, weight=weight, chain=chain, max_draws=max_draws)
+    return scores.top(num_words)
+
+
+def mean_topics(posterior: Draws, chain: int = 0) -> FloatArray:
+    """Posterior mean of the word probabilities in one chain, ``(num_topics, num_words)``."""
+    return mean_of(each_draw(posterior, "topics", chain))
+
+
+def topic_labels(words: Sequence[Sequence[TopWord]], num_words: int = 3) -> list[str]:
+    """A short name for each topic: its first words."""
+    return [" ".join(word.word for word in topic[:num_words]) for topic in words]

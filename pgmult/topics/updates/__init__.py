@@ -1,0 +1,1 @@
+"""Markov steps that models of topics share."""

@@ -1,0 +1,148 @@
+"""What topic models that hold theta and the topics share: z, its start, and what follows from it.
+
+Given topic proportions theta ``(num_documents, num_topics)`` and word probabilities of topics
+``(num_topics, num_words)``, the tokens are independent. Their topics z are one exact draw, kept
+as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgmult.compiled.rows import num_workers, over_rows
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.topics.compiled.tokens import allocate, entry_probs
+from pgmult.topics.data.corpus import Corpus, as_corpus, simulate_words
+from pgmult.topics.updates.collapsed import collapsed_sweeps, random_allocation
+
+__all__ = [
+    "AllocatedTopics",
+    "allocate_tokens",
+    "start_by_size",
+    "words_log_likelihood",
+]
+
+
+def allocate_tokens(
+    rng: np.random.Generator, data: Corpus, theta: FloatArray, topics: FloatArray, used: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Draw z given theta and the topics.
+
+    Parameters
+    ----------
+    used : int64 array, ``(num_documents, num_topics)``
+        Topic counts of the sweep before; they set the order of the search and nothing else.
+
+    Returns
+    -------
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+    word_counts : int64 array, ``(num_topics, num_words)``
+
+    Raises
+    ------
+    FloatingPointError
+        If a document holds a word that has probability 0 under all its topics.
+    """
+    topic_counts = np.zeros(theta.shape, dtype=np.int64)
+    word_counts = np.zeros(
+        (num_workers(data.num_documents), data.num_words, theta.shape[1]), dtype=np.int32
+    )
+    statuses = over_rows(
+        allocate, data.num_documents, new_key(rng), data.indptr, data.words, data.counts,
+        used, theta.astype(np.float32), np.ascontiguousarray(topics.T, dtype=np.float32),
+        theta, topics, topic_counts, word_counts,
+    )  # fmt: skip
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise FloatingPointError(
+            f"document {min(failed)} holds a word of probability 0 under every topic"
+        )
+    return topic_counts, word_counts.sum(axis=0).T.astype(np.int64)
+
+
+def words_log_likelihood(data: Corpus, theta: FloatArray, topics: FloatArray) -> float:
+    """Log probability of the words given theta and the topics, assignments summed out."""
+    probs = np.empty(len(data.words))
+    over_rows(
+        entry_probs, data.num_documents, data.indptr, data.words,
+        theta, np.ascontiguousarray(topics.T), probs,
+    )  # fmt: skip
+    with np.errstate(divide="ignore"):
+        return float(np.sum(data.counts * np.log(probs)))
+
+
+def start_by_size(
+    rng: np.random.Generator,
+    data: Corpus,
+    num_topics: int,
+    word_concentration: float,
+    sweeps: int,
+    order: ArrayLike | None = None,
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """An allocation from collapsed LDA sweeps, its topics sorted by size.
+
+    With the order of sticks, their largest topic is the first in that order.
+
+    Returns
+    -------
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+    word_counts : int64 array, ``(num_topics, num_words)``
+    theta : array, ``(num_documents, num_topics)``
+        Smoothed proportions, all positive.
+    """
+    alpha = np.full(num_topics, 5.0 / num_topics)
+    allocation = collapsed_sweeps(
+        rng, data, random_allocation(rng, data, num_topics), alpha, word_concentration, sweeps
+    )
+    by_size = np.argsort(-allocation.word_counts.sum(axis=0), kind="stable")
+    if order is not None:
+        by_size = by_size[np.argsort(order)]
+    topic_counts = np.ascontiguousarray(allocation.topic_counts[:, by_size])
+    smoothed = topic_counts + alpha
+    theta = smoothed / smoothed.sum(axis=1, keepdims=True)
+    return topic_counts, allocation.word_counts[:, by_size].T, theta
+
+
+class AllocatedTopics:
+    """What follows from a state's psi, topics and topic counts, whatever the prior of psi."""
+
+    __slots__ = ()
+    link: Any  # from psi to topic proportions
+
+    def as_data(self, data: Any) -> Any:
+        """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
+        return as_corpus(data)
+
+    def coords(self, data: Any) -> Mapping[str, NDArray[Any]]:
+        """Words and documents by name where the corpus has names."""
+        labels = {"word": data.vocabulary, "document": data.names}
+        return {dim: names for dim, names in labels.items() if names is not None}
+
+    def simulate(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
+        """Documents of the same lengths: a word for every token that the state allocates."""
+        num_documents, num_topics = state.topic_counts.shape
+        topic_ids = np.tile(np.arange(num_topics), num_documents)
+        assignments = np.repeat(topic_ids, state.topic_counts.ravel())
+        return simulate_words(rng, assignments, state.topics, data)
+
+    def log_likelihood(self, state: Any, data: Any) -> float:
+        """Log probability of the words given theta and the topics, assignments summed out."""
+        return words_log_likelihood(data, self.theta(state, data), state.topics)
+
+    def theta(self, state: Any, data: Any) -> FloatArray:
+        """Topic proportions of each document, ``(num_documents, num_topics)``."""
+        return np.asarray(self.link.probs(state.psi))
+
+    def topic_shares(self, state: Any, data: Any) -> FloatArray:
+        """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
+        totals = state.topic_counts.sum(axis=0)
+        return np.asarray(totals / max(1, totals.sum()))
+
+    def effective_topics(self, state: Any, data: Any) -> float:
+        """Exponential of the entropy of the topic shares: the same under any labels."""
+        shares = self.topic_shares(state, data)
+        used = shares[shares > 0]
+        return float(np.exp(-np.sum(used * np.log(used))))

@@ -1,0 +1,98 @@
+"""Collapsed Gibbs sweeps over topic assignments, theta and the topics integrated out.
+
+Griffiths and Steyvers (2004), "Finding scientific topics". Latent Dirichlet allocation is sampled
+with these sweeps; the correlated topic model starts from a few of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.topics.compiled import collapsed
+from pgmult.topics.data.corpus import Corpus
+
+__all__ = ["Allocation", "collapsed_sweeps", "count_topics", "random_allocation"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocation:
+    """Every token's topic and the counts that follow from it.
+
+    Attributes
+    ----------
+    assignments : int64 array, ``(num_tokens,)``
+        Topic of each token; tokens stand in the order of the corpus's entries.
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+    word_counts : int64 array, ``(num_words, num_topics)``
+    """
+
+    assignments: IntArray
+    topic_counts: IntArray
+    word_counts: IntArray
+
+
+def count_topics(corpus: Corpus, assignments: IntArray, num_topics: int) -> Allocation:
+    """The counts of given assignments.
+
+    Raises
+    ------
+    ValueError
+        If there is not one assignment a token, or one is not from 0 to `num_topics` - 1.
+    """
+    if assignments.shape != (corpus.num_tokens,):
+        raise ValueError(
+            f"assignments must have one topic for each of the {corpus.num_tokens} tokens,"
+            f" got shape {assignments.shape}"
+        )
+    topic_counts = np.zeros((corpus.num_documents, num_topics), dtype=np.int64)
+    word_counts = np.zeros((corpus.num_words, num_topics), dtype=np.int64)
+    status = collapsed.count_topics(
+        corpus.indptr, corpus.words, corpus.counts, assignments, topic_counts, word_counts
+    )
+    if status:
+        raise ValueError(
+            f"assignments must be topics from 0 to {num_topics - 1},"
+            f" got {assignments[status - 1]} at position {status - 1}"
+        )
+    return Allocation(assignments, topic_counts, word_counts)
+
+
+def random_allocation(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Allocation:
+    """Topics drawn uniformly, token by token."""
+    assignments = rng.integers(num_topics, size=corpus.num_tokens)
+    return count_topics(corpus, assignments, num_topics)
+
+
+def collapsed_sweeps(
+    rng: np.random.Generator,
+    corpus: Corpus,
+    allocation: Allocation,
+    alpha: FloatArray,
+    eta: float,
+    sweeps: int = 1,
+) -> Allocation:
+    """Draw every token's topic anew, given all others, `sweeps` times.
+
+    Parameters
+    ----------
+    alpha : array, ``(num_topics,)``
+        Dirichlet concentration of topics in documents.
+    eta : float
+        Dirichlet concentration of words in topics.
+
+    Notes
+    -----
+    A sweep costs O(tokens * topics of a document + num_words * num_topics).
+    """
+    assignments = allocation.assignments.copy()
+    topic_counts = allocation.topic_counts.copy()
+    word_counts = allocation.word_counts.copy()
+    totals = word_counts.sum(axis=0)
+    for _ in range(sweeps):
+        collapsed.collapsed_sweep(
+            new_key(rng), corpus.indptr, corpus.words, corpus.counts, assignments, alpha, eta,
+            topic_counts, word_counts, totals,
+        )  # fmt: skip
+    return Allocation(assignments, topic_counts, word_counts)

@@ -1,1 +1,0 @@
-"""Markov steps that models call inside their own ``step``."""

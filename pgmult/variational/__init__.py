@@ -1,0 +1,5 @@
+"""Deterministic approximations that know no family: for the library's models and your own."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -1,0 +1,72 @@
+"""Multinomial Gaussian processes of every structure: right, and the same as the dense sampler."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.fields import MultinomialGP, as_field
+from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential
+from pgmult.fields.priors.space_time import SpaceTimeProcess
+from pgmult.sampling.diagnostics import mcse_mean
+from pgmult.testing import check_geweke, mutant, rejects
+
+# Irregular times, places missing at some of them, a repeated input, a missing row, new times and
+# places.
+DATA = as_field(
+    [[0.0, 0.0], [0.0, 1.0], [0.7, 1.0], [0.7, 1.0], [2.0, 0.0], [3.5, 1.0]],
+    [[2, 1, 1], [3, 0, 2], [0, 2, 1], [0, 0, 0], [6, 2, 1], [1, 1, 1]],
+    new_inputs=[[5.0, 1.0], [2.0, 2.0]],
+)
+COVARIANCE = (
+    Constant(0.8, priors={"var": LogNormal(0.8, 0.6)})
+    * Matern(1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.6)}, active=[0])
+    * SquaredExponential(1.5, fixed=["length_scale"], active=[1])
+)
+MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, structure="state_space")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("structure", ["state_space", "grid", "inducing_points"])
+def test_joint_distribution(structure):
+    check_geweke(replace(MODEL, structure=structure), DATA, replicates=200)
+
+
+@pytest.mark.slow
+def test_a_filter_that_forgets_its_mean_is_refused():
+    class Centred(SpaceTimeProcess):
+        def _centred(self):
+            return self.potential.J, self.potential.h
+
+    def field(self, theta, beta, data):
+        covariance = self.covariance.with_log_params(theta[0])
+        return Centred(covariance, data.sites, self._mean_at_sites(beta, data))
+
+    fixed = replace(MODEL, hyperparameters="fixed", mean=np.array([1.5, -1.5]))
+    broken = mutant(fixed, _field=field)
+    stepping = mutant(fixed, step=lambda self, rng, state, data: broken.step(rng, state, data))
+    rejects(check_geweke, stepping, DATA, replicates=100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("structure", ["state_space", "grid"])
+def test_posterior_is_that_of_the_dense_sampler(structure):
+    rng = np.random.default_rng(0)
+    inputs = np.array([[t, s] for t in range(10) for s in range(3)], dtype=float)
+    counts = rng.multinomial(30, [0.5, 0.3, 0.15, 0.05], size=30)
+    data = as_field(inputs, counts, new_inputs=[[10.0, 0.0], [10.0, 1.0], [11.5, 2.0]])
+
+    def pi_new(structure, seed):
+        model = MultinomialGP(COVARIANCE.fix(), structure=structure)
+        posterior = pgmult.sample(
+            model, data, draws=600, tune=50, chains=2, random_seed=seed, progressbar=False,
+            keep=["pi_new"],
+        )  # fmt: skip
+        return posterior["pi_new"]
+
+    here, dense = pi_new(structure, 1), pi_new("dense", 2)
+    for moment in (1, 2):
+        means = [(draws**moment).mean(axis=(0, 1)) for draws in (here, dense)]
+        errors = [mcse_mean(draws**moment) for draws in (here, dense)]
+        assert (np.abs(means[0] - means[1]) < 4.5 * np.hypot(*errors)).all()

@@ -1,0 +1,71 @@
+"""The sampler of stick-breaking regressions is right, and the harness refuses broken ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult.priors import MvNormal
+from pgmult.regression.data import CountedRows, as_counted_rows
+from pgmult.regression.models import stick_breaking as module
+from pgmult.regression.models.stick_breaking import StickBreakingRegression
+from pgmult.testing import check_geweke, check_model, mutant, rejects
+
+X = np.array([[1.0, 0.5], [1.0, -1.2], [1.0, 2.0], [1.0, 0.0], [1.0, -0.3]])
+COUNTS = np.array([[1, 0, 0], [0, 2, 1], [0, 0, 0], [1, 0, 2], [0, 4, 0]])
+DATA = as_counted_rows(X, COUNTS, order=[1, 2, 0])
+MODEL = StickBreakingRegression(MvNormal(np.array([0.4, -0.3]), np.diag([1.0, 0.7])), (4.0, 3.0))
+FIXED = StickBreakingRegression(MvNormal(np.array([0.4, -0.3]), np.diag([1.0, 0.7])))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [MODEL, FIXED, StickBreakingRegression()])
+def test_stick_breaking_regressions(model):
+    check_model(model, DATA, replicates=3000)
+
+
+def of_wrong_order(rng, weights, mean, precision, sticks):
+    other = CountedRows(X, CURRENT[0].counts, np.array([0, 1, 2]))
+    return RIGHT(rng, weights, mean, precision, other.sticks)
+
+
+RIGHT, CURRENT = module.draw_weights, [DATA]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "what", ["order", "mean forgotten", "scale squared", "all totals", "scale without its weights"]
+)
+def test_broken_samplers_are_refused(what, monkeypatch):
+    model = MODEL
+    if what == "order":
+
+        def step(self, rng, state, data):
+            CURRENT[0] = data
+            return type(MODEL).step(self, rng, state, data)
+
+        monkeypatch.setattr(module, "draw_weights", of_wrong_order)
+        model = mutant(MODEL, step=step)
+    elif what == "mean forgotten":
+        monkeypatch.setattr(
+            module, "draw_weights", lambda rng, w, mean, P, s: RIGHT(rng, w, 0.0 * mean, P, s)
+        )
+    elif what == "scale squared":
+        monkeypatch.setattr(
+            module, "draw_weights", lambda rng, w, mean, P, s: RIGHT(rng, w, mean, 4.0 * P, s)
+        )
+    elif what == "all totals":
+
+        def of_all(rng, w, mean, P, sticks):
+            totals = COUNTS.sum(axis=1)[sticks.order]
+            return RIGHT(rng, w, mean, P, replace_trials(sticks, totals))
+
+        monkeypatch.setattr(module, "draw_weights", of_all)
+    else:
+        model = mutant(MODEL, scale_given=lambda self, weights, data: self.scale_prior)
+    rejects(check_geweke, model, DATA, replicates=3000)
+
+
+def replace_trials(sticks, trials):
+    """The same sticks, as if all of a row's counts reached each."""
+    return replace(sticks, trials=trials)

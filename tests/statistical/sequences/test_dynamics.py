@@ -1,0 +1,252 @@
+"""A linear dynamical system with Gaussian observations, made of the pieces, has the right law."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from pgmult import DiagonalPotential, NormalInverseWishart
+from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project, stationary_cov
+from pgmult.sequences.updates.dynamics import (
+    dynamics_prior,
+    sample_dynamics,
+    sample_initial,
+    sample_stable_prior,
+    sample_stationary_dynamics,
+)
+from pgmult.testing import check_geweke, check_model, mutant, rejects
+
+LOADINGS = np.array([[1.0, -0.5], [0.3, 1.2]])
+OFFSET = np.array([0.5, -1.0])
+PRIOR = dynamics_prior(2, 1, persistence=0.5, noise_var=0.5)
+INITIAL = NormalInverseWishart(np.array([1.0, -1.0]), 1.0, 5.0, np.eye(2))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signals:
+    y: np.ndarray  # (num_steps, 2)
+    inputs: np.ndarray  # (num_steps, 1)
+    offsets: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SignalState:
+    states: np.ndarray
+    transition: np.ndarray
+    input_weights: np.ndarray
+    noise_cov: np.ndarray
+    initial_mean: np.ndarray
+    initial_cov: np.ndarray
+
+
+@dataclass(frozen=True)
+class GaussianSignals:
+    """y_t ~ N(offset + loadings x_t, I); x by linear dynamics with inputs."""
+
+    dims: ClassVar = {
+        "states": ("step", "dim"),
+        "transition": ("dim", "from"),
+        "input_weights": ("dim", "input"),
+        "noise_cov": ("dim", "from"),
+        "initial_mean": ("dim",),
+        "initial_cov": ("dim", "from"),
+    }
+    default_keep: ClassVar = ("transition",)
+    label_dims: ClassVar = frozenset()
+
+    def coords(self, data):
+        return {}
+
+    def prior(self, rng, data):
+        return self.with_states(rng, self.prior_parameters(rng), data)
+
+    def prior_parameters(self, rng):
+        coefficients, noise_cov = PRIOR.sample(rng)
+        mean, cov = INITIAL.sample(rng)
+        A, W = coefficients[:2].T.copy(), coefficients[2:].T.copy()
+        return SignalState(np.empty((0, 2)), A, W, noise_cov, mean, cov)
+
+    def simulate(self, rng, state, data):
+        noise = rng.standard_normal(data.y.shape)
+        return replace(data, y=OFFSET + state.states @ LOADINGS.T + noise)
+
+    def init(self, rng, data):
+        return self.prior(rng, data)
+
+    def step(self, rng, state, data):
+        state = replace(state, states=self.draw_states(rng, state, data))
+        return self.draw_parameters(rng, state, data)
+
+    def law(self, state, data):
+        return LinearDynamics(
+            state.transition, state.noise_cov, state.initial_mean, state.initial_cov, data.offsets,
+            self.drive(state, data),
+        )  # fmt: skip
+
+    def drive(self, state, data):
+        return input_drive(data.inputs, state.input_weights, data.offsets)
+
+    def with_states(self, rng, state, data):
+        return replace(state, states=self.law(state, data).sample(rng))
+
+    def draw_states(self, rng, state, data):
+        seen = project(DiagonalPotential(np.ones(data.y.shape), data.y), LOADINGS, OFFSET)
+        return self.law(state, data).condition(seen).sample(rng)
+
+    def draw_parameters(self, rng, state, data):
+        A, W, Q = sample_dynamics(rng, PRIOR, state.states, data.offsets, data.inputs)
+        mean, cov = sample_initial(rng, INITIAL, state.states, data.offsets)
+        return SignalState(state.states, A, W, Q, mean, cov)
+
+    def log_likelihood(self, state, data):
+        return -0.5 * float(((data.y - OFFSET - state.states @ LOADINGS.T) ** 2).sum())
+
+
+class StationarySignals(GaussianSignals):
+    """The same, with first states from the law that the dynamics leave invariant."""
+
+    def prior_parameters(self, rng):
+        return self.stationary(np.empty((0, 2)), *sample_stable_prior(rng, PRIOR))
+
+    def stationary(self, states, A, W, Q):
+        return SignalState(states, A, W, Q, np.zeros(2), stationary_cov(A, Q))
+
+    def draw_parameters(self, rng, state, data):
+        current = state.transition, state.input_weights, state.noise_cov
+        drawn = sample_stationary_dynamics(
+            rng, PRIOR, state.states, data.offsets, current, data.inputs
+        )
+        return self.stationary(state.states, *drawn)
+
+
+FREE, STATIONARY = GaussianSignals(), StationarySignals()
+DATA = Signals(
+    np.zeros((7, 2)),
+    np.array([[1.0], [-1.0], [2.0], [0.5], [1.5], [-2.0], [1.0]]),
+    np.array([0, 4, 5, 7]),
+)
+
+
+def innovations(state, data):
+    """Of every step but the first ones, squared and with the step before."""
+    later = [1, 2, 3, 6]
+    x, before = state.states[later], state.states[[0, 1, 2, 5]]
+    e = x - before @ state.transition.T - data.inputs[later] @ state.input_weights.T
+    scaled = np.linalg.solve(state.noise_cov, e.T).T
+    return np.array([np.sum(e * scaled), (before[:, 0] * scaled[:, 1]).sum(), scaled.sum()])
+
+
+def first_states(state, data):
+    gap = state.states[[0, 4, 5]] - state.initial_mean
+    scaled = np.linalg.solve(state.initial_cov, gap.T).T
+    return np.array([np.sum(gap * scaled), scaled.sum()])
+
+
+STATISTICS = {
+    **{
+        name: lambda state, data, name=name: getattr(state, name)
+        for name in ("states", "transition", "input_weights", "noise_cov", "initial_cov")
+    },
+    "innovations": innovations,
+    "first states": first_states,
+    "fit": FREE.log_likelihood,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [FREE, STATIONARY], ids=["free start", "stationary start"])
+def test_the_pieces_make_a_right_sampler(model):
+    check_model(model, DATA, statistics=STATISTICS)
+
+
+def without_first_states(self, rng, state, data):
+    return replace(FREE.draw_parameters(rng, state, data), **dict(zip(
+        ("initial_mean", "initial_cov"), INITIAL.sample(rng), strict=True,
+    )))  # fmt: skip
+
+
+def never_rejected(self, rng, state, data):
+    """The Metropolis correction forgotten, but for stability."""
+    while True:
+        drawn = sample_dynamics(rng, PRIOR, state.states, data.offsets, data.inputs)
+        if stationary_cov(drawn[0], drawn[2]) is not None:
+            return STATIONARY.stationary(state.states, *drawn)
+
+
+def changed(**change):
+    """Parameters drawn rightly, then changed."""
+
+    def draw_parameters(self, rng, state, data):
+        state = FREE.draw_parameters(rng, state, data)
+        return replace(state, **{name: f(getattr(state, name)) for name, f in change.items()})
+
+    return mutant(FREE, draw_parameters=draw_parameters)
+
+
+def handed(offsets=None, inputs=None):
+    """Parameters drawn from the right states with other offsets or inputs."""
+
+    def draw_parameters(self, rng, state, data):
+        data = replace(
+            data,
+            offsets=data.offsets if offsets is None else offsets,
+            inputs=data.inputs if inputs is None else inputs,
+        )
+        return FREE.draw_parameters(rng, state, data)
+
+    return mutant(FREE, draw_parameters=draw_parameters)
+
+
+def states_under(change):
+    """States drawn under another law than that of the model."""
+
+    def draw_states(self, rng, state, data):
+        seen = project(DiagonalPotential(np.ones(data.y.shape), data.y), LOADINGS, OFFSET)
+        return change(self.law(state, data), seen, state, data).sample(rng)
+
+    return mutant(FREE, draw_states=draw_states)
+
+
+ONE_SEQUENCE = np.array([0, 7])
+BROKEN = {
+    "A transposed": changed(transition=np.transpose),
+    "Q for its inverse": changed(noise_cov=np.linalg.inv),
+    "first states forgotten": mutant(FREE, draw_parameters=without_first_states),
+    "inputs forgotten": handed(inputs=np.zeros((7, 1))),
+    "a transition from one sequence into the next": handed(offsets=ONE_SEQUENCE),
+    "Metropolis correction forgotten": mutant(STATIONARY, draw_parameters=never_rejected),
+    "states: drive forgotten": states_under(
+        lambda law, seen, state, data: replace(law, drive=None).condition(seen)
+    ),
+    "states: drive of first steps": states_under(
+        lambda law, seen, state, data: replace(
+            law, drive=data.inputs @ state.input_weights.T
+        ).condition(seen)
+    ),
+    "states: A transposed": states_under(
+        lambda law, seen, state, data: replace(law, transition=state.transition.T.copy()).condition(
+            seen
+        )
+    ),
+    "states: all sequences in one": states_under(
+        lambda law, seen, state, data: replace(law, offsets=ONE_SEQUENCE).condition(seen)
+    ),
+    "states: initial covariance too large": states_under(
+        lambda law, seen, state, data: replace(law, initial_cov=4.0 * state.initial_cov).condition(
+            seen
+        )
+    ),
+    "states: half of every potential": states_under(
+        lambda law, seen, state, data: law.condition(replace(seen, J=seen.J / 2.0, h=seen.h / 2.0))
+    ),
+    "states: offset forgotten": states_under(
+        lambda law, seen, state, data: law.condition(replace(seen, h=data.y @ LOADINGS))
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN)
+def test_geweke_refuses_broken_samplers(kind):
+    rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=400)

@@ -1,0 +1,201 @@
+"""The sampler of linear dynamical systems is right, and broken ones are refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult.core.potentials import DensePotential
+from pgmult.links import StickBreaking
+from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.data.sequences import as_sequences
+from pgmult.sequences.models import lds
+from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.testing import check_geweke, check_model, mutant, rejects
+
+SYMBOLS = as_sequences([[0, 2, -1, 1, 0], [1, 1]], num_symbols=3)
+COUNTS = as_sequences(
+    [
+        np.array([[1, 2, 0, 0], [0, 0, 0, 0], [3, 0, 1, 1], [0, 6, 0, 0]]),
+        np.array([[0, 1, 0, 2], [0, 0, 9, 0]]),
+    ],
+    inputs=np.random.default_rng(9).standard_normal((6, 2)),
+)
+# enough observations for a wrong likelihood to show at once
+MANY = as_sequences([2 * np.eye(9, dtype=int)[:3] + 1])
+MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
+REPLICATES = 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (MODEL, SYMBOLS),
+        (replace(MODEL, initial="stationary"), SYMBOLS),
+        (MODEL, COUNTS),
+        (replace(MODEL, initial="stationary", inputs="dynamics"), COUNTS),
+        (MultinomialLDS(1, inputs="emissions"), COUNTS),
+        (MODEL, as_sequences([[0], [1], [0, 1]], order=[1, 0])),
+    ],
+    ids=["symbols", "stationary", "counts", "driven, stationary", "emissions", "two symbols"],
+)
+def test_linear_dynamical_systems(model, data):
+    check_model(model, data, replicates=REPLICATES, sweeps=4)
+
+
+# ------------------------------------------------------------------ broken ones
+
+
+class Sticks(ActiveSticks):
+    """Active sticks with one thing wrong."""
+
+    @classmethod
+    def of(cls, data):
+        right = ActiveSticks.of(data)
+        return cls(*(getattr(right, name) for name in ActiveSticks.__slots__))
+
+
+class WrongSign(Sticks):
+    def potential(self, omega, design, weights, size):
+        right = super().potential(omega, design, weights, size)
+        base = super().potential(0.0 * omega, design, weights, size)
+        return DensePotential(right.J, right.h - 2.0 * base.h)
+
+
+class StaleOmega(Sticks):
+    def augment(self, rng, design, weights):
+        return super().augment(rng, np.zeros_like(design), weights)
+
+
+class TwiceOmega(Sticks):
+    """Omega of twice the observations that reach a stick."""
+
+    def augment(self, rng, design, weights):
+        return 2.0 * super().augment(rng, design, weights)
+
+
+class Transposed(Sticks):
+    """Statistics of the sticks in the reverse order."""
+
+    def statistics(self, omega, design):
+        squares, linear = super().statistics(omega, design)
+        return squares[::-1].copy(), linear[::-1].copy()
+
+
+class WrongOrder(Sticks):
+    @classmethod
+    def of(cls, data):
+        return super().of(replace(data, symbol_order=data.symbol_order[::-1].copy()))
+
+
+def no_inputs(self, data, input_weights):
+    return None
+
+
+def inverted(rng, loadings, shape, scale):
+    return 1.0 / np.maximum(right_loading_var(rng, loadings, shape, scale), 1e-6)
+
+
+right_loading_var = lds.sample_loading_var
+right_dynamics = lds.sample_dynamics
+right_level = lds.sample_level
+
+
+def leaking(rng, prior, states, offsets, inputs=None):
+    """Counts a transition from the end of one sequence to the start of the next."""
+    return right_dynamics(rng, prior, states, np.array([0, len(states)]), inputs)
+
+
+def half_level(rng, precision, linear):
+    return right_level(rng, precision, -linear)
+
+
+def offset_goes_along(self, rng, states, weights, state, data):
+    moved_states, moved = MultinomialLDS._translated(self, rng, states, weights, state, data)
+    return moved_states, 2.0 * weights - moved
+
+
+def at_zero(self, data):
+    mean, var = MultinomialLDS._offset_moments(self, data)
+    return 0.0 * mean, var
+
+
+def wrong_jacobian(self, state, data):
+    right = MultinomialLDS._scale_density(self, state, data)
+    return lambda a: right(a) - 2 * (self.state_dim + 1) * a.sum()
+
+
+STICKS = {
+    "kappa with the wrong sign": (WrongSign, MANY),
+    "stale omega": (StaleOmega, MANY),
+    "omega of 2 N_k": (TwiceOmega, MANY),
+    "statistics of other sticks": (Transposed, COUNTS),
+    "wrong order": (WrongOrder, SYMBOLS),
+}
+FUNCTIONS = {
+    "scales inverted": ("sample_loading_var", inverted, SYMBOLS),
+    "leak across sequences": ("sample_dynamics", leaking, as_sequences([[0, 1]] * 6)),
+    "level against its pull": ("sample_level", half_level, SYMBOLS),
+}
+METHODS = {
+    "inputs dropped": ({"_drive": no_inputs}, COUNTS),
+    "offset goes along with the level": ({"_translated": offset_goes_along}, SYMBOLS),
+    "scales with the inverse Jacobian of noise_cov": ({"_scale_density": wrong_jacobian}, SYMBOLS),
+    "uniform sticks at 0": ({"_offset_moments": at_zero}, MANY),
+}
+STATISTICS = {
+    name: (lambda state, data, name=name: getattr(state, name))
+    for name in ("states", "transition", "input_weights", "noise_cov", "loadings", "offset",
+                 "loading_var")
+} | {
+    "log_likelihood": MODEL.log_likelihood,
+    "what states add": lambda state, data: (state.states @ state.loadings.T).sum(axis=1),
+}  # fmt: skip
+
+
+def check(model, data):
+    check_geweke(model, data, statistics=STATISTICS, replicates=REPLICATES, sweeps=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STICKS)
+def test_broken_sticks(name, monkeypatch):
+    kind, data = STICKS[name]
+
+    def step(self, rng, state, given):
+        with monkeypatch.context() as patched:
+            patched.setattr(lds, "ActiveSticks", kind)
+            return MultinomialLDS.step(self, rng, state, given)
+
+    rejects(check, mutant(MODEL, step=step), data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_broken_updates(name, monkeypatch):
+    function, broken, data = FUNCTIONS[name]
+    monkeypatch.setattr(lds, function, broken)
+    rejects(check, MODEL, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_broken_blocks(name):
+    attributes, data = METHODS[name]
+
+    def step(self, rng, state, given):
+        return MultinomialLDS.step(mutant(self, **attributes), rng, state, given)
+
+    rejects(check, mutant(MODEL, step=step), data)
+
+
+@pytest.mark.slow
+def test_states_seen_without_their_link_are_refused(monkeypatch):
+    """Probabilities that break the sticks in another order than the sampler."""
+
+    def probs(self, state, data):
+        psi = self._design(state.states, data) @ self._weights(state).T
+        return StickBreaking(order=data.symbol_order[::-1]).probs(psi)
+
+    rejects(check, mutant(MODEL, probs=probs), SYMBOLS)

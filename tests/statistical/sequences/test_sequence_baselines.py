@@ -1,0 +1,314 @@
+"""The samplers of the sequence baselines are right, and the harness refuses them when broken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult.sequences import MultinomialHMM, as_sequences
+from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.data.vectors import as_vector_sequences
+from pgmult.sequences.models import gaussian_lds as lds_module
+from pgmult.sequences.models import hmm as hmm_module
+from pgmult.sequences.models.gaussian_lds import GaussianLDS
+from pgmult.sequences.priors.dynamics import LinearDynamics
+from pgmult.sequences.updates.dynamics import sample_dynamics
+from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
+
+# Two sequences; a symbol, rows of counts and a missing step.
+SEQUENCES = as_sequences(
+    [
+        np.array([[1, 0, 0], [0, 2, 4], [0, 0, 0], [3, 0, 0], [0, 1, 0], [2, 2, 0]]),
+        np.array([[0, 2, 0], [0, 0, 1], [5, 0, 0]]),
+    ]
+)
+SHORT = as_sequences([np.array([[6, 0, 0], [0, 4, 1]])] * 8 + [np.array([[0, 5, 0]])] * 4)
+HMM = MultinomialHMM(
+    num_states=2, transition_concentration=None, emission_concentration=None, stickiness=None,
+    concentration_shape=3.0, concentration_rate=3.0, stickiness_shape=3.0, stickiness_rate=1.0,
+    start_tries=1, start_sweeps=0,
+)  # fmt: skip
+GIVEN = replace(
+    HMM, num_states=3, transition_concentration=0.4, emission_concentration=0.4, stickiness=0.8
+)
+
+
+def transposed(state):
+    columns = state.transition.T
+    return replace(state, transition=columns / columns.sum(axis=1, keepdims=True))
+
+
+def direction(state, data):
+    """Whether the transitions suit the data better than their transposes."""
+    return HMM.log_likelihood(state, data) - HMM.log_likelihood(transposed(state), data)
+
+
+def bond(state, data):
+    """Whether the transitions suit the data better than independent steps."""
+    alone = np.tile(state.transition.mean(axis=0), (len(state.initial), 1))
+    return HMM.log_likelihood(state, data) - HMM.log_likelihood(
+        replace(state, transition=alone), data
+    )
+
+
+def mean_symbol(state, data):
+    return (data.to_csr().toarray().mean(axis=0) * state.emission).sum()
+
+
+def share_of_staying(state, data):
+    return np.trace(state.transition)
+
+
+STATISTICS = {
+    **{
+        name: lambda state, data, name=name: getattr(state, name)
+        for name in HMM.dims
+        if name in HMM.default_keep and name != "effective_states"
+    },
+    "log_likelihood": HMM.log_likelihood,
+    "last_state_probs": HMM.last_state_probs,
+    "direction": direction,
+    "bond": bond,
+    "mean symbol": mean_symbol,
+    "share of staying": share_of_staying,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [HMM, GIVEN], ids=["all learned", "concentrations given"])
+def test_hidden_markov_models(model):
+    check_model(model, SEQUENCES, statistics=STATISTICS, replicates=400)
+
+
+@pytest.mark.slow
+def test_hidden_markov_models_in_logarithms(monkeypatch):
+    monkeypatch.setattr(compiled, "SMALLEST", np.inf)
+    check_geweke(HMM, SEQUENCES, statistics=STATISTICS, replicates=300)
+
+
+@pytest.mark.slow
+def test_hidden_markov_models_reach_the_posterior():
+    identified = {"log_likelihood": GIVEN.log_likelihood, "mean symbol": mean_symbol}
+    check_sbc(GIVEN, SEQUENCES, identified, tune=20, thin=3, replicates=60)
+
+
+# ------------------------------------------------------------------ broken hidden Markov models
+
+
+def changed_counts(change):
+    return mutant(GIVEN, _count=lambda self, states, data: change(GIVEN._count(states, data)))
+
+
+def leak(self, states, data):
+    """A transition counted from the end of one sequence to the start of the next."""
+    whole = replace(data, offsets=data.offsets[[0, -1]])
+    return GIVEN._count(states, whole)._replace(initial=GIVEN._count(states, data).initial)
+
+
+def with_state(change):
+    """States drawn given other parameters."""
+
+    def sample_states(self, rng, state, data):
+        return GIVEN.sample_states(rng, change(state), data)
+
+    return mutant(GIVEN, sample_states=sample_states)
+
+
+def filter_alone(self, rng, state, data):
+    """Every state from its filtered law, not given the one after it."""
+    states = GIVEN.sample_states(rng, state, data)
+    for s in range(data.num_sequences):
+        for t in range(1, data.lengths[s]):
+            weights = GIVEN.last_state_probs(state, data.take([s]).split(t)[0])[0]
+            states[data.offsets[s] + t - 1] = rng.choice(3, p=weights)
+    return states
+
+
+def stale_states(self, rng, state, data):
+    """States drawn before the data were: of the same parameters, given other observations."""
+    return GIVEN.sample_states(rng, state, GIVEN.simulate(rng, state, data))
+
+
+BROKEN_HMMS = {
+    "counts of transitions transposed": changed_counts(
+        lambda c: c._replace(transition=c.transition.T)
+    ),
+    "first states forgotten": changed_counts(lambda c: c._replace(initial=0.0 * c.initial)),
+    "emissions forgotten": changed_counts(lambda c: c._replace(emission=0.0 * c.emission)),
+    "a leak between sequences": mutant(GIVEN, _count=leak),
+    "transition transposed in the filter": with_state(transposed),
+    "states that ignore their neighbours": with_state(
+        lambda state: replace(state, transition=np.tile(state.initial, (3, 1)))
+    ),
+    "states that ignore the observations": with_state(
+        lambda state: replace(state, emission=np.tile(state.emission.mean(axis=0), (3, 1)))
+    ),
+    "states from the filter alone": mutant(GIVEN, sample_states=filter_alone),
+    "stale states": mutant(GIVEN, sample_states=stale_states),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN_HMMS)
+def test_geweke_refuses_broken_hidden_markov_models(kind):
+    short = ("first states forgotten", "a leak between sequences")
+    data = SHORT if kind in short else SEQUENCES
+    rejects(check_geweke, BROKEN_HMMS[kind], data, statistics=STATISTICS, replicates=500)
+
+
+def step_with(draw_rows):
+    """A sweep whose last block is `draw_rows(rng, counts, alpha, kappa, eta)`."""
+
+    def step(self, rng, state, data):
+        counts = HMM._count(HMM.sample_states(rng, state, data), data)
+        concentrations = HMM._sample_concentrations(rng, state, counts)
+        alpha, kappa, eta = concentrations
+        return replace(
+            draw_rows(rng, counts, *concentrations),
+            transition_concentration=alpha, stickiness=kappa, emission_concentration=eta,
+        )  # fmt: skip
+
+    return mutant(HMM, step=step)
+
+
+BROKEN_CONCENTRATIONS = {
+    "sticky mass twice": step_with(
+        lambda rng, counts, alpha, kappa, eta: HMM._draw_rows(rng, counts, alpha, 2 * kappa, eta)
+    ),
+    "sticky mass forgotten": step_with(
+        lambda rng, counts, alpha, kappa, eta: HMM._draw_rows(rng, counts, alpha, 0.0, eta)
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN_CONCENTRATIONS)
+def test_geweke_refuses_broken_concentrations(kind):
+    broken = BROKEN_CONCENTRATIONS[kind]
+    rejects(check_geweke, broken, SEQUENCES, statistics=STATISTICS, replicates=1000)
+
+
+@pytest.mark.slow
+def test_geweke_refuses_slices_without_the_jacobian(monkeypatch):
+    right = hmm_module._slice_log
+    monkeypatch.setattr(
+        hmm_module,
+        "_slice_log",
+        lambda rng, log_p, value, shape, rate: right(rng, log_p, value, shape - 1.0, rate),
+    )
+    rejects(check_geweke, HMM, SEQUENCES, statistics=STATISTICS, replicates=1000)
+
+
+# ------------------------------------------------------------------ raw vectors
+
+VECTORS = [np.zeros((10, 2)), np.zeros((6, 2))]
+VECTORS[0][[2, 6, 7]] = np.nan
+VECTORS = as_vector_sequences(VECTORS)
+LDS = GaussianLDS(
+    1, loadings_precision=0.5, offset_precision=1.0, emission_shape=4.0, emission_scale=2.0
+)
+
+
+def lagged(state, data):
+    """Products of successive vectors, weighed by what the parameters expect of them."""
+    return np.sum(data.values[1:] * data.values[:-1]) * state.transition[0, 0]
+
+
+LDS_STATISTICS = {
+    **{
+        name: lambda state, data, name=name: getattr(state, name)
+        for name in LDS.predictive_variables
+    },
+    "log_likelihood": LDS.log_likelihood,
+    "lagged": lagged,
+    "level": lambda state, data: data.values.mean(axis=0) * state.offset,
+    "loadings product": lambda state, data: state.loadings[0] * state.loadings[1],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state_dim", [1, 2])
+def test_gaussian_lds(state_dim):
+    model = replace(LDS, state_dim=state_dim, dynamics=None)
+    statistics = None if state_dim == 2 else LDS_STATISTICS
+    check_model(model, VECTORS, statistics=statistics, replicates=300)
+
+
+def with_posterior(change):
+    """States drawn given something else."""
+
+    def step(self, rng, state, data):
+        states = lds_module._posterior(*change(state, data)).sample(rng)
+        return LDS._sample_parameters(rng, states, data)
+
+    return mutant(LDS, step=step)
+
+
+def changed_emission(change):
+    def sample(self, rng, values, states):
+        return change(LDS._sample_emission(rng, values, states), rng, values, states)
+
+    return mutant(LDS, _sample_emission=sample)
+
+
+def one_sequence(self, rng, states, data):
+    """The dynamics learn from the step between two sequences."""
+    A, _, Q = sample_dynamics(rng, self._mniw, states, data.offsets[[0, -1]])
+    return replace(LDS._sample_parameters(rng, states, data), transition=A, noise_cov=Q)
+
+
+def missing_as_zero(self, rng, states, data):
+    return LDS._sample_parameters(rng, states, replace(data, observed=np.ones(16, dtype=bool)))
+
+
+BROKEN_LDS = {
+    "the offset forgotten in h": with_posterior(
+        lambda state, data: (replace(state, offset=0.0 * state.offset), data)
+    ),
+    "variance for precision": with_posterior(
+        lambda state, data: (replace(state, emission_var=1.0 / state.emission_var), data)
+    ),
+    "noise twice": with_posterior(
+        lambda state, data: (replace(state, noise_cov=4.0 * state.noise_cov), data)
+    ),
+    "a leak between states": with_posterior(
+        lambda state, data: (state, replace(data, offsets=data.offsets[[0, -1]]))
+    ),
+    "a leak between sequences": mutant(LDS, _sample_parameters=one_sequence),
+    "missing steps seen as zeros": mutant(LDS, _sample_parameters=missing_as_zero),
+    "emissions from their prior": changed_emission(
+        lambda new, rng, values, states: LDS._sample_emission(rng, values[:0], states[:0])
+    ),
+    "half of the steps": mutant(
+        LDS,
+        _sample_emission=lambda self, rng, values, states: LDS._sample_emission(
+            rng, values[::2], states[::2]
+        ),
+    ),
+    "the variance from its prior": changed_emission(
+        lambda new, rng, values, states: (
+            *new[:2], LDS._sample_emission(rng, values[:0], states[:0])[2]
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN_LDS)
+def test_geweke_refuses_broken_gaussian_lds(kind):
+    rejects(check_geweke, BROKEN_LDS[kind], VECTORS, statistics=LDS_STATISTICS, replicates=400)
+
+
+@pytest.mark.slow
+def test_geweke_refuses_another_start(monkeypatch):
+    """The sampler thinks that first states have the variance of the innovations."""
+    right = lds_module._posterior
+
+    def posterior(state, data):
+        law = right(state, data)
+        assert isinstance(law, LinearDynamics)
+        return replace(law, initial_cov=100.0 * law.initial_cov)
+
+    monkeypatch.setattr(lds_module, "_posterior", posterior)
+    statistics = {k: v for k, v in LDS_STATISTICS.items() if k != "log_likelihood"}
+    rejects(check_geweke, LDS, VECTORS, statistics=statistics, replicates=300)

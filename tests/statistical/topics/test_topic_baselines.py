@@ -1,0 +1,269 @@
+"""The samplers of the baseline topic models are right, and the harness refuses broken ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult import DiagonalPotential, NormalInverseWishart, StickBreaking
+from pgmult.testing import check_geweke, check_likelihood, check_model, check_sbc, mutant, rejects
+from pgmult.topics import DynamicTopics, LogisticNormalTopics, as_corpus, as_timed_corpus
+
+# Five short documents, one of them empty; only the first one has the last word.
+CORPUS = as_corpus([[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0]])
+
+
+# ------------------------------------------------------------------ the softmax model
+
+NIW = NormalInverseWishart(
+    mean=np.array([1.0, -0.5, 0.2]),
+    strength=2.0,
+    dof=6.0,
+    scale=np.array([[2.0, 0.8, 0.1], [0.8, 1.5, -0.3], [0.1, -0.3, 1.8]]),
+)
+SOFTMAX = LogisticNormalTopics(num_topics=3, word_concentration=0.8, gaussian=NIW, start_sweeps=2)
+
+
+def fit(state, data):
+    """How well the allocation of each document goes with its words and the topics."""
+    return (data.to_csr() @ state.topics.T * state.topic_counts).sum()
+
+
+SOFTMAX_STATISTICS = {
+    **{
+        name: lambda state, data, name=name: getattr(state, name)
+        for name in ("psi", "mu", "Sigma", "topics", "topic_counts")
+    },
+    "theta": SOFTMAX.theta,
+    "log_likelihood": SOFTMAX.log_likelihood,
+    "fit": fit,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model",
+    [
+        SOFTMAX,
+        LogisticNormalTopics(num_topics=2, word_concentration=1.5),
+        LogisticNormalTopics(num_topics=5, word_concentration=0.5, start_sweeps=0),
+    ],
+    ids=["3 topics", "2 topics", "5 topics"],
+)
+def test_logistic_normal_topics(model):
+    check_model(
+        model, CORPUS, replicates=2000, statistics={**SOFTMAX_STATISTICS, "theta": model.theta}
+    )
+
+
+@pytest.mark.slow
+def test_logistic_normal_topics_reach_the_posterior():
+    identified = {
+        "log_likelihood": SOFTMAX.log_likelihood,
+        "effective_topics": SOFTMAX.effective_topics,
+        "spread of theta": lambda state, data: (SOFTMAX.theta(state, data) ** 2).sum(axis=1),
+        "word_probs": lambda state, data: SOFTMAX.theta(state, data)[:2] @ state.topics,
+    }
+    check_sbc(SOFTMAX, CORPUS, identified, tune=50, thin=10, replicates=300)
+
+
+def psi_from(change):
+    """`SOFTMAX` whose psi is drawn from `change(state, topic_counts)` instead."""
+    return mutant(
+        SOFTMAX,
+        _sample_psi=lambda self, rng, state, counts: SOFTMAX._sample_psi(
+            rng, *change(state, counts)
+        ),
+    )
+
+
+def centred_psi(self, rng, state, counts):
+    psi = SOFTMAX._sample_psi(rng, state, counts)
+    return psi - psi.mean(axis=1, keepdims=True)
+
+
+def degree_lost(self, rows):
+    right = NIW.condition(rows)
+    return replace(right, dof=right.dof - 1.0)
+
+
+BROKEN_SOFTMAX = {
+    "counts of other topics": psi_from(lambda state, counts: (state, counts[:, ::-1].copy())),
+    "every token twice": psi_from(lambda state, counts: (state, 2 * counts)),
+    "mean of psi forgotten": psi_from(
+        lambda state, counts: (replace(state, mu=np.zeros(3)), counts)
+    ),
+    "covariance for precision": psi_from(
+        lambda state, counts: (replace(state, Sigma=np.linalg.inv(state.Sigma)), counts)
+    ),
+    "psi centred in each document": mutant(SOFTMAX, _sample_psi=centred_psi),
+    "a degree of freedom lost": replace(SOFTMAX, gaussian=mutant(NIW, condition=degree_lost)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN_SOFTMAX)
+def test_geweke_refuses_broken_logistic_normal_topics(kind):
+    rejects(check_geweke, BROKEN_SOFTMAX[kind], CORPUS, statistics=SOFTMAX_STATISTICS)
+
+
+def test_the_coin_refuses_the_likelihood_of_other_topics():
+    def reversed_topics(self, state, data):
+        return SOFTMAX.log_likelihood(replace(state, psi=state.psi[:, ::-1].copy()), data)
+
+    check_likelihood(SOFTMAX, CORPUS, replicates=1000)
+    rejects(check_likelihood, mutant(SOFTMAX, log_likelihood=reversed_topics), CORPUS)
+
+
+# ------------------------------------------------------------------ the dynamic model
+
+# Six documents at the first, second and fourth of four times; one is empty.
+TIMED = as_timed_corpus(
+    [[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0], [0, 3, 1, 1]],
+    times=[0, 0, 1, 1, 3, 3],
+)
+DYNAMIC = DynamicTopics(
+    3,
+    gaussian=NormalInverseWishart(np.array([0.8, -0.5]), 2.0, 5.0, 2.0 * np.eye(2)),
+    persistence=0.5,
+    initial_scale=2.0,
+    drift_scale=1.0,
+    prevalence_scale=1.0,
+    start_sweeps=2,
+)
+SHORT = as_timed_corpus([[2, 1, 0], [0, 3, 1]], times=[7, 7])
+
+
+def standard_innovations(model, state):
+    """Innovations of eta in units of their standard deviation, squared and summed by topic."""
+    deviation = state.eta - state.base
+    innovation = deviation[:, 1:] - model.persistence * deviation[:, :-1]
+    return (innovation**2).sum(axis=(1, 2)) / state.drift_var
+
+
+def standard_steps(state):
+    """Steps of mu in units of their standard deviation, squared and summed."""
+    steps = np.diff(state.mu, axis=0)
+    return np.sum(steps @ np.linalg.inv(state.Sigma) * steps) / state.prevalence_drift
+
+
+def fit_by_time(model, state, data):
+    """How well the allocation of each document goes with its words and the topics of its time."""
+    topics = model.topics(state, data).reshape(model.num_topics, -1)
+    return (data.by_time().to_csr() @ topics.T * state.topic_counts).sum()
+
+
+def dynamic_statistics(model):
+    fields = (
+        "psi", "mu", "Sigma", "prevalence_drift", "eta", "base", "initial_var", "drift_var",
+        "topic_counts",
+    )  # fmt: skip
+    return {
+        **{name: lambda state, data, name=name: getattr(state, name) for name in fields},
+        "standard innovations": lambda state, data: standard_innovations(model, state),
+        "standard steps": lambda state, data: standard_steps(state),
+        "log_likelihood": model.log_likelihood,
+        "fit": lambda state, data: fit_by_time(model, state, data),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (DYNAMIC, TIMED),
+        (DynamicTopics(2, drift_scale=0.5, prevalence_scale=0.5, start_sweeps=0), TIMED),
+        (DynamicTopics(2, start_sweeps=1), SHORT),
+    ],
+    ids=["3 topics that return", "2 topics that walk", "one time"],
+)
+def test_dynamic_topics(model, data):
+    check_model(model, data, replicates=1000, statistics=dynamic_statistics(model))
+
+
+@pytest.mark.slow
+def test_dynamic_topics_reach_the_posterior():
+    identified = {
+        "log_likelihood": DYNAMIC.log_likelihood,
+        "effective_topics": DYNAMIC.effective_topics,
+        "prevalence_drift": lambda state, data: state.prevalence_drift,
+        "base": lambda state, data: state.base,
+        "sum of drift_var": lambda state, data: np.log(state.drift_var).sum(),
+        "sum of initial_var": lambda state, data: np.log(state.initial_var).sum(),
+        "word_probs": lambda state, data: np.einsum(
+            "dk,kdv->dv", DYNAMIC.theta(state, data), DYNAMIC.topics(state, data)[:, data.times]
+        )[:2],
+    }
+    check_sbc(DYNAMIC, TIMED, identified, tune=40, thin=20, draws=5, replicates=100)
+
+
+def words_at_reversed_times(self, rng, state, data):
+    topic_counts, word_counts = DYNAMIC._allocate(rng, state, data)
+    return topic_counts, word_counts[:, ::-1].copy()
+
+
+def eta_of_other_variances(self, rng, state, potential, data):
+    initial_var, drift_var, _ = DYNAMIC._sample_words(rng, state, potential, data)
+    return initial_var, drift_var, DYNAMIC._sample_words(rng, state, potential, data)[2]
+
+
+def means_of_another_drift(self, rng, drift, psi, data):
+    return (
+        DYNAMIC._sample_prevalence(rng, drift, psi, data)[0],
+        *DYNAMIC._sample_prevalence(rng, drift, psi, data)[1:],
+    )
+
+
+def kappa_with_the_wrong_sign(self, data):
+    right = StickBreaking(order=data.word_order)
+
+    def augment(self, rng, psi, counts):
+        potential = right.augment(rng, psi, counts)
+        return DiagonalPotential(potential.J, -potential.h)
+
+    return mutant(right, augment=augment)
+
+
+def means_of_the_first_time(self, rng, state, data):
+    still = np.repeat(state.mu[:1], len(state.mu), axis=0)
+    return DYNAMIC.step(rng, replace(state, mu=still), data)
+
+
+def broken_step(**attributes):
+    """`DYNAMIC` with other parts of its step; prior and data stay what they are."""
+    return mutant(
+        DYNAMIC,
+        prior=lambda self, rng, data: DYNAMIC.prior(rng, data),
+        simulate=lambda self, rng, state, data: DYNAMIC.simulate(rng, state, data),
+        **attributes,
+    )
+
+
+WALK = replace(DYNAMIC, persistence=1.0)
+BROKEN_DYNAMIC = {
+    "words at reversed times": broken_step(_allocate=words_at_reversed_times),
+    "eta of other variances": broken_step(_sample_words=eta_of_other_variances),
+    "means of another drift": broken_step(_sample_prevalence=means_of_another_drift),
+    "means of the first time": broken_step(step=means_of_the_first_time),
+    "kappa with the wrong sign": broken_step(_link=kappa_with_the_wrong_sign),
+    "variances of another shape": broken_step(
+        _sample_words=replace(DYNAMIC, initial_shape=3.0, drift_shape=3.0)._sample_words
+    ),
+    "base of walks": broken_step(_base_given=WALK._base_given),
+    "eta of walks": broken_step(_chains=WALK._chains),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN_DYNAMIC)
+def test_geweke_refuses_broken_dynamic_topics(kind):
+    statistics = dynamic_statistics(DYNAMIC)
+    rejects(check_geweke, BROKEN_DYNAMIC[kind], TIMED, statistics=statistics, replicates=600)
+
+
+def test_the_coin_refuses_the_likelihood_of_other_times():
+    def reversed_times(self, state, data):
+        return DYNAMIC.log_likelihood(replace(state, eta=state.eta[:, ::-1].copy()), data)
+
+    check_likelihood(DYNAMIC, TIMED, replicates=1000)
+    rejects(check_likelihood, mutant(DYNAMIC, log_likelihood=reversed_times), TIMED)

@@ -1,0 +1,358 @@
+"""The samplers of the topic models are right, and the harness refuses them when they are broken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult import DiagonalPotential, Dirichlet, MvNormal, NormalInverseWishart, StickBreaking
+from pgmult.testing import (
+    check_geweke,
+    check_likelihood,
+    check_model,
+    check_sbc,
+    conditional_ratio,
+    mutant,
+    rejects,
+)
+from pgmult.topics import CorrelatedTopics, as_corpus
+from pgmult.topics.data.corpus import simulate_words
+from pgmult.topics.models import correlated as topics_module
+
+# Five short documents, one of them empty; only the first one has the last word.
+CORPUS = as_corpus([[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0]])
+NIW = NormalInverseWishart(
+    mean=np.array([1.0, -0.5]), strength=2.0, dof=5.0, scale=np.array([[2.0, 0.8], [0.8, 1.5]])
+)
+MODEL = CorrelatedTopics(num_topics=3, word_concentration=0.8, gaussian=NIW, start_sweeps=2)
+
+
+def fit(state, data):
+    """How well the allocation of each document goes with its words and the topics."""
+    return (data.to_csr() @ state.topics.T * state.topic_counts).sum()
+
+
+def spread_of_theta(state, data):
+    return (MODEL.link.probs(state.psi) ** 2).sum(axis=1)
+
+
+def word_probs(state, data):
+    return MODEL.link.probs(state.psi)[:2] @ state.topics
+
+
+STATISTICS = {
+    **{
+        name: lambda state, data, name=name: getattr(state, name)
+        for name in ("psi", "mu", "Sigma", "topics", "topic_counts")
+    },
+    "log_likelihood": MODEL.log_likelihood,
+    "fit": fit,
+}
+IDENTIFIED = {
+    "log_likelihood": MODEL.log_likelihood,
+    "effective_topics": MODEL.effective_topics,
+    "spread of theta": spread_of_theta,
+    "word_probs": word_probs,
+}
+
+
+# ------------------------------------------------------------------ right samplers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model",
+    [
+        MODEL,
+        replace(MODEL, link=StickBreaking(order=(2, 0, 1))),
+        CorrelatedTopics(num_topics=2, word_concentration=1.5),
+        CorrelatedTopics(num_topics=5, word_concentration=0.5, start_sweeps=0),
+    ],
+    ids=["3 topics", "another order of sticks", "2 topics", "5 topics"],
+)
+def test_correlated_topics(model):
+    own = {"log_likelihood": model.log_likelihood, "theta": model.theta}
+    check_model(model, CORPUS, statistics=STATISTICS | own)
+
+
+@pytest.mark.slow
+def test_correlated_topics_reach_the_posterior():
+    check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=300)
+
+
+# ------------------------------------------------------------------ every block's conditional
+
+
+@pytest.fixture
+def state():
+    return MODEL.prior(np.random.default_rng(3), CORPUS)
+
+
+def log_normals(mu, Sigma, psi):
+    return MvNormal(mu, Sigma).log_density(psi).sum()
+
+
+def psi_block(state, order=None, *, augment=None, prior=None):
+    """Log joint of psi and omega given z, and the log density that `step` draws psi from."""
+    link, counts = StickBreaking(order), state.topic_counts
+    potential = (augment or link.augment)(np.random.default_rng(4), state.psi, counts)
+    on_sticks = counts if order is None else counts[:, order]
+    reaching = on_sticks[:, ::-1].cumsum(axis=1)[:, ::-1][:, :-1]  # N_k
+
+    def log_joint(psi):
+        # PG(omega | N, psi) / PG(omega | N, 0) = cosh(psi / 2)**N exp(-omega psi**2 / 2)
+        log_omega = reaching * np.log(np.cosh(psi / 2.0)) - potential.J * psi**2 / 2.0
+        likelihood = link.log_likelihood(psi, counts).sum()
+        return log_normals(state.mu, state.Sigma, psi) + likelihood + log_omega.sum()
+
+    posterior = (prior or MvNormal(state.mu, state.Sigma)).condition(potential)
+    return log_joint, lambda psi: posterior.log_density(psi).sum()
+
+
+def psi_points(state):
+    rng = np.random.default_rng(5)
+    return [state.psi, *(2.0 * rng.standard_normal(state.psi.shape) for _ in range(5))]
+
+
+@pytest.mark.parametrize("order", [None, (2, 0, 1), (1, 2, 0)])
+def test_psi_given_omega(state, order):
+    conditional_ratio(*psi_block(state, order), psi_points(state))
+
+
+def mu_Sigma_block(state, niw):
+    posterior = niw.condition(state.psi)
+    return (
+        lambda point: NIW.log_density(*point) + log_normals(*point, state.psi),
+        lambda point: posterior.log_density(*point),
+    )
+
+
+def mu_Sigma_points():
+    rng = np.random.default_rng(6)
+    return [NIW.sample(rng) for _ in range(6)]
+
+
+def test_mu_and_Sigma_given_psi(state):
+    conditional_ratio(*mu_Sigma_block(state, NIW), mu_Sigma_points())
+
+
+def topics_block(prior):
+    word_counts = np.array([[3, 0, 1, 0], [0, 2, 5, 1], [0, 0, 0, 0]])
+    posterior = prior.condition(word_counts)
+    return (
+        lambda topics: (
+            Dirichlet(0.8).log_density(topics).sum() + (word_counts * np.log(topics)).sum()
+        ),
+        lambda topics: posterior.log_density(topics).sum(),
+    )
+
+
+def topics_points():
+    return list(np.random.default_rng(7).dirichlet(np.full(4, 2.0), size=(6, 3)))
+
+
+def test_topics_given_z():
+    conditional_ratio(*topics_block(Dirichlet(0.8)), topics_points())
+
+
+# ------------------------------------------------------------------ broken links and priors
+
+
+def changed_augment(change):
+    """A stick-breaking link whose potential is `change(potential, psi, counts, rng)`."""
+    right = StickBreaking()
+
+    def augment(self, rng, psi, counts):
+        return change(right.augment(rng, psi, counts), psi, counts, rng)
+
+    return mutant(right, augment=augment)
+
+
+def total_for_reaching(potential, psi, counts, rng):
+    """N instead of N_k: every observation reaches every stick."""
+    totals = counts.sum(axis=1, keepdims=True)
+    taken = counts[:, :-1]
+    rest = StickBreaking().augment(
+        rng, np.moveaxis(psi[None], -1, 0).reshape(-1, 1),
+        np.stack([taken, totals - taken], axis=-1).swapaxes(0, 1).reshape(-1, 2),
+    )  # fmt: skip
+    shape = psi.shape[::-1]
+    return DiagonalPotential(rest.J.reshape(shape).T.copy(), rest.h.reshape(shape).T.copy())
+
+
+BROKEN_LINKS = {
+    "kappa with the wrong sign": lambda potential, psi, counts, rng: DiagonalPotential(
+        potential.J, -potential.h
+    ),
+    "kappa without its half": lambda potential, psi, counts, rng: DiagonalPotential(
+        potential.J, counts[:, :-1].astype(float)
+    ),
+    "N instead of N_k": total_for_reaching,
+}
+BROKEN_LINKS = {name: changed_augment(change) for name, change in BROKEN_LINKS.items()}
+
+
+def degree_lost(self, rows):
+    right = NIW.condition(rows)
+    return replace(right, dof=right.dof - 1.0)
+
+
+def prior_mean_forgotten(self, rows):
+    return replace(NIW, mean=np.zeros(2)).condition(rows)
+
+
+def scatter_around_zero(self, rows):
+    right = NIW.condition(rows)
+    return replace(right, scale=NIW.scale + rows.T @ rows)
+
+
+def strength_kept(self, rows):
+    return replace(NIW.condition(rows), strength=NIW.strength)
+
+
+BROKEN_PRIORS = {
+    "a degree of freedom lost": degree_lost,
+    "the prior mean forgotten": prior_mean_forgotten,
+    "the scatter around zero": scatter_around_zero,
+    "the strength not updated": strength_kept,
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_LINKS)
+def test_conditional_ratio_refuses_broken_links(state, kind):
+    block = psi_block(state, augment=BROKEN_LINKS[kind].augment)
+    rejects(conditional_ratio, *block, psi_points(state))
+
+
+@pytest.mark.parametrize("kind", ["mean forgotten", "covariance for precision"])
+def test_conditional_ratio_refuses_broken_gaussians(state, kind):
+    prior = {
+        "mean forgotten": MvNormal(np.zeros(2), state.Sigma),
+        "covariance for precision": MvNormal(state.mu, np.linalg.inv(state.Sigma)),
+    }[kind]
+    rejects(conditional_ratio, *psi_block(state, prior=prior), psi_points(state))
+
+
+@pytest.mark.parametrize("kind", BROKEN_PRIORS)
+def test_conditional_ratio_refuses_broken_priors(state, kind):
+    broken = mutant(NIW, condition=BROKEN_PRIORS[kind])
+    rejects(conditional_ratio, *mu_Sigma_block(state, broken), mu_Sigma_points())
+
+
+def test_conditional_ratio_refuses_another_concentration():
+    rejects(conditional_ratio, *topics_block(Dirichlet(0.05)), topics_points())
+
+
+# ------------------------------------------------------------------ broken samplers
+
+
+def omega_at_zero(self, rng, state, data):
+    """Omega drawn as if psi were 0."""
+
+    def augment(self, rng, psi, counts):
+        return MODEL.link.augment(rng, np.zeros_like(psi), counts)
+
+    return replace(MODEL, link=mutant(MODEL.link, augment=augment)).step(rng, state, data)
+
+
+BROKEN_MODELS = {
+    **{name: replace(MODEL, link=link) for name, link in BROKEN_LINKS.items()},
+    **{
+        name: replace(MODEL, gaussian=mutant(NIW, condition=condition))
+        for name, condition in BROKEN_PRIORS.items()
+    },
+    "the mean of psi forgotten": mutant(
+        MODEL,
+        step=lambda self, rng, state, data: MODEL.step(rng, replace(state, mu=np.zeros(2)), data),
+    ),
+    "covariance for precision": mutant(
+        MODEL,
+        step=lambda self, rng, state, data: MODEL.step(
+            rng, replace(state, Sigma=np.linalg.inv(state.Sigma)), data
+        ),
+    ),
+    "omega at zero": mutant(MODEL, step=omega_at_zero),
+    "another concentration of words": mutant(
+        MODEL,
+        step=lambda self, rng, state, data: replace(MODEL, word_concentration=0.5).step(
+            rng, state, data
+        ),
+    ),
+    "the allocation simulated anew": mutant(
+        MODEL,
+        simulate=lambda self, rng, state, data: simulate_words(
+            rng,
+            np.repeat(
+                np.tile(np.arange(3), data.num_documents),
+                MODEL.link.simulate(rng, state.psi, data.totals).ravel(),
+            ),
+            state.topics,
+            data,
+        ),
+    ),
+}
+
+
+@pytest.fixture
+def no_proposals(monkeypatch):
+    """Without the proposals from the prior, which repair most of the harm that a bad omega does."""
+    monkeypatch.setattr(topics_module, "propose_from_prior", lambda rng, link, psi, *rest: psi)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BROKEN_MODELS)
+def test_geweke_refuses_broken_correlated_topics(kind, no_proposals):
+    rejects(check_geweke, BROKEN_MODELS[kind], CORPUS, statistics=STATISTICS, replicates=1000)
+
+
+@pytest.mark.slow
+def test_geweke_refuses_proposals_that_ignore_the_counts(monkeypatch):
+    right = topics_module.propose_from_prior
+    monkeypatch.setattr(
+        topics_module,
+        "propose_from_prior",
+        lambda rng, link, psi, counts, prior: right(rng, link, psi, counts[:, ::-1], prior),
+    )
+    rejects(check_geweke, MODEL, CORPUS, statistics=STATISTICS, replicates=1000)
+
+
+@pytest.mark.slow
+def test_geweke_refuses_omega_of_the_sweep_before(no_proposals):
+    """A small bias, largest where psi ranges widely and the allocation moves a lot."""
+    wide = replace(MODEL, gaussian=replace(NIW, scale=20.0 * NIW.scale, dof=8.0))
+    longer = as_corpus(5 * CORPUS.to_csr())
+
+    def step(self, rng, state, data):
+        def augment(self, rng, psi, counts):
+            stale = wide.link.augment(rng, psi, state.topic_counts)
+            return DiagonalPotential(stale.J, wide.link.augment(rng, psi, counts).h)
+
+        return replace(wide, link=mutant(wide.link, augment=augment)).step(rng, state, data)
+
+    check_geweke(wide, longer, statistics=["psi"])
+    rejects(check_geweke, mutant(wide, step=step), longer, statistics=["psi"])
+
+
+def test_check_model_refuses_topics_that_never_move():
+    """Frozen topics leave the posterior invariant; nothing but the lack of motion betrays them."""
+    frozen = mutant(
+        MODEL,
+        step=lambda self, rng, state, data: replace(
+            MODEL.step(rng, state, data), topics=state.topics
+        ),
+    )
+    assert "entries of topics are where the chain started" in rejects(check_model, frozen, CORPUS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["kappa with the wrong sign", "N instead of N_k"])
+def test_calibration_refuses_broken_correlated_topics(kind):
+    rejects(check_sbc, BROKEN_MODELS[kind], CORPUS, IDENTIFIED, tune=20, thin=5)
+
+
+def test_the_coin_refuses_the_likelihood_of_other_sticks():
+    def reversed_sticks(self, state, data):
+        return MODEL.log_likelihood(replace(state, psi=state.psi[:, ::-1].copy()), data)
+
+    check_likelihood(MODEL, CORPUS, replicates=1000)
+    rejects(check_likelihood, mutant(MODEL, log_likelihood=reversed_sticks), CORPUS)

@@ -1,0 +1,450 @@
+"""The command line: what it writes, its exit codes, and one clear line for bad input."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import pgmult
+from pgmult.cli import commands as cli
+from pgmult.topics.models.correlated import CorrelatedTopics
+
+SMALL = ["--topics", "3", "--draws", "6", "--tune", "2", "--chains", "2", "--quiet"]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """An LDA-C file with its vocabulary beside it."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(20):
+        words = np.flatnonzero(rng.random(8) < 0.5)
+        lines.append(" ".join([str(len(words)), *(f"{w}:{rng.integers(1, 5)}" for w in words)]))
+    path = tmp_path / "corpus.dat"
+    path.write_text("\n".join(lines) + "\n")
+    (tmp_path / "vocab.txt").write_text("\n".join("abcdefgh") + "\n")
+    return path
+
+
+def run(capsys, *arguments):
+    """Exit code, output and error output of a command."""
+    try:
+        code = cli.main([str(argument) for argument in arguments])
+    except SystemExit as stop:  # argparse
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def fit(capsys, corpus, out, *more):
+    return run(capsys, "topics", "fit", corpus, "--out", out, *more)
+
+
+class TestFit:
+    def test_writes_draws_and_a_report(self, capsys, corpus, tmp_path):
+        out = tmp_path / "run"
+        code, output, errors = fit(capsys, corpus, out, *SMALL)
+        assert (code, errors) == (0, "")
+        assert f"(LDA-C) with the words of {tmp_path / 'vocab.txt'}: Corpus(20 documents" in output
+        assert "2 x 6 draws after 2 sweeps of tuning" in output
+        assert "Diagnostics" in output
+        posterior = pgmult.load(out)
+        assert posterior["topics"].shape == (2, 6, 3, 8)
+        assert posterior.coords["word"].tolist() == list("abcdefgh")
+        page = (out / "report.html").read_text(encoding="utf-8")
+        assert page.startswith("<!DOCTYPE html>")
+        assert "Topics in corpus.dat" in page
+
+    def test_is_the_same_as_the_function(self, capsys, corpus, tmp_path):
+        out = tmp_path / "run"
+        assert fit(capsys, corpus, out, *SMALL, "--seed", 5, "--thin", 2)[0] == 0
+        from pgmult.datasets import read_corpus
+
+        with pytest.warns(pgmult.ConvergenceWarning):
+            expected = pgmult.sample(
+                CorrelatedTopics(3), read_corpus(corpus), draws=6, tune=2, chains=2, thin=2,
+                random_seed=5, progressbar=False,
+            )  # fmt: skip
+        found = pgmult.load(out)
+        for name in expected:
+            np.testing.assert_array_equal(found[name], expected[name])
+
+    def test_choices_of_words_reach_the_reader(self, capsys, tmp_path):
+        table = tmp_path / "t.csv"
+        table.write_text("body\n" + "red blue green\n" * 5 + "red blue\n" * 5 + "rare red\n")
+        code, output, _ = fit(
+            capsys, table, tmp_path / "run", *SMALL, "--column", "body", "--min-documents", 2,
+            "--max-document-share", 0.95,
+        )  # fmt: skip
+        assert code == 0
+        assert "(table): Corpus(11 documents, 2 words, 15 tokens)" in output
+
+    def test_resume_extends_with_the_bits_of_an_unbroken_run(self, capsys, corpus, tmp_path):
+        assert fit(capsys, corpus, tmp_path / "whole", *SMALL)[0] == 0
+        shorter = ["--topics", 3, "--draws", 2, "--tune", 2, "--chains", 2, "--quiet", "--resume"]
+        assert fit(capsys, corpus, tmp_path / "broken", *shorter)[0] == 0, "begins where nothing is"
+        more = ["--resume", "--draws", 6, "--quiet"]
+        assert fit(capsys, corpus, tmp_path / "broken", *more)[0] == 0
+        whole, resumed = pgmult.load(tmp_path / "whole"), pgmult.load(tmp_path / "broken")
+        np.testing.assert_array_equal(whole["topics"], resumed["topics"])
+
+    def test_proportions_are_kept_where_they_are_few_or_asked_for(self, capsys, tmp_path):
+        few, many = tmp_path / "few.dat", tmp_path / "many.dat"
+        few.write_text("2 0:3 6:2\n" * 7)
+        many.write_text("2 0:3 6:2\n" * 8)
+        for corpus, option, kept in (
+            (few, [], True),
+            (few, ["--no-keep-theta"], False),
+            (many, [], False),
+            (many, ["--keep-theta"], True),
+        ):
+            out = tmp_path / f"{corpus.stem}{len(option)}{kept}"
+            assert fit(capsys, corpus, out, *SMALL, *option)[0] == 0
+            assert ("theta" in pgmult.load(out)) is kept
+            page = (out / "report.html").read_text(encoding="utf-8")
+            assert ("Representative documents" in page) is kept
+        resumed = fit(capsys, many, out, "--resume", "--keep-theta")
+        assert resumed[0] == 2
+        assert "--keep-theta cannot change" in resumed[2]
+
+    def test_interrupt_keeps_the_draws(self, capsys, corpus, tmp_path, monkeypatch):
+        step = CorrelatedTopics.step
+        sweeps = []
+
+        def interrupted(self, rng, state, data):
+            sweeps.append(None)
+            if len(sweeps) == 5:
+                raise KeyboardInterrupt
+            return step(self, rng, state, data)
+
+        monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
+        out = tmp_path / "run"
+        small = ["--topics", 3, "--draws", 6, "--tune", 2, "--chains", 1, "--quiet"]
+        code, output, errors = fit(capsys, corpus, out, *small)
+        assert code == 130
+        assert "--resume" in errors
+        assert "1 x 2 draws (of 6 planned)" in output
+        assert pgmult.load(out).num_draws == 2
+        monkeypatch.setattr(CorrelatedTopics, "step", step)
+        assert fit(capsys, corpus, out, "--resume", "--quiet")[0] == 0
+        assert pgmult.load(out).num_draws == 6
+
+    def test_interrupt_before_the_first_draw(self, capsys, corpus, tmp_path, monkeypatch):
+        def interrupted(self, rng, state, data):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
+        code, _, errors = fit(capsys, corpus, tmp_path / "run", *SMALL)
+        assert code == 130
+        assert "--resume" in errors
+        assert "Traceback" not in errors
+
+
+class TestBadInput:
+    """Exit code 2, one line, no traceback."""
+
+    def complaint(self, capsys, *arguments):
+        code, _, errors = run(capsys, *arguments)
+        assert code == 2
+        assert errors.startswith("pgmult: ")
+        assert errors.count("\n") == 1
+        return errors
+
+    def test_corpus_files(self, capsys, corpus, tmp_path):
+        out = ["--out", tmp_path / "run"]
+        broken = tmp_path / "broken.dat"
+        broken.write_text("2 0:1 1:1\n2 0:1\n")
+        matrix = tmp_path / "negative.npz"
+        scipy.sparse.save_npz(matrix, scipy.sparse.csr_array([[1, -1]]))
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "binary.txt").write_bytes(b"\0\1\2")
+        (tmp_path / "words.txt").write_text("a\nb\n")
+        for arguments, expected in {
+            (tmp_path / "nothing",): "nothing: no such file or folder",
+            (broken,): "broken.dat, line 2: announces 2 entries but has 1",
+            (matrix,): "negative.npz: counts must be non-negative integers, got -1 at row 0",
+            (tmp_path / "folder",): "no .txt or .txt.gz file in this folder",
+            (tmp_path / "binary.txt",): "a binary file, expected text",
+            (corpus, "--vocabulary", tmp_path / "words.txt"): "beyond the vocabulary of 2 words",
+            (corpus, "--min-count", 2): "min_count cannot be applied",
+        }.items():
+            assert expected in self.complaint(capsys, "topics", "fit", *arguments, *out)
+        assert not (tmp_path / "run").exists()
+
+    def test_run_directories(self, capsys, corpus, tmp_path):
+        foreign = tmp_path / "foreign"
+        foreign.mkdir()
+        (foreign / "thesis.tex").write_text("mine")
+        fitting = ("topics", "fit", corpus, *SMALL, "--out")
+        assert str(foreign) in self.complaint(capsys, *fitting, foreign)
+        assert [path.name for path in foreign.iterdir()] == ["thesis.tex"]
+        assert "a file" in self.complaint(capsys, *fitting, corpus)
+        assert str(foreign) in self.complaint(capsys, "topics", "show", foreign)
+        assert "nothing" in self.complaint(capsys, "topics", "show", tmp_path / "nothing")
+        assert str(foreign) in self.complaint(capsys, "demo", "--out", foreign, *SMALL)
+
+    @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder root cannot fill")
+    def test_unwritable_run_directory(self, capsys, corpus):
+        fitting = ("topics", "fit", corpus, *SMALL, "--out")
+        assert "/proc/self" in self.complaint(capsys, *fitting, "/proc/self/run")
+
+    def test_resume_of_another_run(self, capsys, corpus, tmp_path):
+        out = tmp_path / "run"
+        assert fit(capsys, corpus, out, *SMALL)[0] == 0
+        again = ("topics", "fit", corpus, "--out", out)
+        assert str(out) in self.complaint(capsys, *again, *SMALL)
+        resuming = (*again, "--resume", "--quiet")
+        assert "--seed cannot change" in self.complaint(capsys, *resuming, "--seed", 1)
+        assert "model" in self.complaint(capsys, *resuming, "--topics", 4)
+        corpus.write_text("1 0:1\n" * 20)
+        assert "data" in self.complaint(capsys, *resuming)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["topics", "fit", "c", "--out", "r", "--topics", "1"], "must be at least 2, got 1"),
+            (["topics", "fit", "c", "--out", "r", "--draws", "x"], "expected a whole number"),
+            (["topics", "fit", "c"], "--out"),
+            (["nonsense"], "invalid choice"),
+            ([], "required"),
+        ],
+    )
+    def test_usage(self, capsys, arguments, message):
+        code, _, errors = run(capsys, *arguments)
+        assert code == 2
+        assert message in errors
+        assert "Traceback" not in errors
+
+    def test_missing_optional_package(self, capsys, monkeypatch):
+        def needs(options):
+            raise ImportError("plots need matplotlib: pip install 'pgmult[plots]'")
+
+        monkeypatch.setattr(cli, "_doctor", needs)
+        assert "pip install" in self.complaint(capsys, "doctor")
+
+
+class TestShow:
+    def test_prints_what_a_run_found(self, capsys, corpus, tmp_path):
+        out = tmp_path / "run"
+        fit(capsys, corpus, out, *SMALL)
+        code, output, errors = run(capsys, "topics", "show", out, "--words", 2)
+        assert (code, errors) == (0, "")
+        assert "Topics: NPMI, top words" in output
+        assert output.count("±") == 2 * 3 + 1, "two words for each of three topics, and the title"
+
+    def test_one_topic_by_another_score_with_its_documents(self, capsys, corpus, tmp_path):
+        from pgmult.datasets import read_corpus
+        from pgmult.topics import npmi, representative_documents, top_words
+
+        out = tmp_path / "run"
+        fit(capsys, corpus, out, *SMALL, "--keep-theta")
+        arguments = ["topics", "show", out, "--topic", 1, "--by", "frex", "--words", 3]
+        code, output, errors = run(capsys, *arguments, "--documents", 2)
+        assert (code, errors) == (0, "")
+        posterior = pgmult.load(out)
+        lines = output.splitlines()
+        shown = lines[lines.index("Top words, frex ± posterior sd") + 1 :][:3]
+        assert [line.split()[-1] for line in shown] == [
+            word.word for word in top_words(posterior, 3, by="frex")[1]
+        ]
+        first = next(i for i, line in enumerate(lines) if line.startswith("Documents")) + 1
+        documents = [line.split()[0] for line in lines[first : first + 2]]
+        expected = representative_documents(posterior, 2)[1]
+        assert documents == [document.document for document in expected]
+        coherence = npmi(top_words(posterior, 10), read_corpus(corpus))
+        assert f"NPMI {coherence[1]:.2f}" in lines[0]
+        assert "Diagnostics" not in output
+
+    def test_what_a_run_cannot_show(self, capsys, corpus, tmp_path):
+        out = tmp_path / "run"
+        fit(capsys, corpus, out, *SMALL)
+        for arguments, message in {
+            ("--topic", 3): "--topic must be from 0 to 2, got 3",
+            ("--documents", 2): "keeps no topic proportions of documents (fit with --keep-theta)",
+            ("--by", "idf"): "invalid choice: 'idf'",
+        }.items():
+            code, _, errors = run(capsys, "topics", "show", out, *arguments)
+            assert code == 2
+            assert message in errors
+            assert "Traceback" not in errors
+
+    def test_draws_saved_without_their_corpus(self, capsys, corpus, tmp_path):
+        fit(capsys, corpus, tmp_path / "run", *SMALL)
+        pgmult.load(tmp_path / "run").save(tmp_path / "copy")
+        code, output, _ = run(capsys, "topics", "show", tmp_path / "copy")
+        assert code == 0
+        assert "NPMI" not in output
+
+    def test_two_runs_are_matched(self, capsys, corpus, tmp_path):
+        fit(capsys, corpus, tmp_path / "a", *SMALL)
+        fit(capsys, corpus, tmp_path / "b", "--topics", 4, *SMALL[2:], "--seed", 3)
+        same = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "a", "--words", 2)
+        assert same[::2] == (0, "")
+        assert "3 topics found in both runs" in same[1]
+        assert same[1].count("0.00 ") == 3
+        assert "alone" not in same[1]
+        code, output, errors = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "b")
+        assert (code, errors) == (0, "")
+        assert "of the second run alone" in output, "a fourth topic has no partner"
+        posterior = pgmult.Posterior({"x": np.zeros((1, 4))}, dims={"x": ()})
+        posterior.save(tmp_path / "x")
+        code, _, errors = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "x")
+        assert code == 2
+        assert "a run without topics" in errors
+
+    def test_correlations_follow_the_stored_link(self, capsys, corpus, tmp_path):
+        """The sticks of a run with another order are read in that order."""
+        from pgmult.datasets import read_corpus
+        from pgmult.topics import strongest_pairs, top_words, topic_correlations, topic_labels
+
+        link = pgmult.StickBreaking(order=np.array([2, 0, 1]))
+        with pytest.warns(pgmult.ConvergenceWarning):
+            posterior = pgmult.sample(
+                CorrelatedTopics(3, link=link), read_corpus(corpus), draws=6, tune=2, chains=1,
+                random_seed=0, progressbar=False, store=tmp_path / "run",
+            )  # fmt: skip
+        labels = topic_labels(top_words(posterior))
+
+        def strongest(link):
+            rng = np.random.default_rng(0)
+            pair = strongest_pairs(topic_correlations(rng, posterior, link=link))[1][0]
+            return f"{pair.mean:+.2f} [", f"{labels[pair.first]}  |  {labels[pair.second]}"
+
+        lines = run(capsys, "topics", "show", tmp_path / "run")[1].splitlines()
+        right, wrong = strongest(link), strongest(pgmult.StickBreaking())
+        assert right[1] != wrong[1]
+        assert any(line.startswith(right[0]) and line.endswith(right[1]) for line in lines)
+
+    def test_a_run_without_topics(self, capsys, tmp_path):
+        posterior = pgmult.Posterior({"x": np.zeros((1, 4))}, dims={"x": ()})
+        posterior.save(tmp_path / "run")
+        code, _, errors = run(capsys, "topics", "show", tmp_path / "run")
+        assert code == 2
+        assert "a run without topics; it keeps x" in errors
+
+    def test_a_reader_that_leaves(self, capsys, corpus, tmp_path):
+        out = tmp_path / "run"
+        fit(capsys, corpus, out, *SMALL)
+        command = [sys.executable, "-m", "pgmult.cli", "topics", "show", str(out)]
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            shown = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+        finally:
+            os.close(writing)
+        assert "Traceback" not in shown.stderr
+        assert "Exception" not in shown.stderr
+
+
+class TestDemo:
+    @pytest.fixture(autouse=True)
+    def _few_documents(self, monkeypatch):
+        from pgmult.cli import demo
+        from pgmult.datasets import demo_corpus
+
+        whole = demo_corpus(max_words=100)
+        few = pgmult.topics.as_corpus(whole.to_csr()[:60], whole.vocabulary, whole.names[:60])
+        monkeypatch.setattr(demo, "demo_corpus", lambda: few)
+
+    def test_small(self, capsys, tmp_path):
+        out = tmp_path / "run"
+        code, output, errors = run(capsys, "demo", "--out", out, *SMALL)
+        assert (code, errors) == (0, "")
+        for piece in (
+            "correlated topics",
+            "LDA",
+            "unigram",
+            "Strongest topic corr",
+            "R-hat",
+            "NPMI",
+        ):
+            assert piece in output
+        page = (out / "report.html").read_text(encoding="utf-8")
+        assert "Held-out words" in page
+        assert "Representative documents" in page
+        assert pgmult.load(out)["topics"].shape[:3] == (2, 6, 3)
+
+    def test_interrupt(self, capsys, tmp_path, monkeypatch):
+        step = CorrelatedTopics.step
+        sweeps = []
+
+        def interrupted(self, rng, state, data):
+            sweeps.append(None)
+            if len(sweeps) == 9:
+                raise KeyboardInterrupt
+            return step(self, rng, state, data)
+
+        monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
+        small = ["--topics", 3, "--draws", 9, "--tune", 2, "--chains", 1, "--quiet"]
+        code, output, _ = run(capsys, "demo", "--out", tmp_path / "run", *small)
+        assert code == 130
+        assert "1 x 6 draws (of 9 planned)" in output
+        assert "LDA" not in output
+
+
+class TestHousekeeping:
+    def test_version_is_quick_to_say(self, capsys):
+        assert run(capsys, "--version") == (0, f"pgmult {pgmult.__version__}\n", "")
+        script = (
+            "import sys; from pgmult.cli.commands import main\n"
+            "try: main(['--version'])\n"
+            "except SystemExit: assert not {'numba', 'numpy', 'scipy'} & set(sys.modules)"
+        )
+        subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+    def test_doctor(self, capsys, monkeypatch):
+        code, output, _ = run(capsys, "doctor")
+        assert code == 0
+        for piece in (f"numpy {np.__version__}", "cores", "cache", "have the right mean"):
+            assert piece in output
+
+    def test_doctor_notices_a_broken_sampler(self, capsys, monkeypatch):
+        from pgmult import polya_gamma
+
+        right = polya_gamma.sample
+        for broken, words in {
+            lambda rng, b, c: 1.05 * right(rng, b, c): "the mean of Pólya-gamma draws is",
+            lambda rng, b, c: right(np.random.default_rng(), b, c): "two threads draw other",
+        }.items():
+            monkeypatch.setattr(polya_gamma, "sample", broken)
+            code, output, _ = run(capsys, "doctor")
+            assert code == 1
+            assert words in output
+
+    def test_doctor_says_where_nothing_is_cached(self):
+        command = [sys.executable, "-m", "pgmult.cli", "doctor"]
+        environment = {**os.environ, "PGMULT_CACHE": "0"}
+        shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert "off (PGMULT_CACHE=0)" in shown.stdout
+
+    @pytest.mark.slow
+    def test_after_warmup_nothing_is_compiled(self, corpus, tmp_path):
+        environment = {**os.environ, "PGMULT_CACHE_DIR": str(tmp_path / "cache")}
+        for name in ("PGMULT_CACHE", "NUMBA_DISABLE_JIT"):
+            environment.pop(name, None)
+
+        def process(*arguments):
+            command = [sys.executable, "-m", "pgmult.cli", *map(str, arguments)]
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=True
+            )
+            return done.stdout
+
+        output = process("warmup")
+        assert str(tmp_path / "cache") in output
+        before = sorted(path.name for path in (tmp_path / "cache").rglob("*.nb?"))
+        assert before
+        process("topics", "fit", corpus, "--out", tmp_path / "run", *SMALL)
+        process("demo", "--out", tmp_path / "demo", *SMALL)
+        assert sorted(path.name for path in (tmp_path / "cache").rglob("*.nb?")) == before
+
+
+def test_demonstrations_do_not_overwrite_each_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert str(cli._free_name("pgmult-demo")) == "pgmult-demo"
+    (tmp_path / "pgmult-demo").mkdir()
+    (tmp_path / "pgmult-demo-2").mkdir()
+    assert str(cli._free_name("pgmult-demo")) == "pgmult-demo-3"

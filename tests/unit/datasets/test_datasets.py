@@ -1,0 +1,437 @@
+"""Reading corpora: every format, every way a file can be broken, and the built-in texts."""
+
+import gzip
+import http.server
+import json
+import subprocess
+import sys
+import tarfile
+import threading
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgmult.datasets import (
+    associated_press,
+    corpus_from_texts,
+    demo_corpus,
+    public,
+    read_corpus,
+    read_ldac,
+    read_npz,
+    read_table,
+    read_text,
+    recognise,
+    tokenize,
+)
+from pgmult.topics import as_corpus
+
+
+def dense(corpus):
+    return corpus.to_csr().toarray()
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class TestText:
+    def test_tokenize(self):
+        text = "The Dog's bones; don’t re-use x_1 or 42 Żółw ÉTÉ l'été!"
+        expected = ["the", "dog", "bones", "don't", "re", "use", "or", "żółw", "été", "l'été"]
+        assert tokenize(text) == expected
+
+    def test_counts_and_alphabetical_vocabulary(self):
+        corpus = corpus_from_texts(["b a b", "", "c c c a"], tokenizer=str.split, stop_words=())
+        assert corpus.vocabulary.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(dense(corpus), [[1, 2, 0], [0, 0, 0], [1, 0, 3]])
+
+    def test_choices_of_the_vocabulary(self):
+        texts = ["a b c c", "a b d d d", "a e", "a b f"]
+
+        def words(**options):
+            return corpus_from_texts(
+                texts, tokenizer=str.split, **{"stop_words": (), **options}
+            ).vocabulary.tolist()
+
+        assert words(min_count=2) == ["a", "b", "c", "d"]
+        assert words(min_documents=2) == ["a", "b"]
+        assert words(max_document_share=0.75) == ["b", "c", "d", "e", "f"]
+        assert words(stop_words=["a", "b"]) == ["c", "d", "e", "f"]
+        assert words(max_words=2) == ["a", "b"], "b and d are equally frequent: the first one"
+        assert words(vocabulary=["d", "zebra", "a"]) == ["d", "zebra", "a"]
+
+    @given(st.lists(st.lists(st.sampled_from("abcdef")), min_size=1))
+    def test_every_token_is_counted(self, documents):
+        texts = [" ".join(words) for words in documents]
+        corpus = corpus_from_texts(
+            texts, vocabulary=list("abcdef"), tokenizer=str.split, stop_words=()
+        )
+        assert corpus.totals.tolist() == [len(words) for words in documents]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"min_documents": 0}, "min_documents must be at least 1, got 0"),
+            ({"max_document_share": 1.5}, r"max_document_share must be in \(0, 1\], got 1.5"),
+            ({"max_words": 1}, "max_words must be at least 2"),
+            ({"min_count": 3}, "no word is left of 2 different words in 2 documents"),
+            ({"vocabulary": ["cat", "dog", "cat"]}, "must not repeat words, got 'cat'"),
+        ],
+    )
+    def test_bad_choices(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            corpus_from_texts(["cat dog", "cat"], **options)
+
+    def test_bad_texts(self):
+        with pytest.raises(TypeError, match=r"got one string \(pass \[text\]\)"):
+            corpus_from_texts("cat dog")
+        with pytest.raises(TypeError, match="must be strings, got bytes at 1"):
+            corpus_from_texts(["cat", b"dog"])
+
+
+class TestLdac:
+    @pytest.mark.parametrize("compressed", [False, True])
+    def test_reads_counts(self, tmp_path, compressed):
+        data = b"2 3:1 0:5\n0\n1 1:2\n"
+        path = tmp_path / ("c.dat.gz" if compressed else "c.dat")
+        path.write_bytes(gzip.compress(data) if compressed else data)
+        corpus = read_ldac(path, ["w", "x", "y", "z"])
+        np.testing.assert_array_equal(dense(corpus), [[5, 0, 0, 1], [0, 0, 0, 0], [0, 2, 0, 0]])
+        assert corpus.vocabulary.tolist() == ["w", "x", "y", "z"]
+
+    def test_size_of_the_vocabulary(self, tmp_path):
+        path = write(tmp_path / "c.dat", "1 2:1\n")
+        assert read_ldac(path).num_words == 3
+        words = write(tmp_path / "words.txt", "a\nb\nc\nd\n")
+        assert read_ldac(path, words).num_words == 4
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ("3 0:1 1:1", "line 2: announces 3 entries but has 2"),
+            ("2 0:1 1:", "line 2: expected term:count.*got '1:'"),
+            ("1 0:-1", "line 2: expected term:count.*got '0:-1'"),
+            ("1 0:1.5", "line 2: expected term:count"),
+            ("1 7:1", "line 2: word number 7 is beyond the vocabulary of 2 words"),
+            ("2 1:1 1:1", "line 2: word number 1 comes twice"),
+            ("one 0:1", "line 2: expected the number of entries, got 'one'"),
+            ("", "line 2: expected the number of entries"),
+        ],
+    )
+    def test_broken_lines(self, tmp_path, line, message):
+        path = write(tmp_path / "c.dat", f"1 0:1\n{line}\n1 1:1\n")
+        with pytest.raises(ValueError, match=f"c.dat, {message}"):
+            read_ldac(path, ["a", "b"])
+
+    def test_damaged_files(self, tmp_path):
+        whole = gzip.compress(b"1 0:1\n" * 1000)
+        (tmp_path / "cut.dat.gz").write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(ValueError, match=r"cut.dat.gz: damaged or truncated gzip"):
+            read_ldac(tmp_path / "cut.dat.gz")
+        (tmp_path / "plain.dat.gz").write_bytes(b"1 0:1\n")
+        with pytest.raises(ValueError, match=r"plain.dat.gz: damaged or truncated gzip"):
+            read_ldac(tmp_path / "plain.dat.gz")
+        with pytest.raises(ValueError, match=r"empty.dat: the file is empty"):
+            read_ldac(write(tmp_path / "empty.dat", ""))
+        with pytest.raises(FileNotFoundError, match=r"nothing.dat: no such file"):
+            read_ldac(tmp_path / "nothing.dat")
+
+    def test_blank_line_in_a_vocabulary(self, tmp_path):
+        words = write(tmp_path / "words.txt", "a\n\nb\n")
+        with pytest.raises(ValueError, match=r"words.txt, line 2: a blank line"):
+            read_ldac(write(tmp_path / "c.dat", "1 0:1\n"), words)
+
+
+class TestPlainText:
+    def test_lines(self, tmp_path):
+        path = write(tmp_path / "t.txt", "\ufeffred blue\n\n  \nblue\r\nblue green\n")
+        corpus = read_text(path)
+        assert corpus.names.tolist() == ["line 1", "line 4", "line 5"]
+        assert corpus.vocabulary.tolist() == ["blue", "green", "red"]
+        np.testing.assert_array_equal(dense(corpus), [[1, 0, 1], [1, 0, 0], [1, 1, 0]])
+
+    def test_paragraphs(self, tmp_path):
+        path = write(tmp_path / "t.txt", "red\nblue\n\n\nblue\n")
+        corpus = read_text(path, documents="paragraphs")
+        assert corpus.names.tolist() == ["line 1", "line 5"]
+        np.testing.assert_array_equal(dense(corpus), [[1, 1], [1, 0]])
+
+    def test_folder(self, tmp_path):
+        (tmp_path / "more").mkdir()
+        write(tmp_path / "more" / "b.txt", "blue\nblue")
+        (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"red"))
+        write(tmp_path / "notes.log", "green")
+        corpus = read_text(tmp_path)
+        assert corpus.names.tolist() == ["a.txt.gz", "more/b.txt"]
+        np.testing.assert_array_equal(dense(corpus), [[0, 1], [2, 0]])
+
+    def test_bad_files(self, tmp_path):
+        with pytest.raises(ValueError, match=r"no .txt or .txt.gz file in this folder"):
+            read_text(tmp_path)
+        (tmp_path / "latin.txt").write_bytes("red\ngrün\n".encode("latin-1"))
+        with pytest.raises(
+            ValueError, match=r"latin.txt, line 2: byte 0xfc is not utf-8 .*latin-1"
+        ):
+            read_text(tmp_path / "latin.txt")
+        assert "grün" in read_text(tmp_path / "latin.txt", encoding="latin-1").vocabulary
+        (tmp_path / "x.txt").write_bytes(b"\x7fELF\0\0\0")
+        with pytest.raises(ValueError, match=r"x.txt: a binary file, expected text"):
+            read_text(tmp_path / "x.txt")
+        with pytest.raises(ValueError, match=r"blank.txt: the file is empty"):
+            read_text(write(tmp_path / "blank.txt", "\n \n"))
+        with pytest.raises(ValueError, match=r"stop.txt: no word is left"):
+            read_text(write(tmp_path / "stop.txt", "the and\n"))
+
+
+class TestTable:
+    def test_csv(self, tmp_path):
+        path = write(tmp_path / "t.csv", 'id,body\n1,"red, blue\nred"\n2,\n\n3,blue\n')
+        corpus = read_table(path, "body")
+        np.testing.assert_array_equal(dense(corpus), [[1, 2], [0, 0], [1, 0]])
+
+    def test_a_book_in_a_cell(self, tmp_path):
+        path = write(tmp_path / "t.tsv", "id\tbody\n1\t" + "red " * 50_000)
+        assert read_table(path, "body").num_tokens == 50_000
+
+    def test_jsonl(self, tmp_path):
+        rows = [{"body": "red blue"}, {"body": None}, {"body": "blue", "id": 3}]
+        path = write(tmp_path / "t.jsonl", "\n".join(map(json.dumps, rows)) + "\n")
+        np.testing.assert_array_equal(dense(read_table(path, "body")), [[1, 1], [0, 0], [1, 0]])
+
+    @pytest.mark.parametrize(
+        ("name", "text", "message"),
+        [
+            ("t.csv", "id,text\n1,red\n", r"no column 'body' among \['id', 'text'\]"),
+            ("t.csv", "id,body\n1,red\n2,red,blue\n", "line 3: 3 cells under a header of 2"),
+            ("t.csv", 'id,body\n1,"red\n', "line 2: unexpected end of data"),
+            ("t.csv", "id,body\n", "the table has no rows"),
+            ("t.csv", "", "no column 'body'"),
+            ("t.jsonl", '{"body": "red"}\n{"body": "re\n', "line 2: not JSON"),
+            ("t.jsonl", '{"body": 3}\n', "line 1: 'body' must be a string, got 3"),
+            ("t.jsonl", '{"text": "a"}\n', r"line 1: no 'body' among \['text'\]"),
+            ("t.jsonl", '["red"]\n', "line 1: expected an object, got list"),
+            ("t.json", "{}", "must end in .csv, .tsv, .jsonl, .ndjson"),
+        ],
+    )
+    def test_bad_tables(self, tmp_path, name, text, message):
+        with pytest.raises(ValueError, match=message):
+            read_table(write(tmp_path / name, text), "body")
+
+
+class TestNpz:
+    def test_round_trip(self, tmp_path):
+        counts = np.array([[0, 2, 0], [0, 0, 0], [1, 0, 7]])
+        for to_format in (scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array):
+            scipy.sparse.save_npz(tmp_path / "c.npz", to_format(counts))
+            corpus = read_npz(tmp_path / "c.npz", ["a", "b", "c"])
+            np.testing.assert_array_equal(dense(corpus), counts)
+
+    def test_bad_files(self, tmp_path):
+        path = tmp_path / "c.npz"
+        scipy.sparse.save_npz(path, scipy.sparse.csr_array([[0.5, 1.0]]))
+        with pytest.raises(ValueError, match=r"c.npz: counts must be .*got 0.5 at row 0, column 0"):
+            read_npz(path)
+        scipy.sparse.save_npz(path, scipy.sparse.csr_array([[2, 1]]))
+        with pytest.raises(ValueError, match=r"vocabulary must have one entry for each of the 2"):
+            read_npz(path, ["a", "b", "c"])
+        data = path.read_bytes()
+        for damaged in (data[: len(data) // 2], b"not a zip", b""):
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match=r"c.npz: not a sparse matrix"):
+                read_npz(path)
+        np.savez(path, counts=np.eye(2))
+        with pytest.raises(ValueError, match=r"c.npz: not a sparse matrix"):
+            read_npz(path)
+
+    def test_indices_out_of_range_and_pickles_are_refused(self, tmp_path):
+        path = tmp_path / "c.npz"
+        parts = {"format": np.array(b"csr"), "shape": np.array([1, 2]), "indptr": np.array([0, 1])}
+        np.savez(path, data=np.array([1]), indices=np.array([9]), **parts)
+        with pytest.raises(ValueError, match=r"c.npz: not a sparse matrix"):
+            read_npz(path)
+        np.savez(path, data=np.array([{}], dtype=object), indices=np.array([0]), **parts)
+        with pytest.raises(ValueError, match=r"c.npz: not a sparse matrix"):
+            read_npz(path)
+
+
+class TestReadCorpus:
+    def test_recognises_every_kind(self, tmp_path):
+        (tmp_path / "folder").mkdir()
+        scipy.sparse.save_npz(tmp_path / "m.npz", scipy.sparse.csr_array([[1]]))
+        kinds = {
+            "folder": "folder of text",
+            "m.npz": "sparse matrix",
+            write(tmp_path / "t.CSV", "a\n").name: "table",
+            write(tmp_path / "c.dat", "2 0:1 4:2\n").name: "LDA-C",
+            write(tmp_path / "years.txt", "1984 was a book\n").name: "text",
+        }
+        assert {name: recognise(tmp_path / name).kind for name in kinds} == kinds
+        with pytest.raises(FileNotFoundError, match="no such file or folder"):
+            recognise(tmp_path / "nothing")
+
+    def test_takes_the_vocabulary_beside(self, tmp_path):
+        path = write(tmp_path / "c.dat", "1 0:1\n")
+        assert read_corpus(path).vocabulary is None
+        (tmp_path / "vocab.txt.gz").write_bytes(gzip.compress(b"red\nblue\n"))
+        assert read_corpus(path).vocabulary.tolist() == ["red", "blue"]
+        assert read_corpus(path, vocabulary=["x"]).vocabulary.tolist() == ["x"]
+
+    def test_reads_texts_with_choices(self, tmp_path):
+        path = write(tmp_path / "t.csv", "body\nred blue\nblue\n")
+        corpus = read_corpus(path, column="body", min_count=2)
+        assert corpus.vocabulary.tolist() == ["blue"]
+        path = write(tmp_path / "t.txt", "red\nblue\n\nblue\n")
+        assert read_corpus(path, documents="paragraphs").num_documents == 2
+
+    def test_arguments_that_do_not_fit(self, tmp_path):
+        ldac = write(tmp_path / "c.dat", "1 0:1\n")
+        with pytest.raises(ValueError, match=r"holds counts already .*min_count cannot be applied"):
+            read_corpus(ldac, min_count=2)
+        with pytest.raises(ValueError, match="say which column holds the texts"):
+            read_corpus(write(tmp_path / "t.csv", "body\nred\n"))
+        with pytest.raises(ValueError, match="a vocabulary is for files of counts"):
+            read_corpus(write(tmp_path / "t.txt", "red\n"), vocabulary=["red"])
+
+
+class TestAssociatedPress:
+    def test_from_a_local_folder(self, monkeypatch, shared_data):
+        monkeypatch.setenv("PGMULT_DATA", str(shared_data("ap").parent))
+        corpus = associated_press()
+        shape = (corpus.num_documents, corpus.num_words, corpus.num_tokens)
+        assert shape == (2246, 10473, 435838)
+        assert len(corpus.words) == 302031
+        assert corpus.vocabulary[0] == "aaron"
+
+    def test_downloads_once(self, monkeypatch, tmp_path):
+        pytest.importorskip("pooch", reason="the optional download helper is not installed")
+        (tmp_path / "ap.tgz").write_bytes(b"one")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            url = f"http://127.0.0.1:{server.server_port}/ap.tgz"
+            assert public._download(url, "ap.tgz").read_bytes() == b"one"
+            server.shutdown()
+        assert public._download(url, "ap.tgz").read_bytes() == b"one", "from the cache"
+
+    def test_without_the_download_helper(self, monkeypatch):
+        monkeypatch.delenv("PGMULT_DATA", raising=False)
+        monkeypatch.setitem(sys.modules, "pooch", None)
+        with pytest.raises(ImportError, match=r"pip install 'pgmult\[data\]'.*PGMULT_DATA"):
+            associated_press()
+
+    def test_an_archive_in_another_order_of_words(self, monkeypatch, tmp_path, shared_data):
+        archive = self._shuffled_archive(tmp_path, shared_data("ap"))
+        monkeypatch.delenv("PGMULT_DATA", raising=False)
+        monkeypatch.setattr(public, "_download", lambda url, name: archive)
+        corpus = associated_press()
+        assert (corpus.num_tokens, str(corpus.vocabulary[-1])) == (435838, "zurich")
+
+    def test_other_counts_are_refused(self, monkeypatch, tmp_path):
+        (tmp_path / "ap").mkdir()
+        write(tmp_path / "ap" / "ap.dat", "1 0:1\n")
+        write(tmp_path / "ap" / "vocab.txt", "red\n")
+        monkeypatch.setenv("PGMULT_DATA", str(tmp_path))
+        with pytest.raises(ValueError, match="not the Associated Press corpus"):
+            associated_press()
+
+    def test_a_broken_archive_is_refused(self, monkeypatch, tmp_path):
+        archive = write(tmp_path / "ap.tgz", "<html>moved</html>")
+        monkeypatch.delenv("PGMULT_DATA", raising=False)
+        monkeypatch.setattr(public, "_download", lambda url, name: archive)
+        with pytest.raises(ValueError, match="not the expected archive"):
+            associated_press()
+
+    @staticmethod
+    def _shuffled_archive(folder: Path, source: Path) -> Path:
+        """An archive as on the public page: the same corpus with its words in another order."""
+        corpus = read_ldac(source / "ap.dat.gz", source / "vocab.txt.gz")
+        order = np.random.default_rng(0).permutation(corpus.num_words)
+        corpus = as_corpus(corpus.to_csr()[:, order], corpus.vocabulary[order])
+        (folder / "ap").mkdir()
+        with (folder / "ap" / "ap.dat").open("w") as file:
+            for start, stop in zip(corpus.indptr[:-1], corpus.indptr[1:], strict=True):
+                pairs = zip(corpus.words[start:stop], corpus.counts[start:stop], strict=True)
+                print(stop - start, *(f"{w}:{c}" for w, c in pairs), file=file)
+        write(folder / "ap" / "vocab.txt", "".join(f"{word}\n" for word in corpus.vocabulary))
+        with tarfile.open(folder / "ap.tgz", "w:gz") as tar:
+            tar.add(folder / "ap", "ap")
+        return folder / "ap.tgz"
+
+
+class TestDemoCorpus:
+    def test_is_thousands_of_documents_of_english(self):
+        corpus = demo_corpus()
+        assert corpus.num_documents >= 1500
+        assert corpus.num_words == 2000
+        assert corpus.num_tokens >= 50_000
+        assert len(set(corpus.names.tolist())) == corpus.num_documents
+        assert "scipy.optimize.minimize" in corpus.names
+        vocabulary = set(corpus.vocabulary.tolist())
+        assert {"matrix", "probability", "fourier", "spline", "polynomial"} <= vocabulary
+        junk = {"ndarray", "dtype", "kwargs", "returns", "optional", "axis_", "np", "arange", "the"}
+        assert not junk & vocabulary
+
+    def test_code_and_markup_are_stripped(self):
+        from pgmult.datasets import docstrings
+
+        text = """frobnicate(x, /, *, out=None)
+
+        Frobnicate the waves.
+
+        Uses ``inner_code`` and :func:`other_name` and the :math:`x^2` formula, see
+        `the page <https://example.org/page>`_.
+
+        .. versionadded:: 1.2
+           Never mind.
+
+        Parameters
+        ----------
+        secret : array_like
+            Heights of the waves::
+
+                literal(code)
+
+            in metres.
+
+        See Also
+        --------
+        elsewhere : Another.
+
+        Notes
+        -----
+        Calm seas.
+
+        Examples
+        --------
+        >>> frobnicate(1)
+        Hidden output
+        """
+        words = tokenize(" ".join(docstrings._paragraphs(text)))
+        assert words == tokenize(
+            "Frobnicate the waves. Uses and and the formula, see. Heights of the waves in metres."
+            " Calm seas."
+        )
+
+    def test_same_in_another_process(self):
+        script = (
+            "import sys; [__import__(name) for name in sys.argv[1:]];"
+            "from pgmult.datasets import demo_corpus; import hashlib; c = demo_corpus();"
+            "print(hashlib.sha256(c.words.tobytes() + c.counts.tobytes()"
+            " + ' '.join(c.vocabulary).encode()).hexdigest())"
+        )
+        runs = [
+            subprocess.run(
+                [sys.executable, "-c", script, *already_imported],
+                capture_output=True, text=True, check=True,
+            ).stdout
+            for already_imported in ([], ["scipy.special", "scipy.signal", "numba"])
+        ]  # fmt: skip
+        assert runs[0] == runs[1]

@@ -1,0 +1,230 @@
+"""Covariance functions: their values, derivatives, parameters and refusals."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from pgmult.fields.covariances import (
+    Chordal,
+    Constant,
+    GreatCircle,
+    HalfNormal,
+    Linear,
+    LogNormal,
+    Matern,
+    Periodic,
+    Product,
+    RationalQuadratic,
+    SquaredExponential,
+    Sum,
+    White,
+    from_sklearn,
+)
+
+INPUTS = np.random.default_rng(0).uniform(-3.0, 3.0, size=(7, 3))
+INPUTS[5] = INPUTS[2]  # a repeated input: the cusp of Matérn 1/2, and White's off-diagonal
+
+COVARIANCES = {
+    "squared exponential": SquaredExponential(1.3),
+    "ARD": SquaredExponential([0.7, 2.0, 1.1]),
+    "Matérn 1/2": Matern(0.5, 1.7),
+    "Matérn 1/2 ARD": Matern(0.5, [1.7, 0.4], active=[2, 0]),
+    "Matérn 3/2": Matern(1.5, 0.8, active=[1]),
+    "Matérn 5/2": Matern(2.5, [1.0, 3.0, 2.0]),
+    "rational quadratic": RationalQuadratic(0.6, [1.2, 0.9], active=[0, 1]),
+    "periodic": Periodic(1.9, 0.8, active=[1]),
+    "linear": Linear([0.5, 2.0, 1.0], centre=0.3),
+    "linear, one variance": Linear(0.5),
+    "constant": Constant(2.5),
+    "white": White(0.3),
+    "white on a column": White(0.3, active=[0]),
+    "great circle": GreatCircle(3.0, latitude=0, longitude=2, radius=50.0),
+    "chordal": Chordal(Matern(2.5, 20.0), latitude=1, longitude=0),
+    "chordal, rational quadratic": Chordal(RationalQuadratic(1.4, 150.0)),
+    "scaled": 3.0 * SquaredExponential(1.3),
+    "sum": 0.5 * Matern(1.5, 2.0) + White(0.1) + Linear(),
+    "product": 2.0 * Matern(1.5, 2.0, active=[0]) * SquaredExponential([1.0, 2.0], active=[1, 2]),
+    "nested": (Matern(0.5) + Constant(0.2)) * (Periodic(2.0, active=[0]) + White(0.4)),
+    "partly fixed": RationalQuadratic(0.6, 1.2, fixed="alpha") * Constant(2.0, fixed=("var",)),
+}
+everything = pytest.mark.parametrize("name", COVARIANCES)
+
+
+def brute_force(covariance, x, y):
+    """k(x, y) at one pair, from the formulas."""
+    if isinstance(covariance, Sum):
+        return sum(brute_force(part, x, y) for part in covariance.parts)
+    if isinstance(covariance, Product):
+        return np.prod([brute_force(part, x, y) for part in covariance.parts])
+    if isinstance(covariance, GreatCircle | Chordal):
+        points = []
+        for point in (x, y):
+            lat, lon = np.radians(point[[covariance.latitude, covariance.longitude]])
+            points.append([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
+        if isinstance(covariance, GreatCircle):
+            angle = np.arctan2(np.linalg.norm(np.cross(*points)), np.dot(*points))
+            return np.exp(-covariance.radius * angle / covariance.length_scale)
+        return brute_force(covariance.covariance, *(covariance.radius * np.array(points)))
+    if isinstance(covariance, Constant):
+        return covariance.var
+    if covariance.active is not None:
+        x, y = x[list(covariance.active)], y[list(covariance.active)]
+    if isinstance(covariance, White):
+        return covariance.var if np.array_equal(x, y) else 0.0
+    if isinstance(covariance, Linear):
+        return np.sum(covariance.var * (x - covariance.centre) * (y - covariance.centre))
+    if isinstance(covariance, Periodic):
+        sine = np.sin(np.pi * (x - y).item() / covariance.period)
+        return np.exp(-2.0 * sine**2 / covariance.length_scale**2)
+    r = np.linalg.norm((x - y) / covariance.length_scale)
+    if isinstance(covariance, SquaredExponential):
+        return np.exp(-0.5 * r**2)
+    if isinstance(covariance, RationalQuadratic):
+        return (1.0 + r**2 / (2.0 * covariance.alpha)) ** -covariance.alpha
+    s = np.sqrt(2.0 * covariance.nu) * r
+    return {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s**2 / 3.0}[covariance.nu] * np.exp(-s)
+
+
+@everything
+def test_values(name):
+    covariance, others = COVARIANCES[name], INPUTS[[5, 1, 1]] + np.array([[0.0], [0.5], [0.0]])
+    expected = [[brute_force(covariance, x, y) for y in others] for x in INPUTS]
+    np.testing.assert_allclose(covariance.cov(INPUTS, others), expected, rtol=1e-7, atol=1e-12)
+
+
+@everything
+def test_positive_semi_definite_with_the_stated_diagonal(name):
+    cov = COVARIANCES[name].cov(INPUTS)
+    np.testing.assert_array_equal(cov, cov.T)
+    np.testing.assert_allclose(np.diagonal(cov), COVARIANCES[name].diagonal(INPUTS), rtol=1e-12)
+    assert np.linalg.eigvalsh(cov).min() > -1e-10
+
+
+@everything
+def test_gradients_by_finite_differences(name):
+    covariance = COVARIANCES[name]
+    theta, step = covariance.log_params, 1e-5
+    gradients = covariance.gradients(INPUTS)
+    assert gradients.shape == (covariance.num_params, 7, 7)
+    prior = covariance.log_prior_gradient()
+    assert len(theta) == len(covariance.param_names) == len(prior)
+    for i, unit in enumerate(np.eye(len(theta))):
+        up, down = (covariance.with_log_params(theta + s * step * unit) for s in (1.0, -1.0))
+        slope = (up.cov(INPUTS) - down.cov(INPUTS)) / (2.0 * step)
+        np.testing.assert_allclose(gradients[i], slope, rtol=1e-6, atol=1e-8)
+        slope = (up.log_prior() - down.log_prior()) / (2.0 * step)
+        assert prior[i] == pytest.approx(slope, abs=1e-8)
+
+
+@everything
+def test_parameters_round_trip(name):
+    covariance = COVARIANCES[name]
+    again = covariance.with_log_params(covariance.log_params)
+    assert again.param_names == covariance.param_names
+    np.testing.assert_allclose(again.cov(INPUTS), covariance.cov(INPUTS), rtol=1e-13)
+    drawn = covariance.sample_log_params(np.random.default_rng(1))
+    np.testing.assert_allclose(covariance.with_log_params(drawn).log_params, drawn, rtol=1e-12)
+    fixed = covariance.fix()
+    assert fixed.num_params == 0
+    assert fixed.log_prior() == 0.0
+    assert fixed.gradients(INPUTS).shape == (0, 7, 7)
+    np.testing.assert_array_equal(fixed.cov(INPUTS), covariance.cov(INPUTS))
+
+
+def test_names_of_parameters():
+    covariance = 2.0 * Matern(0.5, [1.0, 2.0], active=[0, 2]) + Matern(1.5) * White(fixed="var")
+    assert covariance.param_names == (
+        "Constant.var", "Matern.length_scale[0]", "Matern.length_scale[2]", "Matern_2.length_scale",
+    )  # fmt: skip
+    assert covariance.active is None
+    assert (2.0 * Matern(0.5, active=[3]) * GreatCircle()).active == (0, 1, 3)
+
+
+def test_the_prior_stays_where_it_was_put():
+    covariance = Matern(1.5, 30.0)
+    moved = covariance.with_log_params([np.log(30.0) + 1.0])
+    expected = LogNormal(30.0).log_density(np.log(30.0) + 1.0)
+    assert moved.log_prior() == pytest.approx(expected)
+    own = Matern(1.5, 2.0, priors={"length_scale": HalfNormal(3.0)})
+    assert own.log_prior() == pytest.approx(HalfNormal(3.0).log_density(np.log(2.0)))
+
+
+@pytest.mark.parametrize("prior", [LogNormal(3.0, 0.7), HalfNormal(2.0)], ids=str)
+def test_hyperpriors(prior):
+    density = lambda z: np.exp(prior.log_density(np.float64(z)))  # noqa: E731
+    assert quad(density, -30.0, 10.0, limit=200)[0] == pytest.approx(1.0)
+    draws = prior.sample(np.random.default_rng(2), (20_000,))
+    mean = quad(lambda z: z * density(z), -40.0, 10.0, limit=400)[0]
+    sd = np.sqrt(quad(lambda z: (z - mean) ** 2 * density(z), -40.0, 10.0, limit=400)[0])
+    assert abs(draws.mean() - mean) < 4.0 * sd / np.sqrt(draws.size)
+    assert draws.std() == pytest.approx(sd, rel=0.05)
+
+
+def test_distances_on_the_earth():
+    paris, london, quito, far = [48.8566, 2.3522], [51.5074, -0.1278], [0.0, -78.5], [0.0, 101.5]
+    covariance = GreatCircle(1000.0)
+    apart = -1000.0 * np.log(covariance.cov([paris, quito], [london, far]))
+    assert apart[0, 0] == pytest.approx(343.6, abs=0.1)
+    assert apart[1, 1] == pytest.approx(np.pi * 6371.0088)  # antipodes
+    chord = -1000.0 * np.log(Chordal(Matern(0.5, 1000.0)).cov([quito], [far]))
+    assert chord.item() == pytest.approx(2.0 * 6371.0088)
+    with pytest.raises(ValueError, match=r"from -90 to 90 degrees, got -118.2 at row 0 .*swapped"):
+        covariance.cov([[-118.2, 34.0]])
+
+
+def test_from_sklearn():
+    kernels = pytest.importorskip("sklearn.gaussian_process.kernels")
+    one, three = INPUTS[:, :1], INPUTS
+    cases = [
+        (2.0 * kernels.RBF([1.0, 2.0, 0.5]) + kernels.WhiteKernel(0.3), three),
+        (kernels.Matern(0.7, nu=0.5) * kernels.Matern(1.3, nu=1.5), three),
+        (kernels.Matern(0.7, nu=2.5) + kernels.Matern(2.0, nu=np.inf), three),
+        (kernels.RationalQuadratic(1.4, 0.6), three),
+        (kernels.ExpSineSquared(0.9, 2.2), one),
+        (kernels.DotProduct(1.5) + kernels.DotProduct(0.0), three),
+    ]
+    distinct = np.arange(7) != 5  # White is a function of the inputs, WhiteKernel is not
+    for kernel, inputs in cases:
+        ours = from_sklearn(kernel).cov(inputs[distinct])
+        np.testing.assert_allclose(ours, kernel(inputs[distinct]), rtol=1e-10, atol=1e-12)
+    partly = kernels.ConstantKernel(2.0, "fixed") * kernels.RBF(1.5)
+    assert from_sklearn(partly).param_names == ("SquaredExponential.length_scale",)
+    with pytest.raises(TypeError, match="Exponentiation of scikit-learn is not supported"):
+        from_sklearn(kernels.RBF(1.0) ** 2)
+    with pytest.raises(TypeError, match="must be a kernel of scikit-learn, got int"):
+        from_sklearn(3)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Matern(1.0), "nu must be 0.5, 1.5 or 2.5, got 1.0"),
+        (lambda: SquaredExponential(-1.0), "length_scale must be positive, got -1.0"),
+        (lambda: SquaredExponential([1.0, np.nan]), "finite, got nan at position 1"),
+        (lambda: SquaredExponential([[1.0]]), "one number a column"),
+        (lambda: Matern(0.5, active=[0, 0]), "distinct columns"),
+        (lambda: Matern(0.5, priors={"lengthscale": LogNormal(1.0)}), "has no parameter"),
+        (lambda: White(0.1, fixed="variance"), "it has var"),
+        (lambda: LogNormal(0.0), "median must be positive"),
+        (lambda: HalfNormal(-1.0), "scale must be positive"),
+        (lambda: Linear(centre=np.inf), "centre must be finite"),
+        (lambda: GreatCircle(latitude=1, longitude=1), "different columns"),
+        (lambda: Chordal(Matern(0.5, [1.0, 2.0])), "one length_scale"),
+        (lambda: 0.0 * Matern(0.5), "var must be positive"),
+        (lambda: Matern(0.5).with_log_params([1.0, 2.0]), r"the free parameters are length_scale"),
+        (lambda: Matern(0.5, active=[3]).cov(INPUTS), "acts on column 3, but the inputs have 3"),
+        (lambda: Matern(0.5, [1.0, 2.0]).cov(INPUTS), "has 2 entries, but it acts on 3 columns"),
+        (lambda: Periodic().cov(INPUTS), "Periodic acts on one column, got 3"),
+        (lambda: Matern(0.5).cov([[1.0], [np.nan]]), "inputs must be finite, got nan at row 1"),
+        (lambda: Matern(0.5).cov(np.zeros((2, 2, 2))), r"shape \(n, columns\)"),
+        (lambda: GreatCircle(longitude=5).cov(INPUTS), "acts on column 5"),
+    ],
+)
+def test_bad_input(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_only_isotropic_families_go_through_the_sphere():
+    with pytest.raises(TypeError, match=r"Chordal needs one isotropic family .* got Periodic"):
+        Chordal(Periodic())

@@ -1,0 +1,247 @@
+"""Dense Gaussian fields against the assembled Gaussian."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.fields.compiled.dense_fields import lower_root
+from pgmult.fields.covariances import Constant, Linear, Matern, SquaredExponential, White
+from pgmult.fields.covariances.base import Covariance
+from pgmult.fields.priors.dense import GaussianProcess, IndependentFields
+
+RNG = np.random.default_rng(0)
+N, COLUMNS = 45, 11  # more than one block of rows, and a ragged last one
+INPUTS = RNG.normal(size=(N, 2))
+NEW = RNG.normal(size=(4, 2))
+NEW[1] = INPUTS[3]
+COVARIANCE = 1.7 * Matern(1.5, [1.0, 2.0])
+MEAN = RNG.normal(size=(N, COLUMNS))
+NEW_MEAN = RNG.normal(size=(4, COLUMNS))
+J = RNG.gamma(1.0, size=(N, COLUMNS)) * (RNG.random((N, COLUMNS)) < 0.7)
+J[:, 4] = 0.0  # a column that nothing reached
+J[0] = 1e-12
+h = np.where(J > 0.0, RNG.normal(size=(N, COLUMNS)), 0.0)
+FIELD = GaussianProcess(COVARIANCE, INPUTS, MEAN).condition(DiagonalPotential(J, h))
+
+
+def dense(column, covariance=COVARIANCE, linear=h):
+    """Mean, covariance and log Z of one column at the sites and the new inputs, by inverses."""
+    wide = np.concatenate([INPUTS, NEW[[0, 2, 3]]])  # the other new input is a site
+    cov, n = covariance.cov(wide), len(wide)
+    mean = np.concatenate([MEAN[:, column], NEW_MEAN[[0, 2, 3], column]])
+    precision, tilt = np.zeros(n), np.zeros(n)
+    precision[:N], tilt[:N] = J[:, column], linear[:, column]
+    system = np.eye(n) + cov * precision  # K (K^-1 + J)
+    posterior = np.linalg.solve(system, cov)
+    pull = tilt - precision * mean
+    log_z = mean @ (tilt - 0.5 * precision * mean) + 0.5 * pull @ posterior @ pull
+    log_z -= 0.5 * np.linalg.slogdet(system)[1]
+    return mean + posterior @ pull, posterior, log_z
+
+
+@pytest.mark.parametrize("column", [0, 4, 10])
+def test_moments_against_the_assembled_gaussian(column):
+    mean, cov, log_z = dense(column)
+    np.testing.assert_allclose(FIELD.mean()[:, column], mean[:N], atol=1e-10)
+    assert FIELD.log_normalizer()[column] == pytest.approx(log_z, abs=1e-10)
+    means, variances = FIELD.predict(NEW, NEW_MEAN)
+    rest = [0, 2, 3]
+    np.testing.assert_allclose(means[rest, column], mean[N:], atol=1e-10)
+    np.testing.assert_allclose(variances[rest, column], np.diagonal(cov)[N:], atol=1e-10)
+    assert variances[1, column] == pytest.approx(cov[3, 3], abs=1e-10)
+
+
+def test_h_without_J_tilts_the_prior():
+    linear = np.where(RNG.random(h.shape) < 0.5, h, 1.0)
+    field = GaussianProcess(COVARIANCE, INPUTS, MEAN).condition(DiagonalPotential(J, linear))
+    for column in (1, 4):
+        mean, _, log_z = dense(column, linear=linear)
+        np.testing.assert_allclose(field.mean()[:, column], mean[:N], atol=1e-9)
+        assert field.log_normalizer()[column] == pytest.approx(log_z, abs=1e-9)
+        means = field.predict(NEW, NEW_MEAN)[0]
+        np.testing.assert_allclose(means[[0, 2, 3], column], mean[N:], atol=1e-9)
+
+
+def test_draws_have_the_dense_moments():
+    draws = 6000
+    field = GaussianProcess(COVARIANCE, INPUTS, np.tile(MEAN[:, :1], draws))
+    potential = DiagonalPotential(np.tile(J[:, :1], draws), np.tile(h[:, :1], draws))
+    mean, cov, _ = dense(0)
+    for sample, where in (
+        (field.condition(potential).sample(np.random.default_rng(1)), np.arange(N)),
+        (
+            field.condition(potential).sample_at(
+                np.random.default_rng(2), NEW[[0, 2, 3]], np.tile(NEW_MEAN[[0, 2, 3], :1], draws)
+            ),
+            np.arange(N, N + 3),
+        ),
+    ):
+        expected, spread = mean[where], cov[np.ix_(where, where)]
+        errors = (sample.mean(axis=1) - expected) / np.sqrt(np.diagonal(spread) / draws)
+        assert np.abs(errors).max() < 4.5
+        whitened = np.linalg.solve(np.linalg.cholesky(spread), sample - expected[:, None])
+        second = whitened @ whitened.T / draws
+        assert np.abs(second - np.eye(len(where))).max() < 6.0 * np.sqrt(2.0 / draws)
+
+
+def test_a_trend_is_drawn_along_with_the_columns():
+    """Against the assembled Gaussian of both, in a field that h without J tilts too."""
+    draws, var = 6000, 0.6
+    features = np.column_stack([np.ones(N), INPUTS[:, 0]])
+    centre = np.array([[0.5], [-1.0]])
+    tilted = np.where((J[:, :1] == 0.0) & (np.arange(N) % 3 == 0)[:, None], 0.4, h[:, :1])
+    field = GaussianProcess(COVARIANCE, INPUTS, np.tile(MEAN[:, :1], draws)).condition(
+        DiagonalPotential(np.tile(J[:, :1], draws), np.tile(tilted, draws))
+    )
+    psi, beta = field.sample_with_trend(
+        np.random.default_rng(10), features, np.tile(centre, draws), var
+    )
+    both = np.concatenate([features, np.eye(2)])  # of the coefficients, as (psi, beta)
+    cov = var * both @ both.T
+    cov[:N, :N] += COVARIANCE.cov(INPUTS)
+    mean = (both @ centre)[:, 0]
+    mean[:N] += MEAN[:, 0]
+    precision, tilt = np.zeros(N + 2), np.zeros(N + 2)
+    precision[:N], tilt[:N] = J[:, 0], tilted[:, 0]
+    posterior = np.linalg.solve(np.eye(N + 2) + cov * precision, cov)
+    expected = mean + posterior @ (tilt - precision * mean)
+    drawn = np.concatenate([psi, beta])
+    errors = (drawn.mean(axis=1) - expected) / np.sqrt(np.diagonal(posterior) / draws)
+    assert np.abs(errors).max() < 4.5
+    for k in range(N + 2):
+        pair = np.cov(drawn[[k, N]])
+        exact = posterior[np.ix_([k, N], [k, N])]
+        scale = np.sqrt(np.outer(np.diagonal(exact), np.diagonal(exact)))
+        assert np.abs((pair - exact) / scale).max() < 6.0 * np.sqrt(2.0 / draws)
+
+
+def test_without_a_potential_it_is_the_prior():
+    field = GaussianProcess(COVARIANCE, INPUTS, np.zeros((N, 4000)))
+    np.testing.assert_array_equal(field.mean(), np.zeros((N, 4000)))
+    np.testing.assert_array_equal(field.log_normalizer(), np.zeros(4000))
+    whitened = np.linalg.solve(
+        np.linalg.cholesky(COVARIANCE.cov(INPUTS)), field.sample(np.random.default_rng(3))
+    )
+    assert np.abs(whitened @ whitened.T / 4000 - np.eye(N)).max() < 6.0 * np.sqrt(2.0 / 4000)
+
+
+def test_conditioning_twice_is_conditioning_once():
+    once = GaussianProcess(COVARIANCE, INPUTS, MEAN).condition(DiagonalPotential(2 * J, 2 * h))
+    twice = FIELD.condition(DiagonalPotential(J, h))
+    np.testing.assert_array_equal(once.mean(), twice.mean())
+
+
+def test_a_smooth_covariance_at_close_sites_needs_no_jitter():
+    sites = np.linspace(0.0, 1.0, 60)
+    field = GaussianProcess(SquaredExponential(1.0), sites, np.zeros((60, 3)))
+    strong = np.full((60, 3), 1e6)
+    truth = np.sin(sites)[:, None] * np.ones(3)
+    seen = field.condition(DiagonalPotential(strong, strong * truth))
+    assert np.abs(seen.sample(np.random.default_rng(4)) - truth).max() < 0.01
+    assert np.linalg.matrix_rank(SquaredExponential(1.0).cov(sites)) < 20
+    low = GaussianProcess(Constant(2.0) + Linear(), sites).sample(np.random.default_rng(5))
+    assert np.abs(np.diff(low[:, 0], 2)).max() < 1e-6  # straight lines
+
+
+def test_coincident_sites_have_the_same_value():
+    sites = np.array([0.0, 1.0, 0.0, 2.0])
+    draw = GaussianProcess(Matern(0.5), sites, np.zeros((4, 5))).sample(np.random.default_rng(6))
+    np.testing.assert_allclose(draw[0], draw[2], atol=1e-7)
+    both = GaussianProcess(Matern(0.5) + White(0.5), sites, np.zeros((4, 2000)))
+    apart = both.sample(np.random.default_rng(7))
+    np.testing.assert_allclose(apart[0], apart[2], atol=1e-7)
+    assert apart[1].var() == pytest.approx(1.5, rel=0.15)
+
+
+@pytest.mark.parametrize("n", [1, 4, 31, 32, 33, 70])
+def test_roots(n):
+    factor = np.random.default_rng(n).normal(size=(n, n))
+    matrix = factor @ factor.T + 0.1 * np.eye(n)
+    root, failed = lower_root(matrix)
+    assert failed == -1
+    np.testing.assert_allclose(root, np.linalg.cholesky(matrix), atol=1e-9)
+    low = factor[:, : n // 2 or 1]
+    root, failed = lower_root(low @ low.T)
+    assert failed == -1
+    np.testing.assert_array_equal(root, np.tril(root))
+    np.testing.assert_allclose(root @ root.T, low @ low.T, atol=1e-11 * n)
+
+
+def test_draws_do_not_depend_on_threads():
+    one = FIELD.sample(np.random.default_rng(8))
+    with row_threads(3):
+        np.testing.assert_array_equal(FIELD.sample(np.random.default_rng(8)), one)
+
+
+def test_columns_with_covariances_of_their_own():
+    covariances = [COVARIANCE, SquaredExponential(0.7), Matern(0.5) + White(0.1)]
+    fields = IndependentFields(
+        [GaussianProcess(c, INPUTS, MEAN[:, k]) for k, c in enumerate(covariances)]
+    )
+    potential = DiagonalPotential(J[:, :3], h[:, :3])
+    seen = fields.condition(potential)
+    means, variances = seen.predict(NEW, NEW_MEAN[:, :3])
+    assert seen.sample(np.random.default_rng(9)).shape == (N, 3)
+    assert seen.sample_at(np.random.default_rng(9), NEW, 0.0).shape == (4, 3)
+    for k, covariance in enumerate(covariances):
+        alone = GaussianProcess(covariance, INPUTS, MEAN[:, k]).condition(
+            DiagonalPotential(J[:, [k]], h[:, [k]])
+        )
+        np.testing.assert_array_equal(seen.mean()[:, [k]], alone.mean())
+        assert seen.log_normalizer()[k] == alone.log_normalizer()[0]
+        expected = alone.predict(NEW, NEW_MEAN[:, [k]])
+        np.testing.assert_array_equal(means[:, [k]], expected[0])
+        np.testing.assert_array_equal(variances[:, [k]], expected[1])
+    with pytest.raises(ValueError, match="must have 3 columns"):
+        fields.condition(DiagonalPotential(J, h))
+
+
+@dataclass(frozen=True, eq=False)
+class Indefinite(Matern):
+    """No covariance: a distance turned into one wrongly."""
+
+    nu: float = 0.5
+
+    def profile(self, r2):
+        return 1.0 - r2
+
+
+def test_an_indefinite_covariance_is_refused():
+    assert isinstance(Indefinite(), Covariance)
+    field = GaussianProcess(Indefinite(), np.arange(5.0))
+    message = r"not positive semi-definite: it fails at input \d, \[\d\.\], .*no jitter is added"
+    with pytest.raises(ValueError, match=message):
+        field.sample(np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: GaussianProcess(COVARIANCE, [[0.0, np.nan]]), "inputs must be finite, got nan"),
+        (lambda: GaussianProcess(COVARIANCE, INPUTS, np.zeros(3)), "prior_mean must be a number"),
+        (
+            lambda: GaussianProcess(COVARIANCE, INPUTS).condition(DiagonalPotential(-J, h)),
+            "J must be non-negative",
+        ),
+        (
+            lambda: GaussianProcess(COVARIANCE, INPUTS, MEAN).condition(
+                DiagonalPotential(J[:, :3], h[:, :3])
+            ),
+            "the potential must have shape",
+        ),
+        (lambda: FIELD.predict(NEW), "pass new_mean"),
+        (lambda: FIELD.predict(NEW, np.zeros(3)), "new_mean must"),
+        (lambda: FIELD.predict(NEW[:, :1], 0.0), "entries, but it acts on 1 columns"),
+    ],
+)
+def test_bad_input(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_the_mean_at_new_inputs_is_that_of_the_sites_where_they_agree():
+    field = GaussianProcess(COVARIANCE, INPUTS, np.tile([1.0, -2.0], (N, 1)))
+    np.testing.assert_array_equal(field.predict(NEW)[0], np.tile([1.0, -2.0], (4, 1)))

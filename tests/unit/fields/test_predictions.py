@@ -1,0 +1,104 @@
+"""Predictions of multinomial Gaussian processes: quadrature, ranks, counts and scores."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.stats
+from scipy.special import expit
+
+from pgmult.fields.predictions import FieldPredictions, log_mean_binomial
+from pgmult.links import StickBreaking
+
+ORDER = np.array([2, 0, 1])
+MEAN = np.array([[[0.5, -1.0]], [[-0.3, 0.2]]])
+VAR = np.array([[[0.4, 1.5]], [[0.8, 0.1]]])
+
+
+def predictions(draws=2000, law=True):
+    """Two draws of omega, each with many draws of psi."""
+    rng = np.random.default_rng(0)
+    psi = np.repeat(MEAN, draws, axis=0) + np.sqrt(np.repeat(VAR, draws, axis=0)) * (
+        rng.standard_normal((2 * draws, 1, 2))
+    )
+    pi = StickBreaking(ORDER).probs(psi)
+    return FieldPredictions(pi, ORDER, *((MEAN, VAR) if law else ()))
+
+
+@pytest.mark.parametrize("reaching", [0, 1, 7, 200])
+@pytest.mark.parametrize(("mean", "var"), [(-3.0, 0.01), (0.0, 1.0), (2.0, 4.0)])
+def test_mean_binomial(reaching, mean, var):
+    z = np.linspace(-30.0, 30.0, 200_001)
+    psi = mean + np.sqrt(var) * z
+    for taken in {0, reaching // 3, reaching}:
+        log_terms = taken * psi - reaching * np.logaddexp(0.0, psi) + scipy.stats.norm.logpdf(z)
+        top = log_terms.max()
+        expected = top + np.log(np.exp(log_terms - top).sum() * (z[1] - z[0]))
+        found = log_mean_binomial(taken, reaching, np.array(mean), np.array(var))
+        assert found == pytest.approx(expected, abs=1e-6, rel=1e-6)
+
+
+def test_the_law_given_omega_agrees_with_draws():
+    whole, drawn = predictions(), predictions(law=False)
+    error = 4.0 * drawn.sd() / np.sqrt(len(drawn.pi))
+    assert (np.abs(whole.mean() - drawn.mean()) < error).all()
+    np.testing.assert_allclose(whole.mean().sum(axis=1), 1.0)
+    counts = np.array([[1, 2, 4]])
+    each = scipy.stats.multinomial(7, drawn.pi[:, 0]).pmf(counts[0])
+    score = np.exp(drawn.log_predictive_density(counts))
+    assert score == pytest.approx(each.mean())
+    spread = 4.0 * each.std() / np.sqrt(len(each))
+    assert abs(np.exp(whole.log_predictive_density(counts)) - each.mean()) < spread
+
+
+def test_probabilities_of_all_tables_sum_to_one():
+    whole = predictions(draws=2)
+    tables = [[a, b, 3 - a - b] for a in range(4) for b in range(4 - a)]
+    total = sum(np.exp(whole.log_predictive_density([table])) for table in tables)
+    assert total == pytest.approx(1.0)
+    assert whole.log_predictive_density([[0, 0, 0]]) == pytest.approx(0.0)
+
+
+def test_ranks_intervals_and_counts():
+    pi = np.array([[[0.5, 0.3, 0.2]], [[0.5, 0.1, 0.4]], [[0.2, 0.7, 0.1]], [[0.6, 0.3, 0.1]]])
+    found = FieldPredictions(pi, ORDER)
+    np.testing.assert_allclose(found.rank_probabilities(1), [[0.75, 0.25, 0.0]])
+    np.testing.assert_allclose(found.rank_probabilities(2), [[1.0, 0.75, 0.25]])
+    low, high = found.interval(0.5)
+    np.testing.assert_allclose(low, np.quantile(pi, 0.25, axis=0))
+    np.testing.assert_allclose(high, np.quantile(pi, 0.75, axis=0))
+    counts = found.counts(np.random.default_rng(1), 10_000)
+    assert counts.shape == (4, 1, 3)
+    assert np.abs(counts / 10_000 - pi).max() < 0.03
+    np.testing.assert_array_equal(found.counts(np.random.default_rng(1), [5]).sum(-1), 5)
+
+
+def test_the_mean_puts_sticks_back_in_the_order_of_categories():
+    certain = FieldPredictions(
+        np.zeros((1, 1, 3)), ORDER, np.array([[[1.0, -2.0]]]), np.full((1, 1, 2), 1e-12)
+    )
+    first, second = expit(1.0), expit(-1.0) * expit(-2.0)
+    expected = [[second, 1.0 - first - second, first]]
+    np.testing.assert_allclose(certain.mean(), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda p: p.interval(95), "between 0 and 1"),
+        (lambda p: p.rank_probabilities(3), "below the number of categories"),
+        (lambda p: p.counts(np.random.default_rng(0), [1, 2]), "one number or 1"),
+        (lambda p: p.log_predictive_density([[1, 2]]), "counts must have shape"),
+        (lambda p: p.log_predictive_density([[1, -2, 0]]), "non-negative"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(predictions(draws=2))
+
+
+def test_what_the_posterior_must_have_kept():
+    with pytest.raises(ValueError, match="must have kept 'pi_new'"):
+        FieldPredictions.of({}, SimpleNamespace(num_new=1))
+    with pytest.raises(ValueError, match="no new inputs"):
+        FieldPredictions.of({"pi_new": 0}, SimpleNamespace(num_new=0))

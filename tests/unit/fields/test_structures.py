@@ -1,0 +1,179 @@
+"""Fields by the name of their structure."""
+
+import logging
+
+import numpy as np
+import pytest
+from numba.core import config
+from oracle.gaussian_field import assert_drawn_from
+
+from pgmult.core.potentials import DiagonalPotential
+from pgmult.fields.covariances import Matern, SquaredExponential
+from pgmult.fields.priors import structures as choices
+from pgmult.fields.priors.dense import Field, GaussianProcess, IndependentFields
+from pgmult.fields.priors.grids import GridProcess
+from pgmult.fields.priors.inducing_points import InducingProcess
+from pgmult.fields.priors.space_time import SpaceTimeProcess
+from pgmult.fields.priors.structures import make_field
+
+FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
+
+GRID = np.array([[t, s] for t in range(30) for s in range(20)], dtype=float)
+MARKOV = Matern(1.5, 9.0, active=[0]) * SquaredExponential(4.0, active=[1])
+SMOOTH = SquaredExponential(9.0, active=[0]) * SquaredExponential(4.0, active=[1])
+
+
+@pytest.mark.parametrize(
+    ("structure", "kind"),
+    [
+        ("dense", GaussianProcess),
+        ("state_space", SpaceTimeProcess),
+        ("grid", GridProcess),
+        ("inducing_points", InducingProcess),
+    ],
+)
+def test_all_structures_compute_the_same(structure, kind):
+    rng = np.random.default_rng(0)
+    inputs, new = GRID[:70], GRID[70:75]
+    J = rng.gamma(1.0, size=(70, 2))
+    h = rng.standard_normal((70, 2))
+    fields = [
+        make_field(s, MARKOV, inputs, 0.2).condition(DiagonalPotential(J, h))
+        for s in (structure, "dense")
+    ]
+    field, dense = fields
+    assert isinstance(field, kind)
+    assert field.shape == dense.shape == (70, 2)
+    np.testing.assert_allclose(field.mean(), dense.mean(), atol=1e-8)
+    np.testing.assert_allclose(field.log_normalizer(), dense.log_normalizer(), atol=1e-8)
+    for got, expected in zip(field.predict(new), dense.predict(new), strict=True):
+        np.testing.assert_allclose(got, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "inputs", "kind", "words"),
+    [
+        (SMOOTH, GRID[:50], GaussianProcess, "'dense': 50 inputs are few"),
+        (MARKOV, GRID, SpaceTimeProcess, "'state_space': it is exact"),
+        (SMOOTH, GRID, GridProcess, "'grid': it is exact"),
+        (
+            SquaredExponential(),
+            GRID,
+            GaussianProcess,
+            "'dense': state_space: the covariance is not",
+        ),
+        (SMOOTH, np.random.default_rng(0).random((600, 2)), GaussianProcess, "fill little of"),
+    ],
+)
+def test_auto_takes_what_is_exact_and_says_so(covariance, inputs, kind, words, caplog):
+    choices._tell.cache_clear()
+    with caplog.at_level(logging.INFO, logger="pgmult"):
+        field = make_field("auto", covariance, inputs)
+    assert isinstance(field, kind)
+    assert "structure='auto' took" in caplog.text
+    assert words in caplog.text
+
+
+def test_auto_never_approximates():
+    with pytest.raises(ValueError, match=r"no exact structure fits 5001 inputs .* name one"):
+        make_field("auto", SquaredExponential(), np.random.default_rng(0).random((5001, 2)))
+
+
+def test_refuses_unknown_structures():
+    with pytest.raises(ValueError, match="structure must be one of dense, state_space, grid"):
+        make_field("sparse", MARKOV, GRID)
+
+
+FEW = GRID[[0, 1, 2, 20, 23, 45, 100, 101, 205]]  # irregular, and all on the grid
+FEATURES = np.column_stack([np.ones(len(FEW)), 0.1 * FEW[:, 0]])
+CENTRE, TREND_VAR = np.array([[0.5], [-1.0]]), 0.6
+structures = pytest.mark.parametrize(
+    "structure", ["dense", "a field a column", "state_space", "grid", "inducing_points"]
+)
+
+
+def law_with_trend(J, h, prior_mean):
+    """Mean and covariance of the columns and of the coefficients, by the assembled Gaussian."""
+    n = len(FEW)
+    both = np.concatenate([FEATURES, np.eye(2)])
+    cov = TREND_VAR * both @ both.T
+    cov[:n, :n] += MARKOV.cov(FEW)
+    mean = (both @ CENTRE)[:, 0]
+    mean[:n] += prior_mean
+    J, h = (np.append(a, [0.0, 0.0]) for a in (J, h))
+    posterior = np.linalg.solve(np.eye(n + 2) + cov * J, cov)
+    return mean + posterior @ (h - J * mean), posterior
+
+
+def conditioned_field(structure, J, h):
+    if structure == "a field a column":
+        prior: Field = IndependentFields([make_field("dense", MARKOV, FEW, 0.3)] * J.shape[1])
+    else:
+        prior = make_field(structure, MARKOV, FEW, 0.3)
+    return prior.condition(DiagonalPotential(J, h))
+
+
+def draw_with_trend(structure, J, h, seed=0):
+    """Values and coefficients below each other; a column for each of J."""
+    field = conditioned_field(structure, J, h)
+    centre = np.tile(CENTRE, J.shape[1])
+    rng = np.random.default_rng(seed)
+    return np.concatenate(field.sample_with_trend(rng, FEATURES, centre, TREND_VAR))
+
+
+@structures
+def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
+    rng = np.random.default_rng(3)
+    J, h = rng.gamma(1.0, size=(9, 2)), rng.standard_normal((9, 2))
+    J[4], h[4] = 0.0, 0.0
+    field = conditioned_field(structure, J, h)
+    got = field.log_normalizer_with_trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR)
+    cov = MARKOV.cov(FEW) + TREND_VAR * FEATURES @ FEATURES.T
+    mean = 0.3 + (FEATURES @ CENTRE)[:, 0]
+    for c in range(2):
+        system = np.eye(9) + cov * J[:, c]
+        left = h[:, c] - J[:, c] * mean
+        expected = mean @ (h[:, c] - 0.5 * J[:, c] * mean)
+        expected += 0.5 * left @ np.linalg.solve(system, cov @ left)
+        expected -= 0.5 * np.linalg.slogdet(system)[1]
+        np.testing.assert_allclose(got[c], expected, atol=1e-8)
+    alone = field.log_normalizer_with_trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR)
+    np.testing.assert_allclose(alone, field.log_normalizer(), atol=1e-10)
+
+
+@structures
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_trend_moves_with_the_data_exactly(structure, scale):
+    """With equal noise, draws differ by as much as the posterior means do."""
+    rng = np.random.default_rng(1)
+    J = scale * rng.gamma(1.0, size=(9, 2))
+    J[4], J[:, 1] = 0.0, J[:, 1] * (np.arange(9) < 5)
+    one, two = (np.where(J > 0.0, np.sqrt(J) * rng.standard_normal(J.shape), 0.0) for _ in "12")
+    got = draw_with_trend(structure, J, one) - draw_with_trend(structure, J, two)
+    for c in range(2):
+        means = [law_with_trend(J[:, c], h[:, c], 0.3)[0] for h in (one, two)]
+        np.testing.assert_allclose(got[:, c], means[0] - means[1], atol=1e-8)
+
+
+@pytest.mark.parametrize("structure", ["dense", "state_space", "grid", "inducing_points"])
+def test_draws_with_a_trend_have_the_dense_law(structure):
+    rng = np.random.default_rng(2)
+    J, h = rng.gamma(1.0, size=9), rng.standard_normal(9)
+    many = (np.repeat(a[:, None], 8000 // FEWER, axis=1) for a in (J, h))
+    draws = draw_with_trend(structure, *many)
+    assert_drawn_from(draws.T, *law_with_trend(J, h, 0.3))
+    less = 0.8 if FEWER == 1 else 0.0
+    with pytest.raises(AssertionError):
+        assert_drawn_from(draws.T, *law_with_trend(less * J, h, 0.3))
+
+
+@pytest.mark.parametrize("structure", ["state_space", "grid"])
+def test_features_must_agree_where_inputs_do(structure):
+    inputs = FEW[[0, 0, 1, 3]]
+    field = make_field(structure, MARKOV, inputs).condition(
+        DiagonalPotential(np.ones((4, 1)), np.zeros((4, 1)))
+    )
+    with pytest.raises(ValueError, match="must agree where inputs are equal"):
+        field.sample_with_trend(
+            np.random.default_rng(0), np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0
+        )

@@ -1,0 +1,311 @@
+"""Hidden Markov models: against all paths, in logarithms and out of them, block by block."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from same_draws import check_threads_do_not_matter
+from scipy.special import logsumexp, xlogy
+
+from pgmult import Dirichlet
+from pgmult.sequences import MultinomialHMM, as_sequences
+from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.models import hmm as module
+from pgmult.sequences.models.hmm import MultinomialHMMState
+from pgmult.testing import conditional_ratio, rejects
+
+# Symbols, a missing step, rows of counts; two sequences of different lengths.
+DATA = as_sequences(
+    [
+        np.array([[1, 0, 0, 0], [0, 0, 0, 0], [0, 2, 3, 0], [0, 0, 0, 1], [0, 1, 0, 0]]),
+        np.array([[0, 0, 1, 0], [4, 0, 0, 1]]),
+    ]
+)
+MODEL = MultinomialHMM(num_states=3)
+
+
+def random_state(seed=0, num_states=3, num_symbols=4):
+    rng = np.random.default_rng(seed)
+    return MultinomialHMMState(
+        rng.dirichlet(np.ones(num_states)),
+        rng.dirichlet(np.ones(num_states), size=num_states),
+        rng.dirichlet(np.ones(num_symbols), size=num_states),
+        0.7, 0.4, 0.3,
+    )  # fmt: skip
+
+
+def path_log_probs(state, data, s, length=None):
+    """All paths of a sequence's first steps, and log p(path, observations)."""
+    first = data.offsets[s]
+    last = data.offsets[s + 1] if length is None else first + length
+    counts = data.to_csr().toarray()[first:last]
+    paths = list(itertools.product(range(len(state.initial)), repeat=last - first))
+    with np.errstate(divide="ignore"):
+        initial, transition = np.log(state.initial), np.log(state.transition)
+    logs = []
+    for path in paths:
+        log_p = initial[path[0]] + sum(transition[i, j] for i, j in itertools.pairwise(path))
+        log_p += sum(xlogy(c, state.emission[z]).sum() for c, z in zip(counts, path, strict=True))
+        logs.append(log_p)
+    return np.array(paths), np.array(logs)
+
+
+def path_oracle(state, data):
+    """log p(x_t | x_<t), p(z_t | x) and p(z_last | x), by summing over paths."""
+    predictive, smoothed, final = [], [], []
+    for s in range(data.num_sequences):
+        totals = [0.0]
+        for length in range(1, data.lengths[s] + 1):
+            paths, logs = path_log_probs(state, data, s, length)
+            totals.append(logsumexp(logs))
+        predictive += list(np.diff(totals))
+        weights = np.exp(logs - totals[-1])
+        probs = [
+            [weights[paths[:, t] == m].sum() for m in range(len(state.initial))]
+            for t in range(paths.shape[1])
+        ]
+        smoothed += probs
+        final.append(probs[-1])
+    return np.array(predictive), np.array(smoothed), np.array(final)
+
+
+def draw_of(state):
+    return {"initial": state.initial, "transition": state.transition, "emission": state.emission}
+
+
+@pytest.fixture(params=["probabilities", "logarithms"])
+def arithmetic(request, monkeypatch):
+    if request.param == "logarithms":
+        monkeypatch.setattr(compiled, "SMALLEST", np.inf)
+    return request.param
+
+
+# ------------------------------------------------------------------ the compiled passes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_passes_agree_with_all_paths(seed, arithmetic):
+    state = random_state(seed)
+    predictive, smoothed, final = path_oracle(state, DATA)
+    assert module._arguments(state, DATA)[-1] == (arithmetic == "logarithms")
+    np.testing.assert_allclose(
+        MODEL.log_predictive(draw_of(state), DATA), predictive, rtol=1e-11, atol=1e-13
+    )
+    np.testing.assert_allclose(MODEL.state_probs(state, DATA), smoothed, atol=1e-12)
+    np.testing.assert_allclose(MODEL.last_state_probs(state, DATA), final, atol=1e-12)
+    assert MODEL.log_likelihood(state, DATA) == pytest.approx(predictive.sum(), rel=1e-12)
+
+
+def test_sampled_paths_have_their_exact_law(arithmetic):
+    state, rng = random_state(4, num_states=2), np.random.default_rng(0)
+    paths, logs = path_log_probs(state, DATA, 0)
+    expected = np.exp(logs - logsumexp(logs))
+    repeats = 4000
+    codes = 2 ** np.arange(5)[::-1]
+    drawn = np.array([MODEL.sample_states(rng, state, DATA)[:5] @ codes for _ in range(repeats)])
+    observed = np.bincount(drawn, minlength=32)
+    assert [tuple(path) for path in paths] == list(itertools.product(range(2), repeat=5))
+    chi_square = np.sum((observed - repeats * expected) ** 2 / (repeats * expected))
+    assert chi_square < 70.0  # 31 degrees of freedom: p = 1e-4
+
+
+def test_zero_probabilities_need_logarithms():
+    """State 1 is 1e-477 times as likely as state 0 until the last row; nothing leads back to it."""
+    state = MultinomialHMMState(
+        np.array([0.5, 0.5]), np.eye(2), np.array([[0.9, 0.1], [0.1, 0.9]]), 1.0, 0.0, 1.0
+    )
+    data = as_sequences([np.array([[500, 0], [0, 1000]])])
+    assert module._arguments(state, data)[-1]
+    predictive, _, _ = path_oracle(state, data)
+    np.testing.assert_allclose(MODEL.log_predictive(draw_of(state), data), predictive, rtol=1e-12)
+    np.testing.assert_allclose(MODEL.state_probs(state, data), [[0.0, 1.0]] * 2, atol=1e-12)
+    assert MODEL.sample_states(np.random.default_rng(0), state, data).tolist() == [1, 1]
+
+
+def test_large_counts_do_not_underflow():
+    state = random_state(1)
+    rng = np.random.default_rng(1)
+    data = as_sequences([rng.multinomial(1_000_000, state.emission[[0, 2, 1, 0]])])
+    predictive, smoothed, _ = path_oracle(state, data)
+    np.testing.assert_allclose(MODEL.log_predictive(draw_of(state), data), predictive, rtol=1e-12)
+    np.testing.assert_allclose(MODEL.state_probs(state, data), smoothed, atol=1e-9)
+
+
+def test_long_sequences_stay_normalised(arithmetic):
+    state = random_state(2)
+    rng = np.random.default_rng(2)
+    data = as_sequences([rng.integers(4, size=20_000)], num_symbols=4)
+    smoothed = MODEL.state_probs(state, data)
+    np.testing.assert_allclose(smoothed.sum(axis=1), 1.0, atol=1e-9)
+    short = data.split(5)[0]
+    first = MODEL.log_predictive(draw_of(state), data)[:5]
+    np.testing.assert_allclose(first, path_oracle(state, short)[0], rtol=1e-11, atol=1e-13)
+
+
+def test_an_impossible_step_is_minus_infinity_and_then_missing(arithmetic):
+    state = replace(random_state(3), emission=np.array([[0.5, 0.5, 0.0, 0.0]] * 3))
+    data = as_sequences([[0, 2, 1, 3]], num_symbols=4)
+    got = MODEL.log_predictive(draw_of(state), data)
+    np.testing.assert_allclose(got, [np.log(0.5), -np.inf, np.log(0.5), -np.inf], rtol=1e-12)
+    with pytest.raises(FloatingPointError, match="step 1 have probability 0"):
+        MODEL.sample_states(np.random.default_rng(0), state, data)
+
+
+def test_predictions_sum_to_one_over_the_next_symbol():
+    state = random_state(5)
+    futures = [as_sequences([[0, 3, -1, k]], num_symbols=4) for k in range(4)]
+    logs = [MODEL.log_predictive(draw_of(state), data)[-1] for data in futures]
+    assert np.exp(logs).sum() == pytest.approx(1.0, rel=1e-12)
+
+
+# ------------------------------------------------------------------ the blocks
+
+STATES = np.array([0, 2, 2, 1, 1, 0, 1])
+
+
+def naive_counts(data, states):
+    first, pairs = np.zeros(3), np.zeros((3, 3))
+    emitted = np.zeros((3, data.num_symbols))
+    table = data.to_csr().toarray()
+    for s in range(data.num_sequences):
+        steps = range(data.offsets[s], data.offsets[s + 1])
+        first[states[steps[0]]] += 1
+        for t in steps:
+            emitted[states[t]] += table[t]
+            if t > steps[0]:
+                pairs[states[t - 1], states[t]] += 1
+    return first, pairs, emitted
+
+
+def test_counts():
+    for got, expected in zip(MODEL._count(STATES, DATA), naive_counts(DATA, STATES), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def log_joint(state, data, states):
+    """Log p(rows, states, observations | concentrations)."""
+    first, pairs, emitted = naive_counts(data, states)
+    own = state.transition_concentration + state.stickiness * np.eye(3)
+    return float(
+        Dirichlet(np.ones(3)).log_density(state.initial)
+        + Dirichlet(own).log_density(state.transition).sum()
+        + Dirichlet(state.emission_concentration).log_density(state.emission).sum()
+        + xlogy(first, state.initial).sum()
+        + xlogy(pairs, state.transition).sum()
+        + xlogy(emitted, state.emission).sum()
+    )
+
+
+def log_rows(state, counts):
+    """Log of the density that `_draw_rows` draws from."""
+    own = state.transition_concentration + state.stickiness * np.eye(3)
+    return float(
+        Dirichlet(np.ones(3) + counts.initial).log_density(state.initial)
+        + Dirichlet(own + counts.transition).log_density(state.transition).sum()
+        + Dirichlet(state.emission_concentration + counts.emission)
+        .log_density(state.emission)
+        .sum()
+    )
+
+
+ROWS = [random_state(seed) for seed in range(6)]
+
+
+def test_rows_given_states():
+    counts = MODEL._count(STATES, DATA)
+    conditional_ratio(
+        lambda state: log_joint(state, DATA, STATES), lambda state: log_rows(state, counts), ROWS
+    )
+
+
+@pytest.mark.parametrize("kind", ["transposed", "leak", "no emissions"])
+def test_conditional_ratio_refuses_wrong_counts(kind):
+    counts = MODEL._count(STATES, DATA)
+    leak = np.zeros((3, 3))
+    leak[STATES[4], STATES[5]] = 1.0
+    wrong = {
+        "transposed": counts._replace(transition=counts.transition.T),
+        "leak": counts._replace(transition=counts.transition + leak),
+        "no emissions": counts._replace(emission=0.0 * counts.emission),
+    }[kind]
+    rejects(
+        conditional_ratio,
+        lambda state: log_joint(state, DATA, STATES), lambda state: log_rows(state, wrong), ROWS,
+    )  # fmt: skip
+
+
+def test_concentrations_given_states_with_rows_integrated_out():
+    """log p(states, x | conc) = log p(rows, states, x | conc) - log p(rows | states, x, conc)."""
+    counts = MODEL._count(STATES, DATA)
+    points = [(0.2, 0.0, 0.1), (1.0, 3.0, 0.5), (5.0, 0.5, 2.0), (0.01, 10.0, 0.01)]
+    rows = ROWS[0]
+
+    def at(point):
+        alpha, kappa, eta = point
+        return replace(
+            rows, transition_concentration=alpha, stickiness=kappa, emission_concentration=eta
+        )
+
+    def collapsed(point):
+        return log_joint(at(point), DATA, STATES) - log_rows(at(point), counts)
+
+    def used(point):
+        alpha, kappa, eta = point
+        return module._log_transitions(counts.transition, alpha, kappa) + module._log_emissions(
+            counts.emission
+        )(eta)
+
+    conditional_ratio(collapsed, used, points)
+    rejects(
+        conditional_ratio, collapsed,
+        lambda point: used((point[0], 2.0 * point[1], point[2])), points,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------ the model
+
+
+def test_threads_do_not_matter():
+    rng = np.random.default_rng(0)
+    data = as_sequences([rng.integers(5, size=n) for n in (30, 7, 12, 1)], num_symbols=5)
+    model = MultinomialHMM(3, stickiness=None, start_tries=2, start_sweeps=2)
+    check_threads_do_not_matter(model, data)
+
+
+def test_names_of_symbols_and_sequences():
+    data = as_sequences(["abca", "cab"], names=["one", "two"])
+    coords = MODEL.coords(data)
+    assert list(coords["symbol"]) == ["a", "b", "c"]
+    assert list(coords["sequence"]) == ["one", "two"]
+    assert MODEL.coords(DATA) == {}
+
+
+def test_effective_states_of_one_state_in_use():
+    state = replace(
+        random_state(), initial=np.array([1.0, 0.0, 0.0]), transition=np.eye(3)[[0, 0, 0]]
+    )
+    assert MODEL.effective_states(state, DATA) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_states": 1}, "num_states must be at least 2"),
+        ({"num_states": 3, "transition_concentration": 0.0}, "transition_concentration must be"),
+        ({"num_states": 3, "emission_concentration": -1.0}, "emission_concentration must be"),
+        ({"num_states": 3, "stickiness": -0.1}, "stickiness must be non-negative"),
+        ({"num_states": 3, "start_tries": 0}, "start_tries must be at least 1"),
+        ({"num_states": 3, "stickiness_rate": np.inf}, "stickiness_rate must be finite"),
+    ],
+)
+def test_bad_hyperparameters(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        MultinomialHMM(**arguments)
+
+
+def test_bad_data():
+    with pytest.raises(ValueError, match="takes no inputs"):
+        MODEL.as_data(as_sequences([[0, 1]], inputs=np.zeros((2, 1))))
+    with pytest.raises(ValueError, match="emit 4 symbols, the data have 5"):
+        MODEL.log_predictive(draw_of(random_state()), as_sequences([[0, 4]]))

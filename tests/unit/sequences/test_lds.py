@@ -1,0 +1,312 @@
+"""The sampler of linear dynamical systems, block by block, and what it takes and gives."""
+
+import dataclasses
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+from same_draws import check_threads_do_not_matter
+
+import pgmult
+from pgmult.links import StickBreaking
+from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
+from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.data.sequences import as_sequences
+from pgmult.sequences.models.lds import MultinomialLDS, _rescaled
+from pgmult.sequences.updates.spectral_start import spectral_states
+from pgmult.sequences.updates.state_level import level_potential, sample_level
+from pgmult.testing import conditional_ratio, rejects
+
+INPUTS = np.random.default_rng(9).standard_normal((9, 2))
+SYMBOLS = as_sequences([[0, 2, -1, 1, 0], [1, 1, 3, 0]])
+COUNTS = as_sequences(
+    [
+        np.array([[1, 2, 0, 0], [0, 0, 0, 0], [3, 0, 1, 1], [0, 1, 0, 2], [1, 0, 0, 0]]),
+        np.array([[0, 1, 0, 2], [0, 0, 0, 4], [2, 2, 0, 0], [0, 1, 1, 0]]),
+    ],
+    inputs=INPUTS,
+)
+MODELS = {
+    "symbols": (MultinomialLDS(2), SYMBOLS),
+    "counts": (MultinomialLDS(2), COUNTS),
+    "stationary": (MultinomialLDS(3, initial="stationary", inputs="dynamics"), COUNTS),
+    "emissions": (MultinomialLDS(1, inputs="emissions", loading_scale=1.0), COUNTS),
+}
+
+
+@pytest.fixture(params=MODELS)
+def case(request):
+    model, data = MODELS[request.param]
+    return model, data, model.prior(np.random.default_rng(3), data)
+
+
+def log_joint(model, data, state):
+    """Log density of states, weights and observations, in the naive way: no sticks are skipped."""
+    u = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
+    total = 0.0
+    for s in range(data.num_sequences):
+        for t in range(data.offsets[s], data.offsets[s + 1]):
+            mean, cov = state.initial_mean, state.initial_cov
+            if t > data.offsets[s]:
+                mean = state.transition @ state.states[t - 1] + state.input_weights @ u[t]
+                cov = state.noise_cov
+            total += scipy.stats.multivariate_normal.logpdf(state.states[t], mean, cov)
+    psi = state.states @ state.loadings.T + u @ state.emission_weights.T + state.offset
+    link = StickBreaking(order=data.symbol_order)
+    total += link.log_likelihood(psi, data.to_csr().toarray()).sum()
+    total += scipy.stats.norm.logpdf(state.loadings, 0.0, np.sqrt(state.loading_var)).sum()
+    if model.inputs != "dynamics":
+        sd = np.sqrt(model.emission_var)
+        total += scipy.stats.norm.logpdf(state.emission_weights, 0.0, sd).sum()
+    mean, var = model._offset_moments(data)
+    return total + scipy.stats.norm.logpdf(state.offset, mean, np.sqrt(var)).sum()
+
+
+def log_omega(model, data, state, omega):
+    """PG(omega | N, psi) / PG(omega | N, 0), in psi."""
+    u = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
+    psi = state.states @ state.loadings.T + u @ state.emission_weights.T + state.offset
+    reaching = StickBreaking(order=data.symbol_order).totals(data.to_csr().toarray())
+    return (reaching * np.log(np.cosh(psi / 2.0)) - omega * psi**2 / 2.0).sum()
+
+
+def augmented(model, data, state):
+    active = ActiveSticks.of(data)
+    design, weights = model._design(state.states, data), model._weights(state)
+    return active, design, active.augment(np.random.default_rng(4), design, weights)
+
+
+def test_states_given_omega(case):
+    model, data, state = case
+    active, design, omega = augmented(model, data, state)
+    seen = active.potential(omega, design, model._weights(state), model.state_dim)
+    posterior = model._law(state, data).condition(seen)
+    dense = active.dense(omega)
+
+    def joint(x):
+        moved = replace(state, states=x)
+        return log_joint(model, data, moved) + log_omega(model, data, moved, dense)
+
+    rng = np.random.default_rng(5)
+    points = [state.states + rng.standard_normal(state.states.shape) for _ in range(5)]
+    conditional_ratio(joint, lambda x: posterior.log_density(x).sum(), points)
+    silent = model._weights(state)
+    silent[:, -1] = 0.0  # the offset forgotten
+    seen = active.potential(omega, design, silent, model.state_dim)
+    broken = model._law(state, data).condition(seen)
+    rejects(conditional_ratio, joint, lambda x: broken.log_density(x).sum(), points)
+
+
+def test_weights_given_omega(case, monkeypatch):
+    model, data, state = case
+    active, design, omega = augmented(model, data, state)
+    asked = {}
+
+    def remember(rng, squares, linear, precision, mean):
+        asked.update(squares=squares, linear=linear, precision=precision, mean=mean)
+        return mean
+
+    monkeypatch.setattr("pgmult.sequences.models.lds.sample_rows", remember)
+    model._sample_weights(None, active, omega, design, state.loading_var, data)
+    dense, n = active.dense(omega), design.shape[1]
+    lower = np.tril_indices(n)
+
+    def unpack(weights):
+        D = model.state_dim
+        emission = weights[:, D:-1] if model.inputs != "dynamics" else state.emission_weights
+        return replace(
+            state, loadings=weights[:, :D], emission_weights=emission, offset=weights[:, -1]
+        )
+
+    def joint(weights):
+        moved = unpack(weights)
+        return log_joint(model, data, moved) + log_omega(model, data, moved, dense)
+
+    def conditional(weights):
+        total = 0.0
+        for k, w in enumerate(weights):
+            S = np.zeros((n, n))
+            S[lower] = asked["squares"][k]
+            S = S + np.tril(S, -1).T + np.diag(asked["precision"][k])
+            total += (asked["linear"][k] + asked["precision"][k] * asked["mean"][k]) @ w
+            total -= 0.5 * w @ S @ w
+        return total
+
+    rng = np.random.default_rng(6)
+    shape = model._weights(state).shape
+    conditional_ratio(joint, conditional, [rng.standard_normal(shape) for _ in range(5)])
+
+
+def test_level_of_all_states(case):
+    model, data, state = case
+    start = None if model.initial == "stationary" else model._niw
+    moments = model._offset_moments(data)
+    precision, linear = level_potential(
+        model._law(state, data), state.states, start, state.loadings, state.offset, *moments
+    )
+
+    def joint(delta):
+        mean = state.initial_mean + (0.0 if start is None else delta)
+        moved = replace(
+            state, states=state.states + delta, offset=state.offset - state.loadings @ delta,
+            initial_mean=mean,
+        )  # fmt: skip
+        total = log_joint(model, data, moved)
+        if start is not None:
+            prior = MvNormal(start.mean, state.initial_cov / start.strength)
+            total += float(prior.log_density(mean))
+        return total
+
+    rng = np.random.default_rng(7)
+    conditional_ratio(
+        joint, lambda d: linear @ d - 0.5 * d @ precision @ d,
+        [rng.standard_normal(model.state_dim) for _ in range(5)],
+    )  # fmt: skip
+    draws = np.array([sample_level(rng, precision, linear) for _ in range(4000)])
+    cov = np.linalg.inv(precision)
+    z = (draws.mean(axis=0) - cov @ linear) / np.sqrt(np.diag(cov) / 4000)
+    assert np.abs(z).max() < 4.5
+    np.testing.assert_allclose(np.cov(draws.T), cov, atol=0.15 * np.abs(cov).max())
+
+
+def test_translation_leaves_probabilities_alone(case):
+    model, data, state = case
+    weights = model._weights(state)
+    states, moved = model._translated(np.random.default_rng(0), state.states, weights, state, data)
+    assert np.abs(states - state.states).max() > 1e-3
+    np.testing.assert_allclose(
+        model._design(states, data) @ moved.T, model._design(state.states, data) @ weights.T,
+        atol=1e-10,
+    )  # fmt: skip
+
+
+def test_scales_of_the_states(case):
+    model, data, state = case
+    D, n = model.state_dim, data.num_symbols - 1
+    driving = 0 if model._driving(data) is None else data.num_inputs
+    prior = model._dynamics(data)
+
+    def joint(a):
+        moved = _rescaled(state, np.exp(a))
+        np.testing.assert_allclose(model.probs(moved, data), model.probs(state, data))
+        total = log_joint(model, data, moved)
+        coefficients = np.c_[moved.transition, moved.input_weights[:, :driving]].T
+        total += prior.log_density(coefficients, moved.noise_cov)
+        total += scipy.stats.invgamma.logpdf(
+            moved.loading_var, model.loading_shape, scale=model.loading_scale
+        ).sum()
+        # log Jacobian: states, loadings, loading_var, input weights, noise_cov
+        power = data.num_steps - n - 2 + driving + (D + 1)
+        if model.initial == "free":
+            total += model._niw.log_density(moved.initial_mean, moved.initial_cov)
+            power += 1 + (D + 1)
+        return total + power * a.sum()
+
+    rng = np.random.default_rng(8)
+    points = [0.5 * rng.standard_normal(D) for _ in range(5)]
+    conditional_ratio(joint, model._scale_density(state, data), points)
+
+
+def test_log_likelihood_and_probs_agree(case):
+    model, data, state = case
+    probs = model.probs(state, data)
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
+    expected = (data.to_csr().toarray() * np.log(probs)).sum()
+    np.testing.assert_allclose(model.log_likelihood(state, data), expected, rtol=1e-10)
+    last = data.offsets[1:] - 1
+    np.testing.assert_allclose(model.last_probs(state, data), probs[last])
+    np.testing.assert_array_equal(model.last_states(state, data), state.states[last])
+    np.testing.assert_allclose(model.mean_probs(state, data), probs.mean(axis=0))
+
+
+def test_threads_do_not_matter(case):
+    model, data, _ = case
+    check_threads_do_not_matter(model, data)
+
+
+def test_any_basis_of_the_state_has_the_same_moduli():
+    model, data = MODELS["symbols"]
+    state = model.prior(np.random.default_rng(0), data)
+    basis = np.array([[2.0, 1.0], [0.0, -3.0]])
+    turned = replace(state, transition=basis @ state.transition @ np.linalg.inv(basis))
+    np.testing.assert_allclose(
+        model.eigenvalue_moduli(turned, data), model.eigenvalue_moduli(state, data)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_the_driver_takes_what_users_have():
+    posterior = pgmult.sample(
+        MultinomialLDS(2), ["ABBA", "BAB"], draws=4, tune=1, chains=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    assert posterior["last_probs"].shape == (1, 4, 2, 2)
+    assert posterior.coords["symbol"].tolist() == ["A", "B"]
+    assert posterior.coords["stick"].tolist() == ["B"]
+
+
+def test_more_coordinates_than_symbols_and_one_step():
+    for data in (as_sequences([[1]], num_symbols=2), as_sequences([[0, -1], [1, -1]])):
+        model, rng = MultinomialLDS(4), np.random.default_rng(0)
+        state = model.step(rng, model.init(rng, data), data)
+        assert all(
+            np.isfinite(getattr(state, field.name)).all() for field in dataclasses.fields(state)
+        )
+
+
+def test_a_symbol_that_no_one_saw_keeps_its_prior():
+    data = as_sequences([[0, 1, 0, 0]], num_symbols=40)
+    model, rng = MultinomialLDS(1), np.random.default_rng(0)
+    state, offsets = model.init(rng, data), []
+    for _ in range(2000):
+        state = model.step(rng, state, data)
+        offsets.append(state.offset[20:])
+    mean, var = model._offset_moments(data)
+    # J = h = 0 there, but the level of the states moves offsets with the loadings
+    np.testing.assert_allclose(np.mean(offsets, axis=0), mean[20:], atol=0.15)
+    np.testing.assert_allclose(np.var(offsets, axis=0), var[20:], rtol=0.2)
+
+
+def test_spectral_states_find_what_drives_the_symbols():
+    rng = np.random.default_rng(0)
+    truth = np.zeros((2, 1000))
+    for t in range(1, 1000):
+        truth[:, t] = 0.97 * truth[:, t - 1] + 0.25 * rng.standard_normal(2)
+    logits = truth.T @ np.array([[2.0, -2.0, 0.0, 0.0], [0.0, 0.0, 2.0, -2.0]])
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    symbols = (probs.cumsum(axis=1) < rng.random((1000, 1))).sum(axis=1)
+    data = as_sequences([symbols[:600], symbols[600:]])
+    states = spectral_states(rng, data, 2)
+    fitted = np.linalg.lstsq(np.c_[states, np.ones(1000)], truth.T, rcond=None)[0]
+    residual = truth.T - np.c_[states, np.ones(1000)] @ fitted
+    assert (residual.var(axis=0) < 0.6 * truth.var(axis=1)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"state_dim": 0}, "state_dim must be at least 1"),
+        ({"initial": "fixed"}, "initial must be one of free, stationary, got 'fixed'"),
+        ({"inputs": "none"}, "inputs must be one of"),
+        ({"loading_scale": 0.0}, "loading_scale must be positive"),
+        ({"loading_shape": np.nan}, "loading_shape must be finite"),
+        ({"emission_var": -1.0}, "emission_var must be positive"),
+        ({"concentration": 0.0}, "concentration must be from 0.1"),
+        (
+            {"dynamics": MatrixNormalInverseWishart(np.eye(3), np.eye(3), 5.0, np.eye(3))},
+            "dynamics must be of 2 dimensions, got 3",
+        ),
+        ({"start": NormalInverseWishart.weak(np.zeros(3))}, "start must have 2 dimensions"),
+    ],
+)
+def test_bad_hyperparameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        MultinomialLDS(**{"state_dim": 2} | options)
+
+
+def test_dynamics_must_have_a_row_for_every_input():
+    prior = MatrixNormalInverseWishart(np.zeros((2, 2)), np.eye(2), 5.0, np.eye(2))
+    with pytest.raises(ValueError, match="2 states and 2 inputs, got 2"):
+        MultinomialLDS(2, dynamics=prior).as_data(COUNTS)
+    MultinomialLDS(2, dynamics=prior, inputs="emissions").as_data(COUNTS)

@@ -1,0 +1,227 @@
+"""Particle filters against sums over a grid, and their likelihood estimates against the truth."""
+
+import numpy as np
+import pytest
+from oracle.grid_states import GridStates
+from scipy.special import logsumexp
+
+from pgmult import StickBreaking
+from pgmult.compiled.rows import row_threads
+from pgmult.sequences import as_sequences
+from pgmult.sequences.scores import particle_filter as module
+from pgmult.sequences.scores.particle_filter import (
+    StateSpaceDraw,
+    particle_error,
+    particle_filter,
+    particle_log_predictive,
+)
+from pgmult.testing import rejects
+
+LINKS = ["stick_breaking", "softmax"]
+
+
+def make_draw(link="stick_breaking", symbols=4, depth=1, seed=0, inputs=0, **changes):
+    rng = np.random.default_rng(seed)
+    rows = symbols - (link == "stick_breaking")
+    draw = StateSpaceDraw(
+        transition=0.9 * np.eye(depth),
+        noise_cov=0.5 * np.eye(depth),
+        initial_mean=np.full(depth, 0.3),
+        initial_cov=1.5 * np.eye(depth),
+        loadings=1.5 * rng.normal(size=(rows, depth)),
+        offset=rng.normal(size=rows),
+        link=link,
+    )
+    if inputs:
+        draw = draw._replace(
+            input_weights=rng.normal(size=(depth, inputs)),
+            emission_weights=rng.normal(size=(rows, inputs)),
+        )
+    return draw._replace(**changes)
+
+
+def make_data(total=1, inputs=0):
+    """Two sequences; the third step is missing."""
+    rng = np.random.default_rng(1)
+    counts = rng.multinomial(total, [0.4, 0.1, 0.3, 0.2], size=9)
+    counts[2] = 0
+    u = rng.normal(size=(9, inputs)) if inputs else None
+    return as_sequences([counts[:6], counts[6:]], inputs=u)
+
+
+# ------------------------------------------------------------------ agreement with the exact answer
+
+
+def check_against_grid(draw, data, num_particles=20_000, runs=4):
+    exact = GridStates(draw, data)
+    rng = np.random.default_rng(5)
+    results = [particle_filter(rng, [draw], data, num_particles) for _ in range(runs)]
+    ours = np.mean([result.log_predictive[0] for result in results], axis=0)
+    np.testing.assert_allclose(ours, exact.log_predictive, atol=0.012)
+    last = data.offsets[1:] - 1  # where filtered and smoothed states are the same
+    mean = np.mean([result.state_mean[0, last, 0] for result in results], axis=0)
+    np.testing.assert_allclose(mean, exact.mean[last], atol=0.02)
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("total", [1, 60], ids=["symbols", "counts"])
+def test_log_predictive_is_that_of_the_grid(link, total):
+    check_against_grid(make_draw(link), make_data(total))
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_inputs_drive_states_and_emissions(link):
+    data = make_data(2, inputs=2)
+    check_against_grid(make_draw(link, inputs=2), data)
+    check_against_grid(make_draw(link, inputs=2).continued(np.array([[1.0], [-0.5]])), data)
+
+
+def test_another_order_of_sticks():
+    check_against_grid(make_draw(order=np.array([2, 0, 3, 1])), make_data(2))
+
+
+def test_sequences_start_from_places_of_their_own():
+    check_against_grid(make_draw(initial_mean=np.array([[2.0], [-2.0]])), make_data())
+
+
+def test_draws_of_filtered_states_have_their_mean_and_spread():
+    draw, data = make_draw(), make_data()
+    exact = GridStates(draw, data)
+    runs = particle_filter(np.random.default_rng(6), 2000 * [draw], data, 20)
+    last = data.offsets[1:] - 1
+    x = runs.state_draw[:, last, 0]
+    np.testing.assert_allclose(x.mean(axis=0), exact.mean[last], atol=0.1)
+    np.testing.assert_allclose(x.var(axis=0), exact.var[last], rtol=0.15)
+
+
+def test_without_loadings_states_do_not_matter():
+    draw = make_draw(depth=3, loadings=np.zeros((3, 3)))
+    data = make_data()
+    result = particle_filter(np.random.default_rng(7), [draw], data, 10)
+    exact = GridStates(make_draw(loadings=np.zeros((3, 1)), offset=draw.offset), data)
+    np.testing.assert_allclose(result.log_predictive[0], exact.log_predictive, atol=1e-6)
+    np.testing.assert_allclose(result.effective_size, 10.0)
+
+
+def test_states_without_noise_are_one_draw_of_the_first():
+    """Noise near zero makes nothing singular, and many counts do not lose all particles."""
+    draw = make_draw(transition=np.eye(1), noise_cov=1e-12 * np.eye(1))
+    data = make_data(60)
+    x = np.linspace(-8.0, 8.0, 4001)
+    log_p = StickBreaking(order=data.symbol_order).log_probs(
+        draw.offset + x[:, None] * draw.loadings[:, 0]
+    )
+    prior = -0.5 * ((x - 0.3) ** 2 / 1.5 + np.log(2.0 * np.pi * 1.5)) + np.log(x[1] - x[0])
+    counts = data.to_csr().toarray()
+    exact = [logsumexp(prior + log_p @ part.sum(axis=0)) for part in (counts[:6], counts[6:])]
+    result = particle_filter(np.random.default_rng(8), [draw], data, 20_000)
+    totals = np.add.reduceat(result.log_predictive[0], data.offsets[:-1])
+    np.testing.assert_allclose(totals, exact, atol=0.15)
+
+
+# ------------------------------------------------------------------ unbiased likelihoods
+
+
+def check_unbiased(draw, data, exact=None, num_particles=8, draws=4000):
+    """The mean of estimated likelihoods over exact ones is 1."""
+    exact = GridStates(draw, data).log_predictive.sum() if exact is None else exact
+    log_p = particle_log_predictive(np.random.default_rng(9), draws * [draw], data, num_particles)
+    ratio = np.exp(log_p.sum(axis=1) - exact)
+    score = (ratio.mean() - 1.0) / (ratio.std() / np.sqrt(draws))
+    assert abs(score) < 4.0, score
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("total", [1, 60], ids=["symbols", "counts"])
+def test_likelihoods_are_unbiased(link, total):
+    check_unbiased(make_draw(link), make_data(total))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"offset": np.zeros(3)},
+        {"initial_mean": np.zeros(1)},
+        {"noise_cov": 0.9 * np.eye(1)},
+        {"transition": 0.6 * np.eye(1)},
+        {"order": np.array([0, 1, 3, 2])},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_filters_of_another_model_are_refused(changes):
+    data = make_data(4)
+    exact = GridStates(make_draw(), data).log_predictive.sum()
+    rejects(check_unbiased, make_draw(**changes), data, exact, num_particles=50)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_any_share_of_blind_particles_will_do(share, monkeypatch):
+    monkeypatch.setattr(module, "_BLIND_SHARE", share)
+    check_unbiased(make_draw(), make_data(4))
+
+
+# ------------------------------------------------------------------ the rest of the contract
+
+
+def test_the_error_says_how_far_runs_scatter():
+    draw, data = make_draw(depth=3), make_data(5)
+    few = particle_error(np.random.default_rng(10), [draw], data, 10, repeats=60)
+    many = particle_error(np.random.default_rng(10), [draw], data, 160, repeats=60)
+    ratio = few.total_standard_error / many.total_standard_error
+    assert (ratio > 2.5).all()  # 4, up to noise
+    assert (ratio < 6.5).all()
+    assert few.standard_error.shape == (1, 9)
+    assert few.standard_error[0, 2] == 0.0
+    np.testing.assert_allclose(few.total_bias, 0.5 * few.total_standard_error**2)
+    assert abs(few.log_likelihood - many.log_likelihood)[0] < 3.0 * few.total_standard_error[0]
+
+
+def test_threads_do_not_matter():
+    draws = [make_draw(depth=2, seed=seed) for seed in range(3)]
+    results = []
+    for threads in (1, 3):
+        with row_threads(threads):
+            results.append(particle_filter(np.random.default_rng(11), draws, make_data(), 20))
+    for name in ("log_predictive", "effective_size", "state_mean", "state_draw"):
+        np.testing.assert_array_equal(getattr(results[0], name), getattr(results[1], name))
+
+
+def test_draws_do_not_disturb_each_other():
+    """Draw s has streams of its own, whatever the other draws are."""
+    one, other = make_draw(seed=0), make_draw(seed=1)
+    data = make_data()
+    first = particle_log_predictive(np.random.default_rng(12), [one, one], data, 20)
+    second = particle_log_predictive(np.random.default_rng(12), [one, other], data, 20)
+    np.testing.assert_array_equal(first[0], second[0])
+    assert (first[1] != second[1]).any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"offset": np.zeros(4), "loadings": np.zeros((4, 1))}, "are of 5 symbols, the data of 4"),
+        ({"loadings": np.zeros((3, 2))}, r"loadings must have shape \(3, 1\), got \(3, 2\)"),
+        ({"noise_cov": -np.eye(1)}, "noise_cov must be positive definite"),
+        ({"transition": np.array([[np.nan]])}, "transition must be finite"),
+        ({"initial_mean": np.zeros((3, 1))}, r"initial_mean must have shape \(1,\)"),
+        ({"input_weights": np.zeros((1, 2))}, "do the data lack inputs"),
+        ({"order": np.array([0, 1, 2, 2])}, "order must be a permutation"),
+        ({"link": "probit"}, "link must be"),
+    ],
+)
+def test_bad_draws(changes, message):
+    with pytest.raises(ValueError, match=message):
+        particle_filter(np.random.default_rng(13), [make_draw(**changes)], make_data(), 10)
+
+
+def test_bad_arguments():
+    rng, draw, data = np.random.default_rng(14), make_draw(), make_data()
+    with pytest.raises(ValueError, match="at least one draw"):
+        particle_filter(rng, [], data)
+    with pytest.raises(ValueError, match="num_particles must be at least 2"):
+        particle_filter(rng, [draw], data, 1)
+    with pytest.raises(ValueError, match="must agree in link and order, draw 1"):
+        particle_filter(rng, [draw, draw._replace(order=np.arange(4))], data, 10)
+    exploding = make_draw(transition=np.array([[1e300]]))
+    with pytest.raises(FloatingPointError, match="eigenvalue"):
+        particle_filter(rng, [exploding], data, 10)

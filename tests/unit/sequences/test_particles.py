@@ -1,0 +1,98 @@
+"""The pieces that particles are made of, against plain formulas."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+from pgmult import LogisticNormal, StickBreaking
+from pgmult.compiled import vectors
+from pgmult.sequences.compiled import particles
+
+DEPTH, SYMBOLS, SIZE = 3, 40, 7
+
+
+def test_exponentials_are_right_to_the_last_places():
+    a = np.concatenate([np.linspace(-699.0, 699.0, 401), [0.0, 1e-300, 0.5 * np.log(2.0)]])
+    ours = np.array([vectors.exp_minus(x) for x in a])
+    np.testing.assert_allclose(ours, np.exp(-a), rtol=1e-15)
+    assert vectors.exp_minus(1e5) == vectors.exp_minus(700.0)
+    assert vectors.exp_minus(-1e5) == vectors.exp_minus(-700.0)
+
+
+@pytest.mark.parametrize("depth", [1, 3, 4, 6])
+def test_combinations_of_rows(depth):
+    rng = np.random.default_rng(0)
+    z, row, out = rng.normal(size=(depth, SIZE)), rng.normal(size=depth), np.empty(SIZE)
+    vectors.combine(row, 0.25, z, out)
+    np.testing.assert_allclose(out, 0.25 + row @ z, rtol=1e-14)
+
+
+def problem(softmax, kind):
+    rng = np.random.default_rng(3)
+    rows = SYMBOLS if softmax else SYMBOLS - 1
+    loadings = 2.0 * rng.normal(size=(rows, DEPTH))
+    offset = rng.normal(size=rows)
+    counts = {
+        "one symbol": np.eye(SYMBOLS)[5],
+        "the first symbol": np.eye(SYMBOLS)[0],
+        "the last symbol": np.eye(SYMBOLS)[-1],
+        "many counts": rng.multinomial(500, rng.dirichlet(np.ones(SYMBOLS))),
+    }[kind].astype(np.int64)
+    positions = np.flatnonzero(counts)
+    return loadings, offset, counts, positions
+
+
+KINDS = ["one symbol", "the first symbol", "the last symbol", "many counts"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("softmax", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 60.0], ids=["moderate", "extreme"])
+def test_log_likelihoods_of_particles(softmax, kind, scale):
+    loadings, offset, counts, positions = problem(softmax, kind)
+    z = scale * np.random.default_rng(4).normal(size=(DEPTH, SIZE))
+    out = np.empty(SIZE)
+    particles.log_likelihoods(
+        softmax, positions, counts[positions], loadings, offset, z,
+        np.empty((particles.WORK_ROWS, SIZE)), out,
+    )  # fmt: skip
+    psi = (loadings @ z).T + offset
+    if softmax:
+        expected = log_softmax(psi, axis=1) @ counts
+    else:
+        expected = StickBreaking().log_likelihood(psi, np.tile(counts, (SIZE, 1)))
+    np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-12)
+
+
+def test_a_thousand_factors_do_not_overflow():
+    """Products of 1 + exp(-|psi|) are taken apart before they reach 2**1024."""
+    sticks = 2500
+    out = np.empty(2)
+    particles.log_likelihoods(
+        False, np.array([sticks]), np.array([1]), np.zeros((sticks, 1)), np.zeros(sticks),
+        np.zeros((1, 2)), np.empty((particles.WORK_ROWS, 2)), out,
+    )  # fmt: skip
+    np.testing.assert_allclose(out, -sticks * np.log(2.0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("softmax", [False, True])
+def test_expansions_are_the_links_own(softmax, kind):
+    """Value, gradient and curvature in x are those in psi, carried through the loadings."""
+    loadings, offset, counts, positions = problem(softmax, kind)
+    link = LogisticNormal() if softmax else StickBreaking()
+    x = np.array([0.3, -0.4, 0.8])
+    gradient, curvature = np.empty(DEPTH), np.empty((DEPTH, DEPTH))
+    columns = np.ascontiguousarray(loadings.T)
+    value = particles.expand(
+        softmax, positions, counts[positions], columns, offset, x, gradient, curvature
+    )
+    psi = offset + loadings @ x
+    potential = link.quadratic(psi, counts)
+    potential = potential if softmax else potential.dense()
+    np.testing.assert_allclose(value, link.log_likelihood(psi, counts), rtol=1e-12)
+    slope = potential.h - potential.J @ psi
+    np.testing.assert_allclose(gradient, loadings.T @ slope, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(
+        curvature, loadings.T @ potential.J @ loadings, rtol=1e-10, atol=1e-9
+    )

@@ -1,0 +1,324 @@
+"""Scalar chains against the assembled dense Gaussian, the drifting mean, and slice sampling."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pgmult import DiagonalPotential, MvNormal, NormalInverseWishart
+from pgmult.compiled.rows import row_threads
+from pgmult.sampling.moves import slice_sample
+from pgmult.testing import conditional_ratio, rejects
+from pgmult.topics.compiled import chains as compiled
+from pgmult.topics.priors.chains import ScalarChains
+from pgmult.topics.priors.drift import TimedRows, mean_walk
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(31)
+
+
+def random_chains(rng, *, num_rows=3, num_times=6, num_chains=4, persistence=1.0):
+    """Chains and a potential in which a third of the times see nothing."""
+    shape = num_rows, num_times, num_chains
+    seen = rng.random(shape) < 0.67
+    potential = DiagonalPotential(rng.gamma(0.5, 4.0, shape) * seen, rng.normal(size=shape) * seen)
+    prior = ScalarChains(
+        rng.normal(size=num_chains), rng.gamma(1.0, 2.0, num_rows), rng.gamma(1.0, 0.5, num_rows),
+        num_times, persistence,
+    )  # fmt: skip
+    return prior, potential
+
+
+def dense(chains, r, i):
+    """The prior of one chain, ``(num_times,)``, from its covariance."""
+    a, T = chains.persistence, chains.num_times
+    transfer = np.linalg.inv(np.eye(T) - a * np.eye(T, k=-1))
+    noise = np.full(T, chains.innovation_var[r])
+    noise[0] = chains.initial_var[r]
+    cov = transfer @ np.diag(noise) @ transfer.T
+    return MvNormal(np.full(T, chains.centre[i]), 0.5 * (cov + cov.T))
+
+
+@pytest.mark.parametrize("persistence", [1.0, 0.7, 0.0])
+@pytest.mark.parametrize("num_times", [1, 2, 6, 9])
+def test_normaliser_and_density_are_those_of_the_dense_gaussian(rng, persistence, num_times):
+    num_chains = compiled.LANES + 3 if num_times == 6 else 4
+    prior, potential = random_chains(
+        rng, num_times=num_times, num_chains=num_chains, persistence=persistence
+    )
+    posterior = prior.condition(potential)
+    x = rng.normal(size=prior.shape)
+    expected, density = np.zeros((2, 3))
+    for r in range(3):
+        for i in range(num_chains):
+            one = DiagonalPotential(potential.J[r, :, i], potential.h[r, :, i])
+            chain = dense(prior, r, i).condition(one)
+            expected[r] += chain.log_normalizer()
+            density[r] += chain.log_density(x[r, :, i])
+    np.testing.assert_allclose(posterior.log_normalizer(), expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(posterior.log_density(x), density, rtol=1e-10, atol=1e-10)
+    some = np.array([True, False, True])
+    np.testing.assert_array_equal(
+        posterior.log_normalizer(some), np.where(some, posterior.log_normalizer(), 0.0)
+    )
+
+
+def test_normaliser_of_no_observation_is_one(rng):
+    prior, _ = random_chains(rng)
+    nothing = DiagonalPotential(np.zeros(prior.shape), np.zeros(prior.shape))
+    np.testing.assert_array_equal(prior.condition(nothing).log_normalizer(), 0.0)
+    np.testing.assert_array_equal(prior.log_normalizer(), 0.0)
+
+
+def test_normaliser_survives_sharp_potentials():
+    """A thousand times of precision 1e8 each: products of variances would overflow."""
+    J = np.full((1, 1000, 1), 1e8)
+    prior = ScalarChains(np.zeros(1), np.array([1e6]), np.array([1e6]), 1000, persistence=0.0)
+    posterior = prior.condition(DiagonalPotential(J, np.zeros_like(J)))
+    assert posterior.log_normalizer()[0] == pytest.approx(-500.0 * np.log1p(1e14), rel=1e-12)
+
+
+@pytest.mark.parametrize("persistence", [1.0, 0.6])
+def test_draws_have_the_moments_of_the_dense_gaussian(rng, persistence):
+    copies, prior = 20_000, random_chains(rng, num_rows=1, num_chains=1, persistence=persistence)
+    prior, potential = prior
+    many = ScalarChains(
+        prior.centre, np.repeat(prior.initial_var, copies), np.repeat(prior.innovation_var, copies),
+        prior.num_times, persistence,
+    )  # fmt: skip
+    one = DiagonalPotential(potential.J[0, :, 0], potential.h[0, :, 0])
+    repeated = DiagonalPotential(
+        np.tile(potential.J, (copies, 1, 1)), np.tile(potential.h, (copies, 1, 1))
+    )
+    for chains, law in (
+        (many, dense(prior, 0, 0)),
+        (many.condition(repeated), dense(prior, 0, 0).condition(one)),
+    ):
+        x = chains.sample(rng)[:, :, 0]
+        white = (x - law.mean()) @ np.linalg.inv(np.linalg.cholesky(law.cov())).T
+        assert min(stats.kstest(white[:, t], "norm").pvalue for t in range(6)) > 1e-5
+        np.testing.assert_allclose(white.T @ white / copies, np.eye(6), atol=4.5 / np.sqrt(copies))
+
+
+def test_chains_of_a_row_are_independent_draws(rng):
+    prior, potential = random_chains(rng, num_rows=2, num_chains=compiled.LANES + 9)
+    draws = prior.condition(potential).sample(rng)
+    assert len(np.unique(draws)) == draws.size
+    with row_threads(2, grain=1):
+        again = prior.condition(potential).sample(np.random.default_rng(5))
+    alone = prior.condition(potential).sample(np.random.default_rng(5))
+    np.testing.assert_array_equal(again, alone)
+
+
+def test_conditioning_adds_potentials(rng):
+    prior, potential = random_chains(rng)
+    twice = prior.condition(potential).condition(potential)
+    together = prior.condition(DiagonalPotential(2 * potential.J, 2 * potential.h))
+    np.testing.assert_array_equal(twice.log_normalizer(), together.log_normalizer())
+
+
+def log_binomials(x, taken, reaching):
+    return taken * x - reaching * np.logaddexp(0.0, x)
+
+
+@pytest.mark.parametrize("persistence", [1.0, 0.6])
+@pytest.mark.parametrize(
+    ("taken", "reaching"),
+    [([2, 0, 1], [5, 0, 3]), ([1, 0, 0], [4000, 3000, 5000]), ([0, 0, 0], [0, 2, 0])],
+    ids=["balanced", "rare", "one time"],
+)
+def test_levels_reach_their_law(rng, persistence, taken, reaching):
+    """Chains of one shape, moved as a whole, end where a grid over the level says."""
+    copies, centre, initial_var, innovation_var = 8000, -3.0, 4.0, 0.5
+    shape = np.array([-4.0, -3.2, -3.7])
+    chains = ScalarChains(
+        np.array([centre]), np.full(copies, initial_var), np.full(copies, innovation_var), 3,
+        persistence,
+    )  # fmt: skip
+    x = np.tile(shape[:, None], (copies, 1, 1))
+    counts = [np.tile(np.array(c)[:, None], (copies, 1, 1)) for c in (taken, reaching)]
+    for _ in range(12):
+        x = chains.shift(rng, x, *counts)
+    np.testing.assert_allclose(np.ptp(x[:, :, 0] - shape, axis=1), 0.0, atol=1e-12)
+    levels = np.linspace(-40.0, 30.0, 70_001)
+    grid = levels[:, None] + shape - shape[0]
+    log_density = log_binomials(grid, np.array(taken), np.array(reaching)).sum(axis=1)
+    deviation = grid - centre
+    innovation = deviation[:, 1:] - persistence * deviation[:, :-1]
+    log_density -= 0.5 * deviation[:, 0] ** 2 / initial_var
+    log_density -= 0.5 * (innovation**2).sum(axis=1) / innovation_var
+    cdf = np.cumsum(np.exp(log_density - log_density.max()))
+    cdf /= cdf[-1]
+    law = stats.kstest(x[:, 0, 0], lambda level: np.interp(level, levels, cdf))
+    assert law.pvalue > 1e-5
+
+
+def test_chains_without_counts_keep_their_level(rng):
+    prior, _ = random_chains(rng)
+    x = prior.sample(rng)
+    counts = np.zeros(prior.shape, dtype=np.int64)
+    counts[0, 2, 1] = 3
+    moved = prior.shift(rng, x, counts, 2 * counts) != x
+    assert moved[0, :, 1].all()
+    assert moved.sum() == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"centre": np.zeros((2, 2))}, "centre must have shape"),
+        ({"initial_var": np.array([1.0, 0.0, 1.0])}, "initial_var must be positive"),
+        ({"innovation_var": np.ones(2)}, r"must have shape \(num_rows,\)"),
+        ({"num_times": 0}, "num_times must be at least 1"),
+        ({"persistence": 1.5}, "persistence must be from 0 to 1, got 1.5"),
+        ({"persistence": np.nan}, "persistence must be from 0 to 1, got nan"),
+    ],
+)
+def test_bad_chains_are_refused(change, message):
+    arguments = {
+        "centre": np.zeros(2), "initial_var": np.ones(3), "innovation_var": np.ones(3),
+        "num_times": 4, **change,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=message):
+        ScalarChains(**arguments)
+
+
+def test_bad_potentials_are_refused(rng):
+    prior, potential = random_chains(rng)
+    with pytest.raises(ValueError, match=r"must have shape \(3, 6, 4\)"):
+        prior.condition(DiagonalPotential(potential.J[:2], potential.h[:2]))
+    with pytest.raises(ValueError, match="J must be non-negative"):
+        prior.condition(DiagonalPotential(-potential.J, potential.h))
+    with pytest.raises(ValueError, match=r"x must have shape \(3, 6, 4\)"):
+        prior.log_density(np.zeros(3))
+
+
+# ------------------------------------------------------------------ the mean that drifts
+
+NIW = NormalInverseWishart(np.array([0.5, -1.0]), 1.5, 5.0, np.array([[1.0, 0.4], [0.4, 2.0]]))
+
+
+def timed_rows(rng):
+    """Eleven rows at five times; nothing at the second and the last."""
+    times = np.array([0, 0, 2, 2, 2, 2, 3, 3, 3, 0, 2])
+    return rng.normal(size=(11, 2)) + 0.3 * times[:, None], times
+
+
+def drift_block(rows, times, drift_var=0.3, *, strength=1.0):
+    """Log joint of means and Sigma with the rows, and the posterior that `step` draws from."""
+    prior = mean_walk(NIW, drift_var, 5)
+    posterior = TimedRows.of(rows, times, 5).posterior(prior)
+    step_var = strength * drift_var
+
+    def log_joint(point):
+        means, Sigma = point
+        steps = MvNormal(np.zeros(2), step_var * Sigma).log_density(np.diff(means, axis=0))
+        likelihood = MvNormal(means[times], Sigma).log_density(rows)
+        return NIW.log_density(means[0], Sigma) + steps.sum() + likelihood.sum()
+
+    return log_joint, lambda point: posterior.log_density(*point)
+
+
+def drift_points(rng):
+    prior = mean_walk(NIW, 0.5, 5)
+    return [prior.sample(rng) for _ in range(6)]
+
+
+def test_means_and_Sigma_given_rows(rng):
+    rows, times = timed_rows(rng)
+    conditional_ratio(*drift_block(rows, times), drift_points(rng))
+    rejects(conditional_ratio, *drift_block(rows, times, strength=2.0), drift_points(rng))
+
+
+def test_evidence_of_rows_is_joint_over_posterior(rng):
+    rows, times = timed_rows(rng)
+    for drift_var in (0.01, 0.3, 20.0):
+        log_joint, log_posterior = drift_block(rows, times, drift_var)
+        prior = mean_walk(NIW, drift_var, 5)
+        evidence = TimedRows.of(rows, times, 5).log_evidence(prior)
+        for point in drift_points(rng):
+            assert evidence == pytest.approx(log_joint(point) - log_posterior(point), rel=1e-9)
+
+
+def test_one_time_is_the_normal_inverse_wishart(rng):
+    rows, _ = timed_rows(rng)
+    walk = mean_walk(NIW, 0.1, 1)
+    posterior = TimedRows.of(rows, np.zeros(11, dtype=int), 1).posterior(walk)
+    expected = NIW.condition(rows)
+    np.testing.assert_allclose(posterior.mean[0], expected.mean, rtol=1e-12)
+    np.testing.assert_allclose(posterior.scale, expected.scale, rtol=1e-12)
+    assert posterior.row_precision[0, 0] == pytest.approx(expected.strength)
+    assert posterior.dof == expected.dof
+
+
+def test_drifting_draws_have_the_moments_of_their_law(rng):
+    rows, times = timed_rows(rng)
+    prior = mean_walk(NIW, 0.3, 5)
+    posterior = TimedRows.of(rows, times, 5).posterior(prior)
+    draws = [posterior.sample(rng) for _ in range(4000)]
+    means, Sigmas = (np.array(part) for part in zip(*draws, strict=True))
+    expected = posterior.scale / (posterior.dof - 3.0)
+    z = (Sigmas.mean(axis=0) - expected) / (Sigmas.std(axis=0) / np.sqrt(len(draws)))
+    assert np.abs(z).max() < 4.5
+    between = np.linalg.inv(posterior.row_precision)
+    products = np.einsum("sti,suj->sitju", means - posterior.mean, means - posterior.mean)
+    cov = np.einsum("tu,ij->itju", between, expected)
+    z = (products.mean(axis=0) - cov) / (products.std(axis=0) / np.sqrt(len(draws)))
+    assert np.abs(z).max() < 5.0
+    z = (means.mean(axis=0) - posterior.mean) / (means.std(axis=0) / np.sqrt(len(draws)))
+    assert np.abs(z).max() < 4.5
+
+
+def test_bad_drifts_are_refused(rng):
+    rows, times = timed_rows(rng)
+    with pytest.raises(ValueError, match="times must be below 3, got 3"):
+        TimedRows.of(rows, times, 3)
+    with pytest.raises(ValueError, match=r"times \(rows,\)"):
+        TimedRows.of(rows, times[:4], 5)
+    prior = mean_walk(NIW, 0.3, 4)
+    with pytest.raises(ValueError, match=r"over \(5, 2\) times and coordinates, got \(4, 2\)"):
+        TimedRows.of(rows, times, 5).posterior(prior)
+    with pytest.raises(ValueError, match="drift_var must be positive"):
+        mean_walk(NIW, 0.0, 4)
+
+
+# ------------------------------------------------------------------ slices
+
+
+def log_gammas(shape):
+    """Log densities of logarithms of gamma variables."""
+    return lambda x, active: np.where(active, shape * x - np.exp(np.minimum(x, 700.0)), np.nan)
+
+
+@pytest.mark.parametrize("width", [0.05, 1.0, 30.0])
+def test_slices_leave_their_law_invariant(rng, width):
+    shape = np.repeat([0.7, 3.0, 40.0], 6000)
+    start = np.log(rng.gamma(shape))
+    x = slice_sample(rng, log_gammas(shape), start, width)
+    assert (x != start).all()
+    for a in (0.7, 3.0, 40.0):
+        assert stats.kstest(np.exp(x[shape == a]), stats.gamma(a).cdf).pvalue > 1e-5
+
+
+def test_slices_reach_their_law(rng):
+    shape = np.full(6000, 3.0)
+    x = np.full(6000, -8.0)
+    for _ in range(25):
+        x = slice_sample(rng, log_gammas(shape), x, 1.0)
+    assert stats.kstest(np.exp(x), stats.gamma(3.0).cdf).pvalue > 1e-5
+
+
+def test_a_slice_of_two_humps_visits_both(rng):
+    def log_density(x, active):
+        return np.logaddexp(-0.5 * ((x - 3.0) / 0.5) ** 2, -0.5 * ((x + 3.0) / 0.5) ** 2)
+
+    x = 3.0 + 0.5 * rng.standard_normal(4000)
+    for _ in range(40):
+        x = slice_sample(rng, log_density, x, 7.0)
+    assert abs((x > 0).mean() - 0.5) < 0.05
+
+
+def test_a_slice_must_start_where_there_is_density(rng):
+    with pytest.raises(FloatingPointError, match="must be finite at the start"):
+        slice_sample(rng, lambda x, active: np.full(2, -np.inf), np.zeros(2))

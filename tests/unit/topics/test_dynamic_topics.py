@@ -1,0 +1,322 @@
+"""Dynamic topics: timed corpora, every block's conditional, the whole model on small data.
+
+The joint-distribution and calibration tests of the sampler stand in tests/statistical.
+"""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from same_draws import check_threads_do_not_matter
+
+from pgmult import ConvergenceWarning, MvNormal, NormalInverseWishart, StickBreaking, sample
+from pgmult.testing import conditional_ratio, rejects
+from pgmult.topics import (
+    DocumentCompletion,
+    DynamicTopics,
+    as_corpus,
+    as_timed_corpus,
+    split_tokens,
+)
+from pgmult.topics.priors.chains import ScalarChains
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(41)
+
+
+@pytest.fixture
+def counts(rng):
+    """Forty documents, one of them empty, one word never used."""
+    counts = rng.poisson(0.6, size=(40, 12))
+    counts[3] = 0
+    counts[:, 7] = 0
+    return counts
+
+
+@pytest.fixture
+def data(counts):
+    """Years 1990 to 1995; nothing in 1993."""
+    years = np.array([1990, 1991, 1992, 1994, 1995])[np.arange(40) % 5]
+    return as_timed_corpus(counts, years, [f"word{v}" for v in range(12)])
+
+
+# ------------------------------------------------------------------ the data
+
+
+def test_times_become_steps_and_gaps_stay(data, counts):
+    assert data.num_times == 6
+    np.testing.assert_array_equal(data.time_labels, np.arange(1990, 1996))
+    np.testing.assert_array_equal(data.times[:5], [0, 1, 2, 4, 5])
+    np.testing.assert_array_equal(data.totals, counts.sum(axis=1))
+    assert data.num_words == 12
+    totals = counts.sum(axis=0)[data.word_order]
+    assert (np.diff(totals) <= 0).all()
+    assert totals[-1] == 0
+
+
+def test_words_by_time_are_pairs(data, counts):
+    pairs = data.by_time().to_csr().toarray().reshape(40, 6, 12)
+    for d in range(40):
+        np.testing.assert_array_equal(pairs[d, data.times[d]], counts[d])
+    assert pairs.sum() == counts.sum()
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([0, 1], "one entry for each of the 3 documents"),
+        ([0, 1, 1.5], r"whole numbers of steps, got 1.5 at position 2 \(round"),
+        ([0, 1, np.nan], "times must be finite, got nan"),
+        ([0, 1, 2**31], "are they time stamps"),
+    ],
+)
+def test_bad_times_are_refused(times, message):
+    with pytest.raises(ValueError, match=message):
+        as_timed_corpus(np.ones((3, 2), dtype=int), times)
+
+
+# ------------------------------------------------------------------ every block's conditional
+
+NIW = NormalInverseWishart(np.array([0.8, -0.5]), 2.0, 5.0, np.array([[2.0, 0.8], [0.8, 1.5]]))
+MODEL = DynamicTopics(
+    3, gaussian=NIW, persistence=0.8, initial_scale=2.0, drift_scale=0.4, prevalence_scale=0.5,
+    start_sweeps=2,
+)  # fmt: skip
+
+
+@pytest.fixture
+def state(data):
+    return MODEL.prior(np.random.default_rng(3), data)
+
+
+def others(data, count=5, seed=5):
+    rng = np.random.default_rng(seed)
+    return [MODEL.prior(rng, data) for _ in range(count)]
+
+
+def log_inverse_gamma(var, shape, scale):
+    return np.sum(-(shape + 1.0) * np.log(var) - scale / var)
+
+
+def words_block(state, data, model=MODEL):
+    """Log joint of both variances and eta with omega, and the law that `step` draws them from.
+
+    Of eta: chains given the variances. Of the variances: what the slices see, eta integrated out.
+    """
+    allocation = np.random.default_rng(6).poisson(1.0, size=(3, 6, 12))
+    allocation[:, 3] = 0
+    link = StickBreaking(order=data.word_order)
+    potential = link.augment(np.random.default_rng(4), state.eta, allocation)
+    ordered = allocation[:, :, data.word_order]
+    reaching = ordered[..., ::-1].cumsum(axis=-1)[..., ::-1][..., :-1]
+
+    def log_joint(point):
+        deviation = point.eta - state.base
+        initial, drift = point.initial_var[:, None], point.drift_var[:, None, None]
+        innovation = deviation[:, 1:] - 0.8 * deviation[:, :-1]
+        log_eta = -0.5 * np.sum(deviation[:, 0] ** 2 / initial + np.log(initial))
+        log_eta -= 0.5 * np.sum(innovation**2 / drift + np.log(drift))
+        # PG(omega | N, eta) / PG(omega | N, 0) = cosh(eta / 2)**N exp(-omega eta**2 / 2)
+        log_omega = np.sum(
+            reaching * np.log(np.cosh(point.eta / 2.0)) - potential.J * point.eta**2 / 2.0
+        )
+        log_priors = log_inverse_gamma(point.initial_var, 2.0, 2.0)
+        log_priors += log_inverse_gamma(point.drift_var, 2.0, 0.4)
+        likelihood = link.log_likelihood(point.eta, allocation).sum()
+        return log_priors + log_eta + log_omega + likelihood
+
+    def log_conditional(point):
+        chains = model._chains(state.base, point.initial_var, point.drift_var, data)
+        chains = chains.condition(potential)
+        log_vars = log_inverse_gamma(point.initial_var, model.initial_shape, model.initial_scale)
+        log_vars += log_inverse_gamma(point.drift_var, model.drift_shape, model.drift_scale)
+        return log_vars + chains.log_normalizer().sum() + chains.log_density(point.eta).sum()
+
+    return log_joint, log_conditional
+
+
+def test_variances_and_eta_given_omega(state, data):
+    conditional_ratio(*words_block(state, data), [state, *others(data)])
+
+
+@pytest.mark.parametrize("change", [{"persistence": 1.0}, {"drift_scale": 0.1}])
+def test_conditional_ratio_refuses_other_chains(state, data, change):
+    block = words_block(state, data, replace(MODEL, **change))
+    rejects(conditional_ratio, *block, [state, *others(data)])
+
+
+def base_block(state, change=lambda mean, var: (mean, var)):
+    mean, var = change(*MODEL._base_given(state.eta, state.initial_var, state.drift_var))
+
+    def log_joint(base):
+        centre = StickBreaking().inverse(np.full(12, 1.0 / 12))
+        chains = ScalarChains(base, state.initial_var, state.drift_var, 6, 0.8)
+        return chains.log_density(state.eta).sum() - np.sum((base - centre) ** 2) / 8.0
+
+    return log_joint, lambda base: -0.5 * np.sum((base - mean) ** 2) / var
+
+
+def test_base_given_eta(state, data):
+    points = [state.base, *(other.base for other in others(data))]
+    conditional_ratio(*base_block(state), points)
+    for change in (lambda mean, var: (0.9 * mean, var), lambda mean, var: (mean, 1.1 * var)):
+        rejects(conditional_ratio, *base_block(state, change), points)
+
+
+def psi_block(state, data, times):
+    potential = StickBreaking().augment(np.random.default_rng(4), state.psi, state.topic_counts)
+    reaching = state.topic_counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, :-1]
+
+    def log_joint(psi):
+        log_omega = reaching * np.log(np.cosh(psi / 2.0)) - potential.J * psi**2 / 2.0
+        likelihood = StickBreaking().log_likelihood(psi, state.topic_counts).sum()
+        prior = sum(
+            MvNormal(state.mu[t], state.Sigma).log_density(row)
+            for t, row in zip(data.times, psi, strict=True)
+        )
+        return prior + likelihood + log_omega.sum()
+
+    posterior = MvNormal(state.mu[times], state.Sigma).condition(potential)
+    return log_joint, lambda psi: posterior.log_density(psi).sum()
+
+
+def test_psi_given_omega(state, data):
+    points = [state.psi, *(other.psi for other in others(data))]
+    conditional_ratio(*psi_block(state, data, data.times), points)
+    rejects(conditional_ratio, *psi_block(state, data, 5 - data.times), points)
+
+
+# ------------------------------------------------------------------ the model
+
+
+def test_same_seed_same_draws_for_any_number_of_threads():
+    rng = np.random.default_rng(5)
+    data = as_timed_corpus(rng.poisson(0.1, size=(300, 50)), np.arange(300) // 60)
+    model = DynamicTopics(5)
+    check_threads_do_not_matter(model, data)
+
+
+def test_topics_hold_the_words_in_their_places(data, state):
+    """Sticks break in the data's order of words, and probabilities come back in the corpus's."""
+    topics = MODEL.topics(state, data)
+    assert topics.shape == (3, 6, 12)
+    np.testing.assert_allclose(topics.sum(axis=-1), 1.0)
+    shares = 1.0 / (1.0 + np.exp(-state.eta))
+    np.testing.assert_allclose(topics[:, :, data.word_order[0]], shares[:, :, 0])
+    second = shares[:, :, 1] * (1.0 - shares[:, :, 0])
+    np.testing.assert_allclose(topics[:, :, data.word_order[1]], second)
+
+
+def test_log_likelihood_is_the_mixture_probability_of_the_words(data, counts, state):
+    topics = MODEL.topics(state, data)
+    theta = StickBreaking().probs(state.psi)
+    expected = sum(
+        np.sum(counts[d] * np.log(theta[d] @ topics[:, data.times[d]])) for d in range(40)
+    )
+    assert MODEL.log_likelihood(state, data) == pytest.approx(expected, rel=1e-12)
+
+
+def test_allocation_counts_words_at_their_times(data, counts, state, rng):
+    topic_counts, word_counts = MODEL._allocate(rng, state, data)
+    np.testing.assert_array_equal(topic_counts.sum(axis=1), counts.sum(axis=1))
+    by_time = np.zeros((6, 12), dtype=int)
+    np.add.at(by_time, data.times, counts)
+    np.testing.assert_array_equal(word_counts.sum(axis=0), by_time)
+    np.testing.assert_array_equal(word_counts.sum(axis=(1, 2)), topic_counts.sum(axis=0))
+
+
+def test_prevalence_is_the_share_of_each_time(data, state):
+    shares = MODEL.prevalence(state, data)
+    assert shares.shape == (6, 3)
+    np.testing.assert_array_equal(shares[3], 0.0)  # no documents
+    here = state.topic_counts[data.times == 4].sum(axis=0)
+    np.testing.assert_allclose(shares[4], here / here.sum())
+
+
+def test_document_completion_uses_the_words_of_the_documents_time(rng, counts):
+    years = np.arange(40) % 4
+    training, held_out = split_tokens(rng, as_corpus(counts), documents=10)
+    data = as_timed_corpus(training, years)
+    completion = DocumentCompletion(held_out, every=1)
+    dense = np.zeros(counts.shape)
+    for index in range(3):
+        state = MODEL.prior(rng, data)
+        completion(
+            SimpleNamespace(chain=0, index=index, tuning=False, state=state, model=MODEL, data=data)
+        )
+        topics, theta = MODEL.topics(state, data), MODEL.theta(state, data)
+        dense += np.einsum("dk,kdv->dv", theta, topics[:, years]) / 3
+    held = held_out.to_csr().toarray()
+    used = held > 0
+    expected = np.sum(held[used] * np.log(dense[used])) / held.sum()
+    assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_topic_that_turns_over_is_followed(rng):
+    """Two topics of separate words; the first moves from its first words to its last in 8 steps."""
+    num_times, per_time = 8, 40
+    weights = np.linspace(1.0, 0.0, num_times)[:, None]
+    early, late, steady = np.eye(3).repeat(5, axis=1) / 5
+    moving = weights * early + (1.0 - weights) * late
+    times = np.repeat(np.arange(num_times), per_time)
+    share = rng.beta(1.0, 1.0, size=len(times))
+    words = share[:, None] * moving[times] + (1.0 - share[:, None]) * steady
+    data = as_timed_corpus(np.array([rng.multinomial(60, p) for p in words]), times)
+    model = DynamicTopics(2, start_sweeps=30)
+    state = model.init(rng, data)
+    draws, drift = [], []
+    for sweep in range(200):
+        state = model.step(rng, state, data)
+        if sweep >= 100:
+            draws.append(model.topics(state, data))
+            drift.append(state.drift_var)
+    mean = np.mean(draws, axis=0)
+    first = int(np.argmin(mean[:, :, 10:].sum(axis=(1, 2))))
+    assert np.abs(mean[first] - moving).sum(axis=1).max() < 0.3  # of 2 at most
+    assert np.abs(mean[1 - first] - steady).sum(axis=1).max() < 0.2
+    drift = np.median(drift, axis=0)
+    assert drift[first] > 3.0 * drift[1 - first]
+
+
+def test_driver_keeps_named_variables(data):
+    with pytest.warns(ConvergenceWarning):  # four draws are few
+        posterior = sample(
+            MODEL, data, draws=4, tune=1, chains=2, random_seed=0, progressbar=False,
+            keep=["topics", "drift_var", "prevalence_drift", "prevalence"],
+        )  # fmt: skip
+    assert posterior["topics"].shape == (2, 4, 3, 6, 12)
+    assert posterior["prevalence_drift"].shape == (2, 4)
+    assert posterior["prevalence"].shape == (2, 4, 6, 3)
+    coords = MODEL.coords(data)
+    assert list(coords["time"]) == list(range(1990, 1996))
+    assert coords["word"][2] == "word2"
+
+
+def test_a_corpus_without_times_is_refused(counts):
+    with pytest.raises(TypeError, match="need the documents' times, got Corpus"):
+        sample(MODEL, as_corpus(counts), draws=1, tune=0, chains=1, progressbar=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"num_topics": 1}, ValueError, "num_topics must be at least 2, got 1"),
+        ({"num_topics": 3, "persistence": 1.1}, ValueError, "persistence must be from 0 to 1"),
+        ({"num_topics": 3, "persistence": np.nan}, ValueError, "persistence must be from 0 to 1"),
+        ({"num_topics": 3, "start_sweeps": 1.0}, TypeError, "start_sweeps must be an integer"),
+        ({"num_topics": 3, "gaussian": NormalInverseWishart.weak(np.zeros(3))}, ValueError, "2 d"),
+        *(
+            ({"num_topics": 3, name: 0.0}, ValueError, f"{name} must be positive")
+            for name in (
+                "prevalence_shape", "prevalence_scale", "base_var",
+                "initial_shape", "initial_scale", "drift_shape", "drift_scale",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_bad_models_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        DynamicTopics(**arguments)

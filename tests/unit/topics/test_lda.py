@@ -1,0 +1,297 @@
+"""Latent Dirichlet allocation: its concentrations, its sweeps, what it keeps."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from same_draws import check_threads_do_not_matter
+from scipy import stats
+from scipy.special import gammaln
+
+from pgmult import sample
+from pgmult.topics import LDA, UncollapsedLDA, as_corpus
+from pgmult.topics.updates.collapsed import collapsed_sweeps, count_topics, random_allocation
+from pgmult.topics.updates.concentrations import sample_concentration, sample_concentrations
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(21)
+
+
+@pytest.fixture
+def corpus(rng):
+    """Forty documents of 0 to about 30 tokens, one of them empty, one word never used."""
+    counts = rng.poisson(0.6, size=(40, 25))
+    counts[3] = 0
+    counts[:, 7] = 0
+    return as_corpus(counts, [f"word{v}" for v in range(25)])
+
+
+def exact_cdf(log_density):
+    """The distribution function of a positive variable, by quadrature on its logarithm."""
+    grid = np.linspace(-12.0, 6.0, 20_001)
+    log_weight = log_density(np.exp(grid)) + grid
+    running = np.cumsum(np.exp(log_weight - log_weight.max()))
+    return lambda x: np.interp(np.log(x), grid, running / running[-1])
+
+
+def log_symmetric(counts, shape, rate):
+    """Log density of eta given counts, ``(num_categories, num_columns)``, probabilities summed."""
+    categories = len(counts)
+
+    def log_density(eta):
+        eta = eta[:, None, None]
+        each = (gammaln(counts + eta) - gammaln(eta)).sum(axis=(1, 2))
+        whole = gammaln(categories * eta) - gammaln(counts.sum(axis=0) + categories * eta)
+        eta = eta[:, 0, 0]
+        return each + whole.sum(axis=(1, 2)) + (shape - 1.0) * np.log(eta) - rate * eta
+
+    return log_density
+
+
+# ------------------------------------------------------------------ the concentrations
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [[5, 0], [0, 3], [1, 1], [0, 9]],
+        [[30, 0, 0], [0, 12, 0], [0, 0, 0]],
+        [[0], [0], [0]],
+        [[7, 5, 3], [6, 7, 4]],
+    ],
+    ids=["spread", "one word a topic", "no tokens", "even"],
+)
+def test_one_concentration_has_its_exact_posterior(rng, counts):
+    counts = np.array(counts)
+    exact = exact_cdf(log_symmetric(counts, 2.0, 1.5))
+    eta, draws = 1.0, []
+    for i in range(20_000):
+        eta = sample_concentration(rng, eta, counts, 2.0, 1.5)
+        if i % 10 == 9:
+            draws.append(eta)
+    assert stats.kstest(draws, exact).pvalue > 1e-3
+    if counts.any():  # had the counts been ignored, this would be the prior
+        assert stats.kstest(draws, stats.gamma(2.0, scale=1 / 1.5).cdf).pvalue < 1e-6
+
+
+def test_concentrations_have_their_exact_posterior(rng):
+    """Given the other one, each of two is a curve: its draws' ranks there are uniform."""
+    counts = np.array([[6, 0], [3, 1], [0, 0], [2, 4]])
+    totals = counts.sum(axis=1)
+
+    def log_density(a, b):
+        each = gammaln(counts[:, 0] + a[:, None]) - gammaln(a[:, None])
+        whole = gammaln(a[:, None] + b) - gammaln(totals + a[:, None] + b)
+        return (each + whole).sum(axis=1) - 0.5 * a
+
+    alpha, ranks = np.ones(2), []
+    for i in range(8_000):
+        alpha = sample_concentrations(rng, alpha, counts, 1.0, 0.5)
+        if i % 20 == 19:
+            ranks.append(exact_cdf(lambda a, b=alpha[1]: log_density(a, b))(alpha[0]))
+    assert stats.kstest(ranks, "uniform").pvalue > 1e-3
+
+
+def test_a_learned_concentration_finds_the_one_that_made_the_words(rng):
+    """From far above, from words whose topics are known."""
+    true = 0.1
+    topics = rng.dirichlet(np.full(200, true), size=10)
+    counts = np.array([rng.multinomial(400, row) for row in topics]).T
+    eta, draws = 5.0, []
+    for i in range(300):
+        eta = sample_concentration(rng, eta, counts, 1.0, 1.0)
+        if i >= 100:
+            draws.append(eta)
+    assert abs(np.mean(draws) - true) < 4.0 * np.std(draws)
+    assert np.std(draws) < 0.2 * true
+
+
+# ------------------------------------------------------------------ the collapsed sweep
+
+
+def sweep_probabilities(documents, start, alpha, eta, num_words):
+    """Probability of every outcome of one collapsed sweep, by the rule of conditionals."""
+    documents = [np.array(words) for words in documents]
+    document_of = np.repeat(np.arange(len(documents)), [len(words) for words in documents])
+    word_of = np.concatenate(documents)
+    topics = range(len(alpha))
+    probabilities = {tuple(start): 1.0}
+    for i in range(len(word_of)):
+        reached = {}
+        for z, probability in probabilities.items():
+            others = np.arange(len(word_of)) != i
+            weights = np.empty(len(alpha))
+            for k in topics:
+                same = others & (np.array(z) == k)
+                in_document = np.sum(same & (document_of == document_of[i]))
+                of_word = np.sum(same & (word_of == word_of[i]))
+                weights[k] = (in_document + alpha[k]) * (of_word + eta)
+                weights[k] /= same.sum() + num_words * eta
+            for k in topics:
+                outcome = (*z[:i], k, *z[i + 1 :])
+                share = probability * weights[k] / weights.sum()
+                reached[outcome] = reached.get(outcome, 0.0) + share
+        probabilities = reached
+    return probabilities
+
+
+@pytest.mark.parametrize(
+    ("start", "alpha", "eta"),
+    [
+        ([0, 0, 1, 2, 0], [0.5, 1.5, 0.2], 0.4),
+        ([1, 1, 1, 1, 1], [2.0, 2.0, 2.0], 0.05),
+        ([2, 0, 2, 2, 1], [1e-3, 0.3, 4.0], 3.0),
+    ],
+    ids=["short", "prior of topics wide", "prior of words wide"],
+)
+def test_a_collapsed_sweep_has_its_exact_transition_probabilities(rng, start, alpha, eta):
+    """Every outcome of a sweep over two documents, and each token's own topic."""
+    documents, num_words = [[0, 0, 1], [1, 3]], 4
+    corpus = as_corpus([[2, 1, 0, 0], [0, 1, 0, 1]])
+    allocation = count_topics(corpus, np.array(start), 3)
+    expected = sweep_probabilities(documents, start, alpha, eta, num_words)
+    draws, alpha = 30_000, np.array(alpha)
+    outcomes = np.array(
+        [collapsed_sweeps(rng, corpus, allocation, alpha, eta).assignments for _ in range(draws)]
+    )
+    places = np.array(list(expected))
+    shares = np.array(list(expected.values()))
+    code = 3 ** np.arange(5)
+    observed = np.bincount(outcomes @ code, minlength=3**5)[places @ code]
+    common = draws * shares >= 10.0
+    table = np.append(observed[common], observed[~common].sum())
+    of_table = np.append(shares[common], shares[~common].sum())
+    assert stats.chisquare(table, draws * of_table).pvalue > 1e-4
+    for i in range(5):
+        seen = np.bincount(outcomes[:, i], minlength=3)
+        share = np.bincount(places[:, i], shares, minlength=3)
+        assert stats.chisquare(seen, draws * share).pvalue > 1e-4
+
+
+def test_sweeps_of_many_topics_keep_their_counts(rng):
+    """Documents gain and lose topics, and bounds move, on the way from a uniform start."""
+    corpus = as_corpus(rng.poisson(0.8, size=(30, 60)))
+    allocation = random_allocation(rng, corpus, 40)
+    end = collapsed_sweeps(rng, corpus, allocation, np.full(40, 0.05), 0.02, sweeps=50)
+    again = count_topics(corpus, end.assignments, 40)
+    np.testing.assert_array_equal(end.topic_counts, again.topic_counts)
+    np.testing.assert_array_equal(end.word_counts, again.word_counts)
+    np.testing.assert_array_equal(end.topic_counts.sum(axis=1), corpus.totals)
+    np.testing.assert_array_equal(end.word_counts.sum(axis=1), corpus.to_csr().sum(axis=0))
+    occupied = [np.mean(a.topic_counts > 0) for a in (allocation, end)]
+    assert occupied[1] < 0.5 * occupied[0]
+
+
+def test_assignments_that_do_not_fit_are_refused(rng, corpus):
+    state = LDA(4).init(rng, corpus)
+    with pytest.raises(ValueError, match=r"one topic for each of the \d+ tokens, got shape \(3,\)"):
+        count_topics(corpus, state.assignments[:3], 4)
+    wrong = state.assignments.copy()
+    wrong[7] = 4
+    with pytest.raises(ValueError, match="from 0 to 3, got 4 at position 7"):
+        LDA(4).step(rng, dataclasses.replace(state, assignments=wrong), corpus)
+    wrong[7] = -1
+    with pytest.raises(ValueError, match="from 0 to 3, got -1 at position 7"):
+        LDA(4).log_likelihood(dataclasses.replace(state, assignments=wrong), corpus)
+
+
+# ------------------------------------------------------------------ the models
+
+
+def test_lda_says_how_large_its_topics_are(rng, corpus):
+    model = LDA(4)
+    state = model.init(rng, corpus)
+    shares = model.topic_shares(state, corpus)
+    for k in range(4):
+        assert shares[k] == pytest.approx(np.mean(state.assignments == k))
+    entropy = stats.entropy(shares)
+    assert model.effective_topics(state, corpus) == pytest.approx(np.exp(entropy))
+    empty = as_corpus(np.zeros((2, 3), dtype=int))
+    nothing = model.step(rng, model.init(rng, empty), empty)
+    np.testing.assert_array_equal(model.topic_shares(nothing, empty), np.zeros(4))
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_what_lda_keeps(corpus):
+    options = {"draws": 5, "tune": 1, "chains": 2, "random_seed": 0, "progressbar": False}
+    learned = sample(LDA(3, word_concentration=None), corpus, **options)
+    assert learned["word_concentration"].shape == (2, 5)
+    assert len(np.unique(learned["word_concentration"])) == 10
+    assert learned["topic_shares"].shape == (2, 5, 3)
+    np.testing.assert_allclose(learned["topic_shares"].sum(axis=-1), 1.0)
+    assert learned["effective_topics"].max() <= 3.0 + 1e-12
+    given = sample(LDA(3, word_concentration=0.3), corpus, **options)
+    assert (given["word_concentration"] == 0.3).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"word_concentration": 0.0}, "word_concentration must be positive"),
+        ({"word_shape": -1.0}, "word_shape must be positive"),
+        ({"word_rate": np.inf}, "word_rate must be finite"),
+        ({"alpha_rate": 0.0}, "alpha_rate must be positive"),
+        ({"num_topics": 1}, "num_topics must be at least 2, got 1"),
+    ],
+)
+def test_bad_parameters_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LDA(**({"num_topics": 3} | arguments))
+
+
+@pytest.mark.parametrize("kind", [LDA, UncollapsedLDA])
+def test_same_seed_same_draws_for_any_number_of_threads(kind):
+    corpus = as_corpus(np.random.default_rng(5).poisson(0.1, size=(300, 50)))
+    model = kind(5, word_concentration=None)
+    check_threads_do_not_matter(model, corpus)
+
+
+def test_uncollapsed_lda_starts_where_its_parameters_say(rng, corpus):
+    alpha = np.array([0.2, 0.4, 0.9])
+    model = UncollapsedLDA(3, alpha=alpha, word_concentration=0.3, start_sweeps=0)
+    state = model.init(rng, corpus)
+    for _ in range(2):
+        np.testing.assert_array_equal(state.alpha, alpha)
+        assert state.word_concentration == 0.3
+        np.testing.assert_array_equal(state.topic_counts.sum(axis=1), corpus.totals)
+        np.testing.assert_allclose(state.theta.sum(axis=1), 1.0)
+        np.testing.assert_allclose(state.topics.sum(axis=1), 1.0)
+        state = model.step(rng, state, corpus)
+    with pytest.raises(ValueError, match="start_sweeps must be at least 0, got -1"):
+        UncollapsedLDA(3, start_sweeps=-1)
+
+
+def test_lda_holds_a_given_alpha(rng):
+    """Against the posterior of two tokens' topics, summed over all assignments."""
+    alpha, eta = np.array([0.2, 0.9]), 0.4
+    corpus = as_corpus([[1, 1, 0], [1, 0, 2]])
+    model = LDA(2, word_concentration=eta, alpha=alpha)
+
+    def together(alpha):
+        weights = {True: 0.0, False: 0.0}
+        for z in itertools.product(range(2), repeat=5):
+            allocation = count_topics(corpus, np.array(z), 2)
+            words = allocation.word_counts.T
+            log_weight = gammaln(allocation.topic_counts + alpha).sum() + gammaln(words + eta).sum()
+            log_weight -= gammaln(words.sum(axis=1) + 3 * eta).sum()
+            weights[z[0] == z[2]] += np.exp(log_weight)
+        return weights[True] / (weights[True] + weights[False])
+
+    chains, count = 6000, 0
+    for _ in range(chains):
+        state = model.init(rng, corpus)
+        for _ in range(8):
+            state = model.step(rng, state, corpus)
+        np.testing.assert_array_equal(state.alpha, alpha)
+        count += int(state.assignments[0] == state.assignments[2])
+    assert stats.binomtest(count, chains, together(alpha)).pvalue > 1e-3
+    assert stats.binomtest(count, chains, together(np.ones(2))).pvalue < 1e-4
+    np.testing.assert_array_equal(model.prior(rng, corpus).alpha, alpha)
+    np.testing.assert_array_equal(LDA(3, alpha=1).init(rng, corpus).alpha, np.ones(3))
+    with pytest.raises(ValueError, match=r"alpha must be one number or 2 .num_topics."):
+        LDA(2, alpha=[1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="alpha must be positive"):
+        LDA(2, alpha=0.0)

@@ -1,0 +1,259 @@
+"""The correlated topic model under the softmax: its row kernel, its state and its errors.
+
+The joint-distribution and calibration tests of the sampler stand in tests/statistical.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from same_draws import check_threads_do_not_matter
+from scipy import stats
+
+from pgmult import (
+    ConvergenceWarning,
+    LogisticNormal,
+    MvNormal,
+    NormalInverseWishart,
+    polya_gamma,
+    sample,
+)
+from pgmult.compiled.streams import open_stream
+from pgmult.core.validate import new_key
+from pgmult.testing import conditional_ratio, rejects
+from pgmult.topics import LogisticNormalTopics, as_corpus
+from pgmult.topics.compiled import softmax
+from pgmult.topics.compiled.softmax import sample_rows
+
+ALL = np.iinfo(np.int64).max
+MEAN = np.array([0.3, -0.5, 0.1, 0.8])
+COV = np.array(
+    [[1.5, 0.6, -0.3, 0.2], [0.6, 1.0, 0.1, 0.4], [-0.3, 0.1, 2.0, -0.5], [0.2, 0.4, -0.5, 1.2]]
+)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(21)
+
+
+@pytest.fixture
+def corpus(rng):
+    """Forty documents of 0 to about 30 tokens, one of them empty, one word never used."""
+    counts = rng.poisson(0.6, size=(40, 25))
+    counts[3] = 0
+    counts[:, 7] = 0
+    return as_corpus(counts, [f"word{v}" for v in range(25)])
+
+
+def conditional_moments(psi, k, mean=MEAN, cov=COV):
+    """Prior mean and variance of coordinate k given the others, from the covariance."""
+    others = np.delete(np.arange(len(mean)), k)
+    weights = np.linalg.solve(cov[np.ix_(others, others)], cov[others, k])
+    return mean[k] + (psi[..., others] - mean[others]) @ weights, cov[k, k] - weights @ cov[
+        others, k
+    ]
+
+
+def reference_sweep(rng, psi, counts):
+    """The sweep of `sample_rows`, coordinate by coordinate on all rows, from the public parts."""
+    psi = psi.copy()
+    for k in range(psi.shape[1]):
+        potential = LogisticNormal().augment_coordinate(rng, psi, counts, k)
+        prior_mean, prior_var = conditional_moments(psi, k)
+        precision = 1.0 / prior_var + potential.J
+        mean = (prior_mean / prior_var + potential.h) / precision
+        psi[:, k] = mean + rng.standard_normal(len(psi)) / np.sqrt(precision)
+    ones = np.ones(psi.shape[1])
+    weights = np.linalg.solve(COV, ones)
+    shift_mean = (MEAN - psi) @ weights / weights.sum()
+    shift = shift_mean + rng.standard_normal(len(psi)) / np.sqrt(weights.sum())
+    return psi + shift[:, None]
+
+
+def kernel_sweep(rng, psi, counts, *, trials=ALL, cov=COV):
+    out = np.empty_like(psi)
+    status = sample_rows(0, 0, len(psi), new_key(rng), counts, MEAN, cov, trials, psi, out)
+    return status, out
+
+
+@pytest.mark.parametrize(
+    ("start", "counts"),
+    [
+        ([0.0, 0.5, -1.0, 0.2], [3, 0, 7, 1]),
+        ([2.0, -2.0, 0.0, 1.0], [0, 40, 0, 2]),
+        ([0.0, 0.0, 0.0, 0.0], [0, 0, 0, 0]),
+        ([0.0, 900.0, -900.0, 5.0], [1, 2, 0, 1]),  # sums of exponentials over- and underflow
+        ([0.0, -900.0, -800.0, -850.0], [2, 2, 0, 1]),
+    ],
+)
+def test_a_sweep_has_the_law_of_an_independent_one(rng, start, counts):
+    copies = 20_000
+    psi, rows = np.tile(start, (copies, 1)), np.tile(counts, (copies, 1))
+    status, kernel = kernel_sweep(rng, psi, rows)
+    reference = reference_sweep(rng, psi, rows)
+    assert status == 0
+    for weights in [*np.eye(4), np.ones(4), np.array([1.0, -1.0, 0.5, -0.5])]:
+        assert stats.ks_2samp(kernel @ weights, reference @ weights).pvalue > 1e-4
+    cross = [np.cov(draws.T) for draws in (kernel, reference)]
+    np.testing.assert_allclose(*cross, atol=0.1 * np.abs(cross[1]).max())
+
+
+def coordinate_block(k, shift=0.0):
+    """Log joint of psi_k and omega given the rest, and the log density that psi_k is drawn from."""
+    rng = np.random.default_rng(4)
+    psi, counts = np.array([0.4, -1.0, 0.7, 0.1]), np.array([3, 0, 2, 1])
+    potential = LogisticNormal().augment_coordinate(rng, psi, counts, k)
+    prior_mean, prior_var = conditional_moments(psi, k)
+    zeta = np.log(np.exp(np.delete(psi, k)).sum())
+
+    def log_joint(value):
+        point = psi.copy()
+        point[k] = value
+        tilt = value - zeta
+        # PG(omega | N, tilt) / PG(omega | N, 0) = cosh(tilt / 2)**N exp(-omega tilt**2 / 2)
+        log_omega = counts.sum() * np.log(np.cosh(tilt / 2.0)) - potential.J * tilt**2 / 2.0
+        likelihood = LogisticNormal().log_likelihood(point, counts)
+        return MvNormal(MEAN, COV).log_density(point) + likelihood + log_omega
+
+    precision = 1.0 / prior_var + potential.J
+    mean = (prior_mean / prior_var + potential.h + shift) / precision
+    return log_joint, lambda value: -0.5 * precision * (value - mean) ** 2
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_conditional_of_a_coordinate(k):
+    points = np.linspace(-2.0, 3.0, 6)
+    conditional_ratio(*coordinate_block(k), points)
+    rejects(conditional_ratio, *coordinate_block(k, shift=0.1), points)
+
+
+def test_sum_of_other_exponentials_is_right_where_it_overflows():
+    psi = np.array([0.0, 2000.0, -2000.0, 1.0])
+    for k in range(4):
+        others = np.delete(psi, k)
+        expected = others.max() + np.log(np.exp(others - others.max()).sum())
+        assert softmax._log_sum_of_others(psi, k) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-5, -0.7, 6.0])
+def test_fewer_trials_keep_the_mean_and_the_variance(rng, tilt):
+    """... of PG(60, tilt), but not its shape."""
+    total, copies = 60, 10_000
+
+    def draws(trials):
+        key, omegas = new_key(rng), np.empty(copies)
+        for i in range(copies):
+            state = tuple(np.uint64(word) for word in open_stream(key, i))
+            omegas[i], _ = softmax._draw_omega(total, tilt, trials, state)
+        return omegas
+
+    few = draws(5)
+    mean, var = polya_gamma.mean(total, tilt), polya_gamma.var(total, tilt)
+    assert abs(few.mean() - mean) < 4.5 * np.sqrt(var / copies)
+    assert abs(few.var() / var - 1.0) < 0.15
+    assert stats.ks_2samp(few, draws(ALL)).pvalue < 1e-4
+
+
+def test_trials_matter_for_longer_documents_only(rng, corpus):
+    """With as many trials as the longest document has tokens nothing is approximated."""
+    longest = int(corpus.totals.max())
+
+    def draw(trials):
+        model = LogisticNormalTopics(3, approximate_trials=trials, start_sweeps=1)
+        rng = np.random.default_rng(0)
+        return model.step(rng, model.init(rng, corpus), corpus).psi
+
+    exact = draw(None)
+    np.testing.assert_array_equal(draw(longest), exact)
+    changed = (draw(longest - 5) != exact).any(axis=1)
+    np.testing.assert_array_equal(changed, corpus.totals > longest - 5)
+
+
+def test_same_seed_same_draws_for_any_number_of_threads():
+    rng = np.random.default_rng(5)
+    corpus = as_corpus(rng.poisson(0.1, size=(300, 50)))
+    model = LogisticNormalTopics(5)
+    check_threads_do_not_matter(model, corpus)
+
+
+def test_log_likelihood_is_the_mixture_probability_of_the_words(rng, corpus):
+    model = LogisticNormalTopics(4)
+    state = model.prior(rng, corpus)
+    theta = np.exp(state.psi) / np.exp(state.psi).sum(axis=1, keepdims=True)
+    dense = theta @ state.topics
+    counts = corpus.to_csr().toarray()
+    used = counts > 0
+    assert model.log_likelihood(state, corpus) == pytest.approx(
+        np.sum(counts[used] * np.log(dense[used])), rel=1e-12
+    )
+
+
+def test_topics_of_well_separated_words_are_recovered(rng):
+    """Three topics of disjoint words, two of which avoid each other."""
+    num_documents, block = 400, 10
+    truth = np.kron(np.eye(3), np.full((1, block), 1.0 / block))
+    Sigma = np.array([[1.5, -1.2, 0.0], [-1.2, 1.5, 0.0], [0.0, 0.0, 0.5]])
+    theta = LogisticNormal().probs(rng.multivariate_normal(np.zeros(3), Sigma, size=num_documents))
+    corpus = as_corpus(np.array([rng.multinomial(80, p) for p in theta @ truth]))
+    model = LogisticNormalTopics(3)
+    state = model.init(rng, corpus)
+    mean_theta, signs = np.zeros((num_documents, 3)), []
+    for sweep in range(150):
+        state = model.step(rng, state, corpus)
+        if sweep >= 50:
+            mean_theta += model.theta(state, corpus) / 100
+            signs.append(state.Sigma)
+    owner = state.topics.reshape(3, 3, block).sum(axis=2).argmax(axis=1)
+    assert sorted(owner) == [0, 1, 2]
+    error = np.abs(mean_theta - theta[:, owner]).mean()
+    assert error < 2.0 * np.mean(np.sqrt(theta * (1 - theta) / 80))
+    label = np.argsort(owner)
+    contrast = np.array([1.0, -1.0, 0.0])  # identified: it does not see the direction of ones
+    spread = contrast @ np.mean(signs, axis=0)[np.ix_(label, label)] @ contrast
+    assert spread == pytest.approx(contrast @ Sigma @ contrast, rel=0.35)
+
+
+def test_driver_keeps_named_variables(corpus):
+    with pytest.warns(ConvergenceWarning):  # four draws are few
+        posterior = sample(
+            LogisticNormalTopics(3), corpus, draws=4, tune=1, chains=2, random_seed=0,
+            progressbar=False, keep=["theta", "Sigma", "topic_shares"],
+        )  # fmt: skip
+    assert posterior["theta"].shape == (2, 4, 40, 3)
+    assert posterior["Sigma"].shape == (2, 4, 3, 3)
+    np.testing.assert_allclose(posterior["topic_shares"].sum(axis=-1), 1.0)
+
+
+def test_singular_covariance_is_refused(rng, corpus):
+    model = LogisticNormalTopics(3)
+    state = dataclasses.replace(model.init(rng, corpus), Sigma=np.ones((3, 3)))
+    with pytest.raises(FloatingPointError, match="Sigma is singular"):
+        model.step(rng, state, corpus)
+
+
+def test_kernel_reports_what_it_cannot_draw(rng):
+    psi, counts = np.zeros((3, 4)), np.ones((3, 4), dtype=np.int64)
+    assert kernel_sweep(rng, psi, counts, cov=np.ones((4, 4)))[0] == -1
+    psi[1] = np.nan
+    assert kernel_sweep(rng, psi, counts)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"num_topics": 1}, ValueError, "num_topics must be at least 2, got 1"),
+        ({"num_topics": 2.5}, TypeError, "num_topics must be an integer"),
+        ({"num_topics": 3, "word_concentration": 0.0}, ValueError, "word_concentration"),
+        ({"num_topics": 3, "start_sweeps": -1}, ValueError, "start_sweeps"),
+        ({"num_topics": 3, "approximate_trials": 0}, ValueError, "approximate_trials"),
+        (
+            {"num_topics": 4, "gaussian": NormalInverseWishart.weak(np.zeros(3))},
+            ValueError,
+            "gaussian must have 4 dimensions",
+        ),
+    ],
+)
+def test_bad_models_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        LogisticNormalTopics(**arguments)

@@ -1,0 +1,95 @@
+"""Choosing the number of topics by held-out score: the table, what it is paired on, its figure."""
+
+import numpy as np
+import pytest
+
+from pgmult import sample
+from pgmult.topics import LDA, DocumentCompletion, as_corpus, plots, split_tokens
+from pgmult.topics.scores.selection import Candidate, TopicChoice, compare_num_topics
+
+QUICK = {"draws": 20, "tune": 30, "chains": 1, "progressbar": False}
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """Four topics of disjoint words, about one and a half topics a document."""
+    rng = np.random.default_rng(3)
+    topics = np.kron(np.eye(4), np.full((1, 8), 1 / 8))
+    theta = rng.dirichlet(np.full(4, 0.2), size=60)
+    return as_corpus(np.array([rng.multinomial(30, p) for p in theta @ topics]))
+
+
+@pytest.fixture(scope="module")
+def choice(corpus):
+    return compare_num_topics(LDA, corpus, [8, 2, 4], documents=30, random_seed=1, **QUICK)
+
+
+def test_too_few_topics_are_told_from_enough(choice):
+    two, four, eight = choice.candidates
+    assert [row.num_topics for row in choice.candidates] == [2, 4, 8]
+    assert two.difference < -5.0 * two.difference_error
+    assert four.log_predictive > two.log_predictive
+    assert abs(eight.log_predictive - four.log_predictive) < 0.5 * abs(two.difference)
+    assert choice.best.difference == choice.best.difference_error == 0.0
+    assert all(row.seconds > 0.0 for row in choice.candidates)
+
+
+def test_the_table_is_one_of_paired_completion_scores(choice, corpus):
+    """Done again by hand for one number of topics: same split, same draws, same score."""
+    rng = np.random.Generator(np.random.Philox(1))
+    training, held_out = split_tokens(rng, corpus, 30, 0.5)
+    completion = DocumentCompletion(held_out)
+    sample(LDA(4), training, callback=completion, random_seed=1, **QUICK)
+    score = completion.score()
+    row = choice.candidates[1]
+    assert row.log_predictive == score.log_predictive
+    np.testing.assert_array_equal(choice.by_document[1], score.by_document)
+    np.testing.assert_array_equal(choice.totals, held_out.totals)
+    best = choice.candidates.index(choice.best)
+    gains = choice.by_document - choice.by_document[best]
+    for row, gain in zip(choice.candidates, gains, strict=True):
+        assert row.difference == pytest.approx(gain.sum() / choice.totals.sum(), abs=1e-12)
+
+
+def made_up(*rows):
+    candidates = tuple(Candidate(*row, seconds=1.0) for row in rows)
+    return TopicChoice(candidates, np.zeros((len(rows), 2)), np.array([3, 4]))
+
+
+def test_the_smallest_that_is_not_clearly_worse():
+    choice = made_up((5, -7.2, -0.2, 0.05), (10, -7.03, -0.03, 0.02), (20, -7.0, 0.0, 0.0))
+    assert choice.best.num_topics == 20
+    assert choice.smallest_within().num_topics == 20
+    assert choice.smallest_within(2.0).num_topics == 10
+    assert choice.smallest_within(4.0).num_topics == 5
+    assert str(choice).splitlines()[2].split() == ["10", "-7.0300", "-0.0300", "±", "0.0200", "1.0"]
+
+
+def test_the_figure_shows_scores_and_paired_errors():
+    choice = made_up((5, -7.2, -0.2, 0.05), (10, -7.0, 0.0, 0.0), (20, -7.03, -0.03, 0.02))
+    axes = plots.score_by_num_topics(choice)
+    (container,) = axes.containers
+    points, _, (bars,) = container
+    np.testing.assert_array_equal(points.get_xdata(), [5, 10, 20])
+    np.testing.assert_array_equal(points.get_ydata(), [-7.2, -7.0, -7.03])
+    heights = [segment[1, 1] - segment[0, 1] for segment in bars.get_segments()]
+    np.testing.assert_allclose(heights, [0.1, 0.0, 0.04])
+    assert axes.get_legend_handles_labels()[1] == ["best: 10"]
+    assert plots.score_by_num_topics(choice, axes) is axes
+
+
+@pytest.mark.parametrize(
+    ("candidates", "options", "error", "message"),
+    [
+        ([], {}, ValueError, r"candidates must be different numbers of topics, got \[\]"),
+        ([3, 3], {}, ValueError, r"got \[3, 3\]"),
+        ([1, 3], {}, ValueError, "candidates must be at least 2, got 1"),
+        ([2.5], {}, TypeError, "candidates must be an integer"),
+        ([3], {"documents": 1000}, ValueError, "documents must be from 1 to 60"),
+        ([3], {"observed": 1.0}, ValueError, "observed must be a share"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(corpus, candidates, options, error, message):
+    with pytest.raises(error, match=message):
+        compare_num_topics(LDA, corpus, candidates, **options, **QUICK)

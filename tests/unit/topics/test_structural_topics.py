@@ -1,0 +1,402 @@
+"""Designs from columns, matrices and formulas; the structural topic model on small corpora."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from same_draws import check_threads_do_not_matter
+
+from pgmult import MatrixNormalInverseWishart, StickBreaking, load, resume, sample
+from pgmult.sampling.codec import decode, encode
+from pgmult.topics import (
+    CorrelatedTopics,
+    DocumentCompletion,
+    StructuralTopics,
+    as_corpus,
+    prevalence,
+    split_tokens,
+    topic_correlations,
+    with_covariates,
+)
+
+YEARS = np.array([1990.0, 1995.0, 2000.0, 2005.0, 2010.0, 2020.0])
+PARTIES = np.array(["R", "D", "R", "I", "D", "I"])
+COLUMNS = {"year": YEARS, "party": PARTIES}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(12)
+
+
+@pytest.fixture
+def corpus(rng):
+    """Six documents, one of them empty."""
+    counts = rng.poisson(1.0, size=(6, 8))
+    counts[2] = 0
+    return as_corpus(counts, [f"word{v}" for v in range(8)])
+
+
+# ------------------------------------------------------------------ designs
+
+
+def test_main_effects_of_columns(corpus):
+    design = with_covariates(corpus, COLUMNS, standardize=False).design
+    assert list(design.names) == ["Intercept", "year", "party[T.I]", "party[T.R]"]
+    expected = np.column_stack([np.ones(6), YEARS, PARTIES == "I", PARTIES == "R"])
+    np.testing.assert_array_equal(design.matrix, expected)
+
+
+def test_numbers_are_standardized_and_zeros_and_ones_are_not(corpus):
+    design = with_covariates(corpus, COLUMNS).design
+    np.testing.assert_allclose(design.matrix[:, 1].mean(), 0.0, atol=1e-14)
+    np.testing.assert_allclose(design.matrix[:, 1].std(), 1.0)
+    assert set(np.unique(design.matrix[:, [0, 2, 3]])) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("formula", [None, "~ year + party", "year * party", "~ bs(year, df=3)"])
+def test_rows_repeat_the_design(corpus, formula):
+    """Whatever a column went through, the same values give the same rows."""
+    data = with_covariates(corpus, COLUMNS, formula)
+    frame = pd.DataFrame(COLUMNS).iloc[[4, 1, 1]].assign(other=None)
+    np.testing.assert_allclose(data.design.rows(frame), data.covariates[[4, 1, 1]], atol=1e-12)
+
+
+def test_formulas_are_evaluated_by_formulaic(corpus):
+    formula = "~ year + C(party, contr.treatment('R')) + year:party"
+    with_standardized = with_covariates(corpus, COLUMNS, formula).design
+    design = with_covariates(corpus, pd.DataFrame(COLUMNS), formula, standardize=False).design
+    assert list(design.names) == [
+        "Intercept",
+        "year",
+        "C(party, contr.treatment('R'))[T.D]",
+        "C(party, contr.treatment('R'))[T.I]",
+        "year:party[T.I]",
+        "year:party[T.R]",
+    ]
+    expected = np.column_stack(
+        [np.ones(6), YEARS, PARTIES == "D", PARTIES == "I"]
+        + [YEARS * (party == PARTIES) for party in "IR"]
+    )
+    np.testing.assert_allclose(design.matrix, expected)
+    raw = with_standardized.matrix * with_standardized.scale + with_standardized.centre
+    np.testing.assert_allclose(raw, expected, atol=1e-9)
+
+
+def test_a_formula_reads_only_the_columns_it_names(corpus):
+    broken = {**COLUMNS, "note": [None] * 6, "my year": YEARS}
+    data = with_covariates(corpus, broken, "~ log(`my year`) + party")
+    assert set(data.design.columns.names) == {"party", "my year"}
+    intercept_alone = with_covariates(corpus, broken, "~ 1")
+    np.testing.assert_array_equal(intercept_alone.covariates, np.ones((6, 1)))
+
+
+def test_scaling_is_undone(rng, corpus):
+    """Coefficients of the covariates as given predict what those of the design matrix do."""
+    data = with_covariates(corpus, COLUMNS, "~ year * party")
+    plain = with_covariates(corpus, COLUMNS, "~ year * party", standardize=False)
+    coefficients = rng.normal(size=(2, 6, 3))
+    np.testing.assert_allclose(
+        plain.covariates @ data.design.unscale(coefficients),
+        data.covariates @ coefficients,
+        rtol=1e-9,
+    )
+    np.testing.assert_array_equal(plain.design.unscale(coefficients), coefficients)
+
+
+def test_a_matrix_will_do(corpus):
+    matrix = np.column_stack([YEARS, YEARS**2])
+    data = with_covariates(corpus, matrix)
+    assert list(data.design.names) == ["Intercept", "x0", "x1"]
+    np.testing.assert_allclose(data.design.rows(matrix[3:]), data.covariates[3:])
+    named = with_covariates(corpus, matrix, names=["year", "square"])
+    assert list(named.design.names) == ["Intercept", "year", "square"]
+    np.testing.assert_allclose(
+        named.design.rows({"square": [1990.0**2], "year": 1990}), data.covariates[:1]
+    )
+
+
+def test_labels_of_all_kinds(corpus):
+    flags = YEARS > 2000
+    ordered = pd.Categorical(PARTIES, categories=["R", "X", "D", "I"])
+    frame = pd.DataFrame({"flag": flags, "party": ordered})
+    frame["size"] = pd.array([1, 2, 3, 4, 5, 5], dtype="Int64")
+    data = with_covariates(corpus, frame)
+    assert list(data.design.names) == [
+        "Intercept", "flag[T.True]", "party[T.D]", "party[T.I]", "size",
+    ]  # fmt: skip
+    np.testing.assert_array_equal(data.covariates[:, 1], flags)
+    again = with_covariates(corpus, frame, "~ flag + party + size")
+    np.testing.assert_allclose(again.covariates, data.covariates)
+
+
+def test_a_structured_corpus_is_a_corpus(rng, corpus):
+    data = with_covariates(corpus, COLUMNS)
+    assert as_corpus(data) is data
+    assert CorrelatedTopics(2).as_data(data) is data
+    assert "covariates: Intercept, year, party[T.I]" in repr(data)
+    training, _ = split_tokens(rng, data, documents=2)
+    assert with_covariates(training, COLUMNS).num_tokens < data.num_tokens
+
+
+@pytest.mark.parametrize(
+    ("columns", "formula", "error", "message"),
+    [
+        (
+            {"year": [1, 2, np.nan, 4, 5, 6]},
+            None,
+            ValueError,
+            "'year' has a missing value at row 2",
+        ),
+        (
+            {"party": ["D", None, "R", "D", "R", "D"]},
+            None,
+            ValueError,
+            "'party' has a missing value at row 1",
+        ),
+        (
+            {"size": pd.array([1, 2, 3, None, 5, 6], dtype="Int64")},
+            None,
+            ValueError,
+            "'size' has a missing value at row 3",
+        ),
+        (
+            {"year": np.ma.masked_equal([1, 2, 3, 4, 5, 6], 5)},
+            None,
+            ValueError,
+            "'year' has a missing value at row 4",
+        ),
+        ({"year": [1, 2, np.inf, 4, 5, 6]}, None, ValueError, "'year' must be finite, got inf at"),
+        ({"year": YEARS[:5]}, None, ValueError, r"each of the 6 rows, got shape \(5,\)"),
+        ({"flat": np.full(6, 3.0)}, None, ValueError, "'flat' is constant, 3.0 in every document"),
+        ({"a": YEARS, "b": 2 * YEARS + 1}, None, ValueError, "'b' is a linear combination of a "),
+        (
+            {**COLUMNS, "red": PARTIES == "R", "blue": YEARS > 1990},
+            "~ year + party + red",
+            ValueError,
+            r"'red\[T.True\]' is a linear combination of party\[T.R\]",
+        ),
+        ({"id": list("abcdef"), "x": YEARS}, None, ValueError, "need at least as many documents"),
+        ({"day": np.arange(6).astype("M8[D]")}, None, TypeError, "must hold numbers or labels"),
+        ({"x": [1, "a", 2, "b", 3, 4]}, None, TypeError, "it mixes the two"),
+        (YEARS, None, ValueError, r"DataFrame or a matrix .* got ndarray with shape \(6,\)"),
+        (COLUMNS, "~ year + nope", ValueError, "`nope` is not present.*columns in it: year"),
+        (COLUMNS, "~ year +", ValueError, "cannot be evaluated"),
+        (COLUMNS, "party ~ year", ValueError, "right-hand side only"),
+        (COLUMNS, "~ 0 + party", ValueError, "formula must have an intercept"),
+        (
+            {"x": [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]},
+            "~ log(x)",
+            ValueError,
+            r"'log\(x\)' must be finite, got -inf at row 2",
+        ),
+    ],
+)
+def test_bad_covariates_are_refused(corpus, columns, formula, error, message):
+    with pytest.raises(error, match=message):
+        with_covariates(corpus, columns, formula)
+
+
+def test_bad_names_are_refused(corpus):
+    with pytest.raises(ValueError, match="columns of different names, got a, a"):
+        with_covariates(corpus, pd.DataFrame(np.eye(6)[:, :2], columns=["a", "a"]))
+    for names in (["a"], ["a", "a"]):
+        with pytest.raises(ValueError, match=r"covariates must have . columns"):
+            with_covariates(corpus, np.eye(6)[:, :2], names=names)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"year": 2000}, "must have a column 'party', got year"),
+        ({"year": 2000, "party": "Z"}, "'party' must be one of D, I, R, got 'Z'"),
+        ({"year": "late", "party": "D"}, "'year' must hold numbers, as before, got 'late'"),
+        ({"year": [2000, 2001, 2002], "party": ["D", "R"]}, "each of the 3 rows"),
+        ({"year": [2000, np.nan], "party": "D"}, "'year' has a missing value at row 1"),
+    ],
+)
+def test_bad_rows_are_refused(corpus, rows, message):
+    for formula in (None, "~ year + party"):
+        design = with_covariates(corpus, COLUMNS, formula).design
+        with pytest.raises(ValueError, match=message):
+            design.rows(rows)
+
+
+def test_formulas_without_formulaic_say_what_to_install(corpus, monkeypatch):
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(ImportError, match=r"pgmult\[formulas\]"):
+        with_covariates(corpus, COLUMNS, "~ year")
+
+
+# ------------------------------------------------------------------ the model
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"num_topics": 1}, ValueError, "num_topics must be at least 2"),
+        ({"num_topics": 3, "word_concentration": -1.0}, ValueError, "word_concentration"),
+        ({"num_topics": 3, "link": StickBreaking(order=np.array([1, 0]))}, ValueError, "3"),
+        (
+            {
+                "num_topics": 3,
+                "regression": MatrixNormalInverseWishart.weak(np.zeros((4, 3)), np.eye(4)),
+            },
+            ValueError,
+            "regression must have 2 columns",
+        ),
+    ],
+)
+def test_bad_models_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        StructuralTopics(**arguments)
+
+
+def test_data_without_the_models_covariates_are_refused(corpus):
+    with pytest.raises(TypeError, match=r"a corpus with covariates, got Corpus.*with_covariates"):
+        sample(StructuralTopics(3), corpus)
+    model = StructuralTopics(
+        3, regression=MatrixNormalInverseWishart.weak(np.zeros((3, 2)), np.eye(3))
+    )
+    with pytest.raises(ValueError, match=r"must have 2 rows, one a covariate \(Intercept, year\)"):
+        sample(model, with_covariates(corpus, {"year": YEARS}))
+
+
+def test_same_seed_same_draws_for_any_number_of_threads():
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(0.1, size=(300, 50))
+    data = with_covariates(counts, {"x": rng.normal(size=300), "y": rng.normal(size=300)})
+    model = StructuralTopics(5)
+    check_threads_do_not_matter(model, data)
+
+
+def test_an_intercept_alone_is_the_correlated_topic_model(corpus):
+    """The same random numbers and the same prior: the same draws, up to rounding."""
+    data = with_covariates(corpus, {}, "~ 1")
+    for method in ("prior", "init"):
+        one, other = (
+            getattr(model, method)(np.random.default_rng(4), data)
+            for model in (CorrelatedTopics(3), StructuralTopics(3))
+        )
+        np.testing.assert_allclose(other.coefficients[0], one.mu, rtol=1e-8)
+        for name in ("psi", "Sigma", "topics", "topic_counts"):
+            np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-8)
+
+
+def test_units_and_origins_of_covariates_make_no_difference(corpus):
+    """Same random numbers, same chain: the default prior and the predictions are the same."""
+    states = []
+    for year, standardize in ((YEARS, True), (YEARS, False), (2000.0 + YEARS / 7.0, False)):
+        columns = {"party": PARTIES == "R", "year": year}
+        data = with_covariates(corpus, columns, "~ party * year", standardize=standardize)
+        model, rng = StructuralTopics(3), np.random.default_rng(4)
+        state = model.step(rng, model.init(rng, data), data)
+        states.append((state, data.covariates @ state.coefficients))
+    for state, means in states[1:]:
+        np.testing.assert_allclose(state.psi, states[0][0].psi, rtol=1e-4)
+        np.testing.assert_allclose(means, states[0][1], rtol=1e-4)
+
+
+def test_the_data_survive_storage(corpus):
+    data = with_covariates(corpus, COLUMNS, "~ year * party")
+    arrays = {}
+    again = decode(encode(data, arrays), arrays)
+    assert type(again) is type(data)
+    np.testing.assert_array_equal(again.covariates, data.covariates)
+    setting = {"year": 2001, "party": ["R", "I"]}
+    np.testing.assert_array_equal(again.design.rows(setting), data.design.rows(setting))
+
+
+OPTIONS = {"chains": 2, "tune": 3, "random_seed": 3, "progressbar": False}
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_stored_and_resumed_runs_go_on_with_the_same_draws(corpus, tmp_path):
+    model, data = StructuralTopics(3), with_covariates(corpus, COLUMNS, "~ year * party")
+    keep = ["coefficients", "unscaled_coefficients", "mu", "Sigma"]
+    whole = sample(model, data, draws=6, keep=keep, **OPTIONS)
+    sample(model, data, draws=2, keep=keep, store=str(tmp_path / "run"), **OPTIONS)
+    resumed = resume(str(tmp_path / "run"), draws=6, progressbar=False)
+    for name in keep:
+        np.testing.assert_array_equal(resumed[name], whole[name])
+    loaded = load(str(tmp_path / "run"))
+    assert list(loaded.coords["covariate"]) == list(data.design.names)
+    assert loaded.dims["coefficients"] == ("chain", "draw", "covariate", "stick")
+    np.testing.assert_allclose(
+        whole["unscaled_coefficients"], data.design.unscale(whole["coefficients"])
+    )
+    other = with_covariates(corpus, {**COLUMNS, "year": YEARS + np.eye(6)[5]})
+    with pytest.raises(ValueError, match="hash differs"):
+        resume(str(tmp_path / "run"), model=model, data=other, draws=7, progressbar=False)
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_held_out_scores_and_correlations_need_no_change(rng, corpus):
+    training, held_out = split_tokens(rng, corpus, documents=3)
+    completion = DocumentCompletion(held_out, every=1)
+    posterior = sample(
+        StructuralTopics(3), with_covariates(training, COLUMNS), draws=5,
+        callback=completion, **OPTIONS,
+    )  # fmt: skip
+    assert completion.score().num_draws == 10
+    assert completion.log_predictive < 0
+    assert topic_correlations(rng, posterior).mean.shape == (3, 3)
+
+
+# ------------------------------------------------------------------ prevalence
+
+
+def point_mass(coefficients, Sigma):
+    return {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
+
+
+def test_prevalence_without_scatter_is_the_link_of_the_mean(rng, corpus):
+    data = with_covariates(corpus, COLUMNS)
+    coefficients = rng.normal(size=(4, 2))
+    draws = point_mass(coefficients, 1e-16 * np.eye(2))
+    expected = prevalence(rng, draws, data, pd.DataFrame(COLUMNS), num_simulated=2)
+    np.testing.assert_allclose(
+        expected.mean, StickBreaking().probs(data.covariates @ coefficients), atol=1e-7
+    )
+    link = StickBreaking(order=np.array([2, 0, 1]))
+    turned = prevalence(rng, draws, data, COLUMNS, link=link, num_simulated=2)
+    np.testing.assert_allclose(turned.mean[:, [2, 0, 1]], expected.mean, atol=1e-7)
+
+
+def test_prevalence_is_the_expectation_by_quadrature(rng, corpus):
+    data = with_covariates(corpus, COLUMNS)
+    coefficients = rng.normal(size=(4, 2))
+    Sigma = np.array([[2.0, -0.8], [-0.8, 1.0]])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    grid = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
+    weights = np.outer(weights, weights).ravel() / (2.0 * np.pi)
+    setting = {"year": 2003, "party": ["D", "R"]}
+    psi = data.design.rows(setting) @ coefficients
+    scattered = psi[:, None] + grid @ np.linalg.cholesky(Sigma).T
+    exact = np.einsum("g,sgk->sk", weights, StickBreaking().probs(scattered))
+    found = prevalence(rng, point_mass(coefficients, Sigma), data, setting, num_simulated=100_000)
+    np.testing.assert_allclose(found.mean, exact, atol=5 * 0.5 / np.sqrt(100_000))
+    np.testing.assert_allclose(
+        found.contrast(1, 0).mean, exact[1] - exact[0], atol=5 * 0.5 / np.sqrt(100_000)
+    )
+
+
+def test_intervals_hold_their_share_of_the_draws(rng, corpus):
+    data = with_covariates(corpus, {"year": YEARS})
+    coefficients = rng.normal(size=(1, 1000, 2, 2))
+    draws = {"coefficients": coefficients, "Sigma": np.tile(np.eye(2), (1, 1000, 1, 1))}
+    found = prevalence(
+        rng, draws, data, {"year": YEARS}, num_simulated=10, max_draws=1000, probability=0.5
+    )
+    assert found.draws.shape == (1000, 6, 3)
+    contrast = found.contrast(5, 0)
+    for part in (found, contrast):
+        inside = ((part.lower < part.draws) & (part.draws < part.upper)).mean(axis=0)
+        np.testing.assert_allclose(inside, 0.5, atol=2e-3)
+    np.testing.assert_allclose(contrast.mean.sum(), 0.0, atol=1e-12)
+    assert prevalence(rng, draws, data, {"year": 2000}, max_draws=7).draws.shape == (7, 1, 3)
+    with pytest.raises(ValueError, match="probability"):
+        prevalence(rng, draws, data, {"year": 2000}, probability=1.5)
+    with pytest.raises(ValueError, match="has 2 coefficients a stick, the data have 4 covariates"):
+        prevalence(rng, draws, with_covariates(corpus, COLUMNS), COLUMNS)

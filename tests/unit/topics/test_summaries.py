@@ -1,0 +1,484 @@
+"""Numbers about topics: against closed forms, and under every relabelling."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import pgmult
+from pgmult import Posterior, StickBreaking
+from pgmult.topics import (
+    SCORES,
+    TopicCorrelations,
+    align_topics,
+    as_corpus,
+    correlated_pairs,
+    correlation_graph,
+    document_topics,
+    exclusivity,
+    frex,
+    lift,
+    match_runs,
+    match_topics,
+    mean_topics,
+    npmi,
+    relevance,
+    representative_documents,
+    similar_together,
+    strongest_pairs,
+    top_words,
+    topic_correlations,
+    topic_diversity,
+    topic_labels,
+    u_mass,
+    word_scores,
+)
+from pgmult.topics.summaries.words import TopWord
+
+
+def test_top_words_are_posterior_moments():
+    rng = np.random.default_rng(0)
+    draws = rng.dirichlet([5.0, 1.0, 3.0, 0.5], size=(2, 50, 3))
+    posterior = Posterior(
+        {"topics": draws}, dims={"topics": ("topic", "word")}, coords={"word": ["a", "b", "c", "d"]}
+    )
+    for chain in (0, 1):
+        words = top_words(posterior, 2, chain=chain)
+        assert [len(topic) for topic in words] == [2, 2, 2]
+        for k, topic in enumerate(words):
+            assert [word.word for word in topic] == ["a", "c"]
+            for word, j in zip(topic, (0, 2), strict=True):
+                assert word.mean == pytest.approx(draws[chain, :, k, j].mean())
+                assert word.sd == pytest.approx(draws[chain, :, k, j].std())
+    assert topic_labels(top_words(posterior, 3), 2) == ["a c"] * 3
+
+
+def test_top_words_without_topics():
+    with pytest.raises(KeyError, match="no 'topics', only mu"):
+        top_words({"mu": np.zeros((1, 2, 3))})
+
+
+PHI = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+
+
+class TestScores:
+    """By hand, for two topics and three words."""
+
+    def test_lift_divides_by_the_common_share(self):
+        common = [0.25 * 0.5 + 0.75 * 0.1, 0.25 * 0.3 + 0.75 * 0.1, 0.25 * 0.2 + 0.75 * 0.8]
+        np.testing.assert_allclose(lift(PHI, [0.25, 0.75]), PHI / common)
+        np.testing.assert_allclose(lift(PHI, [1.0, 0.0])[0], 1.0)
+
+    def test_relevance_lies_between_log_probability_and_log_lift(self):
+        shares = [0.25, 0.75]
+        np.testing.assert_allclose(relevance(PHI, shares, 1.0), np.log(PHI))
+        np.testing.assert_allclose(relevance(PHI, shares, 0.0), np.log(lift(PHI, shares)))
+        expected = 0.6 * np.log(0.5) + 0.4 * np.log(0.5 / 0.2)
+        assert relevance(PHI, shares)[0, 0] == pytest.approx(expected)
+
+    def test_frex_is_a_harmonic_mean_of_ranks(self):
+        """Exclusivity of topic 0 is 5/6, 3/4, 1/5: ranks 3, 2, 1; by probability the same."""
+        np.testing.assert_allclose(frex(PHI)[0], [1.0, 2 / 3, 1 / 3])
+        # Topic 1: probabilities tie at rank 1.5; exclusivity 1/6, 1/4, 4/5 ranks 1, 2, 3.
+        expected = [1 / (0.5 / (1 / 3) + 0.5 / 0.5), 1 / (0.5 / (2 / 3) + 0.5 / 0.5), 1.0]
+        np.testing.assert_allclose(frex(PHI)[1], expected)
+        weighted = 1 / (0.7 / (1 / 3) + 0.3 / 0.5)
+        assert frex(PHI, 0.7)[1, 0] == pytest.approx(weighted), "the weight is exclusivity's"
+
+    @pytest.mark.parametrize("levels", [2, 5, 1000])
+    def test_frex_with_ties_ranks_as_scipy_does(self, levels):
+        rng = np.random.default_rng(3)
+        counts = rng.integers(1, levels + 1, size=(4, 60)).astype(float)
+        topics = counts / counts.sum(axis=1, keepdims=True)
+        probable = scipy.stats.rankdata(topics, axis=1) / 60
+        exclusive = scipy.stats.rankdata(topics / topics.sum(axis=0), axis=1) / 60
+        expected = scipy.stats.hmean([probable, exclusive])
+        np.testing.assert_allclose(frex(topics), expected, rtol=1e-12)
+
+    def test_a_word_that_rounding_left_no_probability(self):
+        topics = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
+        shares = [0.5, 0.5]
+        for score in (lift(topics, shares), relevance(topics, shares), frex(topics)):
+            assert np.isfinite(score).all()
+            assert (score[0, 0] > score[0, 1:]).all()
+
+    @pytest.mark.parametrize("by", ["frex", "lift", "relevance"])
+    def test_scores_are_averaged_draw_by_draw(self, by):
+        rng = np.random.default_rng(4)
+        draws = {
+            "topics": rng.dirichlet(np.ones(6), size=(2, 9, 3)),
+            "topic_shares": rng.dirichlet(np.ones(3), size=(2, 9)),
+        }
+        each = [
+            {
+                "frex": lambda t, s: frex(t),
+                "lift": lift,
+                "relevance": relevance,
+            }[by](topics, shares)
+            for topics, shares in zip(draws["topics"][1], draws["topic_shares"][1], strict=True)
+        ]
+        found = word_scores(draws, by, chain=1)
+        np.testing.assert_allclose(found.mean, np.mean(each, axis=0))
+        np.testing.assert_allclose(found.sd, np.std(each, axis=0))
+        best = top_words(draws, 1, by=by, chain=1)
+        for k, (word,) in enumerate(best):
+            assert int(word.word) == np.argmax(found.mean[k])
+            assert word.mean == found.mean[k].max()
+        thinned = word_scores(draws, by, chain=1, max_draws=3)
+        np.testing.assert_allclose(thinned.mean, np.mean([each[i] for i in (0, 4, 8)], axis=0))
+
+    def test_without_shares_topics_count_as_equals(self):
+        found = word_scores({"topics": PHI[None, None]}, "lift")
+        np.testing.assert_allclose(found.mean, lift(PHI, [0.5, 0.5]))
+
+    def test_bad_arguments(self):
+        draws = {"topics": PHI[None, None]}
+        with pytest.raises(ValueError, match=r"by must be one of probability, frex, .* got 'idf'"):
+            top_words(draws, by="idf")
+        with pytest.raises(ValueError, match=r"lift has no weight, got 0\.5"):
+            top_words(draws, by="lift", weight=0.5)
+        with pytest.raises(ValueError, match=r"weight must be in \[0, 1\], got 2"):
+            top_words(draws, by="relevance", weight=2)
+        with pytest.raises(ValueError, match="chain must be from 0 to 0, got 1"):
+            top_words(draws, chain=1)
+        with pytest.raises(ValueError, match="no draws"):
+            top_words({"topics": np.empty((1, 0, 2, 3))})
+
+    def test_a_run_on_disk_is_read_part_by_part(self, tmp_path, monkeypatch):
+        """Every score of a stored run is that of the draws in memory, never all read at once."""
+        monkeypatch.setattr("pgmult.sampling.store.FLUSH_BYTES", 1)
+        rng = np.random.default_rng(5)
+        posterior = Posterior(
+            {
+                "topics": rng.dirichlet(np.ones(6), size=(2, 9, 3)),
+                "topic_shares": rng.dirichlet(np.ones(3), size=(2, 9)),
+            },
+            dims={"topics": ("topic", "word"), "topic_shares": ("topic",)},
+        )
+        posterior.save(tmp_path / "run")
+        stored = pgmult.load(tmp_path / "run")
+        monkeypatch.setattr("pgmult.sampling.store.StoredDraws.__getitem__", None)
+        for by in SCORES:
+            found, expected = (word_scores(p, by, chain=1) for p in (stored, posterior))
+            np.testing.assert_array_equal(found.mean, expected.mean)
+        np.testing.assert_allclose(mean_topics(stored, 1), posterior["topics"][1].mean(axis=0))
+        np.testing.assert_array_equal(match_topics(stored).order, match_topics(posterior).order)
+
+
+class TestCoherence:
+    """Five documents over the words a to e, by hand."""
+
+    REFERENCE = as_corpus(
+        #  a  b  c  d  e  f
+        [
+            [3, 1, 0, 1, 0, 0],
+            [1, 2, 0, 1, 0, 0],
+            [1, 0, 1, 1, 0, 0],
+            [0, 1, 1, 1, 0, 0],
+            [0, 0, 0, 1, 2, 0],
+        ],
+        list("abcdef"),
+    )
+
+    def test_npmi_counts_documents_and_not_tokens(self):
+        """p(a) = p(b) = 3/5, p(a, b) = 2/5; p(c) = 2/5, p(a, c) = p(b, c) = 1/5."""
+        ab = np.log((2 / 5) / (9 / 25)) / -np.log(2 / 5)
+        ac = np.log((1 / 5) / (6 / 25)) / -np.log(1 / 5)
+        found = npmi(["ab", "ac", "abc", "cba"], self.REFERENCE)
+        np.testing.assert_allclose(found, [ab, ac, (ab + 2 * ac) / 3, (ab + 2 * ac) / 3])
+
+    def test_npmi_at_its_ends(self):
+        """Never together -1, always together 1, independent 0, in every document 0."""
+        reference = as_corpus(
+            [[1, 1, 0, 1, 1], [1, 1, 0, 0, 1], [0, 0, 1, 1, 1], [0, 0, 1, 0, 1]], list("abcde")
+        )
+        found = npmi(["ac", "ab", "ad", "ee", "ae", "a"], reference)
+        np.testing.assert_allclose(found, [-1.0, 1.0, 0.0, 0.0, 0.0, np.nan], atol=1e-15)
+
+    def test_u_mass_conditions_on_the_better_word(self):
+        """D(a) = 3, D(d) = 5, D(a, d) = 3: log(4/3) after a, log(4/5) after d."""
+        found = u_mass(["ad", "da", "abc"], self.REFERENCE)
+        np.testing.assert_allclose(found[:2], np.log([4 / 3, 4 / 5]))
+        expected = np.log(3 / 3) + np.log(2 / 3) + np.log(2 / 3)  # b after a, c after a, c after b
+        assert found[2] == pytest.approx(expected)
+
+    def test_words_that_the_reference_does_not_know(self):
+        found = npmi([["a", "zebra"], ["f", "a"]], self.REFERENCE)
+        np.testing.assert_array_equal(found, [-1.0, -1.0])
+        last_is_unknown, first_is_unknown = u_mass([["a", "f"], ["zebra", "a"]], self.REFERENCE)
+        assert last_is_unknown == pytest.approx(np.log(1 / 3))
+        assert np.isnan(first_is_unknown)
+
+    def test_top_words_and_numbers_are_words_too(self):
+        numbered = as_corpus(self.REFERENCE.to_csr())
+        words = [[TopWord("0", 0.4, 0.1), TopWord("1", 0.2, 0.1)]]
+        np.testing.assert_array_equal(npmi(words, numbered), npmi(["ab"], self.REFERENCE))
+        assert topic_labels(words) == ["0 1"]
+
+    def test_diversity(self):
+        assert topic_diversity(["ab", "cd"]) == 1.0
+        assert topic_diversity(["ab", "ab"]) == 0.5
+        assert topic_diversity(["abc", "cde"]) == pytest.approx(5 / 6)
+
+    def test_exclusivity_sums_frex_over_the_most_probable(self):
+        np.testing.assert_allclose(exclusivity(PHI, 2), [1.0 + 2 / 3, 1.0 + frex(PHI, 0.7)[1, 0]])
+        np.testing.assert_allclose(exclusivity(PHI, 1, weight=0.5), [1.0, 1.0])
+
+
+class TestDocuments:
+    @pytest.fixture
+    def draws(self):
+        rng = np.random.default_rng(6)
+        psi = rng.normal(scale=2.0, size=(2, 40, 5, 2))
+        return {"psi": psi, "theta": StickBreaking().probs(psi)}
+
+    def test_moments_and_quantiles(self, draws):
+        found = document_topics({"theta": draws["theta"]}, [3, 1], chain=1, probability=0.8)
+        theta = draws["theta"][1][:, [3, 1]]
+        np.testing.assert_allclose(found.mean, theta.mean(axis=0))
+        np.testing.assert_allclose(found.sd, theta.std(axis=0))
+        np.testing.assert_allclose(found.lower, np.quantile(theta, 0.1, axis=0))
+        np.testing.assert_allclose(found.upper, np.quantile(theta, 0.9, axis=0))
+        assert found.documents == ["3", "1"]
+        assert found.probability == 0.8
+
+    def test_proportions_are_made_of_sticks(self, draws):
+        direct = document_topics({"theta": draws["theta"]})
+        made = document_topics({"psi": draws["psi"]})
+        np.testing.assert_allclose(made.mean, direct.mean)
+        np.testing.assert_allclose(made.upper, direct.upper)
+        order = np.array([2, 0, 1])
+        other = document_topics({"psi": draws["psi"]}, link=StickBreaking(order=order))
+        np.testing.assert_allclose(other.mean[:, order], direct.mean)
+
+    def test_blocks_do_not_show(self, draws, monkeypatch):
+        whole = document_topics(draws)
+        monkeypatch.setattr("pgmult.topics.summaries.documents._BLOCK", 2 * 200 * 3)
+        pieces = document_topics(draws)
+        np.testing.assert_array_equal(pieces.lower, whole.lower)
+        assert len(pieces.documents) == 5
+
+    def test_names(self, draws):
+        posterior = Posterior(
+            {"theta": draws["theta"]},
+            dims={"theta": ("document", "topic")},
+            coords={"document": list("vwxyz")},
+        )
+        found = document_topics(posterior, ["y", 0])
+        assert found.documents == ["y", "v"]
+        np.testing.assert_allclose(found.mean, draws["theta"][0].mean(axis=0)[[3, 0]])
+        for unknown in ("nobody", 5, -1):
+            with pytest.raises(KeyError, match=f"no document {unknown!r} among 5"):
+                document_topics(posterior, [unknown])
+
+    def test_representatives_have_the_highest_mean(self, draws):
+        found = representative_documents(draws, 2, chain=1)
+        every = document_topics(draws, chain=1)
+        assert [len(topic) for topic in found] == [2, 2, 2]
+        for k, topic in enumerate(found):
+            best = np.argsort(-every.mean[:, k])[:2]
+            assert [int(document.document) for document in topic] == best.tolist()
+            for document, d in zip(topic, best, strict=True):
+                assert document[1:] == (every.mean[d, k], every.lower[d, k], every.upper[d, k])
+
+    def test_bad_arguments(self, draws):
+        with pytest.raises(KeyError, match=r"neither 'theta' nor 'psi', only mu.*keep="):
+            document_topics({"mu": np.zeros((1, 2, 3))})
+        with pytest.raises(ValueError, match=r"probability must be in \(0, 1\), got 1"):
+            document_topics(draws, probability=1)
+
+
+def test_aligned_chains_are_averaged_topic_by_topic():
+    base = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]])
+    shifted = np.array([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3], [0.1, 0.1, 0.8]])
+    found = align_topics({"topics": np.stack([base, shifted[[1, 2, 0]]])[:, None]})
+    np.testing.assert_allclose(found.mean, (base + shifted) / 2)
+    np.testing.assert_allclose(found.between_sd, np.abs(base - shifted) / np.sqrt(2), atol=1e-15)
+    np.testing.assert_allclose(found.matches.distance[1], [0.2, 0.2, 0.1])
+    assert np.isnan(align_topics({"topics": base[None, None]}).between_sd).all()
+
+
+def run_of(topics, words):
+    return Posterior(
+        {"topics": np.asarray(topics)[None, None]},
+        dims={"topics": ("topic", "word")},
+        coords={"word": list(words)},
+    )
+
+
+class TestMatchingRuns:
+    def test_vocabularies_and_numbers_of_topics_may_differ(self):
+        first = run_of([[0.9, 0.1, 0.0], [0.0, 0.2, 0.8]], "abc")
+        second = run_of([[0.0, 0.0, 0.0, 1.0], [0.7, 0.1, 0.2, 0.0], [0.0, 0.9, 0.1, 0.0]], "cbdx")
+        found = match_runs(first, second)
+        assert found.pairs.tolist() == [[1, 1]]
+        np.testing.assert_allclose(found.distance, [0.5 * (0.1 + 0.1 + 0.2)])
+        assert found.only_first.tolist() == [0]
+        assert found.only_second.tolist() == [0, 2]
+        back = match_runs(second, first)
+        assert back.pairs.tolist() == [[1, 1]]
+        assert back.only_second.tolist() == [0]
+
+    def test_far_topics_do_not_cost_near_ones_their_partner(self):
+        """On the line from b to a: 0-0 0.04, 1-1 1.00; crosswise 0.45 and 0.51, less in sum."""
+        first = run_of([[0.45, 0.55], [1.0, 0.0]], "ab")
+        second = run_of([[0.49, 0.51], [0.0, 1.0]], "ab")
+        found = match_runs(first, second, max_distance=0.4)
+        assert found.pairs.tolist() == [[0, 0]]
+        np.testing.assert_allclose(found.distance, [0.04])
+        assert sorted(match_runs(first, second, max_distance=1.0).pairs.tolist()) == [
+            [0, 1],
+            [1, 0],
+        ]
+
+    def test_closest_pair_first_and_the_chain_asked_for(self):
+        rng = np.random.default_rng(7)
+        topics = rng.dirichlet(np.full(20, 0.1), size=4)
+        noisy = 0.9 * topics + 0.1 * rng.dirichlet(np.full(20, 0.1), size=4)
+        draws = {
+            "topics": np.stack([rng.dirichlet(np.ones(20), size=4), noisy[[2, 0, 3, 1]]])[:, None]
+        }
+        found = match_runs({"topics": topics[None, None]}, draws, chains=(0, 1))
+        partner = dict(found.pairs.tolist())
+        assert partner == {0: 1, 1: 3, 2: 0, 3: 2}
+        assert (np.diff(found.distance) >= 0).all()
+        expected = [0.5 * np.abs(topics[i] - noisy[i]).sum() for i in found.pairs[:, 0]]
+        np.testing.assert_allclose(found.distance, expected)
+
+    def test_bad_arguments(self):
+        first = run_of([[0.5, 0.5]], "ab")
+        with pytest.raises(
+            ValueError, match="no word in common: the first has 'a', the second 'x'"
+        ):
+            match_runs(first, run_of([[0.5, 0.5]], "xy"))
+        with pytest.raises(ValueError, match=r"max_distance must be in \(0, 1\], got 0"):
+            match_runs(first, first, max_distance=0)
+
+
+def test_matching_undoes_a_relabelling():
+    rng = np.random.default_rng(1)
+    base = rng.dirichlet(np.full(30, 0.1), size=6)
+    permutation = rng.permutation(6)
+    draws = np.stack([np.stack([base] * 4), np.stack([base[permutation]] * 4)])
+    matches = match_topics({"topics": draws})
+    np.testing.assert_array_equal(matches.order[0], np.arange(6))
+    np.testing.assert_array_equal(permutation[matches.order[1]], np.arange(6))
+    np.testing.assert_allclose(matches.distance, 0.0, atol=1e-12)
+
+
+def test_matching_says_when_a_topic_has_no_counterpart():
+    topics = np.eye(4)[None, None].repeat(2, axis=0)
+    topics[1, 0, 3] = [1.0, 0.0, 0.0, 0.0]
+    matches = match_topics({"topics": topics})
+    assert sorted(matches.distance[1].tolist()) == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_two_topics_are_perfectly_anticorrelated():
+    rng = np.random.default_rng(2)
+    draws = {"mu": np.zeros((1, 5, 1)), "Sigma": np.ones((1, 5, 1, 1))}
+    result = topic_correlations(rng, draws, num_simulated=100)
+    np.testing.assert_allclose(result.mean, [[1.0, -1.0], [-1.0, 1.0]])
+
+
+def test_correlations_match_a_long_simulation_and_ignore_the_order_of_sticks():
+    """A correlation of sticks moves two topics together; permuted sticks give permuted topics."""
+    rng = np.random.default_rng(3)
+    mu = np.array([-1.0, -0.5, 0.2])
+    factor = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.3, 0.2, 0.9]])
+    draws = {"mu": mu[None, None], "Sigma": (factor @ factor.T)[None, None]}
+    theta = StickBreaking().probs(mu + rng.standard_normal((400_000, 3)) @ factor.T)
+    expected = np.corrcoef(theta, rowvar=False)
+    found = topic_correlations(rng, draws, num_simulated=40_000)
+    np.testing.assert_allclose(found.mean, expected, atol=0.03)
+    order = [2, 0, 3, 1]
+    permuted = topic_correlations(
+        rng, draws, num_simulated=40_000, link=StickBreaking(order=np.array(order))
+    )
+    np.testing.assert_allclose(permuted.mean[np.ix_(order, order)], expected, atol=0.03)
+
+
+def test_interval_is_a_quantile_over_draws():
+    rhos = np.linspace(-0.9, 0.9, 41)
+    Sigma = np.array([[[1.0, r], [r, 1.0]] for r in rhos])[None]
+    draws = {"mu": np.zeros((1, 41, 2)), "Sigma": Sigma}
+
+    def found(**options):
+        return topic_correlations(np.random.default_rng(4), draws, **options)
+
+    wide, narrow = found(probability=0.9), found(probability=0.5)
+    assert (wide.lower <= narrow.lower).all()
+    assert (narrow.upper <= wide.upper).all()
+    assert wide.upper[0, 1] - wide.lower[0, 1] > narrow.upper[0, 1] - narrow.lower[0, 1] > 0.0
+    ends = [
+        topic_correlations(
+            np.random.default_rng(4), {"mu": draws["mu"][:, i], "Sigma": Sigma[:, i]}
+        ).mean
+        for i in (slice(0, 1), slice(40, 41))
+    ]
+    np.testing.assert_allclose(found(max_draws=2).mean, np.mean(ends, axis=0))
+
+
+def test_bad_probability():
+    with pytest.raises(ValueError, match=r"probability must be in \(0, 1\), got 90"):
+        topic_correlations(np.random.default_rng(0), {}, probability=90)
+
+
+def correlations(matrix):
+    matrix = np.asarray(matrix, dtype=float)
+    return TopicCorrelations(matrix, matrix - 0.1, matrix + 0.1, 0.9)
+
+
+def test_strongest_pairs_are_split_by_sign():
+    found = correlations(
+        [[1, 0.5, -0.2, 0], [0.5, 1, -0.7, 0.1], [-0.2, -0.7, 1, np.nan], [0, 0.1, np.nan, 1]]
+    )
+    positive, negative = strongest_pairs(found, 5)
+    assert [(p.first, p.second) for p in positive] == [(0, 1), (1, 3)]
+    assert [(p.first, p.second) for p in negative] == [(1, 2), (0, 2)]
+    assert negative[0].lower == pytest.approx(-0.8)
+    assert len(strongest_pairs(found, 1)[0]) == 1
+
+
+def test_similar_topics_stand_together():
+    blocks = np.full((4, 4), -0.5)
+    for pair in ((0, 2), (1, 3)):
+        blocks[np.ix_(pair, pair)] = 0.9
+    np.fill_diagonal(blocks, 1.0)
+    order = similar_together(correlations(blocks)).tolist()
+    assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
+
+
+def test_pairs_are_sure_where_the_interval_excludes_zero():
+    found = correlations(
+        [[1, 0.5, -0.2, 0.05], [0.5, 1, -0.7, 0.1], [-0.2, -0.7, 1, np.nan], [0.05, 0.1, np.nan, 1]]
+    )
+    assert [(p.first, p.second) for p in correlated_pairs(found)] == [(1, 2), (0, 1), (0, 2)]
+
+
+class TestGraph:
+    def blocks(self):
+        """Topics 0, 2, 4 go together, and so do 1, 3, 5."""
+        odd = np.arange(6) % 2
+        return correlations(np.where(odd[:, None] == odd, 0.8, -0.5))
+
+    def test_strongest_pairs_are_kept(self):
+        graph = correlation_graph(self.blocks(), max_pairs=2)
+        assert graph.num_sure == 15
+        assert [p.mean for p in graph.pairs] == [0.8, 0.8, -0.5, -0.5]
+        whole = correlation_graph(self.blocks())
+        assert [p.mean for p in whole.pairs] == [0.8] * 6 + [-0.5] * 6, "of nine negative ones"
+
+    def test_correlated_topics_are_near(self):
+        places = correlation_graph(self.blocks()).places
+        apart = np.linalg.norm(places[:, None] - places[None], axis=2)
+        odd = np.arange(6) % 2
+        together = odd[:, None] == odd
+        assert apart[together].max() < apart[~together].min()
+        assert places.min() == 0.0
+        assert places.max() == 1.0
+        assert apart[np.triu_indices(6, k=1)].min() > 0.05, "none on top of another"
+        np.testing.assert_array_equal(places, correlation_graph(self.blocks()).places)
+
+    def test_nothing_sure(self):
+        graph = correlation_graph(correlations(np.eye(3)))
+        assert graph.pairs == []
+        assert np.isfinite(graph.places).all()

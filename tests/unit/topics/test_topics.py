@@ -1,0 +1,251 @@
+"""Topic allocation, the correlated topic model, LDA and held-out scores on small corpora.
+
+The joint-distribution and calibration tests of the samplers stand in tests/statistical.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from same_draws import check_threads_do_not_matter
+from scipy import stats
+
+from pgmult import NormalInverseWishart, StickBreaking, sample
+from pgmult.core.validate import new_key
+from pgmult.topics import LDA, CorrelatedTopics, DocumentCompletion, as_corpus, split_tokens
+from pgmult.topics.compiled.tokens import allocate, sample_tables
+from pgmult.topics.scores.completion import unigram_log_predictive
+from pgmult.topics.updates.collapsed import collapsed_sweeps, count_topics, random_allocation
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.fixture
+def corpus(rng):
+    """Forty documents of 0 to about 30 tokens, one of them empty, one word never used."""
+    counts = rng.poisson(0.6, size=(40, 25))
+    counts[3] = 0
+    counts[:, 7] = 0
+    return as_corpus(counts, [f"word{v}" for v in range(25)])
+
+
+def draw_allocation(rng, corpus, theta, topics, used=None):
+    topic_counts = np.zeros(theta.shape, dtype=np.int64)
+    word_counts = np.zeros((1, corpus.num_words, theta.shape[1]), dtype=np.int32)
+    status = allocate(
+        0, 0, corpus.num_documents, new_key(rng), corpus.indptr, corpus.words, corpus.counts,
+        topic_counts.copy() if used is None else used, theta.astype(np.float32),
+        np.ascontiguousarray(topics.T, dtype=np.float32), theta, topics,
+        topic_counts, word_counts,
+    )  # fmt: skip
+    return status, topic_counts, word_counts[0]
+
+
+@pytest.mark.parametrize("num_topics", [2, 3, 4, 5, 9])
+def test_topics_of_tokens_follow_their_conditional(rng, num_topics):
+    tokens = 60_000
+    counts = np.array([[tokens, 0, tokens // 2], [0, 0, 0], [0, tokens, 0]])
+    theta = rng.dirichlet(np.full(num_topics, 0.5), size=3)
+    topics = rng.dirichlet(np.ones(3), size=num_topics)
+    for used in (None, rng.integers(0, 5, size=(3, num_topics))):
+        status, topic_counts, word_counts = draw_allocation(
+            rng, as_corpus(counts), theta, topics, used
+        )
+        assert status == 0
+        np.testing.assert_array_equal(topic_counts.sum(axis=1), counts.sum(axis=1))
+        np.testing.assert_array_equal(word_counts.sum(axis=1), counts.sum(axis=0))
+        for word, document in ((0, 0), (1, 2), (2, 0)):
+            conditional = theta[document] * topics[:, word]
+            expected = conditional / conditional.sum() * counts[document, word]
+            assert stats.chisquare(word_counts[word], expected).pvalue > 1e-5
+
+
+def test_tiny_probabilities_are_drawn_in_double_precision(rng):
+    """Probabilities below single precision keep their ratio; impossible words are an error."""
+    theta = np.array([[0.25, 0.75]])
+    topics = np.array([[1.0, 3e-200], [1.0, 1e-200]])
+    corpus = as_corpus(np.array([[0, 40_000]]))
+    status, topic_counts, _ = draw_allocation(rng, corpus, theta, topics)
+    assert status == 0
+    assert stats.binomtest(int(topic_counts[0, 0]), 40_000, 0.5).pvalue > 1e-5
+    status, _, _ = draw_allocation(rng, corpus, theta, np.array([[1.0, 0.0], [1.0, 0.0]]))
+    assert status == 1
+
+
+def test_table_counts_have_the_antoniak_moments(rng):
+    n, copies = 12, 20_000
+    alpha = np.array([0.3, 2.0])
+    tables = np.zeros((1, 2), dtype=np.int64)
+    counts = np.full((copies, 2), n, dtype=np.int64)
+    sample_tables(0, 0, copies, new_key(rng), counts, alpha, tables)
+    p = alpha[:, None] / (alpha[:, None] + np.arange(n))
+    z = (tables[0] - copies * p.sum(axis=1)) / np.sqrt(copies * (p * (1 - p)).sum(axis=1))
+    assert np.abs(z).max() < 4.0
+
+
+def test_collapsed_sweep_keeps_its_counts(rng, corpus):
+    start = random_allocation(rng, corpus, 4)
+    end = collapsed_sweeps(rng, corpus, start, np.full(4, 0.5), 0.1, sweeps=3)
+    again = count_topics(corpus, end.assignments, 4)
+    np.testing.assert_array_equal(end.topic_counts, again.topic_counts)
+    np.testing.assert_array_equal(end.word_counts, again.word_counts)
+    np.testing.assert_array_equal(end.topic_counts.sum(axis=1), corpus.totals)
+    assert (end.assignments != start.assignments).any()
+
+
+@pytest.mark.parametrize("model", [CorrelatedTopics(5), LDA(5)], ids=["SB-CTM", "LDA"])
+def test_same_seed_same_draws_for_any_number_of_threads(model):
+    rng = np.random.default_rng(5)
+    corpus = as_corpus(rng.poisson(0.1, size=(300, 50)))
+    check_threads_do_not_matter(model, corpus)
+
+
+def test_log_likelihood_is_the_mixture_probability_of_the_words(rng, corpus):
+    model = CorrelatedTopics(4)
+    state = model.prior(rng, corpus)
+    dense = model.theta(state, corpus) @ state.topics
+    counts = corpus.to_csr().toarray()
+    used = counts > 0
+    assert model.log_likelihood(state, corpus) == pytest.approx(
+        np.sum(counts[used] * np.log(dense[used])), rel=1e-12
+    )
+
+
+def test_empty_documents_and_unused_words_are_kept(rng, corpus):
+    model = CorrelatedTopics(4)
+    state = model.step(rng, model.init(rng, corpus), corpus)
+    assert state.psi.shape == (40, 3)
+    assert state.topics.shape == (4, 25)
+    assert state.topic_counts[3].sum() == 0
+    assert np.isfinite(state.psi[3]).all()
+
+
+def test_topics_of_well_separated_words_are_recovered(rng):
+    """Three topics of disjoint words, two of which go together: all are found, with their sign."""
+    num_documents, block = 400, 10
+    truth = np.kron(np.eye(3), np.full((1, block), 1.0 / block))
+    Sigma = np.array([[2.0, -1.5], [-1.5, 2.0]])
+    psi = rng.multivariate_normal([-0.7, 0.0], Sigma, size=num_documents)
+    theta = StickBreaking().probs(psi)
+    counts = np.array([rng.multinomial(80, p) for p in theta @ truth])
+    model = CorrelatedTopics(3)
+    state = model.init(rng, as_corpus(counts))
+    mean_theta = np.zeros((num_documents, 3))
+    for sweep in range(150):
+        state = model.step(rng, state, as_corpus(counts))
+        if sweep >= 50:
+            mean_theta += model.theta(state, as_corpus(counts)) / 100
+    owner = state.topics.reshape(3, 3, block).sum(axis=2).argmax(axis=1)
+    assert sorted(owner) == [0, 1, 2]
+    error = np.abs(mean_theta - theta[:, owner]).mean()
+    assert error < 2.0 * np.mean(np.sqrt(theta * (1 - theta) / 80))
+
+
+def test_stick_order_is_data(rng, corpus):
+    """A reversed order puts the largest topic at the start of the sticks all the same."""
+    model = CorrelatedTopics(4, link=StickBreaking(order=np.array([3, 2, 1, 0])))
+    state = model.init(rng, corpus)
+    sizes = state.topic_counts.sum(axis=0)
+    assert list(sizes) == sorted(sizes)
+    assert sizes[3] > sizes[0]
+
+
+def test_split_tokens_is_the_published_protocol(rng, corpus):
+    training, held_out = split_tokens(np.random.default_rng(0), corpus, documents=10)
+    total = training.to_csr() + held_out.to_csr()
+    assert (total != corpus.to_csr()).nnz == 0
+    changed = held_out.totals > 0
+    assert changed.sum() <= 10
+    np.testing.assert_array_equal(held_out.totals[changed], corpus.totals[changed] // 2)
+    assert list(training.vocabulary) == list(corpus.vocabulary)
+    with pytest.raises(ValueError, match="observed"):
+        split_tokens(rng, corpus, 3, observed=1.0)
+    with pytest.raises(ValueError, match="documents must be from 1 to 40"):
+        split_tokens(rng, corpus, 41)
+
+
+def test_document_completion_averages_probabilities_over_draws(rng, corpus):
+    training, held_out = split_tokens(rng, corpus, documents=10)
+    model = CorrelatedTopics(3)
+    completion = DocumentCompletion(held_out, every=2)
+    with pytest.raises(ValueError, match="no draws to score"):
+        completion.score()
+    dense = np.zeros(corpus.to_csr().shape)
+    for chain in range(2):
+        for index in range(4):
+            state = model.prior(rng, training)
+            sweep = SimpleNamespace(
+                chain=chain, index=index, tuning=False, state=state, model=model, data=training
+            )
+            completion(sweep)
+            if index % 2 == 0:
+                dense += model.theta(state, training) @ state.topics / 4
+    counts = held_out.to_csr().toarray()
+    used = counts > 0
+    by_token = np.log(dense[used])
+    expected = np.sum(counts[used] * by_token) / counts.sum()
+    assert completion.score().num_draws == 4
+    assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
+    assert completion.score().by_document.sum() == pytest.approx(expected * counts.sum())
+    assert completion.score(0).num_draws == 2
+
+
+def test_completion_of_a_uniform_model_is_minus_log_v(corpus, rng):
+    training, held_out = split_tokens(rng, corpus, documents=10)
+    empty = as_corpus(np.zeros(corpus.to_csr().shape, dtype=int))
+    score = unigram_log_predictive(empty, held_out)
+    assert score.log_predictive == pytest.approx(-np.log(25))
+    assert score.standard_error == pytest.approx(0.0, abs=1e-12)
+    assert unigram_log_predictive(training, held_out).log_predictive != score.log_predictive
+
+
+def test_completion_refuses_the_wrong_corpus(rng, corpus):
+    _, held_out = split_tokens(rng, corpus, documents=10)
+    model = CorrelatedTopics(3)
+    other = as_corpus(np.ones((2, 25), dtype=int))
+    sweep = SimpleNamespace(
+        chain=0, index=0, tuning=False, state=model.prior(rng, other), model=model, data=other
+    )
+    with pytest.raises(ValueError, match=r"held_out must be \(2, 25\)"):
+        DocumentCompletion(held_out)(sweep)
+    with pytest.raises(ValueError, match="no tokens"):
+        DocumentCompletion(as_corpus(np.zeros((2, 3), dtype=int)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"num_topics": 1}, ValueError, "num_topics must be at least 2, got 1"),
+        ({"num_topics": 2.5}, TypeError, "num_topics must be an integer"),
+        ({"num_topics": 3, "word_concentration": 0.0}, ValueError, "word_concentration"),
+        (
+            {"num_topics": 4, "gaussian": NormalInverseWishart.weak(np.zeros(2))},
+            ValueError,
+            "gaussian must have 3 dimensions",
+        ),
+        (
+            {"num_topics": 4, "link": StickBreaking(order=np.array([1, 0]))},
+            ValueError,
+            "4",
+        ),
+    ],
+)
+def test_bad_models_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        CorrelatedTopics(**arguments)
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_sparse_matrix_will_do(rng, corpus):
+    """`pgmult.sample` takes what users have; a corpus passes through as it is."""
+    model = CorrelatedTopics(3)
+    assert model.as_data(corpus) is corpus
+    options = {"draws": 1, "tune": 0, "chains": 1, "random_seed": 0, "progressbar": False}
+    from_matrix = sample(model, corpus.to_csr(), **options)
+    from_corpus = sample(model, corpus, **options)
+    np.testing.assert_array_equal(from_matrix["mu"], from_corpus["mu"])
+    with pytest.raises(ValueError, match=r"counts must be non-negative integers, got 0.5"):
+        sample(model, np.full((2, 3), 0.5), **options)

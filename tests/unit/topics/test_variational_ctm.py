@@ -1,0 +1,378 @@
+"""The correlated topic model by variational EM: against the generic core, quadrature and itself."""
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+import pytest
+from oracle.correlated_topics import CorrelatedDocuments, DocumentEta
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+
+from pgmult.compiled.rows import row_threads
+from pgmult.topics import LogisticNormalTopics, as_corpus, split_tokens
+from pgmult.topics.fits.logistic_normal import CTMFit, fit_ctm
+from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
+from pgmult.variational.delta import fit_delta
+from pgmult.variational.laplace import fit_laplace
+from pgmult.variational.nonconjugate import fit_nonconjugate
+
+KINDS = [
+    ("laplace", "full"), ("laplace", "diagonal"), ("delta", "full"), ("delta", "diagonal"),
+    ("bound", "diagonal"),
+]  # fmt: skip
+CORE = {
+    ("laplace", "full"): fit_laplace,
+    ("delta", "full"): fit_delta,
+    ("delta", "diagonal"): partial(fit_delta, diagonal=True),
+}
+
+
+def problem(seed=0, num_documents=11, num_topics=3, num_words=9, tokens=30):
+    """Counts, one row of them empty and one long, and a fit that nobody fitted."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(num_words, 0.4), size=num_topics) + 1e-4
+    topics /= topics.sum(axis=1, keepdims=True)
+    mu = rng.normal(size=num_topics)
+    root = rng.normal(size=(num_topics, num_topics))
+    Sigma = root @ root.T + 0.5 * np.eye(num_topics)
+    theta = softmax(rng.multivariate_normal(mu, Sigma, size=num_documents), axis=1)
+    totals = np.full(num_documents, tokens)
+    totals[1], totals[2] = 0, 40 * tokens
+    counts = np.array([rng.multinomial(n, p) for n, p in zip(totals, theta @ topics, strict=True)])
+    return counts, CTMFit(LogisticNormalTopics(num_topics), "laplace", "full", topics, mu, Sigma)
+
+
+def fit_of(fit, kind):
+    return dataclasses.replace(fit, method=kind[0], covariance=kind[1])
+
+
+@pytest.fixture(scope="module")
+def given():
+    return problem()
+
+
+def bound_level(counts, fit, mean, var):
+    """Blei and Lafferty's bound of one document, q(z) at its best."""
+    words = counts @ np.log(np.exp(mean) @ fit.topics)
+    precision, gap, n = np.linalg.inv(fit.Sigma), mean - fit.mu, len(mean)
+    divergence = 0.5 * (
+        gap @ precision @ gap
+        + np.diagonal(precision) @ var
+        - n
+        + np.linalg.slogdet(fit.Sigma)[1]
+        - np.log(var).sum()
+    )
+    return words - counts.sum() * logsumexp(mean + 0.5 * var) - divergence
+
+
+# ------------------------------------------------------------------------- derivatives
+
+
+def test_gradient_hessian_and_trace_gradient_are_those_of_finite_differences(given):
+    counts, fit = given
+    rng = np.random.default_rng(1)
+    totals = counts.sum(axis=1).astype(float)
+    rows = np.arange(len(counts))
+    taken = totals[:, None] * rng.dirichlet(np.ones(3), size=len(counts))
+    f = DocumentEta(taken, totals, fit.mu, np.linalg.inv(fit.Sigma))
+    eta = rng.normal(size=(len(counts), 3))
+    roots = rng.normal(size=(len(counts), 3, 3))
+    cov = np.einsum("rij,rkj->rik", roots, roots)
+    diagonal = cov * np.eye(3)
+    step = 1e-5
+
+    def trace(at, cov):
+        return np.einsum("rij,rji->r", f.hessian(at, rows), cov)
+
+    for k in range(3):
+        up, down = eta + step * np.eye(3)[k], eta - step * np.eye(3)[k]
+        slope = (f.value(up, rows) - f.value(down, rows)) / (2 * step)
+        np.testing.assert_allclose(f.gradient(eta, rows)[:, k], slope, rtol=1e-5, atol=1e-5)
+        curve = (f.gradient(up, rows) - f.gradient(down, rows)) / (2 * step)
+        np.testing.assert_allclose(f.hessian(eta, rows)[:, k], curve, rtol=1e-6, atol=1e-6)
+        for c in (cov, diagonal):
+            slope = (trace(up, c) - trace(down, c)) / (2 * step)
+            here = f.trace_gradient(eta, c, rows)[:, k]
+            np.testing.assert_allclose(here, slope, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_levels_are_stationary_in_the_means(given, kind):
+    # the compiled levels themselves, differentiated: documents moved a little and levels summed
+    counts, fit = given
+    fit = fit_of(fit, kind)
+    found = fit.infer(counts, tolerance=1e-10, max_steps=5000)
+    assert found.converged.all()
+
+    def levels(mean):
+        if kind[0] == "bound":
+            rows = zip(counts, mean, found.var, strict=True)
+            return np.array([bound_level(x, fit, m, v) for x, m, v in rows])
+        oracle = CorrelatedDocuments(counts, fit.topics, fit.mu, fit.Sigma)
+        if kind[0] == "laplace":
+            f = oracle.objectives("eta", {}, np.zeros_like(mean))
+            return oracle._allocate(mean)[1] + f.value(mean, np.arange(len(mean)))
+        return oracle.levels(Profiled(oracle, mean, kind[1] == "diagonal"))
+
+    step = 1e-5
+    for k in range(3):
+        slope = levels(found.mean + step * np.eye(3)[k]) - levels(found.mean - step * np.eye(3)[k])
+        np.testing.assert_allclose(slope / (2 * step), 0.0, atol=2e-5)
+
+
+class Profiled:
+    """q with the best covariance at a mean, as the oracle wants it."""
+
+    def __init__(self, oracle, mean, diagonal):
+        f = oracle.objectives("eta", {}, np.zeros_like(mean))
+        precision = -f.hessian(mean, np.arange(len(mean)))
+        self.mean = mean
+        if diagonal:
+            precision = precision * np.eye(mean.shape[1])
+        self.cov = np.linalg.inv(precision)
+
+    def entropy(self):
+        n = self.mean.shape[1]
+        return 0.5 * (np.linalg.slogdet(self.cov)[1] + n * (1.0 + np.log(2.0 * np.pi)))
+
+
+# ------------------------------------------------------------------------- the E-step
+
+
+@pytest.mark.parametrize("kind", CORE, ids="-".join)
+def test_batch_agrees_with_the_generic_core(given, kind):
+    # given q(z), the core's q(eta); given q(eta), the oracle's q(z): a fixed point of their turns
+    counts, fit = given
+    found = fit_of(fit, kind).infer(counts, tolerance=1e-11, max_steps=5000)
+    oracle = CorrelatedDocuments(counts, fit.topics, fit.mu, fit.Sigma)
+    start, _ = oracle.start()
+    f = oracle.objectives("eta", {}, found.topic_counts)
+    q = CORE[kind](f, start["eta"], tolerance=1e-11, max_iterations=500)
+    np.testing.assert_allclose(found.mean, q.mean, rtol=0, atol=1e-8)
+    expected = oracle.update_rest({"eta": q}, None)
+    np.testing.assert_allclose(found.topic_counts, expected, rtol=1e-8, atol=1e-8)
+    for d in range(len(counts)):
+        np.testing.assert_allclose(found.cov(d), q.cov[d], rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(found.var[d], np.diagonal(q.cov[d]), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(found.level, oracle.levels(q), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["laplace", "delta"])
+def test_turns_of_the_generic_core_arrive_there(given, method):
+    counts, fit = given
+    found = fit_of(fit, (method, "full")).infer(counts[:4], tolerance=1e-9, max_steps=5000)
+    oracle = CorrelatedDocuments(counts[:4], fit.topics, fit.mu, fit.Sigma)
+    generic = fit_nonconjugate(oracle, *oracle.start(), method=method, tolerance=1e-5)
+    assert generic.converged
+    np.testing.assert_allclose(found.mean, generic.gaussians["eta"].mean, atol=1e-3)
+    np.testing.assert_allclose(found.level.sum(), generic.objective[-1], rtol=1e-6)
+
+
+def test_bound_is_the_maximum_over_means_and_variances(given):
+    counts, fit = given
+    fit = fit_of(fit, ("bound", "diagonal"))
+    found = fit.infer(counts, tolerance=1e-10, max_steps=5000)
+    for d in (0, 1, 2, 5):
+        args = np.concatenate([found.mean[d], np.log(found.var[d])])
+        best = minimize(lambda x, d=d: -bound_level(counts[d], fit, x[:3], np.exp(x[3:])), args)
+        np.testing.assert_allclose(found.level[d], -best.fun, rtol=1e-8)
+        np.testing.assert_allclose(args, best.x, atol=2e-3)
+        np.testing.assert_allclose(
+            found.level[d], bound_level(counts[d], fit, found.mean[d], found.var[d]), rtol=1e-10
+        )
+
+
+def test_levels_against_quadrature():
+    # two topics: only eta_1 - eta_2 matters, so the evidence is one integral
+    counts, fit = problem(seed=4, num_topics=2, num_documents=8)
+    mean = fit.mu[0] - fit.mu[1]
+    var = fit.Sigma[0, 0] + fit.Sigma[1, 1] - 2.0 * fit.Sigma[0, 1]
+    grid = np.linspace(-12.0, 12.0, 20001) * np.sqrt(var) + mean
+    theta = softmax(np.column_stack([grid, np.zeros_like(grid)]), axis=1)
+    log_prior = -0.5 * ((grid - mean) ** 2 / var + np.log(2.0 * np.pi * var))
+    joint = counts @ np.log(theta @ fit.topics).T + log_prior
+    evidence = logsumexp(joint, axis=1) + np.log(grid[1] - grid[0])
+    weights = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    bound = fit_of(fit, ("bound", "diagonal")).infer(counts, max_steps=5000)
+    assert (bound.level <= evidence + 1e-9).all()
+    for method in ("laplace", "delta"):
+        found = fit_of(fit, (method, "full")).infer(counts, max_steps=5000)
+        np.testing.assert_allclose(found.level[1], evidence[1], atol=1e-9)  # the empty document
+        assert np.abs(found.level - evidence).max() < 0.6
+        np.testing.assert_allclose(found.theta(), weights @ theta, atol=0.08)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_theta_is_the_average_over_q(given, kind):
+    counts, fit = given
+    found = fit_of(fit, kind).infer(counts)
+    rng = np.random.default_rng(0)
+    theta = found.theta()
+    np.testing.assert_allclose(theta.sum(axis=1), 1.0)
+    for d in (0, 1, 2):
+        draws = rng.multivariate_normal(found.mean[d], found.cov(d), size=20000)
+        expected = softmax(draws, axis=1)
+        np.testing.assert_allclose(
+            theta[d], expected.mean(axis=0), atol=5 * expected.std(axis=0).max() / np.sqrt(64)
+        )
+    assert np.abs(theta[0] - softmax(found.mean[0])).max() > 1e-4  # not the plug-in
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_empty_documents_have_the_prior(given, kind):
+    counts, fit = given
+    found = fit_of(fit, kind).infer(counts)
+    np.testing.assert_allclose(found.mean[1], fit.mu, atol=1e-10)
+    if kind[1] == "full":
+        np.testing.assert_allclose(found.cov(1), fit.Sigma, rtol=1e-9)
+    else:
+        np.testing.assert_allclose(found.var[1], 1.0 / np.diagonal(np.linalg.inv(fit.Sigma)))
+    assert found.topic_counts[1].sum() == 0.0
+    np.testing.assert_allclose(found.topic_counts.sum(axis=1), counts.sum(axis=1))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_no_start_diverges(given, kind):
+    counts, fit = given
+    fit = fit_of(dataclasses.replace(fit, mu=np.array([40.0, 0.0, -40.0])), kind)
+    found = fit.infer(1000 * counts, max_steps=2000)
+    assert np.isfinite(found.mean).all()
+    assert (found.var > 0).all()
+    assert np.isfinite(found.level).all()
+
+
+def test_documents_do_not_depend_on_each_other_or_on_threads(given):
+    counts, fit = given
+    for kind in KINDS:
+        together = fit_of(fit, kind).infer(counts)
+        with row_threads(3, grain=1):
+            split = fit_of(fit, kind).infer(counts)
+            theta = split.theta()
+        np.testing.assert_array_equal(together.mean, split.mean)
+        np.testing.assert_array_equal(together.level, split.level)
+        np.testing.assert_array_equal(together.theta(), theta)
+        alone = fit_of(fit, kind).infer(counts[4:5])
+        np.testing.assert_array_equal(together.mean[4], alone.mean[0])
+        np.testing.assert_array_equal(together.var[4], alone.var[0])
+
+
+# ------------------------------------------------------------------------- EM
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return as_corpus(problem(seed=2, num_documents=80, num_words=20, tokens=60)[0])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_expectation_maximisation(corpus, kind):
+    fit = fit_ctm(
+        LogisticNormalTopics(3), corpus, method=kind[0], covariance=kind[1], random_seed=0,
+        tolerance=1e-5, max_iterations=400,
+    )  # fmt: skip
+    assert fit.converged
+    assert len(fit.objective) == len(fit.change) > 3
+    assert fit.is_bound == (kind[0] == "bound")
+    np.testing.assert_allclose(fit.topics.sum(axis=1), 1.0)
+    assert np.linalg.eigvalsh(fit.Sigma).min() > 0.0
+    if fit.is_bound:
+        assert (np.diff(fit.objective) > -1e-9 * np.abs(fit.objective[1:])).all()
+
+
+def test_the_m_step_is_a_maximum_of_the_objective(corpus):
+    # expected log joint of the E-step as a function of topics, mu and Sigma: any move lowers it
+    model = LogisticNormalTopics(3, word_concentration=0.3)
+    fit = fit_ctm(model, corpus, method="bound", random_seed=0, max_iterations=3)
+    q = fit.infer(corpus)
+    best = fit._maximized(q, with_covariances=True)
+
+    def expected(fit):
+        precision, gap = np.linalg.inv(fit.Sigma), q.mean - fit.mu
+        scatter = gap.T @ gap + np.diag(q.var.sum(axis=0))
+        log_det = np.linalg.slogdet(precision)[1]
+        gaussian = 0.5 * (len(gap) * log_det - np.sum(precision * scatter))
+        return gaussian + np.sum(q._word_counts * np.log(fit.topics)) + fit._log_prior()
+
+    rng = np.random.default_rng(0)
+    level = expected(best)
+    for scale in (1e-1, 1e-2, 1e-3):
+        tilted = best.topics * np.exp(scale * rng.normal(size=best.topics.shape))
+        root = np.linalg.cholesky(best.Sigma) @ (np.eye(3) + scale * rng.normal(size=(3, 3)))
+        moved = [
+            {"topics": tilted / tilted.sum(axis=1, keepdims=True)},
+            {"mu": best.mu + scale * rng.normal(size=3)},
+            {"Sigma": root @ root.T},
+        ]
+        for change in moved:
+            assert expected(dataclasses.replace(best, **change)) < level
+
+
+def test_covariances_enter_the_m_step(corpus):
+    fit = fit_ctm(LogisticNormalTopics(3), corpus, random_seed=0, max_iterations=2)
+    q = fit.infer(corpus)
+    with_them, without = fit._maximized(q, True), fit._maximized(q, False)
+    total = sum(q.cov(d) for d in range(corpus.num_documents))
+    weight = LogisticNormalTopics(3)._niw.dof + corpus.num_documents - 3
+    np.testing.assert_allclose(with_them.Sigma - without.Sigma, total / weight, rtol=1e-9)
+
+
+def test_same_fit_on_any_number_of_threads(corpus):
+    fits = [
+        fit_ctm(LogisticNormalTopics(3), corpus, method="delta", random_seed=1, cores=cores)
+        for cores in (1, 2)
+    ]
+    np.testing.assert_array_equal(fits[0].topics, fits[1].topics)
+    np.testing.assert_array_equal(fits[0].Sigma, fits[1].Sigma)
+
+
+@pytest.mark.parametrize("method", ["laplace", "delta", "bound"])
+def test_held_out_words_are_more_probable_than_under_one_distribution(corpus, method):
+    training, held_out = split_tokens(np.random.default_rng(0), corpus, documents=40)
+    fit = fit_ctm(LogisticNormalTopics(3), training, method=method, random_seed=0)
+    score = completion_score([(fit.theta(training), fit.topics)], held_out)
+    base = unigram_log_predictive(training, held_out)
+    assert score.log_predictive > base.log_predictive + 2 * base.standard_error
+
+
+def test_recovers_topics_that_are_apart():
+    rng = np.random.default_rng(3)
+    topics = np.kron(np.eye(3), np.full(5, 0.2))
+    theta = softmax(rng.multivariate_normal(np.zeros(3), 2.0 * np.eye(3), size=150), axis=1)
+    counts = np.array([rng.multinomial(60, p) for p in theta @ topics])
+    fit = fit_ctm(LogisticNormalTopics(3), counts, random_seed=0)
+    match = np.argmax(fit.topics @ topics.T, axis=1)
+    assert sorted(match) == [0, 1, 2]
+    inverse = np.argsort(match)
+    assert np.abs(fit.theta(counts)[:, inverse] - theta).mean() < 0.06
+
+
+def test_bad_input(given, corpus):
+    counts, fit = given
+    model = LogisticNormalTopics(3)
+    with pytest.raises(ValueError, match="must be one of"):
+        fit_ctm(model, corpus, method="newton")
+    with pytest.raises(ValueError, match=r"got bound \(full\)"):
+        fit_ctm(model, corpus, method="bound", covariance="full")
+    with pytest.raises(ValueError, match="at least one token"):
+        fit_ctm(model, np.zeros((3, 4), dtype=int))
+    with pytest.raises(ValueError, match="non-negative integers"):
+        fit_ctm(model, np.array([[1.0, 0.5]]))
+    with pytest.raises(ValueError, match="tolerance must be positive"):
+        fit_ctm(model, corpus, tolerance=0.0)
+    with pytest.raises(ValueError, match="max_iterations must be at least 1"):
+        fit_ctm(model, corpus, max_iterations=0)
+    with pytest.raises(ValueError, match="must have the fit's 9 words"):
+        fit.infer(counts[:, :5])
+    with pytest.raises(ValueError, match="max_steps must be at least 1"):
+        fit.infer(counts, max_steps=0)
+    impossible = dataclasses.replace(fit, topics=np.eye(3, 9))
+    with pytest.raises(FloatingPointError, match="a word of probability 0"):
+        impossible.infer(counts)
+
+
+def test_callback_sees_every_iteration(corpus):
+    seen = []
+    fit = fit_ctm(LogisticNormalTopics(3), corpus, random_seed=0, callback=seen.append)
+    assert [len(f.objective) for f in seen] == list(range(1, len(fit.objective) + 1))
+    assert seen[-1] is fit
