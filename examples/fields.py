@@ -8,7 +8,7 @@ The last three years are hidden and predicted.
 import numpy as np
 
 from pgmult.fields.covariances import Matern, SquaredExponential
-from pgmult.fields.estimator import MultinomialGaussianProcess
+from pgmult.fields.estimator import MultinomialGPClassifier
 
 NAMES = ["Ada", "Ben", "Cleo", "Dan", "Eve"]
 PEAKS = np.array([1988.0, 1997.0, 2006.0, 2015.0, 2024.0])
@@ -32,7 +32,7 @@ counts = rng.multinomial(births, truth)
 counts[rng.random(len(counts)) < 0.1] = 0  # files that were lost
 seen, hidden = year < 2017, year >= 2017
 
-estimator = MultinomialGaussianProcess(
+estimator = MultinomialGPClassifier(
     1.0 * Matern(2.5, length_scale=10.0, active=[0]) * SquaredExponential(2.0, active=[1, 2]),
     scale_inputs=False, structure="state_space", draws=250, tune=300, thin=4, random_state=1,
 ).fit(inputs[seen], counts[seen])  # fmt: skip

@@ -4,10 +4,10 @@ Counts, or labels, of categories at inputs come in; their probabilities at any i
 intervals, and the length scales of the covariance in the units of the inputs.
 
 >>> import numpy as np
->>> from pgmult.fields import MultinomialGaussianProcess
+>>> from pgmult.fields import MultinomialGPClassifier
 >>> years = np.arange(1990.0, 2000.0)[:, None]
 >>> counts = np.random.default_rng(0).multinomial(30, [0.5, 0.3, 0.2], size=10)
->>> estimator = MultinomialGaussianProcess(draws=20, tune=20, chains=1, random_state=0)
+>>> estimator = MultinomialGPClassifier(draws=20, tune=20, chains=1, random_state=0)
 >>> estimator.fit(years, counts).predict_proba([[2000.0], [2001.0]]).shape
 (2, 3)
 >>> list(estimator.hyperparameters_)
@@ -42,10 +42,10 @@ from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors.structures import Structure
 from pgmult.sampling.driver import sample
 
-__all__ = ["MultinomialGaussianProcess"]
+__all__ = ["MultinomialGPClassifier"]
 
 
-class MultinomialGaussianProcess(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Probabilities of categories that vary smoothly with the inputs.
 
     Parameters
@@ -117,7 +117,7 @@ class MultinomialGaussianProcess(ClassifierMixin, BaseEstimator):  # type: ignor
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> "MultinomialGaussianProcess":
+    def fit(self, X: Any, y: Any) -> "MultinomialGPClassifier":
         """Sample the posterior.
 
         Parameters

@@ -3,12 +3,12 @@ from pgmult.regression.data import LabelledRows as LabelledRows
 from pgmult.regression.data import as_counted_rows as as_counted_rows
 from pgmult.regression.data import as_labelled_rows as as_labelled_rows
 from pgmult.regression.estimators.logistic import (
-    BayesianLogisticRegression as BayesianLogisticRegression,
+    GroupedLogisticClassifier as GroupedLogisticClassifier,
 )
 from pgmult.regression.estimators.logistic import (
-    HierarchicalLogisticRegression as HierarchicalLogisticRegression,
+    LogisticClassifier as LogisticClassifier,
 )
-from pgmult.regression.estimators.multinomial import MultinomialRegression as MultinomialRegression
+from pgmult.regression.estimators.multinomial import MultinomialClassifier as MultinomialClassifier
 from pgmult.regression.fits.logistic import (
     fit_grouped_logistic_regression as fit_grouped_logistic_regression,
 )

@@ -6,7 +6,7 @@ from pgmult.topics.data.structured import StructuredCorpus as StructuredCorpus
 from pgmult.topics.data.structured import with_covariates as with_covariates
 from pgmult.topics.data.timed import TimedCorpus as TimedCorpus
 from pgmult.topics.data.timed import as_timed_corpus as as_timed_corpus
-from pgmult.topics.estimator import CorrelatedTopicModel as CorrelatedTopicModel
+from pgmult.topics.estimator import TopicTransformer as TopicTransformer
 from pgmult.topics.fits.collapsed import TopicProblem as TopicProblem
 from pgmult.topics.fits.fold_in import FoldedIn as FoldedIn
 from pgmult.topics.fits.fold_in import fold_in as fold_in

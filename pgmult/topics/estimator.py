@@ -4,9 +4,9 @@ Counts come in as `CountVectorizer` makes them; topics, proportions of documents
 correlations between topics come out.
 
 >>> import numpy as np
->>> from pgmult.topics import CorrelatedTopicModel
+>>> from pgmult.topics import TopicTransformer
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
->>> estimator = CorrelatedTopicModel(3, method="svi", random_state=0).fit(counts)
+>>> estimator = TopicTransformer(3, method="svi", random_state=0).fit(counts)
 >>> estimator.components_.shape, estimator.transform(counts[:2]).shape
 ((3, 30), (2, 3))
 """
@@ -32,13 +32,13 @@ from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.scores.completion import completion_score
 from pgmult.topics.summaries.matching import match_topics
 
-__all__ = ["CorrelatedTopicModel"]
+__all__ = ["TopicTransformer"]
 
 _FOLD_IN_DRAWS = 100  # posterior draws that new documents are folded into
 _SIMULATIONS, _SIMULATED = 100, 200  # draws of mu and Sigma, documents of each: correlations
 
 
-def _streams(estimator: "CorrelatedTopicModel") -> bool:
+def _streams(estimator: "TopicTransformer") -> bool:
     if estimator.method != "svi":
         raise AttributeError(
             "partial_fit needs method='svi': a Gibbs sampler sees all documents in every sweep"
@@ -46,7 +46,7 @@ def _streams(estimator: "CorrelatedTopicModel") -> bool:
     return True
 
 
-class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Topics whose proportions in documents are correlated, with the stick-breaking link.
 
     Parameters
@@ -129,7 +129,7 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None) -> "CorrelatedTopicModel":
+    def fit(self, X: Any, y: Any = None) -> "TopicTransformer":
         """Fit the model to word counts.
 
         Parameters
@@ -173,7 +173,7 @@ class CorrelatedTopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self
 
     @available_if(_streams)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None) -> "CorrelatedTopicModel":
+    def partial_fit(self, X: Any, y: Any = None) -> "TopicTransformer":
         """One stochastic step from a minibatch, with ``method="svi"``; the first call starts.
 
         Parameters

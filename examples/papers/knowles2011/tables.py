@@ -34,7 +34,7 @@ from pgmult.regression.fits.multinomial import fit_stick_breaking_regression, st
 from pgmult.sampling.diagnostics import ess_bulk, mcse_mean, r_hat
 from pgmult.variational.bounds import LOG_SUM_EXP
 
-# of `pgmult.regression.MultinomialRegression`; with "/full" one Gaussian of all classes, else
+# of `pgmult.regression.MultinomialClassifier`; with "/full" one Gaussian of all classes, else
 # one for each
 METHODS = (
     "quadratic", "log", "tilted", "bohning", "adaptive", "quadrature", "tilted/full",
@@ -113,9 +113,9 @@ def halves(name: str, splits: int):
         yield scaled[train], y[train], scaled[test], y[test]
 
 
-def regression(method: str, covariance: str) -> pgmult.regression.MultinomialRegression:
+def regression(method: str, covariance: str) -> pgmult.regression.MultinomialClassifier:
     """The paper's model, by one of its methods or ours."""
-    return pgmult.regression.MultinomialRegression(
+    return pgmult.regression.MultinomialClassifier(
         method, covariance=covariance, intercept_var=1.0, draws=500, tune=100, chains=1,
         random_state=0,
     )  # fmt: skip
@@ -219,12 +219,12 @@ def with_intercept(x: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.ones(len(x))])
 
 
-def weights_of(fit: pgmult.regression.MultinomialRegression) -> np.ndarray:
+def weights_of(fit: pgmult.regression.MultinomialClassifier) -> np.ndarray:
     """Means of all classes' weights, one class after the other."""
     return np.column_stack([fit.coef_, fit.intercept_]).ravel()
 
 
-def joint_cov_of(fit: pgmult.regression.MultinomialRegression) -> np.ndarray:
+def joint_cov_of(fit: pgmult.regression.MultinomialClassifier) -> np.ndarray:
     """Covariance of all classes' weights."""
     return block_diag(*fit.coef_cov_) if fit.joint_cov_ is None else fit.joint_cov_
 

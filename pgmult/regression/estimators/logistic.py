@@ -1,11 +1,11 @@
 """scikit-learn faces of Bayesian logistic regression, of one set of rows and of groups.
 
 >>> import numpy as np
->>> from pgmult.regression import BayesianLogisticRegression
+>>> from pgmult.regression import LogisticClassifier
 >>> rng = np.random.default_rng(0)
 >>> X = rng.standard_normal((200, 3))
 >>> y = X[:, 0] - 0.5 * X[:, 2] + rng.logistic(size=200) > 0.0
->>> fitted = BayesianLogisticRegression().fit(X, y)
+>>> fitted = LogisticClassifier().fit(X, y)
 >>> fitted.coef_.shape, fitted.coef_cov_.shape, fitted.predict_proba(X[:2]).shape
 ((1, 3), (1, 4, 4), (2, 2))
 """
@@ -32,7 +32,7 @@ from pgmult.sampling.driver import sample
 from pgmult.variational._fixed_points import predictor_vars
 from pgmult.variational.logistic_sites import logistic_expectations
 
-__all__ = ["BayesianLogisticRegression", "HierarchicalLogisticRegression"]
+__all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
 
 Method = Literal["laplace", "delta", "jaakkola_jordan", "quadrature", "gibbs"]
 
@@ -114,7 +114,7 @@ class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignor
         raise NotImplementedError
 
 
-class BayesianLogisticRegression(_Logistic):
+class LogisticClassifier(_Logistic):
     """Logistic regression with a Gaussian prior, a posterior of the weights and honest averages.
 
     The prior of the coefficients is N(0, weight_var) each, and that of the intercept, which is a
@@ -186,7 +186,7 @@ class BayesianLogisticRegression(_Logistic):
         self.chains = chains
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "BayesianLogisticRegression":
+    def fit(self, X: Any, y: Any) -> "LogisticClassifier":
         """Fit the weights.
 
         Parameters
@@ -270,7 +270,7 @@ class BayesianLogisticRegression(_Logistic):
         return tags
 
 
-class HierarchicalLogisticRegression(_Logistic):
+class GroupedLogisticClassifier(_Logistic):
     """Logistic regressions of groups whose weights have a common, learned, Gaussian law.
 
     Weights of group g, the intercept's last, are N(mu, Sigma); mu is N(0, mean_var I), and Sigma
@@ -287,7 +287,7 @@ class HierarchicalLogisticRegression(_Logistic):
     mean_var, spread_var, spread_strength : float
         Of the prior.
     fit_intercept, average, tol, max_iter, draws, tune, chains, random_state
-        As in `BayesianLogisticRegression`; `tol` and `max_iter` are of MAP-EM.
+        As in `LogisticClassifier`; `tol` and `max_iter` are of MAP-EM.
 
     Attributes
     ----------
@@ -339,7 +339,7 @@ class HierarchicalLogisticRegression(_Logistic):
         self.chains = chains
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "HierarchicalLogisticRegression":
+    def fit(self, X: Any, y: Any) -> "GroupedLogisticClassifier":
         """Fit the groups' weights and their common law.
 
         Parameters

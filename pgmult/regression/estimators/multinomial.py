@@ -1,11 +1,11 @@
 """scikit-learn face of Bayesian multinomial regression, by every method of the library.
 
 >>> import numpy as np
->>> from pgmult.regression import MultinomialRegression
+>>> from pgmult.regression import MultinomialClassifier
 >>> rng = np.random.default_rng(0)
 >>> X = rng.standard_normal((200, 2))
 >>> y = (X @ [[0.0, 2.0, -1.0], [1.0, 0.0, -2.0]] + rng.gumbel(size=(200, 3))).argmax(axis=1)
->>> fitted = MultinomialRegression().fit(X, y)
+>>> fitted = MultinomialClassifier().fit(X, y)
 >>> fitted.coef_.shape, fitted.coef_cov_.shape, fitted.predict_proba(X[:2]).shape
 ((3, 2), (3, 3, 3), (2, 3))
 """
@@ -38,7 +38,7 @@ from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.variational.messages import RegressionFit
 
-__all__ = ["MultinomialRegression"]
+__all__ = ["MultinomialClassifier"]
 
 _SOFTMAX = (
     "tilted", "log", "quadratic", "bohning", "adaptive", "taylor", "quadrature", "laplace",
@@ -48,7 +48,7 @@ _METHODS = (*_SOFTMAX, "probit", *_STICKS, "gibbs")
 _DRAWS = 64  # in a block of predictions
 
 
-class MultinomialRegression(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multinomial regression with Gaussian priors, a posterior of the weights and honest averages.
 
     The prior of the coefficients is N(0, weight_var) each, and that of the intercepts
@@ -132,7 +132,7 @@ class MultinomialRegression(LinearPredictor, ClassifierMixin, BaseEstimator):  #
         self.chains = chains
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "MultinomialRegression":
+    def fit(self, X: Any, y: Any) -> "MultinomialClassifier":
         """Fit the weights.
 
         Parameters

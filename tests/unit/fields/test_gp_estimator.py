@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from pgmult import StickBreaking, sample
 from pgmult.fields import FieldPredictions, MultinomialGP, as_field
 from pgmult.fields.covariances import GreatCircle, Linear, Matern, Periodic, SquaredExponential
-from pgmult.fields.estimator import MultinomialGaussianProcess
+from pgmult.fields.estimator import MultinomialGPClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -30,12 +30,12 @@ X = np.column_stack([YEARS, np.tile([0.0, 3.0, 1.0], 6)])
 
 @pytest.fixture(scope="module")
 def fitted():
-    return MultinomialGaussianProcess(**QUICK).fit(X, COUNTS)
+    return MultinomialGPClassifier(**QUICK).fit(X, COUNTS)
 
 
 @pytest.mark.slow
 def test_scikit_learns_own_checks():
-    estimator = MultinomialGaussianProcess(draws=10, tune=5, chains=1, random_state=0)
+    estimator = MultinomialGPClassifier(draws=10, tune=5, chains=1, random_state=0)
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     failed = [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
     assert failed == []
@@ -44,7 +44,7 @@ def test_scikit_learns_own_checks():
 
 def test_finds_the_probabilities():
     seen = np.arange(18) % 6 != 3
-    estimator = MultinomialGaussianProcess(draws=150, tune=80, chains=1, random_state=1)
+    estimator = MultinomialGPClassifier(draws=150, tune=80, chains=1, random_state=1)
     estimator.fit(YEARS[seen, None], COUNTS[seen])
     found, truth = estimator.predictions(YEARS[~seen, None]), TRUTH[~seen]
     np.testing.assert_allclose(found.mean(), truth, atol=0.1)
@@ -58,7 +58,7 @@ def test_finds_the_probabilities():
 
 def test_units_of_inputs_do_not_matter_and_are_undone(fitted):
     units = np.array([1024.0, 2.0**-7])  # exact in floating point
-    other = MultinomialGaussianProcess(**QUICK).fit(X * units, COUNTS)
+    other = MultinomialGPClassifier(**QUICK).fit(X * units, COUNTS)
     np.testing.assert_array_equal(other.predict_proba(X * units), fitted.predict_proba(X))
     names = ["Constant.var", "Matern.length_scale[x0]", "Matern.length_scale[x1]"]
     assert list(fitted.hyperparameters_) == names
@@ -72,7 +72,7 @@ def test_units_of_inputs_do_not_matter_and_are_undone(fitted):
 
 def test_without_scaling_lengths_are_in_the_units_of_inputs():
     covariance = 0.7 * Matern(1.5, 5.0, active=[0], fixed=["length_scale"])
-    mine = MultinomialGaussianProcess(covariance, scale_inputs=False, **QUICK).fit(X, COUNTS)
+    mine = MultinomialGPClassifier(covariance, scale_inputs=False, **QUICK).fit(X, COUNTS)
     np.testing.assert_array_equal(mine.scale_, [1.0, 1.0])
     assert list(mine.hyperparameters_) == ["Constant.var"]
 
@@ -85,7 +85,7 @@ def test_parameters_have_the_units_of_their_columns():
     )
     rng = np.random.default_rng(2)
     inputs = np.column_stack([X, rng.uniform(30.0, 60.0, 18), rng.uniform(-10.0, 10.0, 18)])
-    mine = MultinomialGaussianProcess(covariance, hyperparameters="fixed", **QUICK)
+    mine = MultinomialGPClassifier(covariance, hyperparameters="fixed", **QUICK)
     mine.fit(inputs, COUNTS)
     first, second = inputs[:, :2].std(axis=0)
     np.testing.assert_allclose(mine.scale_, [first, second, 1.0, 1.0])
@@ -103,17 +103,17 @@ def test_parameters_have_the_units_of_their_columns():
 
 
 def test_a_covariance_a_stick_has_a_draw_a_stick():
-    mine = MultinomialGaussianProcess(shared=False, **QUICK).fit(X, COUNTS)
+    mine = MultinomialGPClassifier(shared=False, **QUICK).fit(X, COUNTS)
     assert mine.hyperparameters_["Matern.length_scale[x1]"].shape == (12, 2)
 
 
 def test_labels_are_counts_of_one():
     labels = np.array(["b", "a", "c"])[np.random.default_rng(3).integers(0, 3, 18)]
-    mine = MultinomialGaussianProcess(**QUICK).fit(X, labels)
+    mine = MultinomialGPClassifier(**QUICK).fit(X, labels)
     np.testing.assert_array_equal(mine.classes_, ["a", "b", "c"])
     one_hot = (labels[:, None] == mine.classes_).astype(int)
     probs = mine.predict_proba(X)
-    same = MultinomialGaussianProcess(**QUICK).fit(X, one_hot)
+    same = MultinomialGPClassifier(**QUICK).fit(X, one_hot)
     np.testing.assert_array_equal(probs, same.predict_proba(X))
     np.testing.assert_array_equal(mine.predict(X), mine.classes_[probs.argmax(axis=1)])
     assert mine.score(X, labels) == pytest.approx(-log_loss(labels, probs))
@@ -140,7 +140,7 @@ def test_predictive_counts(fitted):
 def test_data_frames_keep_their_labels():
     frame = pd.DataFrame(X, columns=["year", "place"], index=[f"row {i}" for i in range(18)])
     counts = pd.DataFrame(COUNTS, columns=["Ada", "Ben", "Cleo"], index=frame.index)
-    mine = MultinomialGaussianProcess(**QUICK).fit(frame, counts)
+    mine = MultinomialGPClassifier(**QUICK).fit(frame, counts)
     np.testing.assert_array_equal(mine.classes_, ["Ada", "Ben", "Cleo"])
     assert "Matern.length_scale[year]" in mine.hyperparameters_
     found = mine.predictions(frame.iloc[[2, 7]]).to_xarray(0.8)
@@ -159,9 +159,9 @@ def test_an_xarray_of_counts_brings_its_inputs():
         coords={"year": YEARS[:6], "place": [0.0, 1.5, 2.0], "name": ["Ada", "Ben", "Cleo"]},
         dims=("year", "place", "name"),
     )
-    mine = MultinomialGaussianProcess(**QUICK).fit(None, array)
+    mine = MultinomialGPClassifier(**QUICK).fit(None, array)
     inputs = pd.DataFrame({"year": np.repeat(YEARS[:6], 3), "place": np.tile([0.0, 1.5, 2.0], 6)})
-    frames = MultinomialGaussianProcess(**QUICK).fit(
+    frames = MultinomialGPClassifier(**QUICK).fit(
         inputs, pd.DataFrame(COUNTS, columns=["Ada", "Ben", "Cleo"])
     )
     np.testing.assert_array_equal(mine.classes_, frames.classes_)
@@ -173,7 +173,7 @@ def test_kernels_of_scikit_learn_are_covariances():
     ours = 0.8 * SquaredExponential(0.7)
     theirs = ConstantKernel(0.8) * RBF(0.7)
     one, two = (
-        MultinomialGaussianProcess(covariance, **QUICK).fit(X, COUNTS).predict_proba(X)
+        MultinomialGPClassifier(covariance, **QUICK).fit(X, COUNTS).predict_proba(X)
         for covariance in (ours, theirs)
     )
     np.testing.assert_array_equal(one, two)
@@ -225,7 +225,7 @@ def test_same_numbers_for_any_number_of_threads_and_every_call(fitted):
 def test_empty_rows_are_missing_rows():
     missing = COUNTS.copy()
     missing[3] = 0
-    probs = MultinomialGaussianProcess(**QUICK).fit(X, missing).predict_proba(X)
+    probs = MultinomialGPClassifier(**QUICK).fit(X, missing).predict_proba(X)
     np.testing.assert_allclose(probs.sum(axis=1), 1.0)
 
 
@@ -246,7 +246,7 @@ def test_empty_rows_are_missing_rows():
 )
 def test_bad_input(do, error, message):
     with pytest.raises(error, match=message):
-        do(MultinomialGaussianProcess(**QUICK))
+        do(MultinomialGPClassifier(**QUICK))
 
 
 def test_bad_input_of_a_fitted_one(fitted):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from pgmult.regression import MultinomialRegression
+from pgmult.regression import MultinomialClassifier
 
 METHODS = ["tilted", "log", "quadratic", "bohning", "taylor", "adaptive", "laplace", "quadrature"]
 METHODS += ["probit", "sticks", "mean_field", "gibbs"]
@@ -14,7 +14,7 @@ METHODS += ["probit", "sticks", "mean_field", "gibbs"]
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 @pytest.mark.parametrize("method", ["tilted", "laplace", "probit", "sticks", "gibbs"])
 def test_scikit_learns_own_checks(method):
-    model = MultinomialRegression(method, draws=50, tune=20, chains=1)
+    model = MultinomialClassifier(method, draws=50, tune=20, chains=1)
     results = check_estimator(model, on_fail=None, on_skip=None)
     failed = [r["check_name"] for r in results if r["status"] == "failed"]
     assert failed == []
@@ -32,7 +32,7 @@ def flowers():
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_predicts(method, flowers):
     x, y = flowers
-    fit = MultinomialRegression(method, draws=200, tune=50, chains=1, random_state=0).fit(x, y)
+    fit = MultinomialClassifier(method, draws=200, tune=50, chains=1, random_state=0).fit(x, y)
     probs = fit.predict_proba(x)
     np.testing.assert_allclose(probs.sum(axis=1), 1.0, rtol=1e-8)
     assert fit.score(x, y) > 0.6
@@ -46,10 +46,10 @@ def test_every_method_predicts(method, flowers):
 
 def test_sticks_and_their_sampler_agree(flowers):
     x, y = flowers
-    gibbs = MultinomialRegression("gibbs", draws=2000, chains=2, random_state=0).fit(x, y)
+    gibbs = MultinomialClassifier("gibbs", draws=2000, chains=2, random_state=0).fit(x, y)
     errors = {}
     for method in ("sticks", "mean_field"):
-        fit = MultinomialRegression(method).fit(x, y)
+        fit = MultinomialClassifier(method).fit(x, y)
         errors[method] = np.abs(fit.predict_proba(x) - gibbs.predict_proba(x)).mean()
     assert errors["sticks"] < 0.002
     assert errors["sticks"] < errors["mean_field"]
@@ -58,7 +58,7 @@ def test_sticks_and_their_sampler_agree(flowers):
 def test_counts_are_worth_as_many_labels(flowers):
     x, y = flowers
     one_hot = (y[:, None] == np.unique(y)).astype(int)
-    labels = MultinomialRegression("mean_field").fit(x, y)
+    labels = MultinomialClassifier("mean_field").fit(x, y)
     counts = clone(labels).fit(x, one_hot)
     twice = clone(labels).fit(np.vstack([x, x]), np.concatenate([y, y]))
     doubled = clone(labels).fit(x, 2 * one_hot)
@@ -77,9 +77,9 @@ def test_counts_are_worth_as_many_labels(flowers):
 )
 def test_bad_arguments(arguments, words, flowers):
     with pytest.raises(ValueError, match=words):
-        MultinomialRegression(**arguments).fit(*flowers)
+        MultinomialClassifier(**arguments).fit(*flowers)
 
 
 def test_one_class_only_is_refused(flowers):
     with pytest.raises(ValueError, match="one class only"):
-        MultinomialRegression().fit(flowers[0], np.zeros(120))
+        MultinomialClassifier().fit(flowers[0], np.zeros(120))

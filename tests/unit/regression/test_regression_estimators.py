@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
-from pgmult.regression import BayesianLogisticRegression, HierarchicalLogisticRegression
+from pgmult.regression import GroupedLogisticClassifier, LogisticClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -43,9 +43,9 @@ def grouped():
 @pytest.mark.parametrize(
     "estimator",
     [
-        BayesianLogisticRegression(),
-        BayesianLogisticRegression("gibbs", draws=60, tune=20, chains=1, random_state=0),
-        HierarchicalLogisticRegression(method="laplace"),
+        LogisticClassifier(),
+        LogisticClassifier("gibbs", draws=60, tune=20, chains=1, random_state=0),
+        GroupedLogisticClassifier(method="laplace"),
     ],
     ids=["quadrature", "gibbs", "hierarchical"],
 )
@@ -59,7 +59,7 @@ def test_scikit_learns_own_checks(estimator):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_is_near_the_penalised_maximum(data, method):
     X, y = data
-    fitted = BayesianLogisticRegression(method, intercept_var=1e6, **QUICK).fit(X, y)
+    fitted = LogisticClassifier(method, intercept_var=1e6, **QUICK).fit(X, y)
     maximum = SklearnLogisticRegression(C=1.0, tol=1e-10).fit(X, y)
     sd = np.sqrt(np.diagonal(fitted.coef_cov_[0]))
     if method == "laplace":
@@ -75,12 +75,12 @@ def test_averages_over_the_posterior_are_milder_than_the_plug_in(data):
     X, y = data
     X_new = 5.0 * X[:40]
     probs = {
-        average: BayesianLogisticRegression("quadrature", average=average)
+        average: LogisticClassifier("quadrature", average=average)
         .fit(X, y)
         .predict_proba(X_new)[:, 1]
         for average in ("quadrature", "probit", "plug_in")
     }
-    fitted = BayesianLogisticRegression("quadrature").fit(X, y)
+    fitted = LogisticClassifier("quadrature").fit(X, y)
     rng = np.random.default_rng(0)
     mean = np.append(fitted.coef_[0], fitted.intercept_)
     draws = rng.multivariate_normal(mean, fitted.coef_cov_[0], size=40_000)
@@ -88,15 +88,15 @@ def test_averages_over_the_posterior_are_milder_than_the_plug_in(data):
     np.testing.assert_allclose(probs["quadrature"], sampled, atol=0.006)
     np.testing.assert_allclose(probs["probit"], probs["quadrature"], atol=0.02)
     assert (np.abs(probs["quadrature"] - 0.5) < np.abs(probs["plug_in"] - 0.5)).all()
-    gibbs = BayesianLogisticRegression("gibbs", draws=2000, random_state=0).fit(X, y)
+    gibbs = LogisticClassifier("gibbs", draws=2000, random_state=0).fit(X, y)
     np.testing.assert_allclose(gibbs.predict_proba(X_new)[:, 1], sampled, atol=0.03)
 
 
 def test_an_intercept_is_a_column_of_ones_with_its_own_prior(data):
     X, y = data
     with_ones = np.column_stack([X, np.ones(len(X))])
-    one = BayesianLogisticRegression(intercept_var=1.0).fit(X, y)
-    other = BayesianLogisticRegression(fit_intercept=False).fit(with_ones, y)
+    one = LogisticClassifier(intercept_var=1.0).fit(X, y)
+    other = LogisticClassifier(fit_intercept=False).fit(with_ones, y)
     np.testing.assert_allclose(one.coef_[0], other.coef_[0, :3], rtol=1e-8)
     np.testing.assert_allclose(one.intercept_, other.coef_[:, 3], rtol=1e-8)
     np.testing.assert_allclose(one.log_evidence_, other.log_evidence_, rtol=1e-8)
@@ -108,13 +108,13 @@ def test_an_intercept_is_a_column_of_ones_with_its_own_prior(data):
 def test_several_labels_are_fitted_each_by_itself(data, method):
     X, y = data
     Y = np.column_stack([y, X[:, 1] > 0.0, np.zeros(len(X), dtype=int)])
-    fitted = BayesianLogisticRegression(method, **QUICK).fit(X, Y)
+    fitted = LogisticClassifier(method, **QUICK).fit(X, Y)
     assert fitted.coef_.shape == (3, 3)
     assert fitted.predict(X).shape == fitted.predict_proba(X).shape == Y.shape
     assert list(fitted.classes_) == [0, 1, 2]
     assert (fitted.predict(X)[:, 2] == 0).all()  # one class only: the prior and the data agree
     assert np.isfinite(fitted.coef_).all()
-    alone = BayesianLogisticRegression(method, **QUICK).fit(X, Y[:, 0])
+    alone = LogisticClassifier(method, **QUICK).fit(X, Y[:, 0])
     np.testing.assert_allclose(fitted.coef_[0], alone.coef_[0], rtol=1e-12)
     with pytest.raises(ValueError, match="0 or 1 everywhere"):
         fitted.fit(X, 2 * Y)
@@ -124,7 +124,7 @@ def test_several_labels_are_fitted_each_by_itself(data, method):
 def test_separable_labels_and_constant_columns_have_a_posterior(method):
     x = np.linspace(-1.0, 1.0, 20)
     X = np.column_stack([x, np.full(20, 3.0), np.zeros(20)])
-    fitted = BayesianLogisticRegression(method, weight_var=1e4, **QUICK).fit(X, x > 0.05)
+    fitted = LogisticClassifier(method, weight_var=1e4, **QUICK).fit(X, x > 0.05)
     assert np.isfinite(fitted.coef_).all()
     assert np.isfinite(fitted.coef_cov_).all()
     assert (np.linalg.eigvalsh(fitted.coef_cov_[0]) > 0.0).all()
@@ -138,7 +138,7 @@ def test_separable_labels_and_constant_columns_have_a_posterior(method):
 
 
 def test_one_class_only_is_refused_in_words(data):
-    for estimator in (BayesianLogisticRegression(), HierarchicalLogisticRegression()):
+    for estimator in (LogisticClassifier(), GroupedLogisticClassifier()):
         with pytest.raises(ValueError, match="y must have two classes, got one class only"):
             estimator.fit(data[0], np.zeros(150))
         with pytest.raises(ValueError, match="Only binary classification is supported"):
@@ -148,9 +148,7 @@ def test_one_class_only_is_refused_in_words(data):
 @pytest.mark.parametrize("method", METHODS)
 def test_groups_learn_from_each_other(grouped, method):
     X, y = grouped
-    fitted = HierarchicalLogisticRegression(0, method=method, spread_strength=5.0, **QUICK).fit(
-        X, y
-    )
+    fitted = GroupedLogisticClassifier(0, method=method, spread_strength=5.0, **QUICK).fit(X, y)
     assert fitted.coef_.shape == (12, 2)
     assert fitted.coef_cov_.shape == (12, 3, 3)
     assert np.abs(fitted.mean_ - [1.0, -1.0, 0.0]).max() < 0.7
@@ -161,7 +159,7 @@ def test_groups_learn_from_each_other(grouped, method):
 
 def test_a_group_without_rows_has_the_common_law(grouped):
     X, y = grouped
-    fitted = HierarchicalLogisticRegression(0).fit(X, y)
+    fitted = GroupedLogisticClassifier(0).fit(X, y)
     new = np.array([[99.0, 0.5, -0.5], [0.0, 0.5, -0.5]])
     x = np.array([0.5, -0.5, 1.0])
     expected = fitted._average(x @ fitted.mean_, np.array(x @ fitted.spread_ @ x))
@@ -174,24 +172,24 @@ def test_a_group_without_rows_has_the_common_law(grouped):
 def test_groups_by_name_in_a_data_frame(grouped):
     X, y = grouped
     frame = pd.DataFrame(X, columns=["school", "a", "b"])
-    by_number = HierarchicalLogisticRegression(0).fit(X, y)
+    by_number = GroupedLogisticClassifier(0).fit(X, y)
     frame["school"] = [f"school {int(g):02d}" for g in frame["school"]]
-    by_name = HierarchicalLogisticRegression("school").fit(frame, y)
+    by_name = GroupedLogisticClassifier("school").fit(frame, y)
     np.testing.assert_allclose(by_name.coef_, by_number.coef_, rtol=1e-10)
     assert list(by_name.feature_names_in_) == ["a", "b"]
     assert by_name.groups_[3] == "school 03"
     np.testing.assert_allclose(by_name.predict_proba(frame), by_number.predict_proba(X), rtol=1e-10)
     with pytest.raises(ValueError, match="groups must name a column of X, got 'class'"):
-        HierarchicalLogisticRegression("class").fit(frame, y)
+        GroupedLogisticClassifier("class").fit(frame, y)
     with pytest.raises(ValueError, match="groups must be a column of X, got 7"):
-        HierarchicalLogisticRegression(7).fit(X, y)
+        GroupedLogisticClassifier(7).fit(X, y)
     with pytest.raises(ValueError, match="groups must be the number of a column"):
-        HierarchicalLogisticRegression("school").fit(X, y)
+        GroupedLogisticClassifier("school").fit(X, y)
 
 
 def test_they_clone_and_cross_validate(grouped):
     X, y = grouped
-    estimator = clone(HierarchicalLogisticRegression(0, method="laplace"))
+    estimator = clone(GroupedLogisticClassifier(0, method="laplace"))
     folds = KFold(3, shuffle=True, random_state=0)
     assert cross_val_score(estimator, X, y, cv=folds).mean() > 0.65
     with pytest.raises(NotFittedError):
@@ -208,6 +206,6 @@ def test_they_clone_and_cross_validate(grouped):
 )
 def test_bad_parameters(data, change, message):
     with pytest.raises(ValueError, match=message):
-        BayesianLogisticRegression(**change).fit(*data)
+        LogisticClassifier(**change).fit(*data)
     with pytest.raises(ValueError, match="average must be 'quadrature'"):
-        BayesianLogisticRegression(average="mean").fit(*data).predict(data[0])
+        LogisticClassifier(average="mean").fit(*data).predict(data[0])

@@ -18,13 +18,13 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from pgmult import ConvergenceWarning, StickBreaking
 from pgmult.core.sklearn import as_threads
-from pgmult.topics import CorrelatedTopicModel, CorrelatedTopics, as_corpus, split_tokens
+from pgmult.topics import CorrelatedTopics, TopicTransformer, as_corpus, split_tokens
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
 
-class Rounding(CorrelatedTopicModel):
+class Rounding(TopicTransformer):
     """Counts are rounded, and topics are two at least: scikit-learn's checks know neither rule."""
 
     def _check_counts(self, X):
@@ -37,7 +37,7 @@ class Rounding(CorrelatedTopicModel):
 
 def make(method, **changes):
     sizes = {"draws": 40, "tune": 200, "chains": 2, "thin": 1} if method == "gibbs" else {}
-    return CorrelatedTopicModel(3, method=method, random_state=0, **(sizes | changes))
+    return TopicTransformer(3, method=method, random_state=0, **(sizes | changes))
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +220,7 @@ def test_in_a_pipeline_of_texts():
 )
 def test_bad_arguments_are_refused(changes, X, error, message):
     with pytest.raises(error, match=message):
-        CorrelatedTopicModel(**({"n_components": 2, "method": "svi"} | changes)).fit(np.array(X))
+        TopicTransformer(**({"n_components": 2, "method": "svi"} | changes)).fit(np.array(X))
 
 
 def test_what_is_not_fitted_says_so(fitted):
@@ -238,9 +238,7 @@ def test_what_is_not_fitted_says_so(fitted):
 
 
 def test_without_scikit_learn_the_error_says_what_to_install():
-    script = (
-        "import sys; sys.modules['sklearn'] = None\nfrom pgmult.topics import CorrelatedTopicModel"
-    )
+    script = "import sys; sys.modules['sklearn'] = None\nfrom pgmult.topics import TopicTransformer"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode != 0
-    assert "ImportError: pgmult.topics.CorrelatedTopicModel needs scikit-learn 1.6" in run.stderr
+    assert "ImportError: pgmult.topics.TopicTransformer needs scikit-learn 1.6" in run.stderr
