@@ -86,7 +86,7 @@ def run_demo(
             **run_facts(posterior),
         },
         held_out=compare(scores, held_out),
-        link=model.link,
+        link=model.link(),
         reference=training,
     )
     return posterior, report

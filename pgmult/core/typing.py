@@ -1,4 +1,4 @@
-"""Array aliases and the three protocols that hold the library together.
+"""Array aliases and the protocols that hold the library together.
 
 Every *link* turns counts into a Gaussian potential; every Gaussian *prior* has one verb,
 ``condition(potential)``; a *model* is a frozen dataclass of hyperparameters whose ``step`` makes
@@ -8,7 +8,7 @@ is a file of arrays, and `pgmult.sample` needs to know nothing else.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +20,16 @@ __all__ = [
     "BoolArray",
     "FloatArray",
     "IntArray",
+    "Labelled",
     "Link",
+    "Linked",
     "Model",
     "Prior",
+    "TakesRawData",
+    "coords_of",
+    "data_of",
+    "default_keep_of",
+    "label_dims_of",
     "variable",
 ]
 
@@ -76,23 +83,22 @@ class Model(Protocol[Data, State]):
     """What `pgmult.sample` asks of a model.
 
     A *variable* that can be kept is a field of the state or a method of the model called as
-    ``method(state, data)``; `dims` names every such variable and its axes. A model may also have
-    ``as_data(data)``, which turns what users have into its data type, or refuses it.
+    ``method(state, data)``; `dims` names every such variable and its axes.
+
+    What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`) or a
+    class variable with a default:
+
+    * ``default_keep``, the variables that `pgmult.sample` keeps unless told otherwise: all;
+    * ``label_dims``, axes whose labels are arbitrary (topics, mixture components) and need not
+      agree between chains, so that variables that carry one are diagnosed within each chain only:
+      none.
 
     Attributes
     ----------
     dims : mapping from a variable's name to the names of its axes, ``()`` for a scalar.
-    default_keep : the variables that `pgmult.sample` keeps unless told otherwise.
-    label_dims : axes whose labels are arbitrary (topics, mixture components) and need not agree
-        between chains; variables that carry one are diagnosed within each chain only.
     """
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]]
-    default_keep: ClassVar[tuple[str, ...]]
-    label_dims: ClassVar[frozenset[str]]
-
-    def coords(self, data: Data) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """Labels along the named axes; an axis without labels is left out."""
 
     def prior(self, rng: np.random.Generator, data: Data) -> State:
         """A state from the prior; uses covariates and totals of `data`, never its counts."""
@@ -108,6 +114,51 @@ class Model(Protocol[Data, State]):
 
     def log_likelihood(self, state: State, data: Data) -> float:
         """Log p(data | state), up to a constant that does not depend on the state."""
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A model whose real vectors become probabilities through a link."""
+
+    def link(self, data: Any) -> Link:
+        """The link, with the order in which it takes the categories of `data`."""
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """A model that names the entries of its variables."""
+
+    def coords(self, data: Any) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Labels along the named axes; an axis without labels is left out."""
+
+
+@runtime_checkable
+class TakesRawData(Protocol):
+    """A model that turns what users have into its data type, or refuses it."""
+
+    def as_data(self, data: Any) -> Any:
+        """Data of the model's type."""
+
+
+def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:
+    """Labels along the axes of a model's variables."""
+    coords = model.coords(data) if isinstance(model, Labelled) else {}
+    return {name: np.asarray(labels) for name, labels in coords.items()}
+
+
+def default_keep_of(model: Any) -> tuple[str, ...]:
+    """The variables that are kept unless told otherwise."""
+    return tuple(getattr(model, "default_keep", model.dims))
+
+
+def label_dims_of(model: Any) -> frozenset[str]:
+    """Axes whose labels need not agree between chains."""
+    return frozenset(getattr(model, "label_dims", ()))
+
+
+def data_of(model: Any, data: Any) -> Any:
+    """Data of the model's type, from what users have."""
+    return model.as_data(data) if isinstance(model, TakesRawData) else data
 
 
 def variable(model: Model[Data, State], state: State, data: Data, name: str) -> Any:

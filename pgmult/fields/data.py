@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.orders import as_order
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
 
@@ -165,7 +166,7 @@ def as_field(
         sites=sites,
         row_sites=place[: len(x)].copy(),
         new_sites=place[len(x) :].copy(),
-        category_order=_as_order(order, table),
+        category_order=as_order(order, table.sum(axis=0)),
         categories=_as_labels(categories, "categories", table.shape[1]),
         names=_as_labels(names, "names", len(x)),
         new_names=_as_labels(new_names, "new_names", len(new)),
@@ -188,20 +189,6 @@ def _distinct(rows: FloatArray) -> tuple[FloatArray, IntArray]:
     rank = np.empty(len(first), dtype=np.int64)
     rank[by_appearance] = np.arange(len(first))
     return rows[np.sort(first)], rank[place.reshape(-1)]
-
-
-def _as_order(order: str | ArrayLike, counts: IntArray) -> IntArray:
-    size = counts.shape[1]
-    if isinstance(order, str):
-        if order not in ("frequency", "given"):
-            raise ValueError(f'order must be "frequency", "given" or a permutation, got {order!r}')
-        if order == "given":
-            return np.arange(size)
-        return np.argsort(-counts.sum(axis=0), kind="stable").astype(np.int64)
-    permutation = as_counts(order, "order")
-    if not np.array_equal(np.sort(permutation.ravel()), np.arange(size)) or permutation.ndim != 1:
-        raise ValueError(f"order must be a permutation of 0, ..., {size - 1}, got {permutation}")
-    return permutation
 
 
 def _labels(table: Any, axis: str) -> Any:

@@ -38,6 +38,7 @@ from scipy.special import digamma, expit, gammaln, polygamma
 from pgmult import polya_gamma
 from pgmult.compiled import sticks
 from pgmult.compiled.rows import over_rows
+from pgmult.core.orders import as_permutation
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_nonnegative, as_positive, as_spd, new_key
@@ -77,13 +78,11 @@ class StickBreaking:
     def __post_init__(self) -> None:
         if self.order is None:
             return
-        order = as_counts(self.order, "order")
-        if order.ndim != 1 or order.size < 2:
-            raise ValueError(f"order must list 2 categories or more, got shape {order.shape}")
-        if not np.array_equal(np.sort(order), np.arange(order.size)):
+        if np.ndim(self.order) != 1 or np.size(self.order) < 2:
             raise ValueError(
-                f"order must be a permutation of 0, ..., {order.size - 1}, got {order}"
+                f"order must list 2 categories or more, got shape {np.shape(self.order)}"
             )
+        order = as_permutation(self.order, np.size(self.order))
         object.__setattr__(self, "order", tuple(order.tolist()))
 
     def probs(self, psi: ArrayLike) -> FloatArray:

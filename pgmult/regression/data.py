@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pgmult.core.orders import as_order
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_covariates, as_positive_int
 
@@ -275,18 +276,4 @@ def as_counted_rows(
             )
     if counts.shape[1] < 2:
         raise ValueError(f"there must be at least 2 categories, got {counts.shape[1]}")
-    return CountedRows(x, counts, _as_order(order, counts))
-
-
-def _as_order(order: Any, counts: IntArray) -> IntArray:
-    size = counts.shape[1]
-    if isinstance(order, str):
-        if order not in ("frequency", "given"):
-            raise ValueError(f"order must be 'frequency', 'given' or a permutation, got {order!r}")
-        if order == "given":
-            return np.arange(size)
-        return np.argsort(-counts.sum(axis=0), kind="stable")
-    places = as_counts(order, "order")
-    if not np.array_equal(np.sort(places), np.arange(size)):
-        raise ValueError(f"order must be a permutation of 0, ..., {size - 1}, got {places}")
-    return places
+    return CountedRows(x, counts, as_order(order, counts.sum(axis=0)))

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.machine import as_cores, available_memory
-from pgmult.core.typing import Model, variable
+from pgmult.core.typing import Model, label_dims_of, variable
 from pgmult.sampling._progress import Progress
-from pgmult.sampling.codec import contiguous, encode, fingerprint
+from pgmult.sampling.codec import contiguous
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior, load
 
 __all__ = ["Sweep"]
@@ -299,7 +300,7 @@ class _Chains:
         with warnings.catch_warnings() if self.interrupted else nullcontext():
             if self.interrupted:
                 warnings.simplefilter("ignore")
-            posterior = load(store)
+            posterior = load(store, model=self.model)
         self.end(posterior.num_draws, str(store))
         return posterior
 
@@ -377,7 +378,9 @@ class _Memory:
                     for name, value in values.items()
                 }
 
-    def posterior(self, chains: list[int], num_draws: int, run: _Chains) -> Posterior:
+    def posterior(
+        self, chains: list[int], num_draws: int, run: _Chains, origin: Origin
+    ) -> Posterior:
         if chains == list(range(len(chains))):
             chosen: Any = slice(len(chains))
         else:
@@ -391,7 +394,8 @@ class _Memory:
             coords={"chain": np.array(chains), **run.coords},
             sample_stats=stats,
             attrs=_attrs(run.model, run.settings) | {"seconds": seconds},
-            label_dims=frozenset(run.model.label_dims),
+            label_dims=label_dims_of(run.model),
+            origin=origin,
         )
 
 
@@ -448,18 +452,17 @@ def _attrs(model: Any, settings: _Settings) -> dict[str, Any]:
     }
 
 
-def _meta(model: Any, data: Any, settings: _Settings) -> dict[str, Any]:
+def _meta(model: Any, data: Any, settings: _Settings, origin: Origin) -> dict[str, Any]:
     """What is written in the run directory's ``meta.json``."""
     return {
         "version": __version__,
         "chains": settings.chains,
         "dims": {name: list(model.dims[name]) for name in settings.keep},
         "sample_stats": [LOG_LIKELIHOOD],
-        "label_dims": sorted(model.label_dims),
+        "label_dims": sorted(label_dims_of(model)),
         "settings": asdict(settings),
-        "model": encode(model, place="model"),
+        **origin.encoded(),
         "data_type": f"{type(data).__module__}:{type(data).__qualname__}",
-        "data_hash": fingerprint(data),
         "attrs": _attrs(model, settings),
     }
 

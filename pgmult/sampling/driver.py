@@ -20,10 +20,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core._version import __version__
-from pgmult.core.typing import Model
+from pgmult.core.typing import Model, coords_of, data_of, default_keep_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.chains import (
     LOG_LIKELIHOOD,
@@ -37,6 +36,7 @@ from pgmult.sampling.chains import (
 )
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.store import RunWriter, rectangle
 
@@ -123,24 +123,25 @@ def sample(
         keep=_as_keep(keep, model),
     )
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
-    data = _as_data(model, data)
+    data = data_of(model, data)
     model, data, initvals = contiguous(model), contiguous(data), contiguous(initvals)
     if isinstance(initvals, list) and len(initvals) != settings.chains:
         raise ValueError(
             f"initvals must be one value, or a list of one for each of the {settings.chains}"
             f" chains, got a list of {len(initvals)}"
         )
-    coords = _as_coords(model, data)
+    coords, origin = coords_of(model, data), Origin.of(model, data)
     run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar)
     if store is None:
         memory = _Memory(settings)
         run.go([_MemoryChain(memory, i) for i in range(settings.chains)])
         kept, num_draws = rectangle(memory.kept)
         run.end(num_draws, None)
-        posterior = memory.posterior(kept, num_draws, run)
+        posterior = memory.posterior(kept, num_draws, run, origin)
     else:
         inputs = {"data": data, "initvals": initvals}
-        with RunWriter.create(store, _meta(model, data, settings), coords, inputs) as writer:
+        meta = _meta(model, data, settings, origin)
+        with RunWriter.create(store, meta, coords, inputs) as writer:
             run.go([writer.chain(i) for i in range(settings.chains)], str(store))
         posterior = run.load(store)
     _warn_of_problems(posterior)
@@ -206,7 +207,7 @@ def resume(
                 " its draws may differ from those of an unbroken run",
                 stacklevel=2,
             )
-        coords = _as_coords(model, data)
+        coords = coords_of(model, data)
         run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar)
         for chain in run.chains:
             checkpoint = writer.checkpoint(chain.number, modules)
@@ -222,7 +223,7 @@ def resume(
     return posterior
 
 
-_MODEL_PARTS = ("dims", "default_keep", "label_dims", "coords", "init", "step", "log_likelihood")
+_MODEL_PARTS = ("dims", "init", "step", "log_likelihood")
 
 
 def _check_model(model: Any) -> None:
@@ -234,10 +235,6 @@ def _check_model(model: Any) -> None:
             f"model must have {', '.join(_MODEL_PARTS)} (see pgmult.core.typing.Model);"
             f" {type(model).__name__} has no {', '.join(missing)}"
         )
-
-
-def _as_data(model: Any, data: Any) -> Any:
-    return model.as_data(data) if hasattr(model, "as_data") else data
 
 
 def _as_entropy(random_seed: Any) -> int:
@@ -252,7 +249,7 @@ def _as_entropy(random_seed: Any) -> int:
 
 
 def _as_keep(keep: Any, model: Model[Any, Any]) -> tuple[str, ...]:
-    names = model.default_keep if keep is None else (keep,) if isinstance(keep, str) else keep
+    names = default_keep_of(model) if keep is None else (keep,) if isinstance(keep, str) else keep
     names = tuple(dict.fromkeys(names))
     if LOG_LIKELIHOOD in names:
         raise ValueError(
@@ -263,10 +260,6 @@ def _as_keep(keep: Any, model: Model[Any, Any]) -> tuple[str, ...]:
         there = ", ".join(name for name in model.dims if name != LOG_LIKELIHOOD)
         raise ValueError(f"keep must name variables of the model, got {unknown[0]!r}; {there}")
     return names
-
-
-def _as_coords(model: Model[Any, Any], data: Any) -> dict[str, NDArray[Any]]:
-    return {name: np.asarray(labels) for name, labels in model.coords(data).items()}
 
 
 def _warn_of_problems(posterior: Posterior) -> None:
@@ -291,7 +284,7 @@ def _checked_inputs(writer: RunWriter, model: Any, data: Any, modules: set[str])
     if data is None:
         inputs = writer.inputs(modules)
         return model, inputs["data"], inputs["initvals"]
-    data = contiguous(_as_data(model, data))
+    data = contiguous(data_of(model, data))
     if fingerprint(data) != meta["data_hash"]:
         raise ValueError(f"data must be that of the run in {writer.path}: its hash differs")
     return model, data, writer.inputs(modules)["initvals"]

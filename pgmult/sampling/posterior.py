@@ -18,6 +18,7 @@ mu[left]    -0.02417   1.002  -1.674  1.656    0.02421      1712      1820  1.00
 mu[right]  -0.006033  0.9946    -1.6  1.636    0.02211      2022      2013  1.001
 """
 
+import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +29,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
+from pgmult.core.typing import data_of
 from pgmult.sampling import diagnostics
+from pgmult.sampling.codec import contiguous, encode, fingerprint
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.store import Run, RunWriter, StoredDraws, flat_entries, rectangle
 
 __all__ = ["Posterior", "Summary", "load"]
@@ -56,6 +60,8 @@ class Posterior(Mapping[str, NDArray[Any]]):
     label_dims : collection of str, optional
         Axes whose labels need not agree between chains: variables that carry one are diagnosed
         within each chain only.
+    origin : Origin, optional
+        The model and data that the draws are of: `pgmult.sampling.Origin.of`.
 
     Attributes
     ----------
@@ -73,6 +79,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
         sample_stats: Mapping[str, NDArray[Any]] | None = None,
         attrs: Mapping[str, Any] | None = None,
         label_dims: frozenset[str] = frozenset(),
+        origin: Origin | None = None,
     ):
         if not draws and not sample_stats:
             raise ValueError("draws must hold at least one variable")
@@ -80,6 +87,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
         self.sample_stats = dict(sample_stats or {})
         self.attrs = dict(attrs or {})
         self.label_dims = frozenset(label_dims)
+        self._origin = origin
         self.coords = {name: np.asarray(labels) for name, labels in (coords or {}).items()}
         self.dims: dict[str, tuple[str, ...]] = {}
         for name in draws:
@@ -123,6 +131,53 @@ class Posterior(Mapping[str, NDArray[Any]]):
 
     def __len__(self) -> int:
         return len(self._draws)
+
+    @property
+    def model(self) -> Any:
+        """The model that the draws are of.
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know it.
+        """
+        return self._known().model
+
+    @property
+    def link(self) -> Any:
+        """The link of `model`, in the order that the data gave it.
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know it, or the model has none.
+        """
+        link = self._known().link
+        if link is None:
+            raise ValueError(
+                f"posterior must have a link, and {type(self.model).__name__} has none"
+            )
+        return link
+
+    def is_of(self, data: Any) -> bool:
+        """Are these the data that the draws were conditioned on, to the last bit?
+
+        Parameters
+        ----------
+        data : object
+            The model's own data type, or anything its ``as_data`` takes.
+        """
+        known = self._known()
+        return known.data_hash == fingerprint(contiguous(data_of(known.model, data)))
+
+    def _known(self) -> Origin:
+        if self._origin is None:
+            raise ValueError(
+                "posterior must know its model, and these draws came without one: take them from"
+                " pgmult.sample, from pgmult.load (with model=, where its class is your own), or"
+                " give Posterior(..., origin=Origin.of(model, data))"
+            )
+        return self._origin
 
     @property
     def num_chains(self) -> int:
@@ -316,6 +371,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
             "sample_stats": list(self.sample_stats),
             "label_dims": sorted(self.label_dims),
             "attrs": self.attrs,
+            **({} if self._origin is None else self._origin.encoded()),
         }
         arrays = {**self, **self.sample_stats}
         with RunWriter.create(path, meta, self.coords, None) as run:
@@ -344,7 +400,12 @@ class Posterior(Mapping[str, NDArray[Any]]):
         return to_arviz(self)
 
 
-def load(path: str | os.PathLike[str], *, damaged: Literal["raise", "drop"] = "raise") -> Posterior:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    model: Any = None,
+    damaged: Literal["raise", "drop"] = "raise",
+) -> Posterior:
     """Read the draws in a run directory, finished or not, while it is written to or after.
 
     A variable is read when it is first used, and every byte of it is checked then.
@@ -353,6 +414,9 @@ def load(path: str | os.PathLike[str], *, damaged: Literal["raise", "drop"] = "r
     ----------
     path : path
         What was given as ``store=`` to `pgmult.sample`, or to `Posterior.save`.
+    model : Model, optional
+        That of the draws, where its class is not of pgmult: without it, such draws do not know
+        their model.
     damaged : {"raise", "drop"}
         What to do about damaged files: name the first that is met, or check all of them now and
         leave out, with a warning, the draws from the first damaged one on.
@@ -368,11 +432,12 @@ def load(path: str | os.PathLike[str], *, damaged: Literal["raise", "drop"] = "r
     FileNotFoundError
         If `path` is no run directory.
     ValueError
-        If a file is damaged.
+        If a file is damaged, or `model` is not that of the draws.
     """
     if damaged not in ("raise", "drop"):
         raise ValueError(f"damaged must be 'raise' or 'drop', got {damaged!r}")
     run = Run(path)
+    origin = _origin(run, model)
     numbers = range(run.num_chains)
     if damaged == "drop":
         kept = [run.undamaged(chain) for chain in numbers]
@@ -406,7 +471,24 @@ def load(path: str | os.PathLike[str], *, damaged: Literal["raise", "drop"] = "r
         sample_stats=dict(stats),
         attrs=attrs,
         label_dims=frozenset(run.meta["label_dims"]),
+        origin=origin,
     )
+
+
+def _origin(run: Run, model: Any) -> Origin | None:
+    """What a run directory says of its draws' origin; None where that cannot be decoded."""
+    if "model" not in run.meta:
+        return None
+    if model is not None:
+        tree = json.loads(json.dumps(encode(model, place="model")))
+        if tree != run.meta["model"]:
+            raise ValueError(
+                f"model must be that of the draws in {run.path}, {run.meta['attrs'].get('model')},"
+                f" got {model!r}"
+            )
+    elif not run.meta["model"]["$class"].startswith("pgmult."):
+        return None
+    return Origin.decoded(run.meta, () if model is None else {type(model).__module__})
 
 
 def _shape_of(draws: Mapping[str, NDArray[Any]], name: str) -> tuple[int, ...]:

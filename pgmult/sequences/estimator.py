@@ -73,11 +73,15 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     symbols_ : array, ``(n_symbols,)``
         Names of the symbols, or their numbers: the columns of probabilities.
 
-    Notes ----- Sequences are what `pgmult.sequences.as_sequences` takes: a list of strings is a
-    list of sequences of characters, so put words in lists of lists.
+    Notes
+    -----
+    Sequences are what `pgmult.sequences.as_sequences` takes: a list of strings is a list of
+    sequences of characters, so put words in lists of lists.
 
-    See Also -------- pgmult.sequences.smooth, pgmult.sequences.impute : of ``posterior_`` and
-    sequences with missing steps.
+    See Also
+    --------
+    pgmult.sequences.smooth, pgmult.sequences.impute :
+        of ``posterior_`` and sequences with missing steps.
     """
 
     def __init__(

@@ -2,13 +2,13 @@
 
 import dataclasses
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.typing import Model
+from pgmult.core.typing import Model, coords_of, default_keep_of, label_dims_of
 from pgmult.testing.sampling import Statistics, Verdict, check_geweke, check_likelihood
 
 __all__ = ["check_model"]
@@ -92,12 +92,11 @@ def _same_structure(what: str, one: Any, other: Any, *, shapes: bool) -> None:
 
 
 def _check_protocol(model: Any) -> None:
-    for name in ("coords", "prior", "simulate", "init", "step", "log_likelihood"):
+    for name in ("prior", "simulate", "init", "step", "log_likelihood"):
         if not callable(getattr(model, name, None)):
             raise AssertionError(f"{type(model).__name__} must have a method {name}")
-    for name in ("dims", "default_keep", "label_dims"):
-        if not hasattr(model, name):
-            raise AssertionError(f"{type(model).__name__} must have an attribute {name}")
+    if not isinstance(getattr(model, "dims", None), Mapping):
+        raise AssertionError(f"{type(model).__name__} must have an attribute dims, a mapping")
 
 
 def _check_plain(model: Any, data: Any, state: Any) -> None:
@@ -115,10 +114,10 @@ def _check_plain(model: Any, data: Any, state: Any) -> None:
 
 
 def _check_dims(model: Any, data: Any, state: Any) -> None:
-    coords = model.coords(data)
+    coords = coords_of(model, data)
     sizes: dict[str, int] = {}
     fields = {field.name for field in dataclasses.fields(state)}
-    for name in model.default_keep:
+    for name in default_keep_of(model):
         if name not in model.dims:
             raise AssertionError(f"default_keep names {name!r}, which is not in dims")
     for name, axes in model.dims.items():
@@ -138,7 +137,7 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
     for axis, labels in coords.items():
         if len(labels) != sizes.get(axis, len(labels)):
             raise AssertionError(f"coords has {len(labels)} labels for {sizes[axis]} {axis!r}")
-    stray = model.label_dims - sizes.keys()
+    stray = label_dims_of(model) - sizes.keys()
     if stray:
         raise AssertionError(f"label_dims names {sorted(stray)}, which no variable has")
 

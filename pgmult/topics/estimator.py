@@ -243,7 +243,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with row_threads(as_threads(self.n_jobs)):
             documents = q.infer(corpus)
             sticks = documents.prior.condition(documents.potential)
-            return np.array([q.model.link.probs(sticks.sample(rng)) for _ in range(n_draws)])
+            return np.array([q.model.link().probs(sticks.sample(rng)) for _ in range(n_draws)])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Document completion: mean log probability of a held-out token, in nats.
@@ -386,7 +386,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     strict=True,
                 )
             ]
-        link = self._model().link
+        link = self._model().link()
         return np.concatenate(
             [link.probs(MvNormal(m, S).sample(rng, _SIMULATED))[:, order] for m, S, order in draws]
         )

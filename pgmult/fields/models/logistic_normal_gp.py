@@ -124,7 +124,6 @@ class LogisticNormalGP:
     }
     default_keep: ClassVar[tuple[str, ...]] = ("hyperparameters", "pi_new")
     label_dims: ClassVar[frozenset[str]] = frozenset()
-    link: ClassVar[LogisticNormal] = LogisticNormal()
 
     def __post_init__(self) -> None:
         if not isinstance(self.covariance, Covariance):
@@ -165,6 +164,10 @@ class LogisticNormalGP:
         }
         return {axis: value for axis, value in labels.items() if value is not None}
 
+    def link(self, data: Any = None) -> LogisticNormal:
+        """The link from psi to probabilities."""
+        return LogisticNormal()
+
     def prior(self, rng: np.random.Generator, data: CountField) -> LogisticNormalGPState:
         """Hyperparameters and functions from the prior."""
         hyperparameters = self._given_hyperparameters
@@ -177,7 +180,9 @@ class LogisticNormalGP:
         self, rng: np.random.Generator, state: LogisticNormalGPState, data: CountField
     ) -> CountField:
         """Counts of the same totals at the same inputs."""
-        return data.with_counts(self.link.simulate(rng, state.psi[data.row_sites], data.totals))
+        return data.with_counts(
+            self.link(data).simulate(rng, state.psi[data.row_sites], data.totals)
+        )
 
     def init(self, rng: np.random.Generator, data: CountField) -> LogisticNormalGPState:
         """A start from a regression on the logarithms of the shares, at the covariance given."""
@@ -189,7 +194,7 @@ class LogisticNormalGP:
             design = _root_at(self.covariance, tuple(hyperparameters.tolist()), data)[rows]
             noisy = self.covariance.cov(data.sites[rows])
             noisy[np.diag_indices_from(noisy)] += _START_NOISE_VAR
-            level = self.link.inverse(_shares(seen.by_category[:, rows].T)) - self._mean(data)
+            level = self.link(data).inverse(_shares(seen.by_category[:, rows].T)) - self._mean(data)
             level -= level.mean(axis=1, keepdims=True)
             start = np.empty((data.num_categories, data.num_sites))
             over_rows(
@@ -213,15 +218,15 @@ class LogisticNormalGP:
 
     def log_likelihood(self, state: LogisticNormalGPState, data: CountField) -> float:
         """Log probability of the counts, without the multinomial coefficients."""
-        return float(self.link.log_likelihood(state.psi[data.row_sites], data.counts).sum())
+        return float(self.link(data).log_likelihood(state.psi[data.row_sites], data.counts).sum())
 
     def pi(self, state: LogisticNormalGPState, data: CountField) -> FloatArray:
         """Probabilities at the inputs, ``(num_rows, num_categories)``."""
-        return self.link.probs(state.psi[data.row_sites])
+        return self.link(data).probs(state.psi[data.row_sites])
 
     def pi_new(self, state: LogisticNormalGPState, data: CountField) -> FloatArray:
         """Probabilities at the new inputs, a joint draw, ``(num_new, num_categories)``."""
-        return self.link.probs(state.psi[data.new_sites])
+        return self.link(data).probs(state.psi[data.new_sites])
 
     def psi_new_mean(self, state: LogisticNormalGPState, data: CountField) -> FloatArray:
         """Mean of psi at the new inputs given psi at the inputs, ``(num_new, num_categories)``."""
@@ -245,7 +250,7 @@ class LogisticNormalGP:
     def _mean(self, data: CountField) -> FloatArray:
         """Of each function, ``(num_categories,)``."""
         if isinstance(self.mean, str):
-            return self.link.inverse(_shares(data.counts.sum(axis=0)))
+            return self.link(data).inverse(_shares(data.counts.sum(axis=0)))
         mean = as_finite(self.mean, "mean")
         if mean.ndim and len(mean) != data.num_categories:
             raise ValueError(
@@ -268,7 +273,7 @@ class LogisticNormalGP:
                 trial[i] = value[0]
                 covariance = self.covariance.with_log_params(trial)
                 psi = mean + _times(_nugget_root(covariance, sites), whitened)
-                fit = self.link.log_likelihood(psi[data.row_sites], data.counts).sum()
+                fit = self.link(data).log_likelihood(psi[data.row_sites], data.counts).sum()
                 return np.array([covariance.log_prior() + fit])
 
             log_params[i] = slice_sample(rng, log_density, log_params[i : i + 1], _SLICE_WIDTH)[0]

@@ -215,7 +215,7 @@ class MultinomialGP:
     ) -> CountField:
         """Counts of the same totals at the same inputs."""
         psi = state.psi[data.row_sites]
-        return data.with_counts(self._link(data).simulate(rng, psi, data.totals))
+        return data.with_counts(self.link(data).simulate(rng, psi, data.totals))
 
     def init(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
         """A start near the smoothed shares, at the covariance's own parameters or its estimate."""
@@ -231,7 +231,7 @@ class MultinomialGP:
     ) -> MultinomialGPState:
         """One sweep over all blocks."""
         counts = data.site_counts()
-        potential = self._link(data).augment(rng, state.psi, counts)
+        potential = self.link(data).augment(rng, state.psi, counts)
         theta, hyperparameters = np.log(state.hyperparameters), state.hyperparameters
         moves_theta = self._samples_theta and rng.random() < self.hyperparameter_rate
         if moves_theta:
@@ -248,17 +248,17 @@ class MultinomialGP:
     def log_likelihood(self, state: MultinomialGPState, data: CountField) -> float:
         """Log probability of the counts, without the multinomial coefficients."""
         psi = state.psi[data.row_sites]
-        return float(self._link(data).log_likelihood(psi, data.counts).sum())
+        return float(self.link(data).log_likelihood(psi, data.counts).sum())
 
     # ---------------------------------------------------------------- keepable variables
 
     def pi(self, state: MultinomialGPState, data: CountField) -> FloatArray:
         """Probabilities at the inputs, ``(num_rows, num_categories)``."""
-        return self._link(data).probs(state.psi[data.row_sites])
+        return self.link(data).probs(state.psi[data.row_sites])
 
     def pi_new(self, state: MultinomialGPState, data: CountField) -> FloatArray:
         """Probabilities at the new inputs, a joint draw, ``(num_new, num_categories)``."""
-        return self._link(data).probs(state.psi[data.new_sites])
+        return self.link(data).probs(state.psi[data.new_sites])
 
     def psi_new_mean(self, state: MultinomialGPState, data: CountField) -> FloatArray:
         """E[psi at the new inputs | omega], psi at the inputs integrated out.
@@ -302,7 +302,7 @@ class MultinomialGP:
             as_field(data.inputs, data.counts, new, order=data.category_order)
             for new in (None, new_inputs)
         )
-        potential = self._link(data).augment(rng, state.psi[: seen.num_sites], seen.site_counts())
+        potential = self.link(data).augment(rng, state.psi[: seen.num_sites], seen.site_counts())
         field = self._field(np.log(state.hyperparameters), state.beta, seen).condition(potential)
         mean = self._mean_at_sites(state.beta, wider)[wider.new_sites]
         return field.draw(rng, wider.new_inputs, mean)
@@ -328,7 +328,7 @@ class MultinomialGP:
         rng = np.random.default_rng(random_seed)
         fixed = replace(self, hyperparameters="fixed", shared=True)
         state = fixed.init(rng, data)
-        link, counts = self._link(data), data.site_counts()
+        link, counts = self.link(data), data.site_counts()
         for _ in range(_ROUNDS):
             draws = []
             for _ in range(_SWEEPS):
@@ -379,7 +379,8 @@ class MultinomialGP:
     def _learns_mean(self) -> bool:
         return isinstance(self.mean, str) and self.mean in ("constant", "linear")
 
-    def _link(self, data: CountField) -> StickBreaking:
+    def link(self, data: CountField) -> StickBreaking:
+        """The link from psi to probabilities, its sticks in the order of the data."""
         return StickBreaking(order=data.category_order)
 
     def _start(self, data: CountField) -> FloatArray:
@@ -405,7 +406,7 @@ class MultinomialGP:
             return StickBreaking().inverse(np.full(sticks + 1, 1.0 / (sticks + 1)))
         if isinstance(self.mean, str):
             shares = data.counts.sum(axis=0) + 0.5
-            return self._link(data).inverse(shares / shares.sum())
+            return self.link(data).inverse(shares / shares.sum())
         mean = as_finite(self.mean, "mean")
         if mean.ndim and len(mean) != sticks:
             raise ValueError(
@@ -478,7 +479,7 @@ class MultinomialGP:
 
     def _first_guess(self, data: CountField) -> DiagonalPotential:
         """The likelihood around smoothed shares."""
-        link, counts = self._link(data), data.site_counts()
+        link, counts = self.link(data), data.site_counts()
         overall = counts.sum(axis=0) + 0.5
         smoothed = counts + 2.0 * overall / overall.sum()
         level = link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
@@ -494,7 +495,7 @@ class MultinomialGP:
     ) -> tuple[FloatArray, FloatArray]:
         """Move each coefficient, and psi along with it, given the counts alone."""
         psi, beta = psi.copy(), beta.copy()
-        link, features, centre = self._link(data), self._features(data), self._beta_centre(data)
+        link, features, centre = self.link(data), self._features(data), self._beta_centre(data)
         seen = counts.any(axis=1)
         taken = counts[seen][:, data.category_order[:-1]]
         reaching = link.totals(counts[seen])
@@ -537,7 +538,7 @@ class MultinomialGP:
         """
         place = self._variance
         mean = self._mean_at_sites(beta, data)
-        seen, link = counts.any(axis=1), self._link(data)
+        seen, link = counts.any(axis=1), self.link(data)
         taken = counts[seen][:, data.category_order[:-1]]
         reaching = link.totals(counts[seen])
         around, centre = (psi - mean)[seen], mean[seen]
@@ -567,7 +568,7 @@ def _at(covariance: Covariance, theta: tuple[float, ...]) -> Covariance:
 @lru_cache(maxsize=16)
 def _guess(model: MultinomialGP, data: CountField) -> Guess:
     """The law that the log hyperparameters roughly have: two Newton steps for psi, then Laplace."""
-    link, counts = model._link(data), data.site_counts()
+    link, counts = model.link(data), data.site_counts()
     theta, seen = model._start(data), model._first_guess(data)
     for _ in range(_NEWTON_STEPS):
         beta, _ = model._sample_psi(np.random.default_rng(0), theta, seen, data)
@@ -583,7 +584,7 @@ def _law_at_new_inputs(
     """Means and variances of psi at the new inputs given omega."""
     seed = int.from_bytes(hashlib.blake2b(state.psi.tobytes(), digest_size=16).digest(), "little")
     rng = np.random.default_rng(seed)
-    potential = model._link(data).augment(rng, state.psi, data.site_counts())
+    potential = model.link(data).augment(rng, state.psi, data.site_counts())
     field = model._field(np.log(state.hyperparameters), state.beta, data).condition(potential)
     mean = model._mean_at_sites(state.beta, data)[data.new_sites]
     return field.predict(data.new_inputs, mean)

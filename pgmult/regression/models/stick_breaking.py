@@ -148,7 +148,7 @@ class StickBreakingRegression:
         self, rng: np.random.Generator, state: StickBreakingRegressionState, data: CountedRows
     ) -> CountedRows:
         """New counts of the same totals, with the sticks in the same order."""
-        counts = self._link(data).simulate(rng, self._psi(state, data), data.totals)
+        counts = self.link(data).simulate(rng, self._psi(state, data), data.totals)
         return data.with_counts(counts)
 
     def init(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
@@ -180,13 +180,14 @@ class StickBreakingRegression:
     def log_likelihood(self, state: StickBreakingRegressionState, data: CountedRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
         psi = self._psi(state, data)
-        return float(self._link(data).log_likelihood(psi, data.counts).sum())
+        return float(self.link(data).log_likelihood(psi, data.counts).sum())
 
     def probs(self, state: StickBreakingRegressionState, data: CountedRows) -> FloatArray:
         """Probabilities of the categories in each row, ``(num_rows, num_categories)``."""
-        return self._link(data).probs(self._psi(state, data))
+        return self.link(data).probs(self._psi(state, data))
 
-    def _link(self, data: CountedRows) -> StickBreaking:
+    def link(self, data: CountedRows) -> StickBreaking:
+        """The link from psi to probabilities, its sticks in the order of the data."""
         return StickBreaking(data.order)
 
     def _psi(self, state: StickBreakingRegressionState, data: CountedRows) -> FloatArray:

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from pgmult.core.orders import as_order
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
 __all__ = ["Sequences", "as_sequences", "simulate_symbols"]
@@ -253,7 +254,9 @@ def as_sequences(
         if names is not None:
             changes["names"] = _as_names(names, data.num_sequences)
         if not (isinstance(order, str) and order == "frequency"):
-            changes["symbol_order"] = _as_order(order, data.symbols, data.counts, data.num_symbols)
+            changes["symbol_order"] = as_order(
+                order, np.bincount(data.symbols, data.counts, data.num_symbols)
+            )
         return replace(data, **changes) if changes else data
     parts = _as_parts(data)
     if not parts:
@@ -286,7 +289,7 @@ def as_sequences(
         symbols=symbols,
         counts=counts,
         num_symbols=num_symbols,
-        symbol_order=_as_order(order, symbols, counts, num_symbols),
+        symbol_order=as_order(order, np.bincount(symbols, counts, num_symbols)),
         inputs=None if inputs is None else _as_inputs(inputs, lengths),
         alphabet=None if alphabet is None else _as_labels(alphabet, num_symbols),
         names=None if names is None else _as_names(names, len(parts)),
@@ -444,19 +447,6 @@ def _from_counts(
         table.data.astype(np.int32),
         int(table.shape[1]),
     )
-
-
-def _as_order(
-    order: str | ArrayLike, symbols: NDArray[np.int32], counts: NDArray[np.int32], num_symbols: int
-) -> NDArray[np.int64]:
-    if isinstance(order, str):
-        if order != "frequency":
-            raise ValueError(f'order must be "frequency" or a permutation, got {order!r}')
-        return np.argsort(-np.bincount(symbols, counts, minlength=num_symbols), kind="stable")
-    permutation = as_counts(order, "order")
-    if not np.array_equal(np.sort(permutation.ravel()), np.arange(num_symbols)):
-        raise ValueError(f"order must be a permutation of 0, ..., {num_symbols - 1}, got {order}")
-    return permutation.ravel()
 
 
 def _as_labels(labels: Sequence[str] | NDArray[np.str_], num_symbols: int) -> NDArray[np.str_]:

@@ -221,6 +221,10 @@ class MultinomialLDS:
             "stick": sticks if data.alphabet is None else data.alphabet[sticks]
         }
 
+    def link(self, data: Sequences) -> StickBreaking:
+        """The link from psi to probabilities, frequent symbols first."""
+        return StickBreaking(order=data.symbol_order)
+
     def prior(self, rng: np.random.Generator, data: Sequences) -> MultinomialLDSState:
         """A state from the prior."""
         D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
@@ -308,7 +312,7 @@ class MultinomialLDS:
     def probs(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
         """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""
         psi = linear_means(self._design(state.states, data), self._weights(state).T)
-        return StickBreaking(order=data.symbol_order).probs(psi)
+        return self.link(data).probs(psi)
 
     def mean_probs(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
         """Probabilities averaged over all steps, ``(num_symbols,)``."""
@@ -322,7 +326,7 @@ class MultinomialLDS:
         """Probabilities at each sequence's last step, ``(num_sequences, num_symbols)``."""
         last = data.offsets[1:] - 1
         psi = linear_means(self._design(state.states, data)[last], self._weights(state).T)
-        return StickBreaking(order=data.symbol_order).probs(psi)
+        return self.link(data).probs(psi)
 
     def eigenvalue_moduli(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
         """Moduli of the transition's eigenvalues, largest first: what any basis agrees on."""

@@ -165,7 +165,6 @@ class LogisticNormalLDS:
         "emission_weights", "offset", "moved", "last_states", "last_probs", "eigenvalue_moduli",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
-    link: ClassVar[LogisticNormal] = LogisticNormal()
 
     def __post_init__(self) -> None:
         D = as_positive_int(self.state_dim, "state_dim")
@@ -196,6 +195,10 @@ class LogisticNormalLDS:
         """Symbols and sequences by name where the data have names."""
         labels = {"symbol": data.alphabet, "sequence": data.names}
         return {dim: names for dim, names in labels.items() if names is not None}
+
+    def link(self, data: Any = None) -> LogisticNormal:
+        """The link from psi to probabilities."""
+        return LogisticNormal()
 
     def prior(self, rng: np.random.Generator, data: Sequences) -> LogisticNormalLDSState:
         """A state from the prior."""
@@ -230,7 +233,7 @@ class LogisticNormalLDS:
         smoothed = used + _START_CONCENTRATION
         design = self._design(states, data)
         weights = np.zeros((data.num_symbols, design.shape[1]))
-        weights[:, -1] = self.link.inverse(smoothed / smoothed.sum())
+        weights[:, -1] = self.link(data).inverse(smoothed / smoothed.sum())
         loading_var = np.full(self.state_dim, self.loading_scale / self.loading_shape)
         for _ in range(_START_SWEEPS):
             weights, loading_var = self._sample_weights(rng, weights, design, loading_var, data)
@@ -258,7 +261,7 @@ class LogisticNormalLDS:
         """
         psi = self._psi(state, data)
         steps = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
-        log_probs = self.link.log_probs(psi)[steps, data.symbols]
+        log_probs = self.link(data).log_probs(psi)[steps, data.symbols]
         return float((data.counts * log_probs).sum())
 
     def state_space(self, state: LogisticNormalLDSState, data: Sequences) -> StateSpaceDraw:
@@ -271,7 +274,7 @@ class LogisticNormalLDS:
 
     def probs(self, state: LogisticNormalLDSState, data: Sequences) -> FloatArray:
         """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""
-        return self.link.probs(self._psi(state, data))
+        return self.link(data).probs(self._psi(state, data))
 
     def mean_probs(self, state: LogisticNormalLDSState, data: Sequences) -> FloatArray:
         """Probabilities averaged over all steps, ``(num_symbols,)``."""

@@ -347,7 +347,7 @@ def fit_ctm(
             np.random.default_rng(random_seed), corpus, model.num_topics,
             model.word_concentration, start_sweeps,
         )  # fmt: skip
-        eta = model.link.inverse(theta)
+        eta = model.link().inverse(theta)
         gaussian = model._niw.condition(eta)
         Sigma = gaussian.scale / (gaussian.dof - model.num_topics)
         # theta says nothing of the mean of a document's eta, which eta above has at zero

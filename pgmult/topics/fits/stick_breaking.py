@@ -318,9 +318,7 @@ class VariationalTopics:
         cov = self.gaussian.scale / self.gaussian.dof
         precision = np.linalg.inv(cov)
         precision = 0.5 * (precision + precision.T)
-        order = np.asarray(
-            np.arange(num_topics) if self.model.link.order is None else self.model.link.order
-        )
+        order = np.asarray(np.arange(num_topics) if self.model.order is None else self.model.order)
         if start is None:
             mean = np.tile(self.gaussian.mean, (count, 1))
             var = np.tile(np.diagonal(cov), (count, 1))

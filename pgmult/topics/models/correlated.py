@@ -31,12 +31,13 @@ Sigma lives on sticks and depends on their order: read correlations of topics fr
 (1, 10, 3, 30)
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import StickBreaking
@@ -83,9 +84,9 @@ class CorrelatedTopics(AllocatedTopics):
     gaussian : NormalInverseWishart, optional
         Prior of mu and Sigma on K - 1 sticks; by default `NormalInverseWishart.weak` around the
         mean at which all topics are equally probable.
-    link : StickBreaking
-        With ``order=``, another order of sticks; chains start with topics sorted by size, so that
-        early sticks are large topics.
+    order : sequence of num_topics integers, optional
+        Another order of sticks: see `pgmult.StickBreaking`. Chains start with topics sorted by
+        size, so that early sticks are large topics.
     start_sweeps : int
         A chain starts from this many collapsed sweeps of latent Dirichlet allocation, which
         separate topics at once; without them the first hundreds of sweeps are spent on it.
@@ -99,7 +100,7 @@ class CorrelatedTopics(AllocatedTopics):
     num_topics: int
     word_concentration: float = 0.05
     gaussian: NormalInverseWishart | None = None
-    link: StickBreaking = field(default_factory=StickBreaking)
+    order: Sequence[int] | None = None
     start_sweeps: int = 30
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -121,9 +122,12 @@ class CorrelatedTopics(AllocatedTopics):
         as_positive_int(self.num_topics, "num_topics", minimum=2)
         as_positive(self.word_concentration, "word_concentration")
         as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        if self.order is not None:
+            order = as_permutation(self.order, self.num_topics)
+            object.__setattr__(self, "order", tuple(order.tolist()))
         sticks = self.num_topics - 1
         if self.gaussian is None:
-            centre = self.link.inverse(np.full(self.num_topics, 1.0 / self.num_topics))
+            centre = self.link().inverse(np.full(self.num_topics, 1.0 / self.num_topics))
             object.__setattr__(self, "gaussian", NormalInverseWishart.weak(centre))
         elif len(self.gaussian.mean) != sticks:
             raise ValueError(
@@ -136,20 +140,24 @@ class CorrelatedTopics(AllocatedTopics):
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
 
+    def link(self, data: Any = None) -> StickBreaking:
+        """The link from psi to topic proportions."""
+        return StickBreaking(self.order)
+
     def prior(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
         mu, Sigma = self._niw.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = self.link.simulate(rng, psi, data.totals)
+        topic_counts = self.link(data).simulate(rng, psi, data.totals)
         return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
 
     def init(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
         topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.link.order
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.order
         )
-        psi = self.link.inverse(theta)
+        psi = self.link(data).inverse(theta)
         mu, Sigma = self._niw.condition(psi).sample(rng)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
@@ -162,9 +170,9 @@ class CorrelatedTopics(AllocatedTopics):
             rng, data, self.theta(state, data), state.topics, state.topic_counts
         )
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
-        potential = self.link.augment(rng, state.psi, topic_counts)
+        potential = self.link(data).augment(rng, state.psi, topic_counts)
         prior = MvNormal(state.mu, state.Sigma)
         psi = prior.condition(potential).sample(rng)
-        psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
+        psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
         mu, Sigma = self._niw.condition(psi).sample(rng)
         return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)

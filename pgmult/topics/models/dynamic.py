@@ -165,7 +165,6 @@ class DynamicTopics(AllocatedTopics):
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "effective_topics",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
-    link: ClassVar[StickBreaking] = StickBreaking()  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         as_positive_int(self.num_topics, "num_topics", minimum=2)
@@ -202,6 +201,10 @@ class DynamicTopics(AllocatedTopics):
         named = {dim: names for dim, names in labels.items() if names is not None}
         return {**named, "time": data.time_labels}
 
+    def link(self, data: Any = None) -> StickBreaking:
+        """The link from psi to topic proportions."""
+        return StickBreaking()
+
     def prior(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
         prevalence_drift = float(_inverse_gamma(rng, self.prevalence_shape, self.prevalence_scale))
@@ -212,7 +215,7 @@ class DynamicTopics(AllocatedTopics):
         initial_var = _inverse_gamma(rng, self.initial_shape, self.initial_scale, self.num_topics)
         drift_var = _inverse_gamma(rng, self.drift_shape, self.drift_scale, self.num_topics)
         eta = self._chains(base, initial_var, drift_var, data).sample(rng)
-        topic_counts = self.link.simulate(rng, psi, data.totals)
+        topic_counts = self.link(data).simulate(rng, psi, data.totals)
         return DynamicTopicsState(
             psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
         )
@@ -232,12 +235,12 @@ class DynamicTopics(AllocatedTopics):
         topic_counts, word_counts, theta = start_by_size(
             rng, data.corpus, self.num_topics, _START_CONCENTRATION, self.start_sweeps
         )
-        psi = self.link.inverse(theta)
+        psi = self.link(data).inverse(theta)
         prevalence_drift = self.prevalence_scale / self.prevalence_shape
         seen = TimedRows.of(psi, data.times, data.num_times)
         mu, Sigma = seen.posterior(self._prevalence(prevalence_drift, data)).sample(rng)
         smoothed = word_counts[:, data.word_order] + _START_CONCENTRATION
-        level = self.link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
+        level = self.link(data).inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
         base = level.mean(axis=0)
         initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
         drift_var = np.full(self.num_topics, self.drift_scale / self.drift_shape)
@@ -251,15 +254,15 @@ class DynamicTopics(AllocatedTopics):
     ) -> DynamicTopicsState:
         """One sweep over all blocks."""
         topic_counts, word_counts = self._allocate(rng, state, data)
-        potential = self.link.augment(rng, state.psi, topic_counts)
+        potential = self.link(data).augment(rng, state.psi, topic_counts)
         prior = MvNormal(state.mu[data.times], state.Sigma)
         psi = prior.condition(potential).sample(rng)
-        psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
+        psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
         prevalence_drift, mu, Sigma = self._sample_prevalence(
             rng, state.prevalence_drift, psi, data
         )
         moved = self._shift_words(rng, state, word_counts, data)
-        potential = self._link(data).augment(rng, moved, word_counts)
+        potential = self.word_link(data).augment(rng, moved, word_counts)
         initial_var, drift_var, eta = self._sample_words(rng, state, potential, data)
         mean, var = self._base_given(eta, initial_var, drift_var)
         base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
@@ -274,7 +277,7 @@ class DynamicTopics(AllocatedTopics):
 
     def topics(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Word probabilities, ``(num_topics, num_times, num_words)``."""
-        return self._link(data).probs(state.eta)
+        return self.word_link(data).probs(state.eta)
 
     def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Each topic's share of a time's tokens, ``(num_times, num_topics)``; 0 without tokens."""
@@ -282,7 +285,8 @@ class DynamicTopics(AllocatedTopics):
         np.add.at(counts, data.times, state.topic_counts)
         return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
 
-    def _link(self, data: TimedCorpus) -> StickBreaking:
+    def word_link(self, data: TimedCorpus) -> StickBreaking:
+        """The link from eta to the words of a topic, frequent words first."""
         return StickBreaking(order=data.word_order)
 
     def _prevalence(self, prevalence_drift: float, data: TimedCorpus) -> MatrixNormalInverseWishart:
@@ -334,7 +338,7 @@ class DynamicTopics(AllocatedTopics):
     ) -> FloatArray:
         """Eta after one move of each word's chain as a whole, omega integrated out."""
         taken = word_counts[..., data.word_order[:-1]]
-        reaching = self._link(data).totals(word_counts)
+        reaching = self.word_link(data).totals(word_counts)
         chains = self._chains(state.base, state.initial_var, state.drift_var, data)
         return chains.shift(rng, state.eta, taken, reaching)
 

@@ -35,7 +35,7 @@ rest, and step 4 draws it exactly. Read correlations of topics from theta, not f
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -121,7 +121,6 @@ class LogisticNormalTopics(AllocatedTopics):
         "topics", "mu", "Sigma", "topic_shares", "effective_topics",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
-    link: ClassVar[LogisticNormal] = LogisticNormal()  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         as_positive_int(self.num_topics, "num_topics", minimum=2)
@@ -143,12 +142,16 @@ class LogisticNormalTopics(AllocatedTopics):
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
 
+    def link(self, data: Any = None) -> LogisticNormal:
+        """The link from psi to topic proportions."""
+        return LogisticNormal()
+
     def prior(self, rng: np.random.Generator, data: Corpus) -> LogisticNormalTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
         mu, Sigma = self._niw.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = self.link.simulate(rng, psi, data.totals)
+        topic_counts = self.link(data).simulate(rng, psi, data.totals)
         return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
 
     def init(self, rng: np.random.Generator, data: Corpus) -> LogisticNormalTopicsState:
@@ -156,7 +159,7 @@ class LogisticNormalTopics(AllocatedTopics):
         topic_counts, word_counts, theta = start_by_size(
             rng, data, self.num_topics, self.word_concentration, self.start_sweeps
         )
-        psi = self.link.inverse(theta)
+        psi = self.link(data).inverse(theta)
         mu, Sigma = self._niw.condition(psi).sample(rng)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)

@@ -32,13 +32,14 @@ contrasts of them.
 ((2, 3), (3,))
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import StickBreaking
@@ -90,19 +91,21 @@ class StructuralTopics(AllocatedTopics):
         `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
         equally probable: worth one average document, and the same for any units and coding of the
         covariates.
-    link : StickBreaking
-        With ``order=``, another order of sticks.
+    order : sequence of num_topics integers, optional
+        Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
         A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
 
-    Notes ----- The data are a `StructuredCorpus`, made by `pgmult.topics.with_covariates`. A sweep
-    costs what one of `CorrelatedTopics` does, plus O(D p (p + K)) for p covariates.
+    Notes
+    -----
+    The data are a `StructuredCorpus`, made by `pgmult.topics.with_covariates`. A sweep costs what
+    one of `CorrelatedTopics` does, plus O(D p (p + K)) for p covariates.
     """
 
     num_topics: int
     word_concentration: float = 0.05
     regression: MatrixNormalInverseWishart | None = None
-    link: StickBreaking = field(default_factory=StickBreaking)
+    order: Sequence[int] | None = None
     start_sweeps: int = 30
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -126,7 +129,9 @@ class StructuralTopics(AllocatedTopics):
         as_positive_int(self.num_topics, "num_topics", minimum=2)
         as_positive(self.word_concentration, "word_concentration")
         as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
-        self.link.probs(np.zeros(self.num_topics - 1))  # refuses an order of other categories
+        if self.order is not None:
+            order = as_permutation(self.order, self.num_topics)
+            object.__setattr__(self, "order", tuple(order.tolist()))
         if self.regression is not None and self.regression.mean.shape[1] != self.num_topics - 1:
             raise ValueError(
                 f"regression must have {self.num_topics - 1} columns (num_topics - 1),"
@@ -137,7 +142,7 @@ class StructuralTopics(AllocatedTopics):
         names = data.design.names
         if self.regression is None:
             mean = np.zeros((len(names), self.num_topics - 1))
-            mean[0] = self.link.inverse(np.full(self.num_topics, 1.0 / self.num_topics))
+            mean[0] = self.link(data).inverse(np.full(self.num_topics, 1.0 / self.num_topics))
             return MatrixNormalInverseWishart.weak(mean, data.covariates)
         if len(self.regression.mean) != len(names):
             raise ValueError(
@@ -160,20 +165,24 @@ class StructuralTopics(AllocatedTopics):
         """Covariates by name; words and documents where the corpus has names."""
         return {"covariate": data.design.names, **AllocatedTopics.coords(self, data)}
 
+    def link(self, data: Any = None) -> StickBreaking:
+        """The link from psi to topic proportions."""
+        return StickBreaking(self.order)
+
     def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
         coefficients, Sigma = self._prior_of(data).sample(rng)
         psi = MvNormal(linear_means(data.covariates, coefficients), Sigma).sample(rng)
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = self.link.simulate(rng, psi, data.totals)
+        topic_counts = self.link(data).simulate(rng, psi, data.totals)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
 
     def init(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
         topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.link.order
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.order
         )
-        psi = self.link.inverse(theta)
+        psi = self.link(data).inverse(theta)
         coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
@@ -186,11 +195,11 @@ class StructuralTopics(AllocatedTopics):
             rng, data, self.theta(state, data), state.topics, state.topic_counts
         )
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
-        potential = self.link.augment(rng, state.psi, topic_counts)
+        potential = self.link(data).augment(rng, state.psi, topic_counts)
         means = linear_means(data.covariates, state.coefficients)
         prior = MvNormal(means, state.Sigma)
         psi = prior.condition(potential).sample(rng)
-        psi = propose_from_prior(rng, self.link, psi, topic_counts, prior)
+        psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
         coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
 

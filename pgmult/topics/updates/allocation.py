@@ -5,7 +5,7 @@ Given topic proportions theta ``(num_documents, num_topics)`` and word probabili
 as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ class AllocatedTopics:
     """What follows from a state's psi, topics and topic counts, whatever the prior of psi."""
 
     __slots__ = ()
-    link: Any  # from psi to topic proportions
+    link: Callable[[Any], Any]  # of those models whose proportions come from psi
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
@@ -134,7 +134,7 @@ class AllocatedTopics:
 
     def theta(self, state: Any, data: Any) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
-        return np.asarray(self.link.probs(state.psi))
+        return np.asarray(self.link(data).probs(state.psi))
 
     def topic_shares(self, state: Any, data: Any) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
