@@ -73,7 +73,7 @@ def _doctor(options: argparse.Namespace) -> int:
     print(f"pgmult {__version__} on Python {platform.python_version()}, {platform.platform()}")
     for group, names in {
         "needs": ("numpy", "scipy", "numba", "llvmlite"),
-        "may use": ("arviz", "scikit-learn", "matplotlib", "distributed", "pooch", "pandas"),
+        "may use": ("arviz", "scikit-learn", "matplotlib", "pooch", "pandas"),
     }.items():
         found = []
         for name in names:

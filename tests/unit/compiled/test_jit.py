@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from pgmult.compiled import jit
 
 DECORATOR = Path(jit.__file__)
 COMPILED = [p for p in Path(pgmult.__file__).parent.rglob("*.py") if p.parent.name == "compiled"]
+slow = partial(pytest.param, marks=pytest.mark.slow)
 HELPER = """
 from .jit import jit
 
@@ -86,6 +88,7 @@ def test_the_second_process_is_warm_and_an_edited_helper_is_seen(package, tmp_pa
     assert (edited["answer"], edited["hits"]) == (22, 0)
 
 
+@pytest.mark.slow
 def test_without_the_hash_an_edited_helper_would_not_be_seen(package, tmp_path):
     decorator = (package / "jit.py").read_text()
     assert "return digest.hexdigest()[:16]" in decorator
@@ -97,6 +100,7 @@ def test_without_the_hash_an_edited_helper_would_not_be_seen(package, tmp_path):
     assert run(package, PGMULT_CACHE_DIR=cache)["answer"] == 4
 
 
+@pytest.mark.slow
 def test_an_edit_costs_only_what_depends_on_it(package, tmp_path):
     cache = str(tmp_path / "cache")
     run(package, PGMULT_CACHE_DIR=cache)
@@ -108,9 +112,11 @@ def test_an_edit_costs_only_what_depends_on_it(package, tmp_path):
     "statement",
     [
         "from copied.compiled.helper import helper",
-        "from copied.compiled.helper import (\n    helper,  # the one\n)",
-        "from copied.compiled import helper as place\nhelper = place.helper",
-        "from copied.compiled import (\n    jit as _,\n    helper as h,\n)\nhelper = h.helper",
+        slow("from copied.compiled.helper import (\n    helper,  # the one\n)"),
+        slow("from copied.compiled import helper as place\nhelper = place.helper"),
+        slow(
+            "from copied.compiled import (\n    jit as _,\n    helper as h,\n)\nhelper = h.helper"
+        ),
     ],
 )
 def test_a_helper_in_another_folder_is_seen(package, tmp_path, statement):
@@ -152,6 +158,7 @@ def test_the_hash_follows_every_import(path):
     assert set(jit.imported_files(path)) == expected
 
 
+@pytest.mark.slow
 def test_a_read_only_install_without_a_writable_home(package, tmp_path):
     for folder in (package, package.parent):
         folder.chmod(0o555)
@@ -165,12 +172,14 @@ def test_a_read_only_install_without_a_writable_home(package, tmp_path):
     assert sorted(package.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_nowhere_to_write(package):
     """Compiled in memory, and not a word."""
     report = run(package, HOME=os.devnull, PGMULT_CACHE_DIR=os.path.join(os.devnull, "cache"))
     assert report == {"answer": 4, "hits": 0, "folder": "None"}
 
 
+@pytest.mark.slow
 def test_the_cache_can_be_switched_off(package, tmp_path):
     for _ in range(2):
         report = run(package, PGMULT_CACHE="0", PGMULT_CACHE_DIR=str(tmp_path / "cache"))
@@ -178,6 +187,7 @@ def test_the_cache_can_be_switched_off(package, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
 def test_without_compilation_the_functions_are_plain_python(package, tmp_path):
     report = run(package, NUMBA_DISABLE_JIT="1", PGMULT_CACHE_DIR=str(tmp_path / "cache"))
     assert (report["answer"], report["hits"]) == (4, None)
