@@ -1,8 +1,8 @@
 """How the house is laid out: rooms, arrows between them, floors, and modules in a room.
 
-Run it with ``python tests/benchmarks/house.py [folder of a package]``. A room is a folder at the top
-of the package, or a module beside them; an arrow is an import from one room in another, wherever it
-stands in the file; the floors are the longest chain of rooms that stand on each other.
+Run it with ``python tests/benchmarks/house.py [folder of a package]``. A room is a folder at the
+top of the package, or a module beside them; an arrow is an import from one room in another,
+wherever it stands in the file; the floors are the longest chain of rooms that stand on each other.
 """
 
 import ast
