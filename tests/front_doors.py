@@ -1,0 +1,810 @@
+"""Every public entry, called rightly once; and what becomes of it when one argument is odd.
+
+``python front_doors.py FIRST LAST`` makes the calls of that range and prints a line of JSON each:
+its number before it begins, and its outcome after. `tests/end_to_end/test_front_doors.py` runs it
+in processes of its own, so that a call that hangs or crashes is found, too.
+"""
+
+import inspect
+import json
+import os
+import sys
+import tempfile
+import traceback
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from odd_values import VALUES
+
+import pgmult
+from pgmult import datasets, fields, mixtures, regression, sequences, testing, topics, variational
+from pgmult.fields import covariances
+from pgmult.sampling import Origin
+
+PACKAGE = str(Path(pgmult.__file__).parent)
+FEW = {"draws": 4, "tune": 1, "chains": 2, "random_seed": 1, "progressbar": False}
+
+COUNTS = np.random.default_rng(0).poisson(1.0, size=(8, 6))
+X = np.random.default_rng(1).normal(size=(12, 2))
+LABELS = np.array([0, 1, 2] * 4)
+BINARY = np.array([0, 1] * 6)
+PSI = np.array([[0.5, -0.2], [0.0, 1.0]])
+PI = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])
+THREE = np.array([[1, 2, 3], [0, 1, 0]])
+TIMES = np.arange(6.0)
+SHARES = np.array([[0.5, 0.3, 0.2]] * 6)
+FIELD_COUNTS = np.random.default_rng(2).multinomial(9, [0.5, 0.3, 0.2], size=6)
+
+
+def rng():
+    return np.random.default_rng(3)
+
+
+@cache
+def folder():
+    return Path(tempfile.mkdtemp(prefix="front-doors-"))
+
+
+@cache
+def corpus():
+    return topics.as_corpus(COUNTS, list("abcdef"))
+
+
+@cache
+def structured():
+    return topics.with_covariates(corpus(), {"x": np.arange(8.0)}, "~ x")
+
+
+@cache
+def words():
+    return sequences.as_sequences(["ABBAB", "BABAA"])
+
+
+@cache
+def field():
+    return fields.as_field(TIMES, FIELD_COUNTS, new_inputs=[6.0, 7.0])
+
+
+@cache
+def labelled():
+    return regression.as_labelled_rows(X, BINARY, groups=np.arange(12) % 3)
+
+
+@cache
+def counted():
+    return regression.as_counted_rows(X, LABELS)
+
+
+@cache
+def alignments():
+    return mixtures.as_alignments([0, 0, 1], [0, 1, 1], [-1.0, -2.0, -0.5])
+
+
+@cache
+def topic_draws():
+    model = topics.CorrelatedTopics(num_topics=2, start_sweeps=1)
+    return pgmult.sample(model, corpus(), keep=["topics", "mu", "Sigma", "psi", "theta"], **FEW)
+
+
+@cache
+def structural_draws():
+    return pgmult.sample(topics.StructuralTopics(num_topics=2, start_sweeps=1), structured(), **FEW)
+
+
+@cache
+def sequence_draws():
+    return pgmult.sample(sequences.MultinomialLDS(state_dim=1), words(), **FEW)
+
+
+@cache
+def field_draws():
+    return pgmult.sample(fields.MultinomialGP(covariances.Matern(1.5, 3.0)), field(), **FEW)
+
+
+@cache
+def stored():
+    path = folder() / "stored"
+    pgmult.sample(regression.LogisticRegression(), labelled(), store=path, **FEW)
+    return path
+
+
+def written(name, content):
+    path = folder() / name
+    path.write_text(content)
+    return path
+
+
+def fitted(kind, x, y, **arguments):
+    """An estimator's arguments are checked when it is fitted."""
+
+    def fit(**given):
+        return (
+            kind(**arguments | given).fit(x) if y is None else kind(**arguments | given).fit(x, y)
+        )
+
+    fit.__signature__ = inspect.signature(kind)
+    return fit
+
+
+def fit_of(kind, **arguments):
+    estimator = kind(**arguments)
+    return estimator.fit
+
+
+CHAINS = {"draws": 2, "tune": 1, "random_state": 0}
+
+# name: (function or class, made when called; right arguments, made when called)
+CALLS = {
+    "sample": (
+        lambda: pgmult.sample,
+        lambda: dict(model=regression.LogisticRegression(), data=labelled(), **FEW),
+    ),
+    "resume": (lambda: pgmult.resume, lambda: {"store": stored(), "progressbar": False}),
+    "load": (lambda: pgmult.load, lambda: {"path": stored()}),
+    "Posterior": (lambda: pgmult.Posterior, lambda: {"draws": {"x": np.zeros((2, 3))}}),
+    "Posterior.is_of": (lambda: topic_draws().is_of, lambda: {"data": corpus()}),
+    "Posterior.stack": (lambda: topic_draws().stack, lambda: {"name": "mu"}),
+    "Posterior.each": (lambda: topic_draws().each, lambda: {"name": "mu", "chain": 1}),
+    "Posterior.summary": (lambda: topic_draws().summary, lambda: {"var_names": ["mu"]}),
+    "Posterior.save": (
+        lambda: topic_draws().save,
+        lambda: {"path": Path(tempfile.mkdtemp(dir=folder()))},
+    ),
+    "Origin.of": (
+        lambda: Origin.of,
+        lambda: {"model": regression.LogisticRegression(), "data": labelled()},
+    ),
+    "StickBreaking": (lambda: pgmult.StickBreaking, lambda: {"order": [2, 0, 1]}),
+    **{
+        f"StickBreaking.{name}": (
+            lambda name=name: getattr(pgmult.StickBreaking(), name),
+            lambda arguments=arguments: {key: value() for key, value in arguments.items()},
+        )
+        for name, arguments in {
+            "probs": {"psi": lambda: PSI},
+            "log_probs": {"psi": lambda: PSI},
+            "inverse": {"pi": lambda: PI},
+            "log_jacobian": {"psi": lambda: PSI},
+            "totals": {"counts": lambda: THREE},
+            "log_likelihood": {"psi": lambda: PSI, "counts": lambda: THREE},
+            "simulate": {"rng": rng, "psi": lambda: PSI, "totals": lambda: np.array([3, 4])},
+            "augment": {"rng": rng, "psi": lambda: PSI, "counts": lambda: THREE},
+            "expected": {
+                "mean": lambda: PSI,
+                "var": lambda: np.ones((2, 2)),
+                "counts": lambda: THREE,
+            },
+            "quadratic": {"psi": lambda: PSI, "counts": lambda: THREE},
+            "log_density_of_probs": {
+                "pi": lambda: PI,
+                "mean": lambda: np.zeros(2),
+                "cov": lambda: np.eye(2),
+            },
+            "log_density_of_psi": {"psi": lambda: PSI, "concentration": lambda: np.ones(3)},
+            "match_dirichlet": {"concentration": lambda: np.ones(3)},
+        }.items()
+    },
+    **{
+        f"LogisticNormal.{name}": (
+            lambda name=name: getattr(pgmult.LogisticNormal(), name),
+            lambda arguments=arguments: {key: value() for key, value in arguments.items()},
+        )
+        for name, arguments in {
+            "probs": {"psi": lambda: PI},
+            "log_probs": {"psi": lambda: PI},
+            "inverse": {"pi": lambda: PI},
+            "log_likelihood": {"psi": lambda: PI, "counts": lambda: THREE},
+            "simulate": {"rng": rng, "psi": lambda: PI, "totals": lambda: np.array([3, 4])},
+            "augment_coordinate": {
+                "rng": rng,
+                "psi": lambda: PI,
+                "counts": lambda: THREE,
+                "k": lambda: 1,
+            },
+            "expected": {
+                "mean": lambda: PI,
+                "var": lambda: np.ones((2, 3)),
+                "counts": lambda: THREE,
+            },
+            "quadratic": {"psi": lambda: PI, "counts": lambda: THREE},
+        }.items()
+    },
+    "Dirichlet": (lambda: pgmult.Dirichlet, lambda: {"concentration": np.ones(3)}),
+    "Dirichlet.condition": (
+        lambda: pgmult.Dirichlet(np.ones(3)).condition,
+        lambda: {"counts": THREE[0]},
+    ),
+    "Dirichlet.log_density": (
+        lambda: pgmult.Dirichlet(np.ones(3)).log_density,
+        lambda: {"pi": PI[0]},
+    ),
+    "MvNormal": (
+        lambda: pgmult.MvNormal,
+        lambda: {"prior_mean": np.zeros(2), "prior_cov": np.eye(2)},
+    ),
+    "MvNormal.condition": (
+        lambda: pgmult.MvNormal(np.zeros(2), np.eye(2)).condition,
+        lambda: {"potential": pgmult.DiagonalPotential(np.ones((3, 2)), np.ones((3, 2)))},
+    ),
+    "MvNormal.log_density": (
+        lambda: pgmult.MvNormal(np.zeros(2), np.eye(2)).log_density,
+        lambda: {"x": PSI},
+    ),
+    "MvNormal.sample": (
+        lambda: pgmult.MvNormal(np.zeros(2), np.eye(2)).sample,
+        lambda: {"rng": rng(), "num_rows": 3},
+    ),
+    "NormalInverseWishart": (
+        lambda: pgmult.NormalInverseWishart,
+        lambda: {"mean": np.zeros(2), "strength": 1.0, "dof": 4.0, "scale": np.eye(2)},
+    ),
+    "NormalInverseWishart.condition": (
+        lambda: pgmult.NormalInverseWishart(np.zeros(2), 1.0, 4.0, np.eye(2)).condition,
+        lambda: {"rows": PSI},
+    ),
+    "MatrixNormalInverseWishart": (
+        lambda: pgmult.MatrixNormalInverseWishart,
+        lambda: {
+            "mean": np.zeros((2, 2)),
+            "row_precision": np.eye(2),
+            "dof": 4.0,
+            "scale": np.eye(2),
+        },
+    ),
+    "MatrixNormalInverseWishart.condition": (
+        lambda: (
+            pgmult.MatrixNormalInverseWishart(np.zeros((2, 2)), np.eye(2), 4.0, np.eye(2)).condition
+        ),
+        lambda: {"rows": PSI, "covariates": np.ones((2, 2))},
+    ),
+    "DiagonalPotential": (
+        lambda: pgmult.DiagonalPotential,
+        lambda: {"J": np.ones((2, 2)), "h": np.ones((2, 2))},
+    ),
+    "DensePotential": (
+        lambda: pgmult.DensePotential,
+        lambda: {"J": np.ones((2, 2, 2)), "h": np.ones((2, 2))},
+    ),
+    **{
+        f"polya_gamma.{name}": (
+            lambda name=name: getattr(pgmult.polya_gamma, name),
+            lambda arguments=arguments: arguments | ({"rng": rng()} if "rng" in arguments else {}),
+        )
+        for name, arguments in {
+            "sample": {"rng": None, "b": 1.0, "c": 0.5},
+            "mean": {"b": 1.0, "c": 0.5},
+            "var": {"b": 1.0, "c": 0.5},
+            "cumulants": {"b": 1.0, "c": 0.5},
+            "kl": {"b": 1.0, "c": 0.5},
+            "laplace_transform": {"t": 0.3, "b": 1.0, "c": 0.5},
+            "logpdf": {"x": 0.3, "b": 1.0, "c": 0.5},
+            "cdf": {"x": 0.3, "b": 1.0, "c": 0.5},
+            "expected_mean": {"b": 1.0, "mean": 0.2, "var": 0.5},
+        }.items()
+    },
+    # topics
+    "topics.as_corpus": (
+        lambda: topics.as_corpus,
+        lambda: {"counts": COUNTS, "vocabulary": list("abcdef")},
+    ),
+    "topics.as_timed_corpus": (
+        lambda: topics.as_timed_corpus,
+        lambda: {"counts": COUNTS, "times": np.arange(8)},
+    ),
+    "topics.with_covariates": (
+        lambda: topics.with_covariates,
+        lambda: {"corpus": corpus(), "covariates": {"x": np.arange(8.0)}, "formula": "~ x"},
+    ),
+    "topics.split_tokens": (
+        lambda: topics.split_tokens,
+        lambda: {"corpus": corpus(), "documents": 3, "random_seed": 1},
+    ),
+    **{
+        f"topics.{name}": (lambda name=name: getattr(topics, name), lambda: {"num_topics": 2})
+        for name in (
+            "CorrelatedTopics",
+            "LDA",
+            "UncollapsedLDA",
+            "LogisticNormalTopics",
+            "StructuralTopics",
+            "DynamicTopics",
+        )
+    },
+    "topics.fit_cavi": (
+        lambda: topics.fit_cavi,
+        lambda: {
+            "model": topics.CorrelatedTopics(2),
+            "corpus": corpus(),
+            "max_iterations": 2,
+            "start_sweeps": 1,
+            "random_seed": 1,
+        },
+    ),
+    "topics.fit_svi": (
+        lambda: topics.fit_svi,
+        lambda: {
+            "model": topics.CorrelatedTopics(2),
+            "corpus": corpus(),
+            "max_epochs": 1,
+            "start_sweeps": 1,
+            "random_seed": 1,
+        },
+    ),
+    "topics.fit_ctm": (
+        lambda: topics.fit_ctm,
+        lambda: {
+            "model": topics.LogisticNormalTopics(2),
+            "corpus": corpus(),
+            "max_iterations": 2,
+            "start_sweeps": 1,
+            "random_seed": 1,
+        },
+    ),
+    "topics.fit_language_model": (
+        lambda: topics.fit_language_model,
+        lambda: {"corpus": corpus(), "max_iterations": 3},
+    ),
+    "topics.TopicProblem": (
+        lambda: topics.TopicProblem,
+        lambda: {"corpus": corpus(), "num_topics": 2},
+    ),
+    "topics.fold_in": (
+        lambda: lambda **given: list(topics.fold_in(**given)),
+        lambda: {"posterior": topic_draws(), "corpus": corpus(), "max_draws": 2},
+    ),
+    "topics.prevalence": (
+        lambda: topics.prevalence,
+        lambda: {
+            "posterior": structural_draws(),
+            "data": structured(),
+            "covariates": {"x": [0.0, 1.0]},
+            "num_simulated": 5,
+            "random_seed": 1,
+        },
+    ),
+    "topics.compare_num_topics": (
+        lambda: topics.compare_num_topics,
+        lambda: {
+            "make_model": topics.CorrelatedTopics,
+            "data": corpus(),
+            "candidates": [2],
+            "documents": 2,
+            "every": 1,
+            "random_seed": 1,
+            "draws": 2,
+            "tune": 1,
+            "chains": 1,
+            "progressbar": False,
+        },
+    ),
+    "topics.DocumentCompletion": (
+        lambda: topics.DocumentCompletion,
+        lambda: {"held_out": corpus()},
+    ),
+    "topics.unigram_log_predictive": (
+        lambda: topics.unigram_log_predictive,
+        lambda: {"training": corpus(), "held_out": corpus()},
+    ),
+    "topics.topic_draws": (
+        lambda: topics.topic_draws,
+        lambda: {"posterior": topic_draws(), "max_draws": 2},
+    ),
+    "topics.left_to_right": (
+        lambda: topics.left_to_right,
+        lambda: {
+            "draws": topics.topic_draws(topic_draws(), max_draws=1),
+            "corpus": corpus(),
+            "particles": 2,
+        },
+    ),
+    "topics.annealed": (
+        lambda: topics.annealed,
+        lambda: {
+            "draws": topics.topic_draws(topic_draws(), max_draws=1),
+            "corpus": corpus(),
+            "steps": 2,
+            "runs": 2,
+        },
+    ),
+    "topics.align_topics": (lambda: topics.align_topics, lambda: {"posterior": topic_draws()}),
+    "topics.match_topics": (lambda: topics.match_topics, lambda: {"posterior": topic_draws()}),
+    "topics.match_runs": (
+        lambda: topics.match_runs,
+        lambda: {"first": topic_draws(), "second": topic_draws()},
+    ),
+    "topics.mean_topics": (lambda: topics.mean_topics, lambda: {"posterior": topic_draws()}),
+    "topics.document_topics": (
+        lambda: topics.document_topics,
+        lambda: {"posterior": topic_draws(), "documents": [0, 1]},
+    ),
+    "topics.representative_documents": (
+        lambda: topics.representative_documents,
+        lambda: {"posterior": topic_draws(), "num_documents": 2},
+    ),
+    "topics.topic_correlations": (
+        lambda: topics.topic_correlations,
+        lambda: {"posterior": topic_draws(), "num_simulated": 5, "random_seed": 1},
+    ),
+    "topics.top_words": (
+        lambda: topics.top_words,
+        lambda: {"posterior": topic_draws(), "num_words": 3},
+    ),
+    "topics.word_scores": (lambda: topics.word_scores, lambda: {"posterior": topic_draws()}),
+    "topics.topic_labels": (
+        lambda: topics.topic_labels,
+        lambda: {"words": topics.top_words(topic_draws())},
+    ),
+    "topics.topic_diversity": (
+        lambda: topics.topic_diversity,
+        lambda: {"words": [["a", "b"], ["b", "c"]]},
+    ),
+    "topics.npmi": (
+        lambda: topics.npmi,
+        lambda: {"words": [["a", "b"], ["b", "c"]], "reference": corpus()},
+    ),
+    "topics.u_mass": (
+        lambda: topics.u_mass,
+        lambda: {"words": [["a", "b"], ["b", "c"]], "reference": corpus()},
+    ),
+    "topics.exclusivity": (lambda: topics.exclusivity, lambda: {"topics": PI, "num_words": 2}),
+    "topics.frex": (lambda: topics.frex, lambda: {"topics": PI}),
+    "topics.lift": (lambda: topics.lift, lambda: {"topics": PI, "shares": np.array([0.4, 0.6])}),
+    "topics.relevance": (
+        lambda: topics.relevance,
+        lambda: {"topics": PI, "shares": np.array([0.4, 0.6])},
+    ),
+    "topics.topic_report": (
+        lambda: topics.topic_report,
+        lambda: {"posterior": topic_draws(), "title": "t", "num_words": 2, "random_seed": 1},
+    ),
+    "topics.TopicTransformer": (
+        lambda: fitted(topics.TopicTransformer, COUNTS, None, n_components=2, chains=1, **CHAINS),
+        lambda: {"n_components": 2},
+    ),
+    "topics.TopicTransformer.fit": (
+        lambda: fit_of(topics.TopicTransformer, n_components=2, chains=1, **CHAINS),
+        lambda: {"X": COUNTS},
+    ),
+    # sequences
+    "sequences.as_sequences": (lambda: sequences.as_sequences, lambda: {"data": ["ABBA", "BAB"]}),
+    "sequences.as_vector_sequences": (
+        lambda: sequences.as_vector_sequences,
+        lambda: {"data": [X, X]},
+    ),
+    **{
+        f"sequences.{name}": (
+            lambda name=name: getattr(sequences, name),
+            lambda size=size: dict(size),
+        )
+        for name, size in {
+            "MultinomialLDS": {"state_dim": 2},
+            "LogisticNormalLDS": {"state_dim": 2},
+            "GaussianLDS": {"state_dim": 2},
+            "MultinomialHMM": {"num_states": 2},
+        }.items()
+    },
+    "sequences.forecast": (
+        lambda: sequences.forecast,
+        lambda: {"posterior": sequence_draws(), "data": words(), "steps": 2, "num_particles": 5},
+    ),
+    "sequences.filter_sequences": (
+        lambda: sequences.filter_sequences,
+        lambda: {"posterior": sequence_draws(), "data": words(), "num_particles": 5},
+    ),
+    "sequences.smooth": (
+        lambda: sequences.smooth,
+        lambda: {"posterior": sequence_draws(), "data": words(), "warm_up": 1},
+    ),
+    "sequences.impute": (
+        lambda: sequences.impute,
+        lambda: {
+            "posterior": sequence_draws(),
+            "data": sequences.as_sequences([["A", None, "B"]]),
+            "warm_up": 1,
+        },
+    ),
+    "sequences.one_step_ahead": (
+        lambda: sequences.one_step_ahead,
+        lambda: {"posterior": sequence_draws(), "test": words(), "num_particles": 5},
+    ),
+    "sequences.latent_axes": (
+        lambda: sequences.latent_axes,
+        lambda: {"probs": sequences.smooth(sequence_draws(), words()), "num_axes": 1},
+    ),
+    "sequences.SequenceForecaster": (
+        lambda: fitted(
+            sequences.SequenceForecaster, ["ABBA", "BAB"], None, n_components=1, **CHAINS
+        ),
+        lambda: {"n_components": 1},
+    ),
+    "sequences.SequenceForecaster.fit": (
+        lambda: fit_of(sequences.SequenceForecaster, n_components=1, **CHAINS),
+        lambda: {"X": ["ABBA", "BAB"]},
+    ),
+    # fields
+    "fields.as_field": (
+        lambda: fields.as_field,
+        lambda: {"inputs": TIMES, "counts": FIELD_COUNTS, "new_inputs": [7.0]},
+    ),
+    "fields.MultinomialGP": (
+        lambda: fields.MultinomialGP,
+        lambda: {"covariance": covariances.Matern(1.5, 3.0)},
+    ),
+    "fields.LogisticNormalGP": (
+        lambda: fields.LogisticNormalGP,
+        lambda: {"covariance": covariances.Matern(1.5, 3.0)},
+    ),
+    "fields.RawGP": (lambda: fields.RawGP, lambda: {"covariance": covariances.Matern(1.5, 3.0)}),
+    "fields.RawGP.predict_probs": (
+        lambda: fields.RawGP(covariances.Matern(1.5, 3.0)).predict_probs,
+        lambda: {"data": field()},
+    ),
+    "fields.Static": (lambda: fields.Static, dict),
+    "fields.Static.predict_probs": (
+        lambda: fields.Static().predict_probs,
+        lambda: {"data": field()},
+    ),
+    "fields.FieldPredictions.of": (
+        lambda: fields.FieldPredictions.of,
+        lambda: {"posterior": field_draws(), "data": field()},
+    ),
+    "fields.FieldPredictions.interval": (
+        lambda: fields.FieldPredictions.of(field_draws(), field()).interval,
+        lambda: {"probability": 0.8},
+    ),
+    "fields.FieldPredictions.rank_probabilities": (
+        lambda: fields.FieldPredictions.of(field_draws(), field()).rank_probabilities,
+        lambda: {"top": 1},
+    ),
+    "fields.make_field": (
+        lambda: fields.make_field,
+        lambda: {
+            "structure": "dense",
+            "covariance": covariances.Matern(1.5, 3.0),
+            "inputs": TIMES[:, None],
+        },
+    ),
+    "fields.coverage": (
+        lambda: fields.coverage,
+        lambda: {"draws": np.stack([PI, PI]), "truth": PI},
+    ),
+    "fields.log_predictive": (
+        lambda: fields.log_predictive,
+        lambda: {"probs": PI, "counts": THREE},
+    ),
+    "fields.log_predictive_mixture": (
+        lambda: fields.log_predictive_mixture,
+        lambda: {"probs": np.stack([PI, PI]), "counts": THREE},
+    ),
+    "fields.gain_by_count": (
+        lambda: fields.gain_by_count,
+        lambda: {
+            "by_row": np.array([-1.0, -2.0]),
+            "reference": np.array([-2.0, -2.0]),
+            "totals": np.array([3, 4]),
+        },
+    ),
+    "fields.mean_over_groups": (
+        lambda: fields.mean_over_groups,
+        lambda: {"by_row": np.array([-1.0, -2.0])},
+    ),
+    "fields.overlap": (
+        lambda: fields.overlap,
+        lambda: {"predicted": PI, "counts": THREE, "size": 1},
+    ),
+    "fields.MultinomialGPClassifier": (
+        lambda: fitted(fields.MultinomialGPClassifier, X, LABELS, **CHAINS),
+        lambda: {"covariance": covariances.Matern(1.5, 3.0)},
+    ),
+    "fields.MultinomialGPClassifier.fit": (
+        lambda: fit_of(fields.MultinomialGPClassifier, **CHAINS),
+        lambda: {"X": X, "y": LABELS},
+    ),
+    **{
+        f"covariances.{name}": (
+            lambda name=name: getattr(covariances, name),
+            lambda arguments=arguments: dict(arguments),
+        )
+        for name, arguments in {
+            "Constant": {"var": 1.0},
+            "Matern": {"nu": 1.5, "length_scale": 2.0},
+            "SquaredExponential": {"length_scale": 2.0},
+            "RationalQuadratic": {"alpha": 1.0, "length_scale": 2.0},
+            "Periodic": {"period": 3.0, "length_scale": 2.0},
+            "Linear": {"var": 1.0},
+            "White": {"var": 1.0},
+            "GreatCircle": {"length_scale": 2.0},
+            "HalfNormal": {"scale": 1.0},
+            "LogNormal": {"median": 1.0},
+        }.items()
+    },
+    # regressions and mixtures
+    "regression.as_labelled_rows": (
+        lambda: regression.as_labelled_rows,
+        lambda: {"covariates": X, "successes": BINARY},
+    ),
+    "regression.as_counted_rows": (
+        lambda: regression.as_counted_rows,
+        lambda: {"covariates": X, "counts": LABELS},
+    ),
+    "regression.LogisticRegression": (lambda: regression.LogisticRegression, dict),
+    "regression.StickBreakingRegression": (lambda: regression.StickBreakingRegression, dict),
+    "regression.GroupedLogisticRegression": (
+        lambda: regression.GroupedLogisticRegression,
+        lambda: {
+            "mean_prior": pgmult.MvNormal(np.zeros(2), np.eye(2)),
+            "dof": 4.0,
+            "scale": np.eye(2),
+        },
+    ),
+    "regression.fit_logistic_regression": (
+        lambda: regression.fit_logistic_regression,
+        lambda: {
+            "model": regression.LogisticRegression(),
+            "data": regression.as_labelled_rows(X, BINARY),
+        },
+    ),
+    "regression.fit_grouped_logistic_regression": (
+        lambda: regression.fit_grouped_logistic_regression,
+        lambda: {
+            "model": regression.GroupedLogisticRegression.like_wang_blei(2),
+            "data": labelled(),
+            "max_iterations": 3,
+        },
+    ),
+    **{
+        f"regression.{name}": (
+            lambda name=name: getattr(regression, name),
+            lambda: {"data": counted()},
+        )
+        for name in (
+            "fit_probit_regression",
+            "fit_softmax_regression",
+            "fit_stick_breaking_regression",
+        )
+    },
+    **{
+        f"regression.{name}": (
+            lambda name=name, y=y, more=more: fitted(getattr(regression, name), X, y, **more),
+            lambda more=more: dict(more),
+        )
+        for name, y, more in (
+            ("LogisticClassifier", BINARY, {}),
+            ("MultinomialClassifier", LABELS, {}),
+            ("GroupedLogisticClassifier", BINARY, {}),
+        )
+    },
+    **{
+        f"regression.{name}.fit": (
+            lambda name=name: fit_of(getattr(regression, name)),
+            lambda y=y: {"X": X, "y": y},
+        )
+        for name, y in (("LogisticClassifier", BINARY), ("MultinomialClassifier", LABELS))
+    },
+    "mixtures.as_alignments": (
+        lambda: mixtures.as_alignments,
+        lambda: {"read": [0, 0, 1], "transcript": [0, 1, 1], "log_likelihood": [-1.0, -2.0, -0.5]},
+    ),
+    "mixtures.TranscriptExpression": (lambda: mixtures.TranscriptExpression, dict),
+    "mixtures.GaussianMixtureProblem": (
+        lambda: mixtures.GaussianMixtureProblem,
+        lambda: {"x": X, "num_components": 2},
+    ),
+    "mixtures.ExpressionProblem": (
+        lambda: mixtures.ExpressionProblem,
+        lambda: {"data": alignments()},
+    ),
+    # fits and tests that know no family
+    "variational.natural_cg": (
+        lambda: variational.natural_cg,
+        lambda: {"problem": mixtures.GaussianMixtureProblem(X, 2), "max_iterations": 3},
+    ),
+    "testing.check_model": (
+        lambda: testing.check_model,
+        lambda: {
+            "model": regression.LogisticRegression(),
+            "data": regression.as_labelled_rows(X[:4], BINARY[:4]),
+            "replicates": 60,
+        },
+    ),
+    # datasets
+    "datasets.corpus_from_texts": (
+        lambda: datasets.corpus_from_texts,
+        lambda: {"texts": ["some text", "other words"]},
+    ),
+    "datasets.tokenize": (lambda: datasets.tokenize, lambda: {"text": "some text"}),
+    "datasets.read_text": (
+        lambda: datasets.read_text,
+        lambda: {"path": written("a.txt", "some text\nother words\n")},
+    ),
+    "datasets.read_table": (
+        lambda: datasets.read_table,
+        lambda: {"path": written("a.csv", "text,n\nsome text,1\nother,2\n"), "column": "text"},
+    ),
+    "datasets.read_ldac": (
+        lambda: datasets.read_ldac,
+        lambda: {"path": written("a.dat", "2 0:1 1:2\n1 1:1\n")},
+    ),
+    "datasets.read_corpus": (
+        lambda: datasets.read_corpus,
+        lambda: {"path": written("b.txt", "some text\nother\n")},
+    ),
+    "datasets.read_fasta": (
+        lambda: datasets.read_fasta,
+        lambda: {"path": written("a.fa", ">a\nACGT\n")},
+    ),
+    "datasets.translate": (lambda: datasets.translate, lambda: {"dna": "ATGGCC"}),
+    "datasets.thin": (
+        lambda: datasets.thin,
+        lambda: {"counts": THREE, "size": 2, "random_seed": 1},
+    ),
+}
+
+PATHS = {"path", "store"}  # arguments whose errors are the file system's
+
+
+def all_calls():
+    """(entry, argument, label of its value) of every call, in a fixed order."""
+    return [
+        (name, argument, label)
+        for name, (function, _) in CALLS.items()
+        for argument in arguments_of(name, function())
+        for label in VALUES
+    ]
+
+
+def arguments_of(name, function):
+    """Names of the arguments of a function, those that take any keyword left out."""
+    if name == "topics.fold_in":
+        function = topics.fold_in
+    parameters = inspect.signature(function).parameters.values()
+    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p.name for p in parameters if p.kind in plain]
+
+
+def outcome(name, argument, label):
+    """ "ok", "refused", or what leaked."""
+    function, right = CALLS[name]
+    arguments = right() | {argument: VALUES[label]()}
+    try:
+        function()(**arguments)
+    except (ValueError, TypeError, MemoryError) as error:
+        return judged(error, argument)
+    except OSError as error:
+        return "refused" if argument in PATHS else f"leak: {described(error)}"
+    except Exception as error:
+        return f"leak: {described(error)}"
+    return "ok"
+
+
+def judged(error, argument):
+    """Was an error raised by this package, or by scikit-learn for its faces, naming its cause?"""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = frames[-1].filename.startswith(PACKAGE)
+    by_face = any("sklearn" in Path(frame.filename).parts for frame in frames[-3:])
+    if by_face:
+        return "refused"
+    if not inside:
+        return f"leak: {described(error)}"
+    return "refused" if argument in str(error) else f"unnamed: {described(error)}"
+
+
+def described(error):
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {frame.filename}:{frame.lineno}: {str(error)[:150]}"
+
+
+def main(first, last):
+    """Make the calls of a range, one line before and one after each."""
+    warnings.simplefilter("ignore")
+    os.chdir(folder())
+    calls = all_calls()
+    for number in range(first, min(last, len(calls))):
+        print(json.dumps({"begins": number}), flush=True)
+        print(json.dumps({"number": number, "outcome": outcome(*calls[number])}), flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
