@@ -1,0 +1,107 @@
+"""The one place that rejects bad scalars: numbers, switches, choices, seeds and our own types.
+
+Arrays are settled in `pgmult.core.validate`. Every message names the argument, what was expected
+and what came.
+"""
+
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pgmult.core.validate import as_positive_int
+
+__all__ = [
+    "as_choice",
+    "as_flag",
+    "as_kind",
+    "as_probability",
+    "as_real",
+    "as_seed",
+    "brief",
+]
+
+T = TypeVar("T")
+
+
+def brief(value: Any) -> str:
+    """A value in a message: its type, too, and never long."""
+    try:
+        text = repr(value)
+    except Exception:  # somebody's broken __repr__ must not hide what is wrong
+        text = ""
+    short = (
+        text if 0 < len(text) <= 60 and "\n" not in text else f"{text[:40].split(chr(10))[0]}..."
+    )
+    return f"{short} ({type(value).__name__})"
+
+
+def as_choice(value: Any, name: str, choices: Iterable[T]) -> T:
+    """`value`, if it is one of the strings in `choices`."""
+    known = list(choices)
+    if not (isinstance(value, str) and value in known):
+        raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {brief(value)}")
+    return value
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """True or False; 0 and 1 are numbers."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {brief(value)}")
+    return bool(value)
+
+
+def as_real(
+    value: Any,
+    name: str,
+    *,
+    above: float = -math.inf,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+) -> float:
+    """A finite number, above `above`, and from `minimum` to `maximum`."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {brief(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {value}")
+    if number <= above:
+        raise ValueError(f"{name} must be above {above:g}, got {value}")
+    if number < minimum:
+        raise ValueError(f"{name} must be at least {minimum:g}, got {value}")
+    if number > maximum:
+        raise ValueError(f"{name} must be at most {maximum:g}, got {value}")
+    return number
+
+
+def as_probability(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    number = as_real(value, name)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} must be between 0 and 1, got {value}")
+    return number
+
+
+def as_seed(value: Any, name: str = "random_seed") -> int:
+    """A seed: the integer itself, or a fresh one for None."""
+    if value is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    try:
+        return as_positive_int(value, name, minimum=0)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer or None, got {brief(value)}") from None
+
+
+def as_kind(value: Any, name: str, kind: type[T], hint: str = "") -> T:
+    """`value`, if it is of a certain type of this package."""
+    if not isinstance(value, kind):
+        more = f" ({hint})" if hint else ""
+        raise TypeError(f"{name} must be a {kind.__name__}, got {brief(value)}{more}")
+    return value
