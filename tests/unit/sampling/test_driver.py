@@ -327,7 +327,7 @@ def test_bad_arguments(options, error, message):
 def test_not_a_model():
     with pytest.raises(TypeError, match=r"got the class itself: Normal\(\.\.\.\)"):
         pgmult.sample(Normal, values())
-    with pytest.raises(TypeError, match=r"NormalState has no dims, default_keep"):
+    with pytest.raises(TypeError, match=r"NormalState has no dims, init"):
         pgmult.sample(NormalState(0.0, 1.0, 0, np.zeros(3)), values())
 
 
