@@ -53,9 +53,8 @@ def run_demo(
     Posterior, TopicReport
         With Ctrl-C, of the draws made so far, and without the comparison with LDA.
     """
-    rng = np.random.default_rng(random_seed)
     corpus = demo_corpus()
-    training, held_out = split_tokens(rng, corpus, corpus.num_documents // 10)
+    training, held_out = split_tokens(corpus, corpus.num_documents // 10, random_seed=random_seed)
     versions = f"numpy {np.__version__} and scipy {scipy.__version__}"
     say(f"The documentation of {versions}: {corpus}")
     settings: dict[str, Any] = {
@@ -77,7 +76,6 @@ def run_demo(
         scores["LDA, prior learned"] = independent.score()
     scores["unigram"] = unigram_log_predictive(training, held_out)
     report = topic_report(
-        rng,
         posterior,
         title="Topics in the documentation of numpy and scipy",
         facts={
@@ -86,7 +84,7 @@ def run_demo(
             **run_facts(posterior),
         },
         held_out=compare(scores, held_out),
-        link=model.link(),
         reference=training,
+        random_seed=random_seed,
     )
     return posterior, report

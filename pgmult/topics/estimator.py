@@ -264,7 +264,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         corpus = self._corpus(X, reset=False)
-        shown, held_out = split_tokens(np.random.default_rng(0), corpus, corpus.num_documents)
+        shown, held_out = split_tokens(corpus, corpus.num_documents)
         if self._is_variational:
             return completion_score(
                 [(self._mean_theta(shown), self.components_)], held_out
@@ -386,7 +386,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     strict=True,
                 )
             ]
-        link = self._model().link()
+        link = self.variational_.model.link() if self._is_variational else self.posterior_.link
         return np.concatenate(
             [link.probs(MvNormal(m, S).sample(rng, _SIMULATED))[:, order] for m, S, order in draws]
         )

@@ -85,7 +85,7 @@ class DynamicTopicsState:
     prevalence_drift : float
         Variance of a step of mu, in units of Sigma.
     eta : array, ``(num_topics, num_times, num_words - 1)``
-        Sticks of words, in the data's `word_order`.
+        Sticks of words, in the data's `order`.
     base : array, ``(num_words - 1,)``
     initial_var, drift_var : arrays, ``(num_topics,)``
     topic_counts : int64 array, ``(num_documents, num_topics)``
@@ -228,7 +228,7 @@ class DynamicTopics(AllocatedTopics):
         assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
         topics = self.topics(state, data).reshape(-1, data.num_words)
         words = simulate_words(rng, assignments, topics, data.corpus)
-        return TimedCorpus(words, data.times, data.time_labels, data.word_order)
+        return TimedCorpus(words, data.times, data.time_labels, data.order)
 
     def init(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
         """A start from collapsed LDA sweeps that ignore the times, topics sorted by size."""
@@ -239,7 +239,7 @@ class DynamicTopics(AllocatedTopics):
         prevalence_drift = self.prevalence_scale / self.prevalence_shape
         seen = TimedRows.of(psi, data.times, data.num_times)
         mu, Sigma = seen.posterior(self._prevalence(prevalence_drift, data)).sample(rng)
-        smoothed = word_counts[:, data.word_order] + _START_CONCENTRATION
+        smoothed = word_counts[:, data.order] + _START_CONCENTRATION
         level = self.link(data).inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
         base = level.mean(axis=0)
         initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
@@ -287,7 +287,7 @@ class DynamicTopics(AllocatedTopics):
 
     def word_link(self, data: TimedCorpus) -> StickBreaking:
         """The link from eta to the words of a topic, frequent words first."""
-        return StickBreaking(order=data.word_order)
+        return StickBreaking(order=data.order)
 
     def _prevalence(self, prevalence_drift: float, data: TimedCorpus) -> MatrixNormalInverseWishart:
         """The prior of mu and Sigma."""
@@ -337,7 +337,7 @@ class DynamicTopics(AllocatedTopics):
         data: TimedCorpus,
     ) -> FloatArray:
         """Eta after one move of each word's chain as a whole, omega integrated out."""
-        taken = word_counts[..., data.word_order[:-1]]
+        taken = word_counts[..., data.order[:-1]]
         reaching = self.word_link(data).totals(word_counts)
         chains = self._chains(state.base, state.initial_var, state.drift_var, data)
         return chains.shift(rng, state.eta, taken, reaching)

@@ -27,7 +27,7 @@ contrasts of them.
 ... )
 >>> posterior["coefficients"].shape
 (1, 10, 3, 2)
->>> expected = pgmult.topics.prevalence(rng, posterior, data, {"party": ["D", "R"], "year": 10})
+>>> expected = pgmult.topics.prevalence(posterior, data, {"party": ["D", "R"], "year": 10})
 >>> expected.mean.shape, expected.contrast(1, 0).mean.shape
 ((2, 3), (3,))
 """

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmult.core.scores import paired_difference
-from pgmult.core.typing import FloatArray, Link
+from pgmult.core.typing import FloatArray
 from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, R_HAT_LIMIT, Posterior
 from pgmult.topics.data.corpus import Corpus
@@ -133,33 +133,28 @@ class TopicReport:
 
 
 def topic_report(
-    rng: np.random.Generator,
     posterior: Posterior,
     *,
     title: str,
     facts: Mapping[str, str] | None = None,
     held_out: Sequence[HeldOutScore] = (),
-    link: Link | None = None,
     reference: Corpus | None = None,
     by: str = "probability",
     num_words: int = 8,
     num_documents: int = 3,
     rank_for_page: bool = True,
+    random_seed: int = 0,
 ) -> TopicReport:
     """Summarise a posterior of topics.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-        For the simulated documents behind the correlations.
     posterior : Posterior
         With ``topics``; ``mu`` and ``Sigma`` for correlations, ``topic_shares`` for sizes, and
         ``theta`` or ``psi`` for documents.
     title : str
     facts : mapping from str to str, optional
     held_out : sequence of HeldOutScore
-    link : Link, optional
-        The model's link; `StickBreaking` by default.
     reference : Corpus, optional
         For the coherence of topics.
     by : {"probability", "frex", "lift", "relevance"}
@@ -168,6 +163,13 @@ def topic_report(
         Top words and representative documents of a topic.
     rank_for_page : bool
         Whether to rank words by all scores, which `as_html` needs and `as_text` does not.
+    random_seed : int
+        Of the simulated documents behind the correlations.
+
+    Raises
+    ------
+    ValueError
+        If correlations or documents need the posterior's model, and it does not know it.
     """
     probability = word_scores(posterior)
     scores = probability if by == "probability" else word_scores(posterior, by)
@@ -192,10 +194,10 @@ def topic_report(
         coherence=None if reference is None else npmi(most_probable, reference),
         exclusivity=exclusivity(probability.mean, COHERENCE_WORDS),
         diversity=topic_diversity(probability.top(DIVERSITY_WORDS)),
-        documents=(
-            representative_documents(posterior, num_documents, link=link) if has_documents else []
+        documents=representative_documents(posterior, num_documents) if has_documents else [],
+        correlations=(
+            topic_correlations(posterior, random_seed=random_seed) if has_correlations else None
         ),
-        correlations=topic_correlations(rng, posterior, link=link) if has_correlations else None,
         held_out=tuple(held_out),
         log_likelihood=np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64),
         findings=_findings(posterior, match_topics(posterior)),

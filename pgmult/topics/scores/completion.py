@@ -6,9 +6,9 @@ draws. Both halves see the same theta, so no second inference is needed and mode
 compared on the same tokens, paired by document.
 
 >>> import numpy as np, pgmult
->>> rng = np.random.default_rng(0)
->>> corpus = pgmult.topics.as_corpus(rng.poisson(0.5, size=(20, 30)))
->>> training, held_out = pgmult.topics.split_tokens(rng, corpus, documents=5)
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> corpus = pgmult.topics.as_corpus(counts)
+>>> training, held_out = pgmult.topics.split_tokens(corpus, documents=5)
 >>> completion = pgmult.topics.DocumentCompletion(held_out)
 >>> posterior = pgmult.sample(
 ...     pgmult.topics.CorrelatedTopics(num_topics=3), training, draws=10, tune=10, chains=1,

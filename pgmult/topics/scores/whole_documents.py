@@ -55,12 +55,11 @@ topics and the prior before the logarithm, so they estimate log p(w | training c
 (5,)
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from pgmult.compiled.rows import over_rows, row_threads
@@ -72,6 +71,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal
 from pgmult.topics.compiled import document_probability as kernels
 from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.draws import Draws, spread, stick_order_of
 
 __all__ = ["DocumentScore", "TopicDraw", "annealed", "left_to_right", "topic_draws"]
 
@@ -132,27 +132,22 @@ class DocumentScore:
         )
 
 
-def topic_draws(
-    posterior: Mapping[str, NDArray[Any]],
-    *,
-    max_draws: int = 20,
-    link: StickBreaking | None = None,
-) -> list[TopicDraw]:
+def topic_draws(posterior: Draws, *, max_draws: int = 20) -> list[TopicDraw]:
     """Draws of the topics and of the prior of theta, evenly spread over all chains.
 
     Parameters
     ----------
-    posterior : Posterior, or mapping
-        With ``topics`` and either ``alpha`` (LDA) or ``mu`` and ``Sigma`` (correlated topics),
+    posterior : Posterior, or mapping for LDA
+        With ``topics`` and either ``alpha`` (LDA) or ``mu`` and ``Sigma`` (`CorrelatedTopics`),
         ``(chain, draw, ...)``. LDA's ``topics`` are means given the assignments.
     max_draws : int
-    link : StickBreaking, optional
-        The model's, if its sticks have another order.
 
     Raises
     ------
     KeyError
         If the posterior holds neither prior.
+    ValueError
+        If a posterior without alpha is not of `CorrelatedTopics`, or does not know its model.
     """
     needed = {"topics", "alpha"} if "alpha" in posterior else {"topics", "mu", "Sigma"}
     if not needed <= set(posterior):
@@ -161,20 +156,13 @@ def topic_draws(
             f" {', '.join(posterior)}"
         )
     topics = posterior["topics"]
-    order = np.arange(topics.shape[2])
-    if link is not None and link.order is not None:
-        order = np.asarray(link.order)
     places = list(np.ndindex(topics.shape[:2]))
-    count = min(as_positive_int(max_draws, "max_draws"), len(places))
-    draws = []
-    for i in np.unique(np.linspace(0, len(places) - 1, count).astype(np.int64)):
-        place = places[i]
-        if "alpha" in needed:
-            draws.append(TopicDraw(topics[place], Dirichlet(posterior["alpha"][place])))
-        else:
-            prior = MvNormal(posterior["mu"][place], posterior["Sigma"][place])
-            draws.append(TopicDraw(topics[place][order], prior))
-    return draws
+    used = [places[i] for i in spread(len(places), max_draws)]
+    if "alpha" in needed:
+        return [TopicDraw(topics[place], Dirichlet(posterior["alpha"][place])) for place in used]
+    order = stick_order_of(posterior)
+    mu, Sigma = posterior["mu"], posterior["Sigma"]
+    return [TopicDraw(topics[place][order], MvNormal(mu[place], Sigma[place])) for place in used]
 
 
 def left_to_right(

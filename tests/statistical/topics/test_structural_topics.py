@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmult import MatrixNormalInverseWishart, StickBreaking
+from pgmult import MatrixNormalInverseWishart, Posterior, StickBreaking
+from pgmult.sampling import Origin
 from pgmult.testing import check_geweke, check_model, check_sbc, conditional_ratio, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, prevalence, with_covariates
 
@@ -45,7 +46,7 @@ IDENTIFIED = ["log_likelihood", "effective_topics"]
     "model",
     [
         MODEL,
-        replace(MODEL, link=StickBreaking(order=np.array([2, 0, 1]))),
+        replace(MODEL, order=(2, 0, 1)),
         StructuralTopics(num_topics=2, word_concentration=1.5),
     ],
     ids=["3 topics", "another order of sticks", "2 topics"],
@@ -201,11 +202,13 @@ def test_intervals_of_a_known_effect_cover_it():
     probability, covered, errors = 0.9, [], []
     for _ in range(40):
         data, coefficients, Sigma = simulated_effects(rng)
-        raw = {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
         plain = with_covariates(data, {"x": data.design.columns.values[:, 0]}, standardize=False)
-        truth = prevalence(rng, raw, plain, settings, num_simulated=20_000)
+        raw = {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
+        exact = Posterior(raw, origin=Origin.of(StructuralTopics(3), plain))
+        truth = prevalence(exact, plain, settings, num_simulated=20_000)
         draws, owner = fitted(rng, data)
-        found = prevalence(rng, draws, data, settings, probability=probability)
+        posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3), data))
+        found = prevalence(posterior, data, settings, probability=probability)
         for one, other in ((truth, found), (truth.contrast(1, 0), found.contrast(1, 0))):
             exact = one.mean
             lower, upper = other.lower[..., owner], other.upper[..., owner]

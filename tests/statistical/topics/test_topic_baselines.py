@@ -215,7 +215,7 @@ def means_of_another_drift(self, rng, drift, psi, data):
 
 
 def kappa_with_the_wrong_sign(self, data):
-    right = StickBreaking(order=data.word_order)
+    right = StickBreaking(order=data.order)
 
     def augment(self, rng, psi, counts):
         potential = right.augment(rng, psi, counts)
@@ -245,7 +245,7 @@ BROKEN_DYNAMIC = {
     "eta of other variances": broken_step(_sample_words=eta_of_other_variances),
     "means of another drift": broken_step(_sample_prevalence=means_of_another_drift),
     "means of the first time": broken_step(step=means_of_the_first_time),
-    "kappa with the wrong sign": broken_step(_link=kappa_with_the_wrong_sign),
+    "kappa with the wrong sign": broken_step(word_link=kappa_with_the_wrong_sign),
     "variances of another shape": broken_step(
         _sample_words=replace(DYNAMIC, initial_shape=3.0, drift_shape=3.0)._sample_words
     ),

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from pgmult import Posterior
+from pgmult.sampling import Origin
 from pgmult.topics import (
+    CorrelatedTopics,
     RunMatches,
     TopicCorrelations,
     as_corpus,
@@ -57,6 +59,7 @@ def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num
         sample_stats={"log_likelihood": rng.normal(-1000.0, 5.0, size=lead)},
         attrs={"draws": num_draws, "tune": 7, "random_seed": 3, "seconds": [1.0, 2.0]},
         label_dims=frozenset({"topic", "stick", "other_stick"}),
+        origin=Origin.of(CorrelatedTopics(num_topics), None),
     )
 
 
@@ -74,7 +77,6 @@ def summary():
     ]
     posterior = draws_of()
     return report.topic_report(
-        np.random.default_rng(0),
         posterior,
         title="Run <1> & more",
         facts={"corpus": "a < b", **report.run_facts(posterior)},
@@ -138,9 +140,7 @@ def test_topics_are_judged(summary):
     """Coherence and exclusivity are of the ten most probable words, whatever words are shown."""
     posterior = draws_of()
     most_probable = top_words(posterior, 10)
-    by_frex = report.topic_report(
-        np.random.default_rng(0), posterior, title="t", by="frex", reference=REFERENCE, num_words=3
-    )
+    by_frex = report.topic_report(posterior, title="t", by="frex", reference=REFERENCE, num_words=3)
     for made in (summary, by_frex):
         np.testing.assert_allclose(made.coherence, npmi(most_probable, REFERENCE))
         np.testing.assert_allclose(
@@ -234,9 +234,7 @@ def test_script_ranks_and_points_out(summary, tmp_path):
 
 
 def test_page_needs_its_rankings():
-    plain = report.topic_report(
-        np.random.default_rng(0), draws_of(), title="t", rank_for_page=False, num_documents=0
-    )
+    plain = report.topic_report(draws_of(), title="t", rank_for_page=False, num_documents=0)
     assert plain.documents == []
     assert "Topics: top words, probability" in report.as_text(plain)
     with pytest.raises(ValueError, match="rank_for_page=True"):
@@ -245,7 +243,7 @@ def test_page_needs_its_rankings():
 
 def test_page_of_fifty_topics_is_small():
     posterior = draws_of(num_topics=50, num_words=400, num_draws=3)
-    made = report.topic_report(np.random.default_rng(0), posterior, title="t")
+    made = report.topic_report(posterior, title="t")
     page = report.as_html(made)
     parsed(page)
     assert len(page.encode()) < 1_000_000
@@ -268,7 +266,7 @@ def test_two_runs_side_by_side():
 def test_few_draws_and_missing_variables():
     posterior = draws_of(num_chains=1, num_draws=2)
     only_topics = Posterior({"topics": posterior["topics"]}, sample_stats=posterior.sample_stats)
-    summary = report.topic_report(np.random.default_rng(0), only_topics, title="t")
+    summary = report.topic_report(only_topics, title="t")
     assert summary.correlations is None
     assert summary.by_size == [0, 1, 2, 3, 4]
     assert summary.findings == ["1 chain of 2 draws: too few for diagnostics."]
@@ -279,7 +277,7 @@ def test_few_draws_and_missing_variables():
 def test_a_drifting_chain_is_called_out():
     posterior = draws_of(num_chains=1, num_draws=60)
     posterior.sample_stats["log_likelihood"] = np.arange(60.0)[None]
-    summary = report.topic_report(np.random.default_rng(0), posterior, title="t")
+    summary = report.topic_report(posterior, title="t")
     assert any("the two halves of the chain do not agree yet" in f for f in summary.findings)
     assert any("too few to rely on" in f for f in summary.findings)
 
