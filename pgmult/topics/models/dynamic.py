@@ -57,6 +57,7 @@ from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWis
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import simulate_words
 from pgmult.topics.data.timed import TimedCorpus
+from pgmult.topics.models.gaussian import as_gaussian
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.updates.allocation import (
@@ -176,15 +177,9 @@ class DynamicTopics(AllocatedTopics):
             as_positive(getattr(self, name), name)
         if not 0.0 <= self.persistence <= 1.0:
             raise ValueError(f"persistence must be from 0 to 1, got {self.persistence}")
-        sticks = self.num_topics - 1
-        if self.gaussian is None:
-            centre = _uniform_sticks(self.num_topics)
-            object.__setattr__(self, "gaussian", NormalInverseWishart.weak(centre))
-        elif len(self.gaussian.mean) != sticks:
-            raise ValueError(
-                f"gaussian must have {sticks} dimensions (num_topics - 1),"
-                f" got {len(self.gaussian.mean)}"
-            )
+        centre = _uniform_sticks(self.num_topics)
+        gaussian = as_gaussian(self.gaussian, centre, "num_topics - 1")
+        object.__setattr__(self, "gaussian", gaussian)
 
     def as_data(self, data: Any) -> TimedCorpus:
         """A timed corpus as it is; anything else lacks the documents' times."""
@@ -197,9 +192,7 @@ class DynamicTopics(AllocatedTopics):
 
     def coords(self, data: TimedCorpus) -> Mapping[str, NDArray[Any]]:
         """Times, and words and documents by name where the corpus has names."""
-        labels = {"word": data.corpus.vocabulary, "document": data.corpus.names}
-        named = {dim: names for dim, names in labels.items() if names is not None}
-        return {**named, "time": data.time_labels}
+        return {**AllocatedTopics.coords(self, data.corpus), "time": data.time_labels}
 
     def link(self, data: Any = None) -> StickBreaking:
         """The link from psi to topic proportions."""
