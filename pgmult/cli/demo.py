@@ -17,8 +17,12 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import split_tokens
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.lda import LDA
-from pgmult.topics.report import TopicReport, compare, run_facts, topic_report
-from pgmult.topics.scores.completion import DocumentCompletion, unigram_log_predictive
+from pgmult.topics.report import TopicReport, run_facts, topic_report
+from pgmult.topics.scores.completion import (
+    DocumentCompletion,
+    compare_scores,
+    unigram_log_predictive,
+)
 
 __all__ = ["run_demo"]
 
@@ -83,7 +87,7 @@ def run_demo(
             f" {corpus.num_words:,} different words, {corpus.num_tokens:,} in all",
             **run_facts(posterior),
         },
-        held_out=compare(scores, held_out),
+        held_out=compare_scores(scores, held_out),
         reference=training,
         random_seed=random_seed,
     )

@@ -111,5 +111,6 @@ def mean_of(draws: Iterable[FloatArray]) -> FloatArray:
 
 def names_along(posterior: Draws, axis: str, size: int) -> list[str]:
     """Labels of an axis as strings; numbers where it has none."""
-    labels = getattr(posterior, "coords", {}).get(axis, range(size))
+    coords = posterior.coords if isinstance(posterior, Posterior) else {}
+    labels = coords.get(axis, range(size))
     return [str(label) for label in labels]

@@ -301,19 +301,12 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _check_counts(self, X: Any) -> Any:
-        """What to do to counts before they are held to be non-negative integers: nothing.
-
-        The hook of a subclass that rounds.
-        """
-        return X
-
     def _corpus(self, X: Any, *, reset: bool) -> Corpus:
         X = validate_data(
             self, X, accept_sparse="csr", ensure_non_negative=True,
             ensure_min_features=2 if reset else 1, reset=reset,
         )  # fmt: skip
-        corpus = as_corpus(self._check_counts(X))
+        corpus = as_corpus(X)
         if reset and corpus.num_tokens == 0:
             raise ValueError(f"X must hold at least one token, got {corpus!r}")
         return corpus

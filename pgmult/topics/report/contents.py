@@ -3,16 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from pgmult.core.scores import paired_difference
 from pgmult.core.typing import FloatArray
 from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, R_HAT_LIMIT, Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.scores.completion import CompletionScore
+from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.coherence import exclusivity, npmi, topic_diversity
 from pgmult.topics.summaries.correlations import TopicCorrelations, topic_correlations
 from pgmult.topics.summaries.documents import TopDocument, representative_documents
@@ -22,58 +20,13 @@ from pgmult.topics.summaries.words import TopWord, WordScores, word_scores
 __all__ = [
     "COHERENCE_WORDS",
     "DIVERSITY_WORDS",
-    "HeldOutScore",
     "TopicReport",
-    "compare",
     "run_facts",
     "topic_report",
 ]
 
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
 DIVERSITY_WORDS = 25
-
-
-class HeldOutScore(NamedTuple):
-    """How well a model predicts held-out tokens.
-
-    Attributes
-    ----------
-    model : str
-    log_predictive : float
-        Mean log probability of a token, in nats.
-    difference, difference_error : float
-        From the first model of the comparison, and its standard error over documents, paired.
-    """
-
-    model: str
-    log_predictive: float
-    difference: float
-    difference_error: float
-
-    @property
-    def perplexity(self) -> float:
-        """The number of equally likely words that would be as hard to predict."""
-        return math.exp(-self.log_predictive)
-
-
-def compare(scores: Mapping[str, CompletionScore], held_out: Corpus) -> list[HeldOutScore]:
-    """Scores of several models on the same tokens, paired by document with the first one's.
-
-    Parameters
-    ----------
-    scores : mapping from a model's name to its score
-    held_out : Corpus
-        The tokens scored.
-    """
-    first = next(iter(scores.values())).by_document
-    return [
-        HeldOutScore(
-            model,
-            score.log_predictive,
-            *paired_difference(score.by_document, first, held_out.totals),
-        )
-        for model, score in scores.items()
-    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

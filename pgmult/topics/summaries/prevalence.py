@@ -74,7 +74,7 @@ def prevalence(
     data : StructuredCorpus
         What the model was fitted to: its design codes and scales the settings.
     covariates : mapping, pandas DataFrame or matrix
-        One setting a row, as `pgmult.topics.data.structured.Design.rows` takes them.
+        One setting a row, as `pgmult.topics.data.designs.Design.rows` takes them.
     chain : int
     num_simulated : int
         Documents, at least 2; an odd number is rounded up.

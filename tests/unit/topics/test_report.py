@@ -25,7 +25,7 @@ from pgmult.topics import (
     top_words,
     word_scores,
 )
-from pgmult.topics.scores.completion import CompletionScore
+from pgmult.topics.scores.completion import CompletionScore, HeldOutScore, compare_scores
 
 
 def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num_documents=7):
@@ -71,9 +71,9 @@ REFERENCE = as_corpus(
 @pytest.fixture
 def summary():
     held_out = [
-        report.HeldOutScore("ours", -6.0, 0.0, 0.0),
-        report.HeldOutScore("rival", -6.01, -0.01, 0.02),
-        report.HeldOutScore("unigram", -7.0, -1.0, 0.02),
+        HeldOutScore("ours", -6.0, 0.0, 0.0),
+        HeldOutScore("rival", -6.01, -0.01, 0.02),
+        HeldOutScore("unigram", -7.0, -1.0, 0.02),
     ]
     posterior = draws_of()
     return report.topic_report(
@@ -292,7 +292,7 @@ def test_comparison_is_paired_by_document():
         name: CompletionScore(0.0, 0.0, (level + shift) * totals, 1)
         for name, shift in {"first": 0.0, "second": -0.25}.items()
     }
-    first, second = report.compare(scores, held_out)
+    first, second = compare_scores(scores, held_out)
     assert (first.difference, first.difference_error) == (0.0, 0.0)
     assert second.difference == pytest.approx(-0.25)
     assert second.difference_error == pytest.approx(0.0, abs=1e-12), "no noise but the level's"
@@ -304,7 +304,7 @@ def test_comparison_error_is_that_of_a_mean():
     gains = rng.normal(0.0, 2.0, size=400)
     zero = CompletionScore(0.0, 0.0, np.zeros(400), 1)
     scores = {"first": zero, "second": CompletionScore(0.0, 0.0, gains, 1)}
-    second = report.compare(scores, held_out)[1]
+    second = compare_scores(scores, held_out)[1]
     assert second.difference == pytest.approx(gains.mean() / 10)
     assert second.difference_error == pytest.approx(gains.std(ddof=1) / np.sqrt(400) / 10)
 

@@ -9,7 +9,6 @@ from pgmult import LogisticNormal, Posterior, StickBreaking, load, sample
 from pgmult.sampling import Origin
 from pgmult.topics import (
     LDA,
-    SCORES,
     CorrelatedTopics,
     DynamicTopics,
     LogisticNormalTopics,
@@ -28,7 +27,6 @@ from pgmult.topics import (
     npmi,
     relevance,
     representative_documents,
-    similar_together,
     strongest_pairs,
     top_words,
     topic_correlations,
@@ -37,7 +35,8 @@ from pgmult.topics import (
     u_mass,
     word_scores,
 )
-from pgmult.topics.summaries.words import TopWord
+from pgmult.topics.summaries.correlations import similar_together
+from pgmult.topics.summaries.words import SCORES, TopWord
 
 
 def of_model(model, **draws):
