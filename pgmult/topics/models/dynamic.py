@@ -57,7 +57,7 @@ from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWis
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import simulate_words
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.models.gaussian import as_gaussian
+from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.updates.allocation import (
@@ -147,25 +147,20 @@ class DynamicTopics(AllocatedTopics):
     start_sweeps: int = 30
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "psi": ("document", "stick"),
+        **GaussianTopics.dims,
         "mu": ("time", "stick"),
-        "Sigma": ("stick", "other_stick"),
         "prevalence_drift": (),
         "eta": ("topic", "time", "word_stick"),
         "base": ("word_stick",),
         "initial_var": ("topic",),
         "drift_var": ("topic",),
-        "topic_counts": ("document", "topic"),
         "topics": ("topic", "time", "word"),
-        "theta": ("document", "topic"),
         "prevalence": ("time", "topic"),
-        "topic_shares": ("topic",),
-        "effective_topics": (),
     }
     default_keep: ClassVar[tuple[str, ...]] = (
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "effective_topics",
     )  # fmt: skip
-    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+    label_dims: ClassVar[frozenset[str]] = GaussianTopics.label_dims
 
     def __post_init__(self) -> None:
         as_positive_int(self.num_topics, "num_topics", minimum=2)

@@ -11,6 +11,8 @@ from pgmult.sampling import Origin
 from pgmult.testing import check_geweke, check_model, check_sbc, conditional_ratio, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, prevalence, with_covariates
 
+pytestmark = pytest.mark.slow
+
 # Six short documents, one of them empty; only the first one has the last word.
 COUNTS = [[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0], [2, 2, 0, 0]]
 DATA = with_covariates(
@@ -41,7 +43,6 @@ STATISTICS = {
 IDENTIFIED = ["log_likelihood", "effective_topics"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -56,7 +57,6 @@ def test_structural_topics(model):
     check_model(model, DATA, statistics=STATISTICS | own)
 
 
-@pytest.mark.slow
 def test_structural_topics_reach_the_posterior():
     check_sbc(MODEL, DATA, IDENTIFIED, tune=50, thin=10, replicates=300)
 
@@ -156,7 +156,6 @@ def test_conditional_ratio_refuses_broken_regressions(state, kind):
     rejects(conditional_ratio, *coefficients_block(state, BROKEN_PRIORS[kind]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_MODELS)
 def test_geweke_refuses_broken_structural_topics(kind):
     rejects(check_geweke, BROKEN_MODELS[kind], DATA, statistics=STATISTICS, replicates=1000)
@@ -194,7 +193,6 @@ def fitted(rng, data, num_draws=300, tune=200):
     return {name: np.array(values)[None] for name, values in draws.items()}, owner
 
 
-@pytest.mark.slow
 def test_intervals_of_a_known_effect_cover_it():
     """Expected shares and their contrasts at 90 %, over simulated corpora, whatever the labels."""
     rng = np.random.default_rng(21)

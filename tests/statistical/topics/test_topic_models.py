@@ -19,6 +19,8 @@ from pgmult.topics import CorrelatedTopics, as_corpus
 from pgmult.topics.data.corpus import simulate_words
 from pgmult.topics.models import correlated as topics_module
 
+pytestmark = pytest.mark.slow
+
 # Five short documents, one of them empty; only the first one has the last word.
 CORPUS = as_corpus([[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0]])
 NIW = NormalInverseWishart(
@@ -59,7 +61,6 @@ IDENTIFIED = {
 # ------------------------------------------------------------------ right samplers
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -75,7 +76,6 @@ def test_correlated_topics(model):
     check_model(model, CORPUS, statistics=STATISTICS | own)
 
 
-@pytest.mark.slow
 def test_correlated_topics_reach_the_posterior():
     check_sbc(MODEL, CORPUS, IDENTIFIED, tune=50, thin=10, replicates=300)
 
@@ -303,13 +303,11 @@ def no_proposals(monkeypatch):
     monkeypatch.setattr(topics_module, "propose_from_prior", lambda rng, link, psi, *rest: psi)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_MODELS)
 def test_geweke_refuses_broken_correlated_topics(kind, no_proposals):
     rejects(check_geweke, BROKEN_MODELS[kind], CORPUS, statistics=STATISTICS, replicates=1000)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_proposals_that_ignore_the_counts(monkeypatch):
     right = topics_module.propose_from_prior
     monkeypatch.setattr(
@@ -320,7 +318,6 @@ def test_geweke_refuses_proposals_that_ignore_the_counts(monkeypatch):
     rejects(check_geweke, MODEL, CORPUS, statistics=STATISTICS, replicates=1000)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_omega_of_the_sweep_before(no_proposals):
     """A small bias, largest where psi ranges widely and the allocation moves a lot."""
     wide = replace(MODEL, gaussian=replace(NIW, scale=20.0 * NIW.scale, dof=8.0))
@@ -348,7 +345,6 @@ def test_check_model_refuses_topics_that_never_move():
     assert "entries of topics are where the chain started" in rejects(check_model, frozen, CORPUS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kappa with the wrong sign", "N instead of N_k"])
 def test_calibration_refuses_broken_correlated_topics(kind):
     rejects(check_sbc, BROKEN_MODELS[kind], CORPUS, IDENTIFIED, tune=20, thin=5)
