@@ -53,6 +53,7 @@ def fitted(request, data):
         return make(request.param).fit(data[0][:200])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["svi", "gibbs"])
 def test_scikit_learns_own_checks(method, monkeypatch):
     """Their data are no counts, so these are rounded before the corpus is made."""
@@ -145,6 +146,7 @@ def test_chains_are_matched_before_they_are_averaged(data):
     assert estimator.n_iter_ == 240
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["svi", "gibbs"])
 def test_results_do_not_depend_on_threads(method, data):
     one, two = (make(method, n_jobs=n, max_iter=8).fit(data[0]) for n in (None, 2))
@@ -187,6 +189,7 @@ def test_partial_fit_needs_variational_inference():
     assert hasattr(make("svi"), "partial_fit")
 
 
+@pytest.mark.slow
 def test_another_method_replaces_the_fit(data):
     estimator = make("gibbs").fit(data[0])
     estimator.set_params(method="svi", max_iter=3)

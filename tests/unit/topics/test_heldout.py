@@ -21,7 +21,11 @@ from pgmult.topics.scores.whole_documents import (
 )
 
 SMALL = {left_to_right: {"particles": 3}, annealed: {"steps": 5, "runs": 3}}
-METHODS = pytest.mark.parametrize("method", SMALL, ids=lambda method: method.__name__)
+METHODS = pytest.mark.parametrize(
+    "method",
+    [left_to_right, pytest.param(annealed, marks=pytest.mark.slow)],
+    ids=["left_to_right", "annealed"],
+)
 
 
 def make_draws(rng, num_topics=4, num_words=6):
@@ -34,7 +38,9 @@ def make_draws(rng, num_topics=4, num_words=6):
     }
 
 
-PRIORS = pytest.mark.parametrize("prior", ["Dirichlet", "sticks"])
+PRIORS = pytest.mark.parametrize(
+    "prior", ["Dirichlet", pytest.param("sticks", marks=pytest.mark.slow)]
+)
 
 
 @pytest.fixture

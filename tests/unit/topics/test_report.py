@@ -371,6 +371,7 @@ class TestPlots:
         with pytest.raises(ValueError, match=r"must be \(chain, draw\), got shape \(3,\)"):
             plots.log_likelihood_trace(np.arange(3.0))
 
+    @pytest.mark.slow
     def test_no_global_state(self, tmp_path):
         script = (
             "import sys, numpy as np; from pgmult.topics import plots;"

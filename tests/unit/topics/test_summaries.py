@@ -452,11 +452,11 @@ def test_correlations_and_documents_of_a_stored_run_follow_its_link(model, tmp_p
     )  # fmt: skip
     run = load(tmp_path / "run")
     theta = [
-        model.link().probs(np.random.default_rng(draw).multivariate_normal(mu, Sigma, size=100_000))
+        model.link().probs(np.random.default_rng(draw).multivariate_normal(mu, Sigma, size=30_000))
         for draw, (mu, Sigma) in enumerate(zip(run["mu"][0], run["Sigma"][0], strict=True))
     ]
     expected = np.mean([np.corrcoef(draw, rowvar=False) for draw in theta], axis=0)
-    found = topic_correlations(run, num_simulated=20_000)
+    found = topic_correlations(run, num_simulated=10_000)
     np.testing.assert_allclose(found.mean, expected, atol=0.04)
     sticks = Posterior({"psi": run["psi"]}, origin=Origin.of(run.model, corpus))
     np.testing.assert_allclose(document_topics(sticks).mean, run["theta"][0].mean(axis=0))
