@@ -36,13 +36,7 @@ def spread(num_draws: int, max_draws: int) -> IntArray:
 
 
 def with_model(posterior: Draws) -> Posterior:
-    """The posterior itself, which must know its model.
-
-    Raises
-    ------
-    ValueError
-        If it is a plain mapping.
-    """
+    """The posterior itself, which must know its model: a plain mapping is refused."""
     if not isinstance(posterior, Posterior):
         raise ValueError(
             f"posterior must know its model, got a plain {type(posterior).__name__} (take it from"
@@ -52,13 +46,7 @@ def with_model(posterior: Draws) -> Posterior:
 
 
 def stick_order_of(posterior: Draws) -> IntArray:
-    """The order in which draws of `CorrelatedTopics` break their sticks, ``(num_topics,)``.
-
-    Raises
-    ------
-    ValueError
-        If the draws do not know their model, or it is another.
-    """
+    """The order of sticks of `CorrelatedTopics`, ``(num_topics,)``: other models are refused."""
     known = with_model(posterior)
     if not isinstance(known.model, CorrelatedTopics):
         raise ValueError(

@@ -40,11 +40,7 @@ import numpy as np
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.models.gaussian import (
-    ExchangeableTopics,
-    ExchangeableTopicsState,
-    as_gaussian,
-)
+from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.prior_proposals import propose_from_prior
 

@@ -46,11 +46,7 @@ from pgmult.links import LogisticNormal
 from pgmult.priors import Dirichlet, NormalInverseWishart
 from pgmult.topics.compiled.softmax import sample_rows
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.models.gaussian import (
-    ExchangeableTopics,
-    ExchangeableTopicsState,
-    as_gaussian,
-)
+from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
 from pgmult.topics.updates.allocation import allocate_tokens
 
 __all__ = ["LogisticNormalTopics"]
