@@ -26,9 +26,8 @@ def make_corpus(rng, num_documents=600, length=60):
     return pgmult.topics.as_corpus(counts, [word for words in TOPICS.values() for word in words])
 
 
-rng = np.random.default_rng(1)
-corpus = make_corpus(rng)
-training, held_out = pgmult.topics.split_tokens(rng, corpus, documents=60)
+corpus = make_corpus(np.random.default_rng(1))
+training, held_out = pgmult.topics.split_tokens(corpus, documents=60)
 
 completion = pgmult.topics.DocumentCompletion(held_out)
 posterior = pgmult.sample(
@@ -46,7 +45,7 @@ topics = top_words(posterior, num_words=6)
 for number, words in enumerate(topics):
     print(number, ", ".join(f"{w.word} {w.mean:.3f} ± {w.sd:.3f}" for w in words))
 
-correlations = topic_correlations(rng, posterior)
+correlations = topic_correlations(posterior)
 for pairs in strongest_pairs(correlations):
     for pair in pairs:
         names = " and ".join(topics[k][0].word for k in (pair.first, pair.second))

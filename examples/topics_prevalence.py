@@ -50,7 +50,7 @@ posterior = pgmult.sample(
 owner = {topic[0].word: k for k, topic in enumerate(top_words(posterior, num_words=1))}
 order = [owner[topic[0]] for topic in TOPICS.values()]
 settings = {"year": [1995, 2015, 1995, 2015], "party": ["green", "green", "liberal", "liberal"]}
-found = pgmult.topics.prevalence(rng, posterior, data, settings, probability=0.9)
+found = pgmult.topics.prevalence(posterior, data, settings, probability=0.9)
 
 print(f"{'expected share of':28}{''.join(f'{name:>24}' for name in TOPICS)}")
 for i, (year, who) in enumerate(zip(*settings.values(), strict=True)):

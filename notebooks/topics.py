@@ -22,17 +22,14 @@
 # %matplotlib inline
 import warnings
 
-import numpy as np
-
 import pgmult
 from pgmult.datasets import demo_corpus
 from pgmult.topics import strongest_pairs, top_words, topic_correlations, topic_labels
 from pgmult.topics.plots import log_likelihood_trace, topic_correlation_heatmap
 from pgmult.topics.scores.completion import unigram_log_predictive
 
-rng = np.random.default_rng(0)
 corpus = demo_corpus()
-training, held_out = pgmult.topics.split_tokens(rng, corpus, documents=corpus.num_documents // 10)
+training, held_out = pgmult.topics.split_tokens(corpus, documents=corpus.num_documents // 10)
 corpus
 
 # %% [markdown]
@@ -79,7 +76,7 @@ for topic in words:
 # correlation of topic proportions over documents, on proportions simulated from the posterior.
 
 # %%
-correlations = topic_correlations(rng, posterior)
+correlations = topic_correlations(posterior)
 labels = topic_labels(words)
 for pairs in strongest_pairs(correlations, 3):
     for pair in pairs:

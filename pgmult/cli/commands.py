@@ -196,8 +196,6 @@ def _free_name(name: str) -> Path:
 
 
 def _fit(options: argparse.Namespace) -> int:
-    import numpy as np
-
     from pgmult.datasets import read_corpus, recognise
     from pgmult.sampling.driver import resume, sample
     from pgmult.topics.models.correlated import CorrelatedTopics
@@ -253,11 +251,9 @@ def _fit(options: argparse.Namespace) -> int:
         _say_how_to_resume(options)
         return INTERRUPTED
     report = topic_report(
-        np.random.default_rng(0),
         posterior,
         title=f"Topics in {Path(options.corpus).name}",
         facts={"corpus": str(corpus), **run_facts(posterior)},
-        link=_link(options.out),
         reference=corpus,
     )
     _publish(report, options.out)
@@ -268,8 +264,6 @@ def _fit(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    import numpy as np
-
     from pgmult.topics.report import as_text, run_facts, topic_report
 
     posterior = _load_topics(options.run)
@@ -281,11 +275,9 @@ def _show(options: argparse.Namespace) -> int:
             f"{options.run} keeps no topic proportions of documents (fit with --keep-theta)"
         )
     report = topic_report(
-        np.random.default_rng(0),
         posterior,
         title=str(options.run),
         facts=run_facts(posterior),
-        link=_link(options.run),
         reference=_corpus(options.run),
         by=options.by,
         num_words=options.words,
@@ -345,14 +337,6 @@ def _publish(report: Any, run: Path) -> None:
     page = run / REPORT
     page.write_text(as_html(report), encoding="utf-8")
     print(f"Draws are in {run}, the report is {page}")
-
-
-def _link(run: Path) -> Any:
-    """The link of the model that a run is of."""
-    from pgmult.sampling.codec import decode
-    from pgmult.sampling.store import Run
-
-    return getattr(decode(Run(run).meta.get("model")), "link", None)
 
 
 def _is_unfinished(posterior: Any) -> bool:

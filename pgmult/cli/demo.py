@@ -17,8 +17,12 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import split_tokens
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.lda import LDA
-from pgmult.topics.report import TopicReport, compare, run_facts, topic_report
-from pgmult.topics.scores.completion import DocumentCompletion, unigram_log_predictive
+from pgmult.topics.report import TopicReport, run_facts, topic_report
+from pgmult.topics.scores.completion import (
+    DocumentCompletion,
+    compare_scores,
+    unigram_log_predictive,
+)
 
 __all__ = ["run_demo"]
 
@@ -53,9 +57,8 @@ def run_demo(
     Posterior, TopicReport
         With Ctrl-C, of the draws made so far, and without the comparison with LDA.
     """
-    rng = np.random.default_rng(random_seed)
     corpus = demo_corpus()
-    training, held_out = split_tokens(rng, corpus, corpus.num_documents // 10)
+    training, held_out = split_tokens(corpus, corpus.num_documents // 10, random_seed=random_seed)
     versions = f"numpy {np.__version__} and scipy {scipy.__version__}"
     say(f"The documentation of {versions}: {corpus}")
     settings: dict[str, Any] = {
@@ -77,7 +80,6 @@ def run_demo(
         scores["LDA, prior learned"] = independent.score()
     scores["unigram"] = unigram_log_predictive(training, held_out)
     report = topic_report(
-        rng,
         posterior,
         title="Topics in the documentation of numpy and scipy",
         facts={
@@ -85,8 +87,8 @@ def run_demo(
             f" {corpus.num_words:,} different words, {corpus.num_tokens:,} in all",
             **run_facts(posterior),
         },
-        held_out=compare(scores, held_out),
-        link=model.link(),
+        held_out=compare_scores(scores, held_out),
         reference=training,
+        random_seed=random_seed,
     )
     return posterior, report

@@ -48,7 +48,7 @@ def _run_everything_once() -> None:
     from pgmult.topics.summaries.correlations import topic_correlations
 
     rng = np.random.default_rng(0)
-    training, held_out = split_tokens(rng, as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
+    training, held_out = split_tokens(as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
     _silence_what_is_told_anyway()
     for model in (CorrelatedTopics(3), LDA(3)):
         posterior = sample(
@@ -56,7 +56,7 @@ def _run_everything_once() -> None:
             callback=DocumentCompletion(held_out, every=1),
         )  # fmt: skip
         if "Sigma" in posterior:
-            topic_correlations(rng, posterior, num_simulated=10)
+            topic_correlations(posterior, num_simulated=10)
     field = as_field(np.arange(6.0), rng.poisson(2.0, size=(6, 3)), new_inputs=[6.0])
     for other, data in (
         (MultinomialLDS(2), as_sequences(["abcabcab", "bca"])),

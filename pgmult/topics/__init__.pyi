@@ -23,9 +23,7 @@ from pgmult.topics.models.lda import LDA as LDA
 from pgmult.topics.models.lda import UncollapsedLDA as UncollapsedLDA
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics as LogisticNormalTopics
 from pgmult.topics.models.structural import StructuralTopics as StructuralTopics
-from pgmult.topics.report.contents import HeldOutScore as HeldOutScore
 from pgmult.topics.report.contents import TopicReport as TopicReport
-from pgmult.topics.report.contents import compare as compare
 from pgmult.topics.report.contents import run_facts as run_facts
 from pgmult.topics.report.contents import topic_report as topic_report
 from pgmult.topics.report.page import as_html as as_html
@@ -33,6 +31,8 @@ from pgmult.topics.report.text import as_text as as_text
 from pgmult.topics.report.text import matches_as_text as matches_as_text
 from pgmult.topics.scores.completion import CompletionScore as CompletionScore
 from pgmult.topics.scores.completion import DocumentCompletion as DocumentCompletion
+from pgmult.topics.scores.completion import HeldOutScore as HeldOutScore
+from pgmult.topics.scores.completion import compare_scores as compare_scores
 from pgmult.topics.scores.completion import completion_score as completion_score
 from pgmult.topics.scores.completion import unigram_log_predictive as unigram_log_predictive
 from pgmult.topics.scores.selection import Candidate as Candidate
@@ -52,7 +52,6 @@ from pgmult.topics.summaries.correlations import PairCorrelation as PairCorrelat
 from pgmult.topics.summaries.correlations import TopicCorrelations as TopicCorrelations
 from pgmult.topics.summaries.correlations import correlated_pairs as correlated_pairs
 from pgmult.topics.summaries.correlations import correlation_graph as correlation_graph
-from pgmult.topics.summaries.correlations import similar_together as similar_together
 from pgmult.topics.summaries.correlations import strongest_pairs as strongest_pairs
 from pgmult.topics.summaries.correlations import topic_correlations as topic_correlations
 from pgmult.topics.summaries.documents import DocumentTopics as DocumentTopics
@@ -67,7 +66,6 @@ from pgmult.topics.summaries.matching import match_runs as match_runs
 from pgmult.topics.summaries.matching import match_topics as match_topics
 from pgmult.topics.summaries.prevalence import Prevalence as Prevalence
 from pgmult.topics.summaries.prevalence import prevalence as prevalence
-from pgmult.topics.summaries.words import SCORES as SCORES
 from pgmult.topics.summaries.words import TopWord as TopWord
 from pgmult.topics.summaries.words import WordScores as WordScores
 from pgmult.topics.summaries.words import frex as frex

@@ -264,7 +264,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         corpus = self._corpus(X, reset=False)
-        shown, held_out = split_tokens(np.random.default_rng(0), corpus, corpus.num_documents)
+        shown, held_out = split_tokens(corpus, corpus.num_documents)
         if self._is_variational:
             return completion_score(
                 [(self._mean_theta(shown), self.components_)], held_out
@@ -301,19 +301,12 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _check_counts(self, X: Any) -> Any:
-        """What to do to counts before they are held to be non-negative integers: nothing.
-
-        The hook of a subclass that rounds.
-        """
-        return X
-
     def _corpus(self, X: Any, *, reset: bool) -> Corpus:
         X = validate_data(
             self, X, accept_sparse="csr", ensure_non_negative=True,
             ensure_min_features=2 if reset else 1, reset=reset,
         )  # fmt: skip
-        corpus = as_corpus(self._check_counts(X))
+        corpus = as_corpus(X)
         if reset and corpus.num_tokens == 0:
             raise ValueError(f"X must hold at least one token, got {corpus!r}")
         return corpus
@@ -386,7 +379,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     strict=True,
                 )
             ]
-        link = self._model().link()
+        link = self.variational_.model.link() if self._is_variational else self.posterior_.link
         return np.concatenate(
             [link.probs(MvNormal(m, S).sample(rng, _SIMULATED))[:, order] for m, S, order in draws]
         )

@@ -26,7 +26,7 @@ def simulated_corpus(rng, num_documents, num_words, num_topics, length):
     cov = 4.0 * root @ root.T + 2.0 * np.eye(num_topics - 1)
     psi = pgmult.MvNormal(model.gaussian.mean, cov).sample(rng, num_documents)
     totals = rng.poisson(length, size=num_documents)
-    topic_counts = model.link.simulate(rng, psi, totals)
+    topic_counts = model.link().simulate(rng, psi, totals)
     topics = pgmult.Dirichlet(0.02).sample(rng, (num_topics, num_words))
     assignments = np.repeat(np.tile(np.arange(num_topics), num_documents), topic_counts.ravel())
     shape = pgmult.topics.Corpus(

@@ -47,7 +47,7 @@ def frequent_words(corpus, num_words=4000):
 
 def ap_split(observed, seed=0):
     corpus = frequent_words(associated_press())
-    return pgmult.topics.split_tokens(np.random.default_rng(seed), corpus, 112, observed)
+    return pgmult.topics.split_tokens(corpus, 112, observed, random_seed=seed)
 
 
 def best(function, repeats=15):
@@ -73,6 +73,7 @@ def tomotopy_documents(model, corpus):
 def parts(options):
     training, _ = ap_split(options.observed)
     model = pgmult.topics.CorrelatedTopics(options.topics)
+    link = model.link()
     rng = np.random.default_rng(options.seed)
     state = model.init(rng, training)
     for _ in range(30):
@@ -84,14 +85,14 @@ def parts(options):
         return allocate_tokens(rng, training, theta, state.topics, state.topic_counts)
 
     counts, word_counts = allocate()
-    potential = model.link.augment(rng, state.psi, counts)
+    potential = link.augment(rng, state.psi, counts)
     blocks = {
         "z (with theta)": allocate,
         "topics": lambda: words.condition(word_counts).sample(rng),
-        "Pólya-gamma": lambda: model.link.augment(rng, state.psi, counts),
+        "Pólya-gamma": lambda: link.augment(rng, state.psi, counts),
         "psi": lambda: MvNormal(state.mu, state.Sigma).condition(potential).sample(rng),
         "psi, proposals": lambda: propose_from_prior(
-            rng, model.link, state.psi, counts, MvNormal(state.mu, state.Sigma)
+            rng, link, state.psi, counts, MvNormal(state.mu, state.Sigma)
         ),
         "mu, Sigma": lambda: model.gaussian.condition(state.psi).sample(rng),
         "whole sweep": lambda: model.step(rng, state, training),

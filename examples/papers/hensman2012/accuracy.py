@@ -169,9 +169,7 @@ def topics(options: argparse.Namespace) -> Iterator[dict]:
         corpus = load(size) if size in options.documents else None
         if corpus is None:
             continue
-        training, held_out = pgmult.topics.split_tokens(
-            np.random.default_rng(0), corpus, corpus.num_documents, observed=0.9
-        )
+        training, held_out = pgmult.topics.split_tokens(corpus, corpus.num_documents, observed=0.9)
         for num_topics in options.topics:
             problem = TopicProblem(training, num_topics, word_concentration=0.1)
             chains = topic_chains(problem, options.chains, options.sweeps)

@@ -75,9 +75,8 @@ def measure(options):
     corpus = frequent_words(associated_press())
     for observed in options.observed:
         for split in options.splits:
-            rng = np.random.default_rng(split)
             training, held_out = pgmult.topics.split_tokens(
-                rng, corpus, options.documents, observed
+                corpus, options.documents, observed, random_seed=split
             )
             unigram = unigram_log_predictive(training, held_out)
             for name, model in models(options.topics).items():

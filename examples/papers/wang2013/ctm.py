@@ -38,7 +38,7 @@ def ap_split(observed, num_words=4000, documents=112):
     totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     chosen = np.argsort(-totals, kind="stable")[:num_words]
     corpus = pgmult.topics.as_corpus(corpus.to_csr()[:, chosen], corpus.vocabulary[chosen])
-    return pgmult.topics.split_tokens(np.random.default_rng(0), corpus, documents, observed)
+    return pgmult.topics.split_tokens(corpus, documents, observed)
 
 
 def rows_held_out(training, held_out):

@@ -191,17 +191,18 @@ def simulate_words(
 
 
 def split_tokens(
-    rng: np.random.Generator, corpus: Corpus, documents: int, observed: float = 0.5
+    corpus: Corpus, documents: int, observed: float = 0.5, *, random_seed: int = 0
 ) -> tuple[Corpus, Corpus]:
     """Hold out part of the tokens of some documents, for document completion.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
+    corpus : Corpus
     documents : int
         How many documents lose tokens, chosen at random.
     observed : float
         Share of a chosen document's tokens that stay, rounded up, in (0, 1).
+    random_seed : int
 
     Returns
     -------
@@ -212,6 +213,7 @@ def split_tokens(
         raise ValueError(f"observed must be a share between 0 and 1, got {observed}")
     if not 0 < documents <= corpus.num_documents:
         raise ValueError(f"documents must be from 1 to {corpus.num_documents}, got {documents}")
+    rng = np.random.default_rng(random_seed)
     chosen = np.sort(rng.permutation(corpus.num_documents)[:documents])
     held = scipy.sparse.lil_array((corpus.num_documents, corpus.num_words), dtype=np.int64)
     for d in chosen:

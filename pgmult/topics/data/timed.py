@@ -24,14 +24,14 @@ class TimedCorpus:
         Step of each document, from 0.
     time_labels : int64 array, ``(num_times,)``
         What the steps were called, consecutive; steps without documents are among them.
-    word_order : int64 array, ``(num_words,)``
+    order : int64 array, ``(num_words,)``
         Word numbers, most frequent first: a fixed order for models that need one.
     """
 
     corpus: Corpus
     times: NDArray[np.int64]
     time_labels: NDArray[np.int64]
-    word_order: NDArray[np.int64]
+    order: NDArray[np.int64]
 
     @property
     def num_documents(self) -> int:
@@ -110,5 +110,5 @@ def as_timed_corpus(
         corpus=corpus,
         times=(steps - first).astype(np.int64),
         time_labels=np.arange(first, last + 1),
-        word_order=np.argsort(-totals, kind="stable"),
+        order=np.argsort(-totals, kind="stable"),
     )

@@ -16,18 +16,18 @@ holds both uncertainties: that of the topics and that of the document's own prop
 (10, (5, 3))
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, new_key
-from pgmult.links import StickBreaking
+from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import as_corpus
+from pgmult.topics.draws import spread, stick_order_of
 
 __all__ = ["FoldedIn", "fold_in"]
 
@@ -41,22 +41,21 @@ class FoldedIn(NamedTuple):
 
 
 def fold_in(
-    posterior: Mapping[str, NDArray[Any]],
+    posterior: Posterior,
     corpus: Any,
     *,
     chain: int = 0,
     max_draws: int = 100,
     sweeps: int = 2,
     warm_up: int = 20,
-    link: StickBreaking | None = None,
     random_seed: int = 0,
 ) -> Iterator[FoldedIn]:
     """Sample the topic proportions of new documents, one posterior draw after the other.
 
     Parameters
     ----------
-    posterior : Posterior, or mapping with ``topics``, ``mu`` and ``Sigma``
-        Of `pgmult.topics.CorrelatedTopics`, ``(chain, draw, ...)``.
+    posterior : Posterior
+        Of `pgmult.topics.CorrelatedTopics`, with ``topics``, ``mu`` and ``Sigma``.
     corpus : Corpus, or sparse matrix or array of counts
         With the words of the posterior's corpus.
     chain : int
@@ -67,8 +66,6 @@ def fold_in(
         Gibbs sweeps at each draw.
     warm_up : int
         Sweeps more at the first, which start from mu.
-    link : StickBreaking, optional
-        The model's, if its sticks have another order.
     random_seed : int
         The answer is a function of it, the posterior and the document alone: equal documents get
         equal draws, whatever stands beside them.
@@ -81,24 +78,22 @@ def fold_in(
     Raises
     ------
     ValueError
-        If the number of words is not the posterior's.
+        If the number of words is not the posterior's, or the posterior is of another model or
+        does not know its model.
     """
+    order = stick_order_of(posterior)
     topics, mu, Sigma = (posterior[name][chain] for name in ("topics", "mu", "Sigma"))
-    max_draws = as_positive_int(max_draws, "max_draws")
+    used = spread(len(topics), max_draws)
     sweeps = as_positive_int(sweeps, "sweeps")
     warm_up = as_positive_int(warm_up, "warm_up", minimum=0)
     corpus = as_corpus(corpus)
-    num_draws, num_topics, num_words = topics.shape
+    num_topics, num_words = topics.shape[1:]
     if corpus.num_words != num_words:
         raise ValueError(f"corpus must have the posterior's {num_words} words, got {corpus!r}")
-    order = np.arange(num_topics)
-    if link is not None and link.order is not None:
-        order = np.asarray(link.order)
     rng = np.random.Generator(np.random.Philox(random_seed))
     count = corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.indptr, corpus.words, corpus.counts, ids)
-    used = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(np.int64))
     psi = np.tile(np.asarray(mu[used[0]], dtype=np.float64), (count, 1))
     for draw in used:
         cov = np.asarray(Sigma[draw], dtype=np.float64)

@@ -31,48 +31,24 @@ Sigma lives on sticks and depends on their order: read correlations of topics fr
 (1, 10, 3, 30)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from pgmult.core.orders import as_permutation
-from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens, start_by_size
+from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
+from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.prior_proposals import propose_from_prior
 
-__all__ = ["CorrelatedTopics", "CorrelatedTopicsState"]
+__all__ = ["CorrelatedTopics"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CorrelatedTopicsState:
-    """One point of the chain.
-
-    Attributes
-    ----------
-    psi : array, ``(num_documents, num_topics - 1)``
-    mu : array, ``(num_topics - 1,)``
-    Sigma : array, ``(num_topics - 1, num_topics - 1)``
-    topics : array, ``(num_topics, num_words)``
-        Word probabilities of each topic; rows sum to 1.
-    topic_counts : int64 array, ``(num_documents, num_topics)``
-        Tokens of each document by topic, as last allocated.
-    """
-
-    psi: FloatArray
-    mu: FloatArray
-    Sigma: FloatArray
-    topics: FloatArray
-    topic_counts: IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CorrelatedTopics(AllocatedTopics):
+class CorrelatedTopics(ExchangeableTopics):
     """Correlated topic model with the stick-breaking link, sampled in exact blocks.
 
     Parameters
@@ -103,68 +79,18 @@ class CorrelatedTopics(AllocatedTopics):
     order: Sequence[int] | None = None
     start_sweeps: int = 30
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "psi": ("document", "stick"),
-        "mu": ("stick",),
-        "Sigma": ("stick", "other_stick"),
-        "topics": ("topic", "word"),
-        "topic_counts": ("document", "topic"),
-        "theta": ("document", "topic"),
-        "topic_shares": ("topic",),
-        "effective_topics": (),
-    }
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "topics", "mu", "Sigma", "topic_shares", "effective_topics",
-    )  # fmt: skip
-    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
-
     def __post_init__(self) -> None:
-        as_positive_int(self.num_topics, "num_topics", minimum=2)
-        as_positive(self.word_concentration, "word_concentration")
-        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
-        if self.order is not None:
-            order = as_permutation(self.order, self.num_topics)
-            object.__setattr__(self, "order", tuple(order.tolist()))
-        sticks = self.num_topics - 1
-        if self.gaussian is None:
-            centre = self.link().inverse(np.full(self.num_topics, 1.0 / self.num_topics))
-            object.__setattr__(self, "gaussian", NormalInverseWishart.weak(centre))
-        elif len(self.gaussian.mean) != sticks:
-            raise ValueError(
-                f"gaussian must have {sticks} dimensions (num_topics - 1),"
-                f" got {len(self.gaussian.mean)}"
-            )
-
-    @property
-    def _niw(self) -> NormalInverseWishart:
-        assert self.gaussian is not None  # set by __post_init__
-        return self.gaussian
+        ExchangeableTopics.__post_init__(self)
+        gaussian = as_gaussian(self.gaussian, self._uniform(), "num_topics - 1")
+        object.__setattr__(self, "gaussian", gaussian)
 
     def link(self, data: Any = None) -> StickBreaking:
         """The link from psi to topic proportions."""
         return StickBreaking(self.order)
 
-    def prior(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
-        """A state from the prior, its topic counts from the documents' totals."""
-        mu, Sigma = self._niw.sample(rng)
-        psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
-        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = self.link(data).simulate(rng, psi, data.totals)
-        return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
-
-    def init(self, rng: np.random.Generator, data: Corpus) -> CorrelatedTopicsState:
-        """A start from collapsed LDA sweeps, topics sorted by size."""
-        topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.order
-        )
-        psi = self.link(data).inverse(theta)
-        mu, Sigma = self._niw.condition(psi).sample(rng)
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
-        return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
-
     def step(
-        self, rng: np.random.Generator, state: CorrelatedTopicsState, data: Corpus
-    ) -> CorrelatedTopicsState:
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
+    ) -> ExchangeableTopicsState:
         """One sweep over all blocks."""
         topic_counts, word_counts = allocate_tokens(
             rng, data, self.theta(state, data), state.topics, state.topic_counts
@@ -175,4 +101,4 @@ class CorrelatedTopics(AllocatedTopics):
         psi = prior.condition(potential).sample(rng)
         psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
         mu, Sigma = self._niw.condition(psi).sample(rng)
-        return CorrelatedTopicsState(psi, mu, Sigma, topics, topic_counts)
+        return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)

@@ -57,6 +57,7 @@ from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWis
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import simulate_words
 from pgmult.topics.data.timed import TimedCorpus
+from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.updates.allocation import (
@@ -85,7 +86,7 @@ class DynamicTopicsState:
     prevalence_drift : float
         Variance of a step of mu, in units of Sigma.
     eta : array, ``(num_topics, num_times, num_words - 1)``
-        Sticks of words, in the data's `word_order`.
+        Sticks of words, in the data's `order`.
     base : array, ``(num_words - 1,)``
     initial_var, drift_var : arrays, ``(num_topics,)``
     topic_counts : int64 array, ``(num_documents, num_topics)``
@@ -146,25 +147,20 @@ class DynamicTopics(AllocatedTopics):
     start_sweeps: int = 30
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "psi": ("document", "stick"),
+        **GaussianTopics.dims,
         "mu": ("time", "stick"),
-        "Sigma": ("stick", "other_stick"),
         "prevalence_drift": (),
         "eta": ("topic", "time", "word_stick"),
         "base": ("word_stick",),
         "initial_var": ("topic",),
         "drift_var": ("topic",),
-        "topic_counts": ("document", "topic"),
         "topics": ("topic", "time", "word"),
-        "theta": ("document", "topic"),
         "prevalence": ("time", "topic"),
-        "topic_shares": ("topic",),
-        "effective_topics": (),
     }
     default_keep: ClassVar[tuple[str, ...]] = (
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "effective_topics",
     )  # fmt: skip
-    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+    label_dims: ClassVar[frozenset[str]] = GaussianTopics.label_dims
 
     def __post_init__(self) -> None:
         as_positive_int(self.num_topics, "num_topics", minimum=2)
@@ -176,15 +172,9 @@ class DynamicTopics(AllocatedTopics):
             as_positive(getattr(self, name), name)
         if not 0.0 <= self.persistence <= 1.0:
             raise ValueError(f"persistence must be from 0 to 1, got {self.persistence}")
-        sticks = self.num_topics - 1
-        if self.gaussian is None:
-            centre = _uniform_sticks(self.num_topics)
-            object.__setattr__(self, "gaussian", NormalInverseWishart.weak(centre))
-        elif len(self.gaussian.mean) != sticks:
-            raise ValueError(
-                f"gaussian must have {sticks} dimensions (num_topics - 1),"
-                f" got {len(self.gaussian.mean)}"
-            )
+        centre = _uniform_sticks(self.num_topics)
+        gaussian = as_gaussian(self.gaussian, centre, "num_topics - 1")
+        object.__setattr__(self, "gaussian", gaussian)
 
     def as_data(self, data: Any) -> TimedCorpus:
         """A timed corpus as it is; anything else lacks the documents' times."""
@@ -197,9 +187,7 @@ class DynamicTopics(AllocatedTopics):
 
     def coords(self, data: TimedCorpus) -> Mapping[str, NDArray[Any]]:
         """Times, and words and documents by name where the corpus has names."""
-        labels = {"word": data.corpus.vocabulary, "document": data.corpus.names}
-        named = {dim: names for dim, names in labels.items() if names is not None}
-        return {**named, "time": data.time_labels}
+        return {**AllocatedTopics.coords(self, data.corpus), "time": data.time_labels}
 
     def link(self, data: Any = None) -> StickBreaking:
         """The link from psi to topic proportions."""
@@ -228,7 +216,7 @@ class DynamicTopics(AllocatedTopics):
         assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
         topics = self.topics(state, data).reshape(-1, data.num_words)
         words = simulate_words(rng, assignments, topics, data.corpus)
-        return TimedCorpus(words, data.times, data.time_labels, data.word_order)
+        return TimedCorpus(words, data.times, data.time_labels, data.order)
 
     def init(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
         """A start from collapsed LDA sweeps that ignore the times, topics sorted by size."""
@@ -239,7 +227,7 @@ class DynamicTopics(AllocatedTopics):
         prevalence_drift = self.prevalence_scale / self.prevalence_shape
         seen = TimedRows.of(psi, data.times, data.num_times)
         mu, Sigma = seen.posterior(self._prevalence(prevalence_drift, data)).sample(rng)
-        smoothed = word_counts[:, data.word_order] + _START_CONCENTRATION
+        smoothed = word_counts[:, data.order] + _START_CONCENTRATION
         level = self.link(data).inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
         base = level.mean(axis=0)
         initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
@@ -287,7 +275,7 @@ class DynamicTopics(AllocatedTopics):
 
     def word_link(self, data: TimedCorpus) -> StickBreaking:
         """The link from eta to the words of a topic, frequent words first."""
-        return StickBreaking(order=data.word_order)
+        return StickBreaking(order=data.order)
 
     def _prevalence(self, prevalence_drift: float, data: TimedCorpus) -> MatrixNormalInverseWishart:
         """The prior of mu and Sigma."""
@@ -337,7 +325,7 @@ class DynamicTopics(AllocatedTopics):
         data: TimedCorpus,
     ) -> FloatArray:
         """Eta after one move of each word's chain as a whole, omega integrated out."""
-        taken = word_counts[..., data.word_order[:-1]]
+        taken = word_counts[..., data.order[:-1]]
         reaching = self.word_link(data).totals(word_counts)
         chains = self._chains(state.base, state.initial_var, state.drift_var, data)
         return chains.shift(rng, state.eta, taken, reaching)

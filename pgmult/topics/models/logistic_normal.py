@@ -41,42 +41,21 @@ import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int, new_key
+from pgmult.core.validate import as_positive_int, new_key
 from pgmult.links import LogisticNormal
-from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.priors import Dirichlet, NormalInverseWishart
 from pgmult.topics.compiled.softmax import sample_rows
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens, start_by_size
+from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
+from pgmult.topics.updates.allocation import allocate_tokens
 
-__all__ = ["LogisticNormalTopics", "LogisticNormalTopicsState"]
+__all__ = ["LogisticNormalTopics"]
 
 _ALL_TRIALS = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogisticNormalTopicsState:
-    """One point of the chain.
-
-    Attributes
-    ----------
-    psi : array, ``(num_documents, num_topics)``
-    mu : array, ``(num_topics,)``
-    Sigma : array, ``(num_topics, num_topics)``
-    topics : array, ``(num_topics, num_words)``
-        Word probabilities of each topic; rows sum to 1.
-    topic_counts : int64 array, ``(num_documents, num_topics)``
-        Tokens of each document by topic, as last allocated.
-    """
-
-    psi: FloatArray
-    mu: FloatArray
-    Sigma: FloatArray
-    topics: FloatArray
-    topic_counts: IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LogisticNormalTopics(AllocatedTopics):
+class LogisticNormalTopics(ExchangeableTopics):
     """Correlated topic model with the softmax link, sampled one coordinate of psi at a time.
 
     Parameters
@@ -108,65 +87,27 @@ class LogisticNormalTopics(AllocatedTopics):
     approximate_trials: int | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **ExchangeableTopics.dims,
         "psi": ("document", "topic"),
         "mu": ("topic",),
         "Sigma": ("topic", "other_topic"),
-        "topics": ("topic", "word"),
-        "topic_counts": ("document", "topic"),
-        "theta": ("document", "topic"),
-        "topic_shares": ("topic",),
-        "effective_topics": (),
     }
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "topics", "mu", "Sigma", "topic_shares", "effective_topics",
-    )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
 
     def __post_init__(self) -> None:
-        as_positive_int(self.num_topics, "num_topics", minimum=2)
-        as_positive(self.word_concentration, "word_concentration")
-        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        ExchangeableTopics.__post_init__(self)
         if self.approximate_trials is not None:
             as_positive_int(self.approximate_trials, "approximate_trials")
-        if self.gaussian is None:
-            weak = NormalInverseWishart.weak(np.zeros(self.num_topics))
-            object.__setattr__(self, "gaussian", weak)
-        elif len(self.gaussian.mean) != self.num_topics:
-            raise ValueError(
-                f"gaussian must have {self.num_topics} dimensions (num_topics),"
-                f" got {len(self.gaussian.mean)}"
-            )
-
-    @property
-    def _niw(self) -> NormalInverseWishart:
-        assert self.gaussian is not None  # set by __post_init__
-        return self.gaussian
+        gaussian = as_gaussian(self.gaussian, np.zeros(self.num_topics), "num_topics")
+        object.__setattr__(self, "gaussian", gaussian)
 
     def link(self, data: Any = None) -> LogisticNormal:
         """The link from psi to topic proportions."""
         return LogisticNormal()
 
-    def prior(self, rng: np.random.Generator, data: Corpus) -> LogisticNormalTopicsState:
-        """A state from the prior, its topic counts from the documents' totals."""
-        mu, Sigma = self._niw.sample(rng)
-        psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
-        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = self.link(data).simulate(rng, psi, data.totals)
-        return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
-
-    def init(self, rng: np.random.Generator, data: Corpus) -> LogisticNormalTopicsState:
-        """A start from collapsed LDA sweeps, topics sorted by size."""
-        topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps
-        )
-        psi = self.link(data).inverse(theta)
-        mu, Sigma = self._niw.condition(psi).sample(rng)
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
-        return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
-
     def step(
-        self, rng: np.random.Generator, state: LogisticNormalTopicsState, data: Corpus
-    ) -> LogisticNormalTopicsState:
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
+    ) -> ExchangeableTopicsState:
         """One sweep over all blocks."""
         topic_counts, word_counts = allocate_tokens(
             rng, data, self.theta(state, data), state.topics, state.topic_counts
@@ -174,10 +115,10 @@ class LogisticNormalTopics(AllocatedTopics):
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         psi = self._sample_psi(rng, state, topic_counts)
         mu, Sigma = self._niw.condition(psi).sample(rng)
-        return LogisticNormalTopicsState(psi, mu, Sigma, topics, topic_counts)
+        return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
 
     def _sample_psi(
-        self, rng: np.random.Generator, state: LogisticNormalTopicsState, topic_counts: IntArray
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, topic_counts: IntArray
     ) -> FloatArray:
         """One pass over the coordinates of every document, then over the direction of ones."""
         psi = np.empty_like(state.psi)

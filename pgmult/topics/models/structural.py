@@ -27,7 +27,7 @@ contrasts of them.
 ... )
 >>> posterior["coefficients"].shape
 (1, 10, 3, 2)
->>> expected = pgmult.topics.prevalence(rng, posterior, data, {"party": ["D", "R"], "year": 10})
+>>> expected = pgmult.topics.prevalence(posterior, data, {"party": ["D", "R"], "year": 10})
 >>> expected.mean.shape, expected.contrast(1, 0).mean.shape
 ((2, 3), (3,))
 """
@@ -39,14 +39,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens, start_by_size
+from pgmult.topics.models.gaussian import GaussianTopics
+from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.prior_proposals import propose_from_prior
 
 __all__ = ["StructuralTopics", "StructuralTopicsState"]
@@ -77,7 +76,7 @@ class StructuralTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StructuralTopics(AllocatedTopics):
+class StructuralTopics(GaussianTopics):
     """Correlated topic model with covariates of prevalence.
 
     Parameters
@@ -109,29 +108,14 @@ class StructuralTopics(AllocatedTopics):
     start_sweeps: int = 30
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "psi": ("document", "stick"),
+        **GaussianTopics.dims,
         "coefficients": ("covariate", "stick"),
         "unscaled_coefficients": ("covariate", "stick"),
-        "mu": ("stick",),
-        "Sigma": ("stick", "other_stick"),
-        "topics": ("topic", "word"),
-        "topic_counts": ("document", "topic"),
-        "theta": ("document", "topic"),
-        "topic_shares": ("topic",),
-        "effective_topics": (),
     }
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "topics", "coefficients", "mu", "Sigma", "topic_shares", "effective_topics",
-    )  # fmt: skip
-    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+    default_keep: ClassVar[tuple[str, ...]] = ("coefficients", *GaussianTopics.default_keep)
 
     def __post_init__(self) -> None:
-        as_positive_int(self.num_topics, "num_topics", minimum=2)
-        as_positive(self.word_concentration, "word_concentration")
-        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
-        if self.order is not None:
-            order = as_permutation(self.order, self.num_topics)
-            object.__setattr__(self, "order", tuple(order.tolist()))
+        GaussianTopics.__post_init__(self)
         if self.regression is not None and self.regression.mean.shape[1] != self.num_topics - 1:
             raise ValueError(
                 f"regression must have {self.num_topics - 1} columns (num_topics - 1),"
@@ -142,7 +126,7 @@ class StructuralTopics(AllocatedTopics):
         names = data.design.names
         if self.regression is None:
             mean = np.zeros((len(names), self.num_topics - 1))
-            mean[0] = self.link(data).inverse(np.full(self.num_topics, 1.0 / self.num_topics))
+            mean[0] = self._uniform()
             return MatrixNormalInverseWishart.weak(mean, data.covariates)
         if len(self.regression.mean) != len(names):
             raise ValueError(
@@ -163,7 +147,7 @@ class StructuralTopics(AllocatedTopics):
 
     def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
         """Covariates by name; words and documents where the corpus has names."""
-        return {"covariate": data.design.names, **AllocatedTopics.coords(self, data)}
+        return {"covariate": data.design.names, **GaussianTopics.coords(self, data)}
 
     def link(self, data: Any = None) -> StickBreaking:
         """The link from psi to topic proportions."""
@@ -173,16 +157,12 @@ class StructuralTopics(AllocatedTopics):
         """A state from the prior, its topic counts from the documents' totals."""
         coefficients, Sigma = self._prior_of(data).sample(rng)
         psi = MvNormal(linear_means(data.covariates, coefficients), Sigma).sample(rng)
-        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = self.link(data).simulate(rng, psi, data.totals)
-        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+        words = self._words_from_prior(rng, psi, data)
+        return StructuralTopicsState(psi, coefficients, Sigma, *words)
 
     def init(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
-        topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.order
-        )
-        psi = self.link(data).inverse(theta)
+        psi, topic_counts, word_counts = self._start(rng, data)
         coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)

@@ -3,22 +3,14 @@
 `topic_report` computes everything once; `as_text` and `as_html` show it.
 """
 
-from pgmult.topics.report.contents import (
-    HeldOutScore,
-    TopicReport,
-    compare,
-    run_facts,
-    topic_report,
-)
+from pgmult.topics.report.contents import TopicReport, run_facts, topic_report
 from pgmult.topics.report.page import as_html
 from pgmult.topics.report.text import as_text, matches_as_text
 
 __all__ = [
-    "HeldOutScore",
     "TopicReport",
     "as_html",
     "as_text",
-    "compare",
     "matches_as_text",
     "run_facts",
     "topic_report",

@@ -3,16 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from pgmult.core.scores import paired_difference
-from pgmult.core.typing import FloatArray, Link
+from pgmult.core.typing import FloatArray
 from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, R_HAT_LIMIT, Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.scores.completion import CompletionScore
+from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.coherence import exclusivity, npmi, topic_diversity
 from pgmult.topics.summaries.correlations import TopicCorrelations, topic_correlations
 from pgmult.topics.summaries.documents import TopDocument, representative_documents
@@ -22,58 +20,13 @@ from pgmult.topics.summaries.words import TopWord, WordScores, word_scores
 __all__ = [
     "COHERENCE_WORDS",
     "DIVERSITY_WORDS",
-    "HeldOutScore",
     "TopicReport",
-    "compare",
     "run_facts",
     "topic_report",
 ]
 
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
 DIVERSITY_WORDS = 25
-
-
-class HeldOutScore(NamedTuple):
-    """How well a model predicts held-out tokens.
-
-    Attributes
-    ----------
-    model : str
-    log_predictive : float
-        Mean log probability of a token, in nats.
-    difference, difference_error : float
-        From the first model of the comparison, and its standard error over documents, paired.
-    """
-
-    model: str
-    log_predictive: float
-    difference: float
-    difference_error: float
-
-    @property
-    def perplexity(self) -> float:
-        """The number of equally likely words that would be as hard to predict."""
-        return math.exp(-self.log_predictive)
-
-
-def compare(scores: Mapping[str, CompletionScore], held_out: Corpus) -> list[HeldOutScore]:
-    """Scores of several models on the same tokens, paired by document with the first one's.
-
-    Parameters
-    ----------
-    scores : mapping from a model's name to its score
-    held_out : Corpus
-        The tokens scored.
-    """
-    first = next(iter(scores.values())).by_document
-    return [
-        HeldOutScore(
-            model,
-            score.log_predictive,
-            *paired_difference(score.by_document, first, held_out.totals),
-        )
-        for model, score in scores.items()
-    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,33 +86,28 @@ class TopicReport:
 
 
 def topic_report(
-    rng: np.random.Generator,
     posterior: Posterior,
     *,
     title: str,
     facts: Mapping[str, str] | None = None,
     held_out: Sequence[HeldOutScore] = (),
-    link: Link | None = None,
     reference: Corpus | None = None,
     by: str = "probability",
     num_words: int = 8,
     num_documents: int = 3,
     rank_for_page: bool = True,
+    random_seed: int = 0,
 ) -> TopicReport:
     """Summarise a posterior of topics.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-        For the simulated documents behind the correlations.
     posterior : Posterior
         With ``topics``; ``mu`` and ``Sigma`` for correlations, ``topic_shares`` for sizes, and
         ``theta`` or ``psi`` for documents.
     title : str
     facts : mapping from str to str, optional
     held_out : sequence of HeldOutScore
-    link : Link, optional
-        The model's link; `StickBreaking` by default.
     reference : Corpus, optional
         For the coherence of topics.
     by : {"probability", "frex", "lift", "relevance"}
@@ -168,6 +116,13 @@ def topic_report(
         Top words and representative documents of a topic.
     rank_for_page : bool
         Whether to rank words by all scores, which `as_html` needs and `as_text` does not.
+    random_seed : int
+        Of the simulated documents behind the correlations.
+
+    Raises
+    ------
+    ValueError
+        If correlations or documents need the posterior's model, and it does not know it.
     """
     probability = word_scores(posterior)
     scores = probability if by == "probability" else word_scores(posterior, by)
@@ -192,10 +147,10 @@ def topic_report(
         coherence=None if reference is None else npmi(most_probable, reference),
         exclusivity=exclusivity(probability.mean, COHERENCE_WORDS),
         diversity=topic_diversity(probability.top(DIVERSITY_WORDS)),
-        documents=(
-            representative_documents(posterior, num_documents, link=link) if has_documents else []
+        documents=representative_documents(posterior, num_documents) if has_documents else [],
+        correlations=(
+            topic_correlations(posterior, random_seed=random_seed) if has_correlations else None
         ),
-        correlations=topic_correlations(rng, posterior, link=link) if has_correlations else None,
         held_out=tuple(held_out),
         log_likelihood=np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64),
         findings=_findings(posterior, match_topics(posterior)),

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from pgmult.topics.report.contents import COHERENCE_WORDS, HeldOutScore, TopicReport
+from pgmult.topics.report.contents import COHERENCE_WORDS, TopicReport
+from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.correlations import PairCorrelation, TopicCorrelations, strongest_pairs
 from pgmult.topics.summaries.documents import TopDocument
 from pgmult.topics.summaries.matching import RunMatches

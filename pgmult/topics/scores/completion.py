@@ -6,9 +6,9 @@ draws. Both halves see the same theta, so no second inference is needed and mode
 compared on the same tokens, paired by document.
 
 >>> import numpy as np, pgmult
->>> rng = np.random.default_rng(0)
->>> corpus = pgmult.topics.as_corpus(rng.poisson(0.5, size=(20, 30)))
->>> training, held_out = pgmult.topics.split_tokens(rng, corpus, documents=5)
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> corpus = pgmult.topics.as_corpus(counts)
+>>> training, held_out = pgmult.topics.split_tokens(corpus, documents=5)
 >>> completion = pgmult.topics.DocumentCompletion(held_out)
 >>> posterior = pgmult.sample(
 ...     pgmult.topics.CorrelatedTopics(num_topics=3), training, draws=10, tune=10, chains=1,
@@ -18,21 +18,29 @@ compared on the same tokens, paired by document.
 True
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.scores import mean_by_token
+from pgmult.core.scores import mean_by_token, paired_difference
 from pgmult.core.typing import FloatArray, variable
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.compiled.tokens import entry_probs
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.timed import TimedCorpus
 
-__all__ = ["CompletionScore", "DocumentCompletion", "completion_score", "unigram_log_predictive"]
+__all__ = [
+    "CompletionScore",
+    "DocumentCompletion",
+    "HeldOutScore",
+    "compare_scores",
+    "completion_score",
+    "unigram_log_predictive",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +187,46 @@ def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScor
     """The score of one word distribution for all documents: training frequencies, plus one each."""
     frequencies = np.bincount(training.words, training.counts, minlength=training.num_words) + 1.0
     return _score(held_out, (frequencies / frequencies.sum())[held_out.words], 1)
+
+
+class HeldOutScore(NamedTuple):
+    """How well a model predicts held-out tokens.
+
+    Attributes
+    ----------
+    model : str
+    log_predictive : float
+        Mean log probability of a token, in nats.
+    difference, difference_error : float
+        From the first model of the comparison, and its standard error over documents, paired.
+    """
+
+    model: str
+    log_predictive: float
+    difference: float
+    difference_error: float
+
+    @property
+    def perplexity(self) -> float:
+        """The number of equally likely words that would be as hard to predict."""
+        return math.exp(-self.log_predictive)
+
+
+def compare_scores(scores: Mapping[str, CompletionScore], held_out: Corpus) -> list[HeldOutScore]:
+    """Scores of several models on the same tokens, paired by document with the first one's.
+
+    Parameters
+    ----------
+    scores : mapping from a model's name to its score
+    held_out : Corpus
+        The tokens scored.
+    """
+    first = next(iter(scores.values())).by_document
+    return [
+        HeldOutScore(
+            model,
+            score.log_predictive,
+            *paired_difference(score.by_document, first, held_out.totals),
+        )
+        for model, score in scores.items()
+    ]

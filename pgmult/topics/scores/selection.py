@@ -145,8 +145,7 @@ def compare_num_topics(
     corpus = as_corpus(data)
     if documents is None:
         documents = min(corpus.num_documents, max(2, corpus.num_documents // 10))
-    rng = np.random.Generator(np.random.Philox(random_seed))
-    training, held_out = split_tokens(rng, corpus, documents, observed)
+    training, held_out = split_tokens(corpus, documents, observed, random_seed=random_seed)
     scores, seconds = [], []
     for number in numbers:
         completion = DocumentCompletion(held_out, every=every)

@@ -55,12 +55,11 @@ topics and the prior before the logarithm, so they estimate log p(w | training c
 (5,)
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from pgmult.compiled.rows import over_rows, row_threads
@@ -72,6 +71,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal
 from pgmult.topics.compiled import document_probability as kernels
 from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.draws import Draws, spread, stick_order_of
 
 __all__ = ["DocumentScore", "TopicDraw", "annealed", "left_to_right", "topic_draws"]
 
@@ -132,27 +132,22 @@ class DocumentScore:
         )
 
 
-def topic_draws(
-    posterior: Mapping[str, NDArray[Any]],
-    *,
-    max_draws: int = 20,
-    link: StickBreaking | None = None,
-) -> list[TopicDraw]:
+def topic_draws(posterior: Draws, *, max_draws: int = 20) -> list[TopicDraw]:
     """Draws of the topics and of the prior of theta, evenly spread over all chains.
 
     Parameters
     ----------
-    posterior : Posterior, or mapping
-        With ``topics`` and either ``alpha`` (LDA) or ``mu`` and ``Sigma`` (correlated topics),
+    posterior : Posterior, or mapping for LDA
+        With ``topics`` and either ``alpha`` (LDA) or ``mu`` and ``Sigma`` (`CorrelatedTopics`),
         ``(chain, draw, ...)``. LDA's ``topics`` are means given the assignments.
     max_draws : int
-    link : StickBreaking, optional
-        The model's, if its sticks have another order.
 
     Raises
     ------
     KeyError
         If the posterior holds neither prior.
+    ValueError
+        If a posterior without alpha is not of `CorrelatedTopics`, or does not know its model.
     """
     needed = {"topics", "alpha"} if "alpha" in posterior else {"topics", "mu", "Sigma"}
     if not needed <= set(posterior):
@@ -161,20 +156,13 @@ def topic_draws(
             f" {', '.join(posterior)}"
         )
     topics = posterior["topics"]
-    order = np.arange(topics.shape[2])
-    if link is not None and link.order is not None:
-        order = np.asarray(link.order)
     places = list(np.ndindex(topics.shape[:2]))
-    count = min(as_positive_int(max_draws, "max_draws"), len(places))
-    draws = []
-    for i in np.unique(np.linspace(0, len(places) - 1, count).astype(np.int64)):
-        place = places[i]
-        if "alpha" in needed:
-            draws.append(TopicDraw(topics[place], Dirichlet(posterior["alpha"][place])))
-        else:
-            prior = MvNormal(posterior["mu"][place], posterior["Sigma"][place])
-            draws.append(TopicDraw(topics[place][order], prior))
-    return draws
+    used = [places[i] for i in spread(len(places), max_draws)]
+    if "alpha" in needed:
+        return [TopicDraw(topics[place], Dirichlet(posterior["alpha"][place])) for place in used]
+    order = stick_order_of(posterior)
+    mu, Sigma = posterior["mu"], posterior["Sigma"]
+    return [TopicDraw(topics[place][order], MvNormal(mu[place], Sigma[place])) for place in used]
 
 
 def left_to_right(
@@ -213,15 +201,10 @@ def left_to_right(
     short documents. The relative variance of p^ grows like N / particles.
     """
     particles = as_positive_int(particles, "particles")
-
-    def dirichlet(common: tuple[Any, ...], alpha: FloatArray, out: FloatArray) -> list[int]:
-        return _by_document(kernels.filter_dirichlet, common, alpha, particles, out)
-
-    def sticks(common: tuple[Any, ...], gaussian: _Gaussian, out: FloatArray) -> list[int]:
-        return _by_document(kernels.filter_sticks, common, *gaussian, particles, out)
-
-    method = f"left to right, {particles} particles"
-    return _estimate(method, dirichlet, sticks, draws, corpus, runs, random_seed, cores)
+    return _estimate(
+        f"left to right, {particles} particles", kernels.filter_dirichlet, kernels.filter_sticks,
+        particles, draws, corpus, runs, random_seed, cores,
+    )  # fmt: skip
 
 
 def annealed(
@@ -261,15 +244,10 @@ def annealed(
     few the runs miss the best theta together: compare with twice as many.
     """
     shares = anneal_shares(as_positive_int(steps, "steps"))
-
-    def dirichlet(common: tuple[Any, ...], alpha: FloatArray, out: FloatArray) -> list[int]:
-        return _by_document(kernels.anneal_dirichlet, common, alpha, shares, out)
-
-    def sticks(common: tuple[Any, ...], gaussian: _Gaussian, out: FloatArray) -> list[int]:
-        return _by_document(kernels.anneal_sticks, common, *gaussian, shares, out)
-
-    method = f"annealed importance sampling, {steps} steps"
-    return _estimate(method, dirichlet, sticks, draws, corpus, runs, random_seed, cores)
+    return _estimate(
+        f"annealed importance sampling, {steps} steps", kernels.anneal_dirichlet,
+        kernels.anneal_sticks, shares, draws, corpus, runs, random_seed, cores,
+    )  # fmt: skip
 
 
 def anneal_shares(steps: int) -> FloatArray:
@@ -277,29 +255,21 @@ def anneal_shares(steps: int) -> FloatArray:
     return np.square(np.arange(steps + 1) / steps)
 
 
-class _Gaussian(NamedTuple):
-    """The prior of sticks as the kernels take it."""
-
-    precision: FloatArray
-    root: FloatArray
-    mean: FloatArray
-
-
-def _by_document(kernel: Callable[..., int], common: tuple[Any, ...], *arguments: Any) -> list[int]:
-    return over_rows(kernel, len(common[1]) - 1, *common, *arguments, grain=1)
-
-
 def _estimate(
     method: str,
-    dirichlet: Callable[..., list[int]],
-    sticks: Callable[..., list[int]],
+    dirichlet: Callable[..., int],
+    sticks: Callable[..., int],
+    setting: int | FloatArray,
     draws: Iterable[TopicDraw],
     corpus: Corpus,
     runs: int,
     random_seed: int,
     cores: int | None,
 ) -> DocumentScore:
-    """Log p^ by document: the mean over draws and runs, and its error."""
+    """Log p^ by document: the mean over draws and runs, and its error.
+
+    Each prior has a compiled estimator of its own; both take the setting of the method.
+    """
     runs = as_positive_int(runs, "runs")
     cores = as_cores(cores)
     if corpus.num_tokens == 0:
@@ -314,14 +284,17 @@ def _estimate(
         np.divide(topics.T, background[:, None], out=relative, where=background[:, None] > 0.0)
         common = (new_key(rng), corpus.indptr, corpus.words, corpus.counts, relative)
         log_ratios = np.empty((corpus.num_documents, runs))
+        of_theta: tuple[FloatArray, ...]
+        if isinstance(prior, Dirichlet):
+            of_theta = (np.array(np.broadcast_to(prior.concentration, mean_theta.shape)),)
+        else:
+            root = np.asarray(np.linalg.cholesky(prior.prior_cov), dtype=np.float64)
+            of_theta = (prior.precision(), root, prior.prior_mean)
         with row_threads(cores):
-            if isinstance(prior, Dirichlet):
-                alpha = np.broadcast_to(prior.concentration, mean_theta.shape)
-                statuses = dirichlet(common, np.array(alpha), log_ratios)
-            else:
-                root = np.asarray(np.linalg.cholesky(prior.prior_cov), dtype=np.float64)
-                gaussian = _Gaussian(prior.precision(), root, prior.prior_mean)
-                statuses = sticks(common, gaussian, log_ratios)
+            statuses = over_rows(
+                dirichlet if isinstance(prior, Dirichlet) else sticks, corpus.num_documents,
+                *common, *of_theta, setting, log_ratios, grain=1,
+            )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
         if failed:
             raise FloatingPointError(

@@ -12,7 +12,7 @@ of their scores, v_1 the best::
 
 The corpus that a model was trained on flatters it; another of the same kind is a fairer reference.
 
->>> from pgmult import as_corpus
+>>> from pgmult.topics import as_corpus
 >>> corpus = as_corpus([[1, 1, 0], [2, 1, 0], [0, 0, 1], [0, 1, 1]], ["salt", "pan", "goal"])
 >>> npmi([["salt", "pan"], ["salt", "goal"]], corpus).round(3).tolist()
 [0.415, -1.0]

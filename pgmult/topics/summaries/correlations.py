@@ -12,10 +12,9 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from pgmult.core.typing import FloatArray, IntArray, Link
-from pgmult.core.validate import as_generator
-from pgmult.links import StickBreaking
-from pgmult.topics.summaries._draws import Draws, spread
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.draws import spread, with_model
 
 __all__ = [
     "CorrelationGraph",
@@ -48,14 +47,13 @@ class TopicCorrelations:
 
 
 def topic_correlations(
-    rng: np.random.Generator,
-    posterior: Draws,
+    posterior: Posterior,
     *,
-    link: Link | None = None,
     chain: int = 0,
     num_simulated: int = 2000,
     max_draws: int = 100,
     probability: float = 0.9,
+    random_seed: int = 0,
 ) -> TopicCorrelations:
     """Correlations between topics over documents, on simulated proportions.
 
@@ -65,30 +63,38 @@ def topic_correlations(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    posterior : Posterior, or mapping with ``mu`` and ``Sigma``
-        ``(chain, draw, stick)`` and ``(chain, draw, stick, stick)``.
-    link : Link, optional
-        The model's; `StickBreaking` by default.
+    posterior : Posterior
+        With ``mu`` and ``Sigma``, ``(chain, draw, stick)`` and ``(chain, draw, stick, stick)``, or
+        as many coordinates as the model's link takes.
     chain : int
     num_simulated : int
     max_draws : int
         At most so many draws are used, evenly spread over the chain.
     probability : float in (0, 1)
+    random_seed : int
 
     Returns
     -------
     TopicCorrelations
         nan for a topic whose proportion does not vary.
+
+    Raises
+    ------
+    ValueError
+        If the posterior does not know its model, or the model has no one mean of psi.
     """
     if not 0.0 < probability < 1.0:
         raise ValueError(f"probability must be in (0, 1), got {probability}")
+    link = with_model(posterior).link
     mu = np.asarray(posterior["mu"][chain], dtype=np.float64)
-    num_draws, sticks = mu.shape
-    link = StickBreaking() if link is None else link
-    noise = as_generator(rng).standard_normal((num_simulated, sticks))
+    if mu.ndim != 2:
+        raise ValueError(
+            f"mu must be one mean of psi, (chain, draw, stick), got axes {posterior.dims['mu']}"
+            f" of {type(posterior.model).__name__}"
+        )
+    noise = np.random.default_rng(random_seed).standard_normal((num_simulated, mu.shape[1]))
     correlations = []
-    for i in spread(num_draws, max_draws):
+    for i in spread(len(mu), max_draws):
         factor = np.linalg.cholesky(np.asarray(posterior["Sigma"][chain, i], dtype=np.float64))
         theta = link.probs(mu[i] + noise @ factor.T)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,7 +1,7 @@
 """Topic proportions of the documents: posterior means and intervals, and whom a topic is about.
 
-They are read from draws of ``theta``, or made of draws of ``psi``; a run keeps one or the other
-where ``keep=`` of `pgmult.sample` names it.
+They are read from draws of ``theta``, or made of draws of ``psi`` by the link of the posterior's
+model; a run keeps one or the other where ``keep=`` of `pgmult.sample` names it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import FloatArray, IntArray, Link
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.links import StickBreaking
-from pgmult.topics.summaries._draws import Draws, each_draw, mean_of, names_along
+from pgmult.topics.draws import Draws, each_draw, mean_of, names_along, with_model
 
 __all__ = ["DocumentTopics", "TopDocument", "document_topics", "representative_documents"]
 
@@ -47,7 +46,6 @@ def document_topics(
     posterior: Draws,
     documents: Sequence[int | str] | IntArray | None = None,
     *,
-    link: Link | None = None,
     chain: int = 0,
     max_draws: int = 200,
     probability: float = 0.9,
@@ -60,8 +58,6 @@ def document_topics(
         ``(chain, draw, document, topic)`` or ``(chain, draw, document, stick)``.
     documents : sequence of int or str, optional
         Numbers or names; all documents if left out.
-    link : Link, optional
-        The model's, where proportions are made of ``psi``; `StickBreaking` by default.
     chain : int
     max_draws : int
         At most so many draws are used, evenly spread over the chain.
@@ -71,10 +67,12 @@ def document_topics(
     ------
     KeyError
         If neither variable was kept, or a document is unknown.
+    ValueError
+        If there is psi alone and the posterior does not know its model.
     """
     if not 0.0 < probability < 1.0:
         raise ValueError(f"probability must be in (0, 1), got {probability}")
-    num_documents, num_topics = next(_theta(posterior, None, link, chain, 1)).shape
+    num_documents, num_topics = next(_theta(posterior, None, chain, 1)).shape
     names = names_along(posterior, "document", num_documents)
     rows = _rows(names, range(num_documents) if documents is None else documents)
     tail = 0.5 * (1.0 - probability)
@@ -82,7 +80,7 @@ def document_topics(
     size = max(1, _BLOCK // (max_draws * num_topics))
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
-        theta = np.stack(list(_theta(posterior, block, link, chain, max_draws)), axis=-1)
+        theta = np.stack(list(_theta(posterior, block, chain, max_draws)), axis=-1)
         ends = np.quantile(theta, [tail, 1.0 - tail], axis=-1)
         pieces.append((theta.mean(axis=-1), theta.std(axis=-1), *ends))
     mean, sd, lower, upper = (np.concatenate(piece) for piece in zip(*pieces, strict=True))
@@ -102,7 +100,6 @@ def representative_documents(
     posterior: Draws,
     num_documents: int = 5,
     *,
-    link: Link | None = None,
     chain: int = 0,
     max_draws: int = 200,
     probability: float = 0.9,
@@ -113,7 +110,7 @@ def representative_documents(
     ----------
     num_documents : int
         How many of each topic.
-    posterior, link, chain, max_draws, probability
+    posterior, chain, max_draws, probability
         As of `document_topics`.
 
     Returns
@@ -122,11 +119,11 @@ def representative_documents(
         Topic by topic, the highest mean first.
     """
     num_documents = as_positive_int(num_documents, "num_documents")
-    mean = mean_of(_theta(posterior, None, link, chain, max_draws))
+    mean = mean_of(_theta(posterior, None, chain, max_draws))
     best = np.argsort(-mean, axis=0, kind="stable")[:num_documents].T
     chosen, place = np.unique(best, return_inverse=True)
     found = document_topics(
-        posterior, chosen, link=link, chain=chain, max_draws=max_draws, probability=probability
+        posterior, chosen, chain=chain, max_draws=max_draws, probability=probability
     )
     return [
         [
@@ -143,7 +140,7 @@ def representative_documents(
 
 
 def _theta(
-    posterior: Draws, rows: IntArray | None, link: Link | None, chain: int, max_draws: int
+    posterior: Draws, rows: IntArray | None, chain: int, max_draws: int
 ) -> Iterator[FloatArray]:
     """Proportions in some documents, or all, draw by draw."""
     if "theta" not in posterior and "psi" not in posterior:
@@ -151,11 +148,10 @@ def _theta(
             f"the posterior holds neither 'theta' nor 'psi', only {', '.join(posterior)}"
             " (name one in keep= of pgmult.sample)"
         )
-    direct = "theta" in posterior
-    link = StickBreaking() if link is None else link
-    for draw in each_draw(posterior, "theta" if direct else "psi", chain, max_draws):
+    name, link = ("theta", None) if "theta" in posterior else ("psi", with_model(posterior).link)
+    for draw in each_draw(posterior, name, chain, max_draws):
         chosen: NDArray[np.float64] = draw if rows is None else draw[rows]
-        yield chosen if direct else link.probs(chosen)
+        yield chosen if link is None else link.probs(chosen)
 
 
 def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -> IntArray:

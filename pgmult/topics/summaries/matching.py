@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.topics.summaries._draws import Draws, each_draw, names_along, num_chains
+from pgmult.topics.draws import Draws, each_draw, names_along, num_chains
 from pgmult.topics.summaries.words import mean_topics
 
 __all__ = [

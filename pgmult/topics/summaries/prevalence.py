@@ -1,17 +1,16 @@
 """Expected prevalence of topics at given covariates, with intervals."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pgmult.core.typing import FloatArray, Link
-from pgmult.core.validate import as_generator, as_positive_int
-from pgmult.links import StickBreaking
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
 from pgmult.priors.matrix_normal import linear_means
+from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.draws import spread, with_model
 
 __all__ = ["Prevalence", "prevalence"]
 
@@ -51,16 +50,15 @@ class Prevalence:
 
 
 def prevalence(
-    rng: np.random.Generator,
-    posterior: Mapping[str, NDArray[Any]],
+    posterior: Posterior,
     data: StructuredCorpus,
     covariates: Any,
     *,
-    link: Link | None = None,
     chain: int = 0,
     num_simulated: int = 1000,
     max_draws: int = 200,
     probability: float = 0.9,
+    random_seed: int = 0,
 ) -> Prevalence:
     """Expected topic proportions of documents with given covariates, E[theta | x].
 
@@ -71,21 +69,19 @@ def prevalence(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    posterior : Posterior, or mapping with ``coefficients`` and ``Sigma``
-        ``(chain, draw, covariate, stick)`` and ``(chain, draw, stick, stick)``.
+    posterior : Posterior
+        Of `pgmult.topics.StructuralTopics`, with ``coefficients`` and ``Sigma``.
     data : StructuredCorpus
-        What the model was fitted to.
+        What the model was fitted to: its design codes and scales the settings.
     covariates : mapping, pandas DataFrame or matrix
-        One setting a row, as `pgmult.topics.data.structured.Design.rows` takes them.
-    link : Link, optional
-        The model's; `StickBreaking` by default.
+        One setting a row, as `pgmult.topics.data.designs.Design.rows` takes them.
     chain : int
     num_simulated : int
         Documents, at least 2; an odd number is rounded up.
     max_draws : int
         At most so many draws are used, evenly spread over the chain.
     probability : float in (0, 1)
+    random_seed : int
 
     Returns
     -------
@@ -94,26 +90,26 @@ def prevalence(
     Raises
     ------
     ValueError
-        If `covariates` do not fit the data, the data not the posterior, or `probability` is none.
+        If `covariates` do not fit the data, `data` are not the posterior's, the posterior does not
+        know its model, or `probability` is none.
     """
     if not 0.0 < probability < 1.0:
         raise ValueError(f"probability must be in (0, 1), got {probability}")
     as_positive_int(num_simulated, "num_simulated", minimum=2)
-    as_positive_int(max_draws, "max_draws")
-    rows = data.design.rows(covariates)
+    link = with_model(posterior).link
     coefficients = np.asarray(posterior["coefficients"][chain], dtype=np.float64)
     Sigma = np.asarray(posterior["Sigma"][chain], dtype=np.float64)
-    num_draws, num_covariates, sticks = coefficients.shape
-    if num_covariates != rows.shape[1]:
+    if not posterior.is_of(data):
         raise ValueError(
-            f"data must be what the model was fitted to: the posterior has {num_covariates}"
-            f" coefficients a stick, the data have {rows.shape[1]} covariates"
-            f" ({', '.join(data.design.names)})"
+            f"data must be what the posterior was sampled with, got other data"
+            f" ({data.num_documents} documents, covariates {', '.join(data.design.names)})"
         )
-    link = StickBreaking() if link is None else link
-    half = as_generator(rng).standard_normal(((num_simulated + 1) // 2, sticks))
+    rows = data.design.rows(covariates)
+    sticks = coefficients.shape[2]
+    rng = np.random.default_rng(random_seed)
+    half = rng.standard_normal(((num_simulated + 1) // 2, sticks))
     noise = np.concatenate([half, -half])
-    used = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(np.int64))
+    used = spread(len(coefficients), max_draws)
     expected = np.empty((len(used), len(rows), sticks + 1))
     for place, i in zip(expected, used, strict=True):
         scattered = noise @ np.linalg.cholesky(Sigma[i]).T

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
-from pgmult.topics.summaries._draws import Draws, each_draw, mean_of, names_along
+from pgmult.topics.draws import Draws, each_draw, mean_of, names_along
 
 __all__ = [
     "SCORES",

@@ -10,6 +10,8 @@ from pgmult.topics import LDA, UncollapsedLDA, as_corpus
 from pgmult.topics.updates import concentrations
 from pgmult.topics.updates.concentrations import sample_concentration
 
+pytestmark = pytest.mark.slow
+
 # Five short documents, one of them empty; only the first one has the last word.
 CORPUS = as_corpus([[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0]])
 LEARNED = LDA(
@@ -27,14 +29,12 @@ GIVEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", GIVEN)
 @pytest.mark.parametrize("model", [LEARNED, UNCOLLAPSED], ids=["collapsed", "uncollapsed"])
 def test_lda(model, kind):
     check_model(replace(model, **GIVEN[kind]), CORPUS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", [LEARNED, UNCOLLAPSED], ids=["collapsed", "uncollapsed"])
 def test_lda_reaches_the_posterior(model):
     statistics = ["alpha", "word_concentration", "effective_topics"]
@@ -74,7 +74,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_geweke_refuses_broken_lda(kind):
     rejects(check_geweke, mutant(LEARNED, **BROKEN[kind]), CORPUS)
@@ -100,7 +99,6 @@ BROKEN_UNCOLLAPSED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_UNCOLLAPSED)
 def test_geweke_refuses_broken_uncollapsed_lda(kind):
     rejects(check_geweke, mutant(UNCOLLAPSED, **BROKEN_UNCOLLAPSED[kind]), CORPUS)

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmult import MatrixNormalInverseWishart, StickBreaking
+from pgmult import MatrixNormalInverseWishart, Posterior, StickBreaking
+from pgmult.sampling import Origin
 from pgmult.testing import check_geweke, check_model, check_sbc, conditional_ratio, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, prevalence, with_covariates
+
+pytestmark = pytest.mark.slow
 
 # Six short documents, one of them empty; only the first one has the last word.
 COUNTS = [[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0], [2, 2, 0, 0]]
@@ -40,12 +43,11 @@ STATISTICS = {
 IDENTIFIED = ["log_likelihood", "effective_topics"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
         MODEL,
-        replace(MODEL, link=StickBreaking(order=np.array([2, 0, 1]))),
+        replace(MODEL, order=(2, 0, 1)),
         StructuralTopics(num_topics=2, word_concentration=1.5),
     ],
     ids=["3 topics", "another order of sticks", "2 topics"],
@@ -55,7 +57,6 @@ def test_structural_topics(model):
     check_model(model, DATA, statistics=STATISTICS | own)
 
 
-@pytest.mark.slow
 def test_structural_topics_reach_the_posterior():
     check_sbc(MODEL, DATA, IDENTIFIED, tune=50, thin=10, replicates=300)
 
@@ -155,7 +156,6 @@ def test_conditional_ratio_refuses_broken_regressions(state, kind):
     rejects(conditional_ratio, *coefficients_block(state, BROKEN_PRIORS[kind]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_MODELS)
 def test_geweke_refuses_broken_structural_topics(kind):
     rejects(check_geweke, BROKEN_MODELS[kind], DATA, statistics=STATISTICS, replicates=1000)
@@ -193,7 +193,6 @@ def fitted(rng, data, num_draws=300, tune=200):
     return {name: np.array(values)[None] for name, values in draws.items()}, owner
 
 
-@pytest.mark.slow
 def test_intervals_of_a_known_effect_cover_it():
     """Expected shares and their contrasts at 90 %, over simulated corpora, whatever the labels."""
     rng = np.random.default_rng(21)
@@ -201,11 +200,13 @@ def test_intervals_of_a_known_effect_cover_it():
     probability, covered, errors = 0.9, [], []
     for _ in range(40):
         data, coefficients, Sigma = simulated_effects(rng)
-        raw = {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
         plain = with_covariates(data, {"x": data.design.columns.values[:, 0]}, standardize=False)
-        truth = prevalence(rng, raw, plain, settings, num_simulated=20_000)
+        raw = {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
+        exact = Posterior(raw, origin=Origin.of(StructuralTopics(3), plain))
+        truth = prevalence(exact, plain, settings, num_simulated=20_000)
         draws, owner = fitted(rng, data)
-        found = prevalence(rng, draws, data, settings, probability=probability)
+        posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3), data))
+        found = prevalence(posterior, data, settings, probability=probability)
         for one, other in ((truth, found), (truth.contrast(1, 0), found.contrast(1, 0))):
             exact = one.mean
             lower, upper = other.lower[..., owner], other.upper[..., owner]

@@ -9,6 +9,8 @@ from pgmult import DiagonalPotential, NormalInverseWishart, StickBreaking
 from pgmult.testing import check_geweke, check_likelihood, check_model, check_sbc, mutant, rejects
 from pgmult.topics import DynamicTopics, LogisticNormalTopics, as_corpus, as_timed_corpus
 
+pytestmark = pytest.mark.slow
+
 # Five short documents, one of them empty; only the first one has the last word.
 CORPUS = as_corpus([[2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0], [1, 0, 3, 0]])
 
@@ -40,7 +42,6 @@ SOFTMAX_STATISTICS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -56,7 +57,6 @@ def test_logistic_normal_topics(model):
     )
 
 
-@pytest.mark.slow
 def test_logistic_normal_topics_reach_the_posterior():
     identified = {
         "log_likelihood": SOFTMAX.log_likelihood,
@@ -101,7 +101,6 @@ BROKEN_SOFTMAX = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_SOFTMAX)
 def test_geweke_refuses_broken_logistic_normal_topics(kind):
     rejects(check_geweke, BROKEN_SOFTMAX[kind], CORPUS, statistics=SOFTMAX_STATISTICS)
@@ -167,7 +166,6 @@ def dynamic_statistics(model):
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "data"),
     [
@@ -181,7 +179,6 @@ def test_dynamic_topics(model, data):
     check_model(model, data, replicates=1000, statistics=dynamic_statistics(model))
 
 
-@pytest.mark.slow
 def test_dynamic_topics_reach_the_posterior():
     identified = {
         "log_likelihood": DYNAMIC.log_likelihood,
@@ -215,7 +212,7 @@ def means_of_another_drift(self, rng, drift, psi, data):
 
 
 def kappa_with_the_wrong_sign(self, data):
-    right = StickBreaking(order=data.word_order)
+    right = StickBreaking(order=data.order)
 
     def augment(self, rng, psi, counts):
         potential = right.augment(rng, psi, counts)
@@ -245,7 +242,7 @@ BROKEN_DYNAMIC = {
     "eta of other variances": broken_step(_sample_words=eta_of_other_variances),
     "means of another drift": broken_step(_sample_prevalence=means_of_another_drift),
     "means of the first time": broken_step(step=means_of_the_first_time),
-    "kappa with the wrong sign": broken_step(_link=kappa_with_the_wrong_sign),
+    "kappa with the wrong sign": broken_step(word_link=kappa_with_the_wrong_sign),
     "variances of another shape": broken_step(
         _sample_words=replace(DYNAMIC, initial_shape=3.0, drift_shape=3.0)._sample_words
     ),
@@ -254,7 +251,6 @@ BROKEN_DYNAMIC = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_DYNAMIC)
 def test_geweke_refuses_broken_dynamic_topics(kind):
     statistics = dynamic_statistics(DYNAMIC)

@@ -20,6 +20,8 @@ from pgmult.topics.scores import whole_documents
 from pgmult.topics.scores.whole_documents import TopicDraw, annealed, left_to_right
 from tests.oracle import document_probability as exact
 
+pytestmark = pytest.mark.slow
+
 COPIES = 20_000
 TOKENS = np.array([0, 1, 1, 3, 0, 2])
 TOPICS = np.array([[0.6, 0.05, 0.3, 0.05], [0.05, 0.8, 0.1, 0.05], [0.1, 0.1, 0.02, 0.78]])
@@ -69,7 +71,6 @@ def test_the_exact_values_are_probabilities():
     assert finer == pytest.approx(PRIORS["sticks"][1], rel=1e-7)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("name", METHODS)
 def test_estimates_are_unbiased(name, prior):
@@ -106,7 +107,6 @@ MUTANTS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "fault"), MUTANTS, ids=lambda part: part)
 def test_broken_estimators_are_refused(monkeypatch, kernel, fault):
     right, wrong = MUTANTS[kernel, fault]

@@ -298,23 +298,24 @@ class TestShow:
     def test_correlations_follow_the_stored_link(self, capsys, corpus, tmp_path):
         """The sticks of a run with another order are read in that order."""
         from pgmult.datasets import read_corpus
+        from pgmult.sampling import Origin
         from pgmult.topics import strongest_pairs, top_words, topic_correlations, topic_labels
 
-        link = pgmult.StickBreaking(order=np.array([2, 0, 1]))
+        model = CorrelatedTopics(3, order=[2, 0, 1])
         with pytest.warns(pgmult.ConvergenceWarning):
             posterior = pgmult.sample(
-                CorrelatedTopics(3, link=link), read_corpus(corpus), draws=6, tune=2, chains=1,
+                model, read_corpus(corpus), draws=6, tune=2, chains=1,
                 random_seed=0, progressbar=False, store=tmp_path / "run",
             )  # fmt: skip
         labels = topic_labels(top_words(posterior))
 
-        def strongest(link):
-            rng = np.random.default_rng(0)
-            pair = strongest_pairs(topic_correlations(rng, posterior, link=link))[1][0]
+        def strongest(model):
+            other = pgmult.Posterior(dict(posterior), origin=Origin.of(model, None))
+            pair = strongest_pairs(topic_correlations(other))[1][0]
             return f"{pair.mean:+.2f} [", f"{labels[pair.first]}  |  {labels[pair.second]}"
 
         lines = run(capsys, "topics", "show", tmp_path / "run")[1].splitlines()
-        right, wrong = strongest(link), strongest(pgmult.StickBreaking())
+        right, wrong = strongest(model), strongest(CorrelatedTopics(3))
         assert right[1] != wrong[1]
         assert any(line.startswith(right[0]) and line.endswith(right[1]) for line in lines)
 

@@ -52,7 +52,7 @@ def test_times_become_steps_and_gaps_stay(data, counts):
     np.testing.assert_array_equal(data.times[:5], [0, 1, 2, 4, 5])
     np.testing.assert_array_equal(data.totals, counts.sum(axis=1))
     assert data.num_words == 12
-    totals = counts.sum(axis=0)[data.word_order]
+    totals = counts.sum(axis=0)[data.order]
     assert (np.diff(totals) <= 0).all()
     assert totals[-1] == 0
 
@@ -108,9 +108,9 @@ def words_block(state, data, model=MODEL):
     """
     allocation = np.random.default_rng(6).poisson(1.0, size=(3, 6, 12))
     allocation[:, 3] = 0
-    link = StickBreaking(order=data.word_order)
+    link = StickBreaking(order=data.order)
     potential = link.augment(np.random.default_rng(4), state.eta, allocation)
-    ordered = allocation[:, :, data.word_order]
+    ordered = allocation[:, :, data.order]
     reaching = ordered[..., ::-1].cumsum(axis=-1)[..., ::-1][..., :-1]
 
     def log_joint(point):
@@ -205,9 +205,9 @@ def test_topics_hold_the_words_in_their_places(data, state):
     assert topics.shape == (3, 6, 12)
     np.testing.assert_allclose(topics.sum(axis=-1), 1.0)
     shares = 1.0 / (1.0 + np.exp(-state.eta))
-    np.testing.assert_allclose(topics[:, :, data.word_order[0]], shares[:, :, 0])
+    np.testing.assert_allclose(topics[:, :, data.order[0]], shares[:, :, 0])
     second = shares[:, :, 1] * (1.0 - shares[:, :, 0])
-    np.testing.assert_allclose(topics[:, :, data.word_order[1]], second)
+    np.testing.assert_allclose(topics[:, :, data.order[1]], second)
 
 
 def test_log_likelihood_is_the_mixture_probability_of_the_words(data, counts, state):
@@ -238,7 +238,7 @@ def test_prevalence_is_the_share_of_each_time(data, state):
 
 def test_document_completion_uses_the_words_of_the_documents_time(rng, counts):
     years = np.arange(40) % 4
-    training, held_out = split_tokens(rng, as_corpus(counts), documents=10)
+    training, held_out = split_tokens(as_corpus(counts), documents=10)
     data = as_timed_corpus(training, years)
     completion = DocumentCompletion(held_out, every=1)
     dense = np.zeros(counts.shape)

@@ -3,21 +3,26 @@
 import numpy as np
 import pytest
 
-from pgmult import StickBreaking
+from pgmult import Posterior, StickBreaking, load
 from pgmult.compiled.rows import row_threads
-from pgmult.topics import as_corpus, fold_in
+from pgmult.sampling import Origin
+from pgmult.topics import LDA, CorrelatedTopics, LogisticNormalTopics, as_corpus, fold_in
 
 TOPICS = np.array([[0.6, 0.3, 0.05, 0.05], [0.1, 0.1, 0.7, 0.1], [0.2, 0.2, 0.2, 0.4]])
 MU, SIGMA = np.array([-0.4, 0.3]), np.array([[1.5, -0.8], [-0.8, 1.2]])
 COUNTS = np.array([[4, 1, 0, 2], [0, 0, 9, 0], [0, 0, 0, 0], [2, 2, 2, 2], [0, 1, 0, 0]])
 
 
-def repeated(draws):
+def repeated(draws, model=None, **others):
     """A posterior all of whose draws are the same."""
-    globals_ = {"topics": TOPICS, "mu": MU, "Sigma": SIGMA}
-    return {
-        name: np.broadcast_to(value, (1, draws, *value.shape)) for name, value in globals_.items()
-    }
+    globals_ = {"topics": TOPICS, "mu": MU, "Sigma": SIGMA} | others
+    return Posterior(
+        {
+            name: np.broadcast_to(value, (1, draws, *value.shape))
+            for name, value in globals_.items()
+        },
+        origin=Origin.of(model or CorrelatedTopics(3), None),
+    )
 
 
 def exact_moments(link):
@@ -35,10 +40,11 @@ def exact_moments(link):
 
 
 @pytest.mark.parametrize("order", [None, (2, 0, 1)])
-def test_proportions_follow_their_posterior(order):
+def test_proportions_follow_their_posterior(order, tmp_path):
     link = StickBreaking(order)
     draws = 6000
-    folded = fold_in(repeated(draws), as_corpus(COUNTS), max_draws=draws, sweeps=3, link=link)
+    repeated(draws, CorrelatedTopics(3, order=order)).save(tmp_path / "run")
+    folded = fold_in(load(tmp_path / "run"), as_corpus(COUNTS), max_draws=draws, sweeps=3)
     theta = np.array([draw.theta for draw in folded])
     mean, sd = exact_moments(link)
     batches = theta.reshape(30, -1, *mean.shape).mean(axis=1)
@@ -70,8 +76,7 @@ def test_draws_are_spread_over_the_chain():
 
 
 def test_a_word_that_no_topic_holds_says_nothing():
-    posterior = {name: value.copy() for name, value in repeated(4000).items()}
-    posterior["topics"][..., 3] = 0.0
+    posterior = repeated(4000, topics=TOPICS * [1.0, 1.0, 1.0, 0.0])
     corpus = as_corpus([[0, 0, 0, 6], [0, 0, 0, 0]])
     theta = np.array([draw.theta for draw in fold_in(posterior, corpus, max_draws=4000)])
     error = theta.std(axis=0) / np.sqrt(400)
@@ -83,6 +88,17 @@ def test_bad_arguments_are_refused():
         next(fold_in(repeated(3), as_corpus(np.ones((2, 5), int))))
     with pytest.raises(ValueError, match="max_draws"):
         next(fold_in(repeated(3), as_corpus(COUNTS), max_draws=0))
-    broken = repeated(3) | {"Sigma": np.full((1, 3, 2, 2), [[1.0, 3.0], [3.0, 1.0]])}
+    broken = repeated(3, Sigma=np.array([[1.0, 3.0], [3.0, 1.0]]))
     with pytest.raises(ValueError, match="positive definite"):
         next(fold_in(broken, as_corpus(COUNTS)))
+
+
+def test_other_models_and_none_are_refused():
+    for model in (LDA(3), LogisticNormalTopics(3)):
+        with pytest.raises(ValueError, match=f"of CorrelatedTopics, got .*{type(model).__name__}"):
+            next(fold_in(repeated(3, model), as_corpus(COUNTS)))
+    draws = dict(repeated(3))
+    with pytest.raises(ValueError, match="must know its model, got a plain dict"):
+        next(fold_in(draws, as_corpus(COUNTS)))
+    with pytest.raises(ValueError, match="must know its model, and these draws came without"):
+        next(fold_in(Posterior(draws), as_corpus(COUNTS)))

@@ -6,10 +6,11 @@ That the estimates are unbiased where there is something to estimate is tested i
 import numpy as np
 import pytest
 
-from pgmult import Dirichlet, MvNormal, StickBreaking, sample
+from pgmult import Dirichlet, MvNormal, Posterior, StickBreaking, load, sample
 from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
-from pgmult.topics import LDA, CorrelatedTopics, as_corpus
+from pgmult.sampling import Origin
+from pgmult.topics import LDA, CorrelatedTopics, LogisticNormalTopics, as_corpus
 from pgmult.topics.scores.completion import completion_score
 from pgmult.topics.scores.whole_documents import (
     TopicDraw,
@@ -20,7 +21,11 @@ from pgmult.topics.scores.whole_documents import (
 )
 
 SMALL = {left_to_right: {"particles": 3}, annealed: {"steps": 5, "runs": 3}}
-METHODS = pytest.mark.parametrize("method", SMALL, ids=lambda method: method.__name__)
+METHODS = pytest.mark.parametrize(
+    "method",
+    [left_to_right, pytest.param(annealed, marks=pytest.mark.slow)],
+    ids=["left_to_right", "annealed"],
+)
 
 
 def make_draws(rng, num_topics=4, num_words=6):
@@ -33,7 +38,9 @@ def make_draws(rng, num_topics=4, num_words=6):
     }
 
 
-PRIORS = pytest.mark.parametrize("prior", ["Dirichlet", "sticks"])
+PRIORS = pytest.mark.parametrize(
+    "prior", ["Dirichlet", pytest.param("sticks", marks=pytest.mark.slow)]
+)
 
 
 @pytest.fixture
@@ -148,7 +155,7 @@ def test_shares_run_from_zero_to_one():
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_draws_of_a_posterior(rng, corpus):
+def test_draws_of_a_posterior(rng, corpus, tmp_path):
     options = {"draws": 4, "tune": 0, "chains": 2, "random_seed": 0, "progressbar": False}
     lda = sample(LDA(3), corpus, **options)
     draws = topic_draws(lda, max_draws=3)
@@ -156,18 +163,24 @@ def test_draws_of_a_posterior(rng, corpus):
     np.testing.assert_array_equal(draws[2].prior.concentration, lda["alpha"][1, 3])
     assert len(topic_draws(lda)) == 8
 
-    order = np.array([2, 0, 1])
-    link = StickBreaking(order=order)
-    sticks = sample(CorrelatedTopics(3, link=link), corpus, **options)
-    draw = topic_draws(sticks, max_draws=1, link=link)[0]
+    model = CorrelatedTopics(3, order=[2, 0, 1])
+    sample(model, corpus, store=tmp_path / "run", **options)
+    sticks = load(tmp_path / "run")
+    draw = topic_draws(sticks, max_draws=1)[0]
     # breaking the reordered topics in their own order is breaking the topics in the link's
     psi = np.array([0.3, -1.0])
     np.testing.assert_allclose(
-        StickBreaking().probs(psi) @ draw.topics, link.probs(psi) @ sticks["topics"][0, 0]
+        StickBreaking().probs(psi) @ draw.topics, model.link().probs(psi) @ sticks["topics"][0, 0]
     )
     np.testing.assert_array_equal(draw.prior.prior_cov, sticks["Sigma"][0, 0])
     with pytest.raises(KeyError, match="must hold topics and alpha"):
         topic_draws({"topics": lda["topics"], "mu": sticks["mu"]})
+    assert len(topic_draws({"topics": lda["topics"], "alpha": lda["alpha"]})) == 8
+    with pytest.raises(ValueError, match="posterior must know its model, got a plain dict"):
+        topic_draws(dict(sticks))
+    softmax = Posterior(dict(sticks), origin=Origin.of(LogisticNormalTopics(2), corpus))
+    with pytest.raises(ValueError, match="of CorrelatedTopics, got one of LogisticNormalTopics"):
+        topic_draws(softmax)
 
 
 @METHODS

@@ -274,7 +274,7 @@ def test_held_out_words():
     rng = np.random.default_rng(2)
     a = 8.0 * rng.dirichlet(np.full(40, 0.5))
     counts = np.array([rng.multinomial(60, p) for p in rng.dirichlet(a, size=60)])
-    training, held_out = split_tokens(rng, as_corpus(counts), documents=60)
+    training, held_out = split_tokens(as_corpus(counts), documents=60)
     fit = fit_language_model(training)
     score = fit.log_predictive(training, held_out)
     # the same by the scorer of topic models, each document a mixture of itself and the group

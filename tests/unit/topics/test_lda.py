@@ -64,6 +64,7 @@ def log_symmetric(counts, shape, rate):
     ],
     ids=["spread", "one word a topic", "no tokens", "even"],
 )
+@pytest.mark.slow
 def test_one_concentration_has_its_exact_posterior(rng, counts):
     counts = np.array(counts)
     exact = exact_cdf(log_symmetric(counts, 2.0, 1.5))
@@ -77,6 +78,7 @@ def test_one_concentration_has_its_exact_posterior(rng, counts):
         assert stats.kstest(draws, stats.gamma(2.0, scale=1 / 1.5).cdf).pvalue < 1e-6
 
 
+@pytest.mark.slow
 def test_concentrations_have_their_exact_posterior(rng):
     """Given the other one, each of two is a curve: its draws' ranks there are uniform."""
     counts = np.array([[6, 0], [3, 1], [0, 0], [2, 4]])
@@ -264,6 +266,7 @@ def test_uncollapsed_lda_starts_where_its_parameters_say(rng, corpus):
         UncollapsedLDA(3, start_sweeps=-1)
 
 
+@pytest.mark.slow
 def test_lda_holds_a_given_alpha(rng):
     """Against the posterior of two tokens' topics, summed over all assignments."""
     alpha, eta = np.array([0.2, 0.9]), 0.4

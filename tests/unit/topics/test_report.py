@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from pgmult import Posterior
+from pgmult.sampling import Origin
 from pgmult.topics import (
+    CorrelatedTopics,
     RunMatches,
     TopicCorrelations,
     as_corpus,
@@ -23,7 +25,7 @@ from pgmult.topics import (
     top_words,
     word_scores,
 )
-from pgmult.topics.scores.completion import CompletionScore
+from pgmult.topics.scores.completion import CompletionScore, HeldOutScore, compare_scores
 
 
 def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num_documents=7):
@@ -57,6 +59,7 @@ def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num
         sample_stats={"log_likelihood": rng.normal(-1000.0, 5.0, size=lead)},
         attrs={"draws": num_draws, "tune": 7, "random_seed": 3, "seconds": [1.0, 2.0]},
         label_dims=frozenset({"topic", "stick", "other_stick"}),
+        origin=Origin.of(CorrelatedTopics(num_topics), None),
     )
 
 
@@ -68,13 +71,12 @@ REFERENCE = as_corpus(
 @pytest.fixture
 def summary():
     held_out = [
-        report.HeldOutScore("ours", -6.0, 0.0, 0.0),
-        report.HeldOutScore("rival", -6.01, -0.01, 0.02),
-        report.HeldOutScore("unigram", -7.0, -1.0, 0.02),
+        HeldOutScore("ours", -6.0, 0.0, 0.0),
+        HeldOutScore("rival", -6.01, -0.01, 0.02),
+        HeldOutScore("unigram", -7.0, -1.0, 0.02),
     ]
     posterior = draws_of()
     return report.topic_report(
-        np.random.default_rng(0),
         posterior,
         title="Run <1> & more",
         facts={"corpus": "a < b", **report.run_facts(posterior)},
@@ -138,9 +140,7 @@ def test_topics_are_judged(summary):
     """Coherence and exclusivity are of the ten most probable words, whatever words are shown."""
     posterior = draws_of()
     most_probable = top_words(posterior, 10)
-    by_frex = report.topic_report(
-        np.random.default_rng(0), posterior, title="t", by="frex", reference=REFERENCE, num_words=3
-    )
+    by_frex = report.topic_report(posterior, title="t", by="frex", reference=REFERENCE, num_words=3)
     for made in (summary, by_frex):
         np.testing.assert_allclose(made.coherence, npmi(most_probable, REFERENCE))
         np.testing.assert_allclose(
@@ -234,9 +234,7 @@ def test_script_ranks_and_points_out(summary, tmp_path):
 
 
 def test_page_needs_its_rankings():
-    plain = report.topic_report(
-        np.random.default_rng(0), draws_of(), title="t", rank_for_page=False, num_documents=0
-    )
+    plain = report.topic_report(draws_of(), title="t", rank_for_page=False, num_documents=0)
     assert plain.documents == []
     assert "Topics: top words, probability" in report.as_text(plain)
     with pytest.raises(ValueError, match="rank_for_page=True"):
@@ -245,7 +243,7 @@ def test_page_needs_its_rankings():
 
 def test_page_of_fifty_topics_is_small():
     posterior = draws_of(num_topics=50, num_words=400, num_draws=3)
-    made = report.topic_report(np.random.default_rng(0), posterior, title="t")
+    made = report.topic_report(posterior, title="t")
     page = report.as_html(made)
     parsed(page)
     assert len(page.encode()) < 1_000_000
@@ -268,7 +266,7 @@ def test_two_runs_side_by_side():
 def test_few_draws_and_missing_variables():
     posterior = draws_of(num_chains=1, num_draws=2)
     only_topics = Posterior({"topics": posterior["topics"]}, sample_stats=posterior.sample_stats)
-    summary = report.topic_report(np.random.default_rng(0), only_topics, title="t")
+    summary = report.topic_report(only_topics, title="t")
     assert summary.correlations is None
     assert summary.by_size == [0, 1, 2, 3, 4]
     assert summary.findings == ["1 chain of 2 draws: too few for diagnostics."]
@@ -279,7 +277,7 @@ def test_few_draws_and_missing_variables():
 def test_a_drifting_chain_is_called_out():
     posterior = draws_of(num_chains=1, num_draws=60)
     posterior.sample_stats["log_likelihood"] = np.arange(60.0)[None]
-    summary = report.topic_report(np.random.default_rng(0), posterior, title="t")
+    summary = report.topic_report(posterior, title="t")
     assert any("the two halves of the chain do not agree yet" in f for f in summary.findings)
     assert any("too few to rely on" in f for f in summary.findings)
 
@@ -294,7 +292,7 @@ def test_comparison_is_paired_by_document():
         name: CompletionScore(0.0, 0.0, (level + shift) * totals, 1)
         for name, shift in {"first": 0.0, "second": -0.25}.items()
     }
-    first, second = report.compare(scores, held_out)
+    first, second = compare_scores(scores, held_out)
     assert (first.difference, first.difference_error) == (0.0, 0.0)
     assert second.difference == pytest.approx(-0.25)
     assert second.difference_error == pytest.approx(0.0, abs=1e-12), "no noise but the level's"
@@ -306,7 +304,7 @@ def test_comparison_error_is_that_of_a_mean():
     gains = rng.normal(0.0, 2.0, size=400)
     zero = CompletionScore(0.0, 0.0, np.zeros(400), 1)
     scores = {"first": zero, "second": CompletionScore(0.0, 0.0, gains, 1)}
-    second = report.compare(scores, held_out)[1]
+    second = compare_scores(scores, held_out)[1]
     assert second.difference == pytest.approx(gains.mean() / 10)
     assert second.difference_error == pytest.approx(gains.std(ddof=1) / np.sqrt(400) / 10)
 
@@ -373,6 +371,7 @@ class TestPlots:
         with pytest.raises(ValueError, match=r"must be \(chain, draw\), got shape \(3,\)"):
             plots.log_likelihood_trace(np.arange(3.0))
 
+    @pytest.mark.slow
     def test_no_global_state(self, tmp_path):
         script = (
             "import sys, numpy as np; from pgmult.topics import plots;"

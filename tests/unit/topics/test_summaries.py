@@ -5,9 +5,13 @@ import pytest
 import scipy.stats
 
 import pgmult
-from pgmult import Posterior, StickBreaking
+from pgmult import LogisticNormal, Posterior, StickBreaking, load, sample
+from pgmult.sampling import Origin
 from pgmult.topics import (
-    SCORES,
+    LDA,
+    CorrelatedTopics,
+    DynamicTopics,
+    LogisticNormalTopics,
     TopicCorrelations,
     align_topics,
     as_corpus,
@@ -23,7 +27,6 @@ from pgmult.topics import (
     npmi,
     relevance,
     representative_documents,
-    similar_together,
     strongest_pairs,
     top_words,
     topic_correlations,
@@ -32,7 +35,13 @@ from pgmult.topics import (
     u_mass,
     word_scores,
 )
-from pgmult.topics.summaries.words import TopWord
+from pgmult.topics.summaries.correlations import similar_together
+from pgmult.topics.summaries.words import SCORES, TopWord
+
+
+def of_model(model, **draws):
+    """A posterior of a model that was never sampled."""
+    return Posterior(draws, origin=Origin.of(model, None))
 
 
 def test_top_words_are_posterior_moments():
@@ -243,12 +252,28 @@ class TestDocuments:
 
     def test_proportions_are_made_of_sticks(self, draws):
         direct = document_topics({"theta": draws["theta"]})
-        made = document_topics({"psi": draws["psi"]})
+        made = document_topics(of_model(CorrelatedTopics(3), psi=draws["psi"]))
         np.testing.assert_allclose(made.mean, direct.mean)
         np.testing.assert_allclose(made.upper, direct.upper)
-        order = np.array([2, 0, 1])
-        other = document_topics({"psi": draws["psi"]}, link=StickBreaking(order=order))
-        np.testing.assert_allclose(other.mean[:, order], direct.mean)
+
+    def test_proportions_follow_the_models_link(self, draws):
+        order = [2, 0, 1]
+        turned = of_model(CorrelatedTopics(3, order=order), psi=draws["psi"])
+        direct = document_topics({"theta": draws["theta"]})
+        np.testing.assert_allclose(document_topics(turned).mean[:, order], direct.mean)
+        best = representative_documents(turned, 1)
+        assert [best[topic][0].mean for topic in order] == pytest.approx(direct.mean.max(axis=0))
+        softmax = of_model(LogisticNormalTopics(2), psi=draws["psi"])
+        expected = LogisticNormal().probs(draws["psi"][0]).mean(axis=0)
+        np.testing.assert_allclose(document_topics(softmax).mean, expected)
+
+    def test_sticks_without_a_model(self, draws):
+        for posterior, got in (
+            ({"psi": draws["psi"]}, "got a plain dict"),
+            (Posterior({"psi": draws["psi"]}), "these draws came without one"),
+        ):
+            with pytest.raises(ValueError, match=f"posterior must know its model.*{got}"):
+                document_topics(posterior)
 
     def test_blocks_do_not_show(self, draws, monkeypatch):
         whole = document_topics(draws)
@@ -373,9 +398,8 @@ def test_matching_says_when_a_topic_has_no_counterpart():
 
 
 def test_two_topics_are_perfectly_anticorrelated():
-    rng = np.random.default_rng(2)
-    draws = {"mu": np.zeros((1, 5, 1)), "Sigma": np.ones((1, 5, 1, 1))}
-    result = topic_correlations(rng, draws, num_simulated=100)
+    draws = of_model(CorrelatedTopics(2), mu=np.zeros((1, 5, 1)), Sigma=np.ones((1, 5, 1, 1)))
+    result = topic_correlations(draws, num_simulated=100)
     np.testing.assert_allclose(result.mean, [[1.0, -1.0], [-1.0, 1.0]])
 
 
@@ -385,14 +409,13 @@ def test_correlations_match_a_long_simulation_and_ignore_the_order_of_sticks():
     mu = np.array([-1.0, -0.5, 0.2])
     factor = np.array([[1.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.3, 0.2, 0.9]])
     draws = {"mu": mu[None, None], "Sigma": (factor @ factor.T)[None, None]}
+    order = [2, 0, 3, 1]
     theta = StickBreaking().probs(mu + rng.standard_normal((400_000, 3)) @ factor.T)
     expected = np.corrcoef(theta, rowvar=False)
-    found = topic_correlations(rng, draws, num_simulated=40_000)
+    found = topic_correlations(of_model(CorrelatedTopics(4), **draws), num_simulated=40_000)
     np.testing.assert_allclose(found.mean, expected, atol=0.03)
-    order = [2, 0, 3, 1]
-    permuted = topic_correlations(
-        rng, draws, num_simulated=40_000, link=StickBreaking(order=np.array(order))
-    )
+    turned = of_model(CorrelatedTopics(4, order=order), **draws)
+    permuted = topic_correlations(turned, num_simulated=40_000, random_seed=1)
     np.testing.assert_allclose(permuted.mean[np.ix_(order, order)], expected, atol=0.03)
 
 
@@ -401,25 +424,55 @@ def test_interval_is_a_quantile_over_draws():
     Sigma = np.array([[[1.0, r], [r, 1.0]] for r in rhos])[None]
     draws = {"mu": np.zeros((1, 41, 2)), "Sigma": Sigma}
 
-    def found(**options):
-        return topic_correlations(np.random.default_rng(4), draws, **options)
+    def found(which=slice(None), **options):
+        chosen = {name: values[:, which] for name, values in draws.items()}
+        posterior = of_model(CorrelatedTopics(3), **chosen)
+        return topic_correlations(posterior, random_seed=4, **options)
 
     wide, narrow = found(probability=0.9), found(probability=0.5)
     assert (wide.lower <= narrow.lower).all()
     assert (narrow.upper <= wide.upper).all()
     assert wide.upper[0, 1] - wide.lower[0, 1] > narrow.upper[0, 1] - narrow.lower[0, 1] > 0.0
-    ends = [
-        topic_correlations(
-            np.random.default_rng(4), {"mu": draws["mu"][:, i], "Sigma": Sigma[:, i]}
-        ).mean
-        for i in (slice(0, 1), slice(40, 41))
-    ]
+    ends = [found(slice(i, i + 1)).mean for i in (0, 40)]
     np.testing.assert_allclose(found(max_draws=2).mean, np.mean(ends, axis=0))
 
 
 def test_bad_probability():
     with pytest.raises(ValueError, match=r"probability must be in \(0, 1\), got 90"):
-        topic_correlations(np.random.default_rng(0), {}, probability=90)
+        topic_correlations({}, probability=90)
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+@pytest.mark.parametrize("model", [CorrelatedTopics(3, order=[2, 0, 1]), LogisticNormalTopics(3)])
+def test_correlations_and_documents_of_a_stored_run_follow_its_link(model, tmp_path):
+    corpus = as_corpus(np.random.default_rng(8).poisson(1.0, size=(10, 9)))
+    sample(
+        model, corpus, draws=6, tune=4, chains=1, random_seed=0, progressbar=False,
+        keep=("topics", "mu", "Sigma", "psi", "theta"), store=tmp_path / "run",
+    )  # fmt: skip
+    run = load(tmp_path / "run")
+    theta = [
+        model.link().probs(np.random.default_rng(draw).multivariate_normal(mu, Sigma, size=30_000))
+        for draw, (mu, Sigma) in enumerate(zip(run["mu"][0], run["Sigma"][0], strict=True))
+    ]
+    expected = np.mean([np.corrcoef(draw, rowvar=False) for draw in theta], axis=0)
+    found = topic_correlations(run, num_simulated=10_000)
+    np.testing.assert_allclose(found.mean, expected, atol=0.04)
+    sticks = Posterior({"psi": run["psi"]}, origin=Origin.of(run.model, corpus))
+    np.testing.assert_allclose(document_topics(sticks).mean, run["theta"][0].mean(axis=0))
+
+
+def test_correlations_need_a_model_with_one_mean():
+    draws = {"mu": np.zeros((1, 5, 2)), "Sigma": np.tile(np.eye(2), (1, 5, 1, 1))}
+    with pytest.raises(ValueError, match=r"must know its model, got a plain dict.*origin="):
+        topic_correlations(draws)
+    with pytest.raises(ValueError, match="posterior must know its model, and these draws came"):
+        topic_correlations(Posterior(draws))
+    with pytest.raises(ValueError, match="must have a link, and LDA has none"):
+        topic_correlations(of_model(LDA(3), **draws))
+    over_time = draws | {"mu": np.zeros((1, 5, 4, 2))}
+    with pytest.raises(ValueError, match=r"one mean of psi.+of DynamicTopics"):
+        topic_correlations(of_model(DynamicTopics(3), **over_time))
 
 
 def correlations(matrix):

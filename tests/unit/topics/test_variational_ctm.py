@@ -328,7 +328,7 @@ def test_same_fit_on_any_number_of_threads(corpus):
 
 @pytest.mark.parametrize("method", ["laplace", "delta", "bound"])
 def test_held_out_words_are_more_probable_than_under_one_distribution(corpus, method):
-    training, held_out = split_tokens(np.random.default_rng(0), corpus, documents=40)
+    training, held_out = split_tokens(corpus, documents=40)
     fit = fit_ctm(LogisticNormalTopics(3), training, method=method, random_seed=0)
     score = completion_score([(fit.theta(training), fit.topics)], held_out)
     base = unigram_log_predictive(training, held_out)

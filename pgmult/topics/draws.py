@@ -1,4 +1,8 @@
-"""Draws of one chain, one after the other, for summaries that hold few of them at a time."""
+"""A posterior of topics as its readers take it: a chain's draws one after the other, and the model.
+
+Draws are a `Posterior`, or a plain mapping from names to arrays ``(chain, draw, ...)`` where the
+arrays say everything. They do not say how psi becomes proportions; the posterior's model does.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,8 +13,18 @@ from numpy.typing import NDArray
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
+from pgmult.topics.models.correlated import CorrelatedTopics
 
-__all__ = ["Draws", "each_draw", "mean_of", "names_along", "num_chains", "spread"]
+__all__ = [
+    "Draws",
+    "each_draw",
+    "mean_of",
+    "names_along",
+    "num_chains",
+    "spread",
+    "stick_order_of",
+    "with_model",
+]
 
 Draws = Mapping[str, NDArray[Any]]
 
@@ -19,6 +33,27 @@ def spread(num_draws: int, max_draws: int) -> IntArray:
     """At most `max_draws` of the numbers of draws, evenly spread."""
     count = min(as_positive_int(max_draws, "max_draws"), num_draws)
     return np.unique(np.linspace(0, num_draws - 1, count).astype(np.int64))
+
+
+def with_model(posterior: Draws) -> Posterior:
+    """The posterior itself, which must know its model: a plain mapping is refused."""
+    if not isinstance(posterior, Posterior):
+        raise ValueError(
+            f"posterior must know its model, got a plain {type(posterior).__name__} (take it from"
+            " pgmult.sample or pgmult.load, or make a Posterior with origin=)"
+        )
+    return posterior
+
+
+def stick_order_of(posterior: Draws) -> IntArray:
+    """The order of sticks of `CorrelatedTopics`, ``(num_topics,)``: other models are refused."""
+    known = with_model(posterior)
+    if not isinstance(known.model, CorrelatedTopics):
+        raise ValueError(
+            f"posterior must be of CorrelatedTopics, got one of {type(known.model).__name__}"
+        )
+    order = known.link.order
+    return np.arange(known.model.num_topics) if order is None else np.asarray(order)
 
 
 def num_chains(posterior: Draws, name: str) -> int:
@@ -64,5 +99,6 @@ def mean_of(draws: Iterable[FloatArray]) -> FloatArray:
 
 def names_along(posterior: Draws, axis: str, size: int) -> list[str]:
     """Labels of an axis as strings; numbers where it has none."""
-    labels = getattr(posterior, "coords", {}).get(axis, range(size))
+    coords = posterior.coords if isinstance(posterior, Posterior) else {}
+    labels = coords.get(axis, range(size))
     return [str(label) for label in labels]

@@ -1,0 +1,132 @@
+"""What topic models share whose psi are Gaussian and whose topics are Dirichlet rows.
+
+They differ in the link, in what the mean of psi depends on, and so in their sweeps.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from pgmult.core.orders import as_permutation
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.updates.allocation import AllocatedTopics, start_by_size
+
+__all__ = ["ExchangeableTopics", "ExchangeableTopicsState", "GaussianTopics", "as_gaussian"]
+
+
+def as_gaussian(
+    gaussian: NormalInverseWishart | None, centre: FloatArray, size: str
+) -> NormalInverseWishart:
+    """The prior of a mean and covariance of psi: a weak one around `centre` unless given."""
+    if gaussian is None:
+        return NormalInverseWishart.weak(centre)
+    if len(gaussian.mean) != len(centre):
+        raise ValueError(
+            f"gaussian must have {len(centre)} dimensions ({size}), got {len(gaussian.mean)}"
+        )
+    return gaussian
+
+
+class GaussianTopics(AllocatedTopics):
+    """Topics ~ Dirichlet(word_concentration), theta_d = link(psi_d), psi_d Gaussian."""
+
+    __slots__ = ()
+    num_topics: int
+    word_concentration: float
+    start_sweeps: int
+    order: Sequence[int] | None = None  # of sticks, for links that have one
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "psi": ("document", "stick"),
+        "mu": ("stick",),
+        "Sigma": ("stick", "other_stick"),
+        "topics": ("topic", "word"),
+        "topic_counts": ("document", "topic"),
+        "theta": ("document", "topic"),
+        "topic_shares": ("topic",),
+        "effective_topics": (),
+    }
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "topics", "mu", "Sigma", "topic_shares", "effective_topics",
+    )  # fmt: skip
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_topics, "num_topics", minimum=2)
+        as_positive(self.word_concentration, "word_concentration")
+        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        if self.order is not None:
+            order = as_permutation(self.order, self.num_topics)
+            object.__setattr__(self, "order", tuple(order.tolist()))
+
+    def _uniform(self) -> FloatArray:
+        """The psi at which all topics are equally probable."""
+        return np.asarray(self.link(None).inverse(np.full(self.num_topics, 1.0 / self.num_topics)))
+
+    def _words_from_prior(
+        self, rng: np.random.Generator, psi: FloatArray, data: Corpus
+    ) -> tuple[FloatArray, IntArray]:
+        """Topics, and the topic counts of documents with the totals of `data`."""
+        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
+        return topics, self.link(data).simulate(rng, psi, data.totals)
+
+    def _start(
+        self, rng: np.random.Generator, data: Corpus
+    ) -> tuple[FloatArray, IntArray, IntArray]:
+        """Psi, topic counts and word counts of collapsed LDA sweeps, topics sorted by size."""
+        topic_counts, word_counts, theta = start_by_size(
+            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.order
+        )
+        return self.link(data).inverse(theta), topic_counts, word_counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExchangeableTopicsState:
+    """One point of the chain, of n = K - 1 sticks or n = K coordinates of a softmax.
+
+    Attributes
+    ----------
+    psi : array, ``(num_documents, n)``
+    mu : array, ``(n,)``
+    Sigma : array, ``(n, n)``
+    topics : array, ``(num_topics, num_words)``
+        Word probabilities of each topic; rows sum to 1.
+    topic_counts : int64 array, ``(num_documents, num_topics)``
+        Tokens of each document by topic, as last allocated.
+    """
+
+    psi: FloatArray
+    mu: FloatArray
+    Sigma: FloatArray
+    topics: FloatArray
+    topic_counts: IntArray
+
+
+class ExchangeableTopics(GaussianTopics):
+    """psi_d ~ N(mu, Sigma), the same for every document, and mu, Sigma ~ NIW."""
+
+    __slots__ = ()
+    gaussian: NormalInverseWishart | None
+
+    @property
+    def _niw(self) -> NormalInverseWishart:
+        assert self.gaussian is not None  # set by __post_init__
+        return self.gaussian
+
+    def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
+        """A state from the prior, its topic counts from the documents' totals."""
+        mu, Sigma = self._niw.sample(rng)
+        psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
+        return ExchangeableTopicsState(psi, mu, Sigma, *self._words_from_prior(rng, psi, data))
+
+    def init(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
+        """A start from collapsed LDA sweeps, topics sorted by size."""
+        psi, topic_counts, word_counts = self._start(rng, data)
+        mu, Sigma = self._niw.condition(psi).sample(rng)
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
