@@ -10,18 +10,9 @@ import numpy as np
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
+from pgmult.fields.inputs import as_inputs
 
-__all__ = ["Constant", "Covariance", "Family", "Product", "Sum", "as_inputs"]
-
-
-def as_inputs(value: ArrayLike, name: str = "inputs") -> FloatArray:
-    """A float64 array ``(n, d)`` of finite numbers; one axis is taken for one column."""
-    inputs = as_finite(value, name)
-    if inputs.ndim == 1:
-        inputs = inputs[:, None]
-    if inputs.ndim != 2:
-        raise ValueError(f"{name} must have shape (n, columns), got {inputs.shape}")
-    return inputs
+__all__ = ["Constant", "Covariance", "Family", "Product", "Sum"]
 
 
 class Covariance(ABC):

@@ -53,7 +53,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive
 from pgmult.fields.covariances import Constant, Covariance, Product
-from pgmult.fields.data import CountField, as_field
+from pgmult.fields.data import CountField
 from pgmult.fields.priors.dense import Field, IndependentFields
 from pgmult.fields.priors.field import FieldDraw
 from pgmult.fields.priors.structures import Structure, make_field
@@ -186,14 +186,16 @@ class MultinomialGP:
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of categories, sticks, rows, new rows, features and hyperparameters."""
         names = np.arange(data.num_categories) if data.categories is None else data.categories
-        sticks = names[data.category_order[:-1]]
-        features = ["constant", *(f"input {i}" for i in range(data.inputs.shape[1]))]
+        inputs = [f"input {i}" for i in range(data.inputs.shape[1])]
+        if data.input_names is not None:
+            inputs = data.input_names.tolist()
+        sticks = names[data.order[:-1]]
         labels = {
             "category": data.categories,
             "stick": sticks,
             "row": data.names,
             "new_row": data.new_names,
-            "feature": features[: self._features(data).shape[1]],
+            "feature": ["constant", *inputs][: self._features(data).shape[1]],
             "covariance": ["shared"] if self.shared else sticks,
             "hyperparameter": list(self.covariance.param_names),
         }
@@ -298,10 +300,7 @@ class MultinomialGP:
             A joint draw at the sites of the counts and at the new inputs, and the law at the
             latter.
         """
-        seen, wider = (
-            as_field(data.inputs, data.counts, new, order=data.category_order)
-            for new in (None, new_inputs)
-        )
+        seen, wider = data.with_new_inputs(None), data.with_new_inputs(new_inputs)
         potential = self.link(data).augment(rng, state.psi[: seen.num_sites], seen.site_counts())
         field = self._field(np.log(state.hyperparameters), state.beta, seen).condition(potential)
         mean = self._mean_at_sites(state.beta, wider)[wider.new_sites]
@@ -381,7 +380,7 @@ class MultinomialGP:
 
     def link(self, data: CountField) -> StickBreaking:
         """The link from psi to probabilities, its sticks in the order of the data."""
-        return StickBreaking(order=data.category_order)
+        return StickBreaking(order=data.order)
 
     def _start(self, data: CountField) -> FloatArray:
         """The log hyperparameters that the covariance comes with."""
@@ -497,7 +496,7 @@ class MultinomialGP:
         psi, beta = psi.copy(), beta.copy()
         link, features, centre = self.link(data), self._features(data), self._beta_centre(data)
         seen = counts.any(axis=1)
-        taken = counts[seen][:, data.category_order[:-1]]
+        taken = counts[seen][:, data.order[:-1]]
         reaching = link.totals(counts[seen])
         for f in range(len(beta)):
             base, along = psi[seen] - np.outer(features[seen, f], beta[f]), features[seen, f]
@@ -539,7 +538,7 @@ class MultinomialGP:
         place = self._variance
         mean = self._mean_at_sites(beta, data)
         seen, link = counts.any(axis=1), self.link(data)
-        taken = counts[seen][:, data.category_order[:-1]]
+        taken = counts[seen][:, data.order[:-1]]
         reaching = link.totals(counts[seen])
         around, centre = (psi - mean)[seen], mean[seen]
 

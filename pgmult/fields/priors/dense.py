@@ -41,7 +41,7 @@ from pgmult.fields.compiled.dense_fields import (
     sample_columns,
 )
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.inputs import as_inputs
 from pgmult.fields.priors.field import FieldDraw, as_prior_mean
 
 __all__ = ["Field", "GaussianProcess", "IndependentFields"]

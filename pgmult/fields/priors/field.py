@@ -14,7 +14,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_generator, as_nonnegative
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.inputs import as_inputs
 
 __all__ = [
     "FieldDraw",

@@ -41,7 +41,7 @@ from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.grids import padded, solve_columns
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance, Product
-from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.inputs import as_inputs, find_rows
 from pgmult.fields.priors.field import (
     NO_KEY,
     NOTHING,
@@ -52,7 +52,7 @@ from pgmult.fields.priors.field import (
     check_columns,
     features_at,
 )
-from pgmult.fields.priors.separable import columns_of, find_rows
+from pgmult.fields.priors.separable import columns_of
 
 __all__ = ["GridProcess"]
 

@@ -33,7 +33,7 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, new_key
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.inputs import as_inputs
 from pgmult.fields.priors.field import (
     NO_KEY,
     NOTHING,

@@ -41,7 +41,7 @@ from pgmult.core.validate import new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.space_time import solve_columns
 from pgmult.fields.covariances import Covariance, Matern, White
-from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.inputs import as_inputs, find_rows
 from pgmult.fields.priors.field import (
     NO_KEY,
     NOTHING,
@@ -52,7 +52,7 @@ from pgmult.fields.priors.field import (
     check_columns,
     features_at,
 )
-from pgmult.fields.priors.separable import columns_of, find_rows, product_terms
+from pgmult.fields.priors.separable import columns_of, product_terms
 
 __all__ = ["SpaceTimeProcess"]
 

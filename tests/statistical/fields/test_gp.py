@@ -78,20 +78,20 @@ def stepping(broken, model=MODEL):
 
 
 def broken_link(change):
-    right = StickBreaking(DATA.category_order)
+    right = StickBreaking(DATA.order)
 
     def augment(self, rng, psi, counts):
         return change(right.augment(rng, psi, counts), rng, psi, counts)
 
     link = mutant(right, augment=augment)
-    return stepping(mutant(MODEL, _link=lambda self, data: link))
+    return stepping(mutant(MODEL, link=lambda self, data: link))
 
 
 def total_for_reaching(potential, rng, psi, counts):
     """N instead of N_k for every stick."""
     totals = counts.sum(axis=1)
     columns = []
-    for k, category in enumerate(DATA.category_order[:-1]):
+    for k, category in enumerate(DATA.order[:-1]):
         pair = np.stack([counts[:, category], totals - counts[:, category]], axis=1)
         columns.append(StickBreaking().augment(rng, psi[:, [k]], pair))
     return DiagonalPotential(
@@ -198,9 +198,9 @@ def test_geweke_refuses_a_stale_omega():
     def augment(self, rng, psi, counts):
         return right.augment(rng, np.zeros_like(psi), counts)
 
-    right = StickBreaking(DATA.category_order)
+    right = StickBreaking(DATA.order)
     link = mutant(right, augment=augment)
-    broken = stepping(mutant(wide, _link=lambda self, data: link), wide)
+    broken = stepping(mutant(wide, link=lambda self, data: link), wide)
     check_geweke(wide, more, statistics=["psi"], replicates=300)
     rejects(check_geweke, broken, more, statistics=["psi"], replicates=300)
 
@@ -253,7 +253,7 @@ def test_intervals_at_new_inputs_cover_at_their_rates():
             state = model.step(rng, state, seen)
             if sweep >= 20:
                 draws.append(model.pi_new(state, seen))
-        found = FieldPredictions(np.array(draws), data.category_order)
+        found = FieldPredictions(np.array(draws))
         for rate, hits in covered.items():
             low, high = found.interval(rate)
             pi = model.pi_new(truth, data)

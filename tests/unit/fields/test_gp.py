@@ -34,7 +34,7 @@ models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
 def potential_of(model, state):
-    return model._link(DATA).augment(np.random.default_rng(1), state.psi, DATA.site_counts())
+    return model.link(DATA).augment(np.random.default_rng(1), state.psi, DATA.site_counts())
 
 
 def log_omega_given_psi(potential, psi):
@@ -201,8 +201,8 @@ def test_the_law_at_new_inputs_is_of_the_assembled_gaussian(kind):
     model = MODELS[kind]
     state = model.prior(np.random.default_rng(9), DATA)
     potential = potential_of(model, state)
-    link = mutant(model._link(DATA), augment=lambda self, rng, psi, counts: potential)
-    known = mutant(model, _link=lambda self, data: link)
+    link = mutant(model.link(DATA), augment=lambda self, rng, psi, counts: potential)
+    known = mutant(model, link=lambda self, data: link)
     mean, var = known.psi_new_mean(state, DATA), known.psi_new_var(state, DATA)
     centre = model._mean_at_sites(state.beta, DATA)
     for k, row in enumerate(np.broadcast_to(np.log(state.hyperparameters), (2, 3))):
