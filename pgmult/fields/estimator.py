@@ -38,6 +38,7 @@ from pgmult.fields.covariances import (
 )
 from pgmult.fields.data import as_field
 from pgmult.fields.labels import column_labels, places, row_labels
+from pgmult.fields.models.empirical_bayes import empirical_bayes
 from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors.structures import Structure
@@ -174,7 +175,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         )  # fmt: skip
         seed = as_seed(self.random_state)
         if self.hyperparameters == "empirical_bayes":  # once for all chains
-            model = model.empirical_bayes(self._data, seed)
+            model = empirical_bayes(model, self._data, seed)
         self.posterior_ = sample(
             model, self._data, draws=self.draws, tune=self.tune, chains=self.chains,
             thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed, progressbar=False,

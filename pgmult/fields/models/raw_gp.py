@@ -42,6 +42,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.data import CountField, as_field
+from pgmult.fields.models.base import as_covariance
 from pgmult.links import StickBreaking
 
 __all__ = ["RawGP"]
@@ -73,10 +74,7 @@ class RawGP:
     pseudo_count: float = 0.1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.covariance, Covariance):
-            raise TypeError(
-                f"covariance must be a Covariance, got {type(self.covariance).__name__}"
-            )
+        as_covariance(self.covariance)
         for name in ("noise_var", "pseudo_count"):
             as_positive(getattr(self, name), name)
 

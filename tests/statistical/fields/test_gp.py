@@ -58,7 +58,7 @@ def one_guess(monkeypatch):
     """Of hyperparameters, whatever the counts: the search for one is most of a tiny sweep."""
 
     def guess(model, data):
-        start = model._start(data)
+        start = model.start(data)
         return Guess(start, np.tile(0.4 * np.eye(start.shape[1]), (len(start), 1, 1)))
 
     monkeypatch.setattr(gp_model, "_guess", guess)
@@ -105,14 +105,18 @@ def inverted(self, theta, beta, data):
     sites = data.sites
     inverse = np.linalg.inv(covariance.cov(sites) + 1e-6 * np.eye(len(sites)))
     broken = mutant(covariance, cov=lambda self, X, Y=None: inverse)
-    return GaussianProcess(broken, sites, self._mean_at_sites(beta, data))
+    return GaussianProcess(broken, sites, self.mean_at_sites(beta, data))
+
+
+def uncentred(self, data):
+    return MODEL.trend(data)._replace(centre=np.zeros((1, 2)))
 
 
 def unpredicted(self, rng, state, data):
     """Psi at new inputs from the prior, as if nothing had been seen."""
     right = MODEL.step(rng, state, data)
     psi = right.psi.copy()
-    fresh = MODEL._field(np.log(right.hyperparameters), right.beta, data).sample(rng)
+    fresh = MODEL.field(np.log(right.hyperparameters), right.beta, data).sample(rng)
     psi[len(psi) - 1 :] = fresh[len(psi) - 1 :]
     return replace(right, psi=psi)
 
@@ -131,7 +135,7 @@ def levels_without_sticks(self, rng, psi, beta, counts, data):
 
 
 def collapsed_without_prior(self, potential, data):
-    right = MODEL._collapsed(potential, data)
+    right = MODEL.collapsed(potential, data)
 
     def log_density(thetas, active):
         priors = [MODEL.covariance.with_log_params(row).log_prior() for row in thetas]
@@ -142,7 +146,7 @@ def collapsed_without_prior(self, potential, data):
 
 def collapsed_without_jacobian(self, potential, data):
     """The density of the hyperparameters, taken for that of their logarithms."""
-    right = MODEL._collapsed(potential, data)
+    right = MODEL.collapsed(potential, data)
     return lambda thetas, active: right(thetas, active) - thetas.sum(axis=1)
 
 
@@ -155,18 +159,18 @@ BROKEN = {
         lambda potential, rng, psi, counts: DiagonalPotential(potential.J, -potential.h)
     ),
     "N instead of N_k": broken_link(total_for_reaching),
-    "the mean forgotten": stepping(mutant(MODEL, _beta_centre=lambda self, data: np.zeros((1, 2)))),
-    "covariance for precision": stepping(mutant(MODEL, _field=inverted)),
+    "the mean forgotten": stepping(mutant(MODEL, trend=uncentred)),
+    "covariance for precision": stepping(mutant(MODEL, field=inverted)),
     "another prior of hyperparameters": stepping(
         replace(MODEL, covariance=Constant(0.8) * Matern(1.5, 2.0, active=[0]))
     ),
     "coefficients without their prior": stepping(replace(MODEL, mean_var=50.0)),
     "levels that leave psi behind": stepping(mutant(MODEL, _shift_levels=levels_without_sticks)),
     "hyperparameters without their prior": stepping(
-        mutant(MODEL, _collapsed=collapsed_without_prior)
+        mutant(MODEL, collapsed=collapsed_without_prior)
     ),
     "hyperparameters without the Jacobian of their logarithms": stepping(
-        mutant(MODEL, _collapsed=collapsed_without_jacobian)
+        mutant(MODEL, collapsed=collapsed_without_jacobian)
     ),
     "sticks stretched at the same variance": stepping(
         mutant(MODEL, _scale_sticks=stretched_at_one_variance)

@@ -41,10 +41,10 @@ def test_a_filter_that_forgets_its_mean_is_refused():
 
     def field(self, theta, beta, data):
         covariance = self.covariance.with_log_params(theta[0])
-        return Centred(covariance, data.sites, self._mean_at_sites(beta, data))
+        return Centred(covariance, data.sites, self.mean_at_sites(beta, data))
 
     fixed = replace(MODEL, hyperparameters="fixed", mean=np.array([1.5, -1.5]))
-    broken = mutant(fixed, _field=field)
+    broken = mutant(fixed, field=field)
     stepping = mutant(fixed, step=lambda self, rng, state, data: broken.step(rng, state, data))
     rejects(check_geweke, stepping, DATA, replicates=100)
 

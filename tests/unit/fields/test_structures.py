@@ -10,7 +10,8 @@ from oracle.gaussian_field import assert_drawn_from
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.covariances import Matern, SquaredExponential
 from pgmult.fields.priors import structures as choices
-from pgmult.fields.priors.dense import Field, GaussianProcess, IndependentFields
+from pgmult.fields.priors.dense import GaussianProcess, IndependentFields
+from pgmult.fields.priors.field import Field, Trend
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
@@ -116,9 +117,8 @@ def conditioned_field(structure, J, h):
 def draw_with_trend(structure, J, h, seed=0):
     """Values and coefficients below each other; a column for each of J."""
     field = conditioned_field(structure, J, h)
-    centre = np.tile(CENTRE, J.shape[1])
-    rng = np.random.default_rng(seed)
-    return np.concatenate(field.sample_with_trend(rng, FEATURES, centre, TREND_VAR))
+    trend = Trend(FEATURES, np.tile(CENTRE, J.shape[1]), TREND_VAR)
+    return np.concatenate(field.sample_with_trend(np.random.default_rng(seed), trend))
 
 
 @structures
@@ -127,7 +127,7 @@ def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
     J, h = rng.gamma(1.0, size=(9, 2)), rng.standard_normal((9, 2))
     J[4], h[4] = 0.0, 0.0
     field = conditioned_field(structure, J, h)
-    got = field.log_normalizer_with_trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR)
+    got = field.log_normalizer_with_trend(Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR))
     cov = MARKOV.cov(FEW) + TREND_VAR * FEATURES @ FEATURES.T
     mean = 0.3 + (FEATURES @ CENTRE)[:, 0]
     for c in range(2):
@@ -137,7 +137,7 @@ def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
         expected += 0.5 * left @ np.linalg.solve(system, cov @ left)
         expected -= 0.5 * np.linalg.slogdet(system)[1]
         np.testing.assert_allclose(got[c], expected, atol=1e-8)
-    alone = field.log_normalizer_with_trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR)
+    alone = field.log_normalizer_with_trend(Trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR))
     np.testing.assert_allclose(alone, field.log_normalizer(), atol=1e-10)
 
 
@@ -175,5 +175,5 @@ def test_features_must_agree_where_inputs_do(structure):
     )
     with pytest.raises(ValueError, match="must agree where inputs are equal"):
         field.sample_with_trend(
-            np.random.default_rng(0), np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0
+            np.random.default_rng(0), Trend(np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0)
         )
