@@ -15,6 +15,8 @@ from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.updates import Guess
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 # A repeated input, a missing row, unequal totals, a new input and one that was seen already.
 DATA = as_field(
     [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.5, 0.5], [4.0, 1.0]],
@@ -39,7 +41,6 @@ STATISTICS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -64,7 +65,6 @@ def one_guess(monkeypatch):
     monkeypatch.setattr(gp_model, "_guess", guess)
 
 
-@pytest.mark.slow
 def test_any_guess_of_hyperparameters_will_do(one_guess):
     check_geweke(MODEL, DATA, statistics=STATISTICS, replicates=300)
 
@@ -186,14 +186,12 @@ SUBTLE = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_geweke_refuses_broken_samplers(kind, one_guess):
     replicates = 600 if kind in SUBTLE else 200
     rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=replicates)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_a_stale_omega():
     """Of psi = 0 whatever psi is; seen where psi ranges widely and counts are large."""
     wide = replace(FIXED, covariance=6.0 * Matern(1.5, 2.0, active=[0]), mean=0.0)
@@ -209,7 +207,6 @@ def test_geweke_refuses_a_stale_omega():
     rejects(check_geweke, broken, more, statistics=["psi"], replicates=300)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_a_jitter_of_the_prior_alone():
     """Drawn with more variance than the correction knows of."""
 
@@ -232,7 +229,6 @@ def test_geweke_refuses_a_jitter_of_the_prior_alone():
 # ------------------------------------------------------------------ calibration
 
 
-@pytest.mark.slow
 def test_intervals_at_new_inputs_cover_at_their_rates():
     """Of probabilities drawn from the prior, new inputs 1.5 length scales away and in a gap."""
     rng = np.random.default_rng(0)

@@ -12,6 +12,8 @@ from pgmult.fields.priors.space_time import SpaceTimeProcess
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.testing import check_geweke, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 # Irregular times, places missing at some of them, a repeated input, a missing row, new times and
 # places.
 DATA = as_field(
@@ -27,13 +29,11 @@ COVARIANCE = (
 MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, structure="state_space")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["state_space", "grid", "inducing_points"])
 def test_joint_distribution(structure):
     check_geweke(replace(MODEL, structure=structure), DATA, replicates=200)
 
 
-@pytest.mark.slow
 def test_a_filter_that_forgets_its_mean_is_refused():
     class Centred(SpaceTimeProcess):
         def _centred(self):
@@ -49,7 +49,6 @@ def test_a_filter_that_forgets_its_mean_is_refused():
     rejects(check_geweke, stepping, DATA, replicates=100)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["state_space", "grid"])
 def test_posterior_is_that_of_the_dense_sampler(structure):
     rng = np.random.default_rng(0)

@@ -179,7 +179,9 @@ def test_kernels_of_scikit_learn_are_covariances():
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("structure", ["dense", "state_space"])
+@pytest.mark.parametrize(
+    "structure", ["dense", pytest.param("state_space", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("mean", ["constant", "linear"])
 def test_the_law_at_inputs_the_chain_did_not_know(structure, mean):
     """Against the assembled Gaussian; data with new inputs of their own, and a repeated input."""

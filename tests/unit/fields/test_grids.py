@@ -11,6 +11,8 @@ from pgmult.fields.covariances import Constant, Matern, Periodic, SquaredExponen
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 
+pytestmark = pytest.mark.slow  # they compile much that nothing else needs
+
 FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
 COVARIANCES = {

@@ -19,6 +19,8 @@ from pgmult.fields.covariances import (
 )
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 
+pytestmark = pytest.mark.slow  # they compile much that nothing else needs
+
 FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
 PLACES = SquaredExponential([1.0, 2.0], active=[1, 2])

@@ -17,6 +17,9 @@ from pgmult.fields.priors.inducing_points import InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 from pgmult.fields.priors.structures import make_field
 
+STATE_SPACE, GRIDS = (
+    pytest.param(name, marks=pytest.mark.slow) for name in ("state_space", "grid")
+)
 FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
 GRID = np.array([[t, s] for t in range(30) for s in range(20)], dtype=float)
@@ -28,8 +31,8 @@ SMOOTH = SquaredExponential(9.0, active=[0]) * SquaredExponential(4.0, active=[1
     ("structure", "kind"),
     [
         ("dense", GaussianProcess),
-        ("state_space", SpaceTimeProcess),
-        ("grid", GridProcess),
+        pytest.param("state_space", SpaceTimeProcess, marks=pytest.mark.slow),
+        pytest.param("grid", GridProcess, marks=pytest.mark.slow),
         ("inducing_points", InducingProcess),
     ],
 )
@@ -89,7 +92,7 @@ FEW = GRID[[0, 1, 2, 20, 23, 45, 100, 101, 205]]  # irregular, and all on the gr
 FEATURES = np.column_stack([np.ones(len(FEW)), 0.1 * FEW[:, 0]])
 CENTRE, TREND_VAR = np.array([[0.5], [-1.0]]), 0.6
 structures = pytest.mark.parametrize(
-    "structure", ["dense", "a field a column", "state_space", "grid", "inducing_points"]
+    "structure", ["dense", "a field a column", STATE_SPACE, GRIDS, "inducing_points"]
 )
 
 
@@ -155,7 +158,7 @@ def test_a_trend_moves_with_the_data_exactly(structure, scale):
         np.testing.assert_allclose(got[:, c], means[0] - means[1], atol=1e-8)
 
 
-@pytest.mark.parametrize("structure", ["dense", "state_space", "grid", "inducing_points"])
+@pytest.mark.parametrize("structure", ["dense", STATE_SPACE, GRIDS, "inducing_points"])
 def test_draws_with_a_trend_have_the_dense_law(structure):
     rng = np.random.default_rng(2)
     J, h = rng.gamma(1.0, size=9), rng.standard_normal(9)
@@ -167,7 +170,7 @@ def test_draws_with_a_trend_have_the_dense_law(structure):
         assert_drawn_from(draws.T, *law_with_trend(less * J, h, 0.3))
 
 
-@pytest.mark.parametrize("structure", ["state_space", "grid"])
+@pytest.mark.parametrize("structure", [STATE_SPACE, GRIDS])
 def test_features_must_agree_where_inputs_do(structure):
     inputs = FEW[[0, 0, 1, 3]]
     field = make_field(structure, MARKOV, inputs).condition(
