@@ -28,7 +28,7 @@ from pgmult.core.validate import as_counts
 from pgmult.fields.inputs import as_inputs, find_rows
 from pgmult.fields.labels import column_labels, places, row_labels
 
-__all__ = ["CountField", "as_field"]
+__all__ = ["CountField", "as_field", "smoothed_shares"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,6 +203,12 @@ def as_field(
         ),
         input_names=_as_labels(columns, "input_names", x.shape[1]),
     )  # fmt: skip
+
+
+def smoothed_shares(counts: ArrayLike, pseudo_count: ArrayLike) -> FloatArray:
+    """Shares of the categories, ``(..., K)``, after something is added to every count."""
+    smoothed = np.asarray(counts) + pseudo_count
+    return np.asarray(smoothed / smoothed.sum(axis=-1, keepdims=True))
 
 
 def _as_labels(labels: Any, name: str, size: int) -> NDArray[np.str_] | None:

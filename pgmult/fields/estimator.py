@@ -32,6 +32,7 @@ from pgmult.fields.covariances import (
     GreatCircle,
     Linear,
     Matern,
+    Periodic,
     Product,
     Sum,
     from_sklearn,
@@ -340,7 +341,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """What a parameter is multiplied by, for each column that it belongs to."""
         stem, _, number = name.partition("[")
         power = {"length_scale": 1.0, "period": 1.0}.get(stem, 0.0)
-        if type(leaf).__name__ == "Periodic" and stem == "length_scale":
+        if isinstance(leaf, Periodic) and stem == "length_scale":
             power = 0.0  # of sines
         if isinstance(leaf, Linear):
             power = -2.0

@@ -51,7 +51,7 @@ from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_positive_int, new_key
 from pgmult.fields.compiled.softmax_fields import multiply_lower, rotate_functions, smooth_columns
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.data import CountField
+from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.models.base import FieldModel, as_covariance
 from pgmult.fields.priors.dense import _root
 from pgmult.links import LogisticNormal
@@ -177,7 +177,9 @@ class LogisticNormalGP(FieldModel):
             design = _root_at(self.covariance, tuple(hyperparameters.tolist()), data)[rows]
             noisy = self.covariance.cov(data.sites[rows])
             noisy[np.diag_indices_from(noisy)] += _START_NOISE_VAR
-            level = self.link(data).inverse(_shares(seen.by_category[:, rows].T)) - self._mean(data)
+            level = self.link(data).inverse(
+                smoothed_shares(seen.by_category[:, rows].T, _START_COUNT)
+            ) - self._mean(data)
             level -= level.mean(axis=1, keepdims=True)
             start = np.empty((data.num_categories, data.num_sites))
             over_rows(
@@ -221,7 +223,7 @@ class LogisticNormalGP(FieldModel):
     def _mean(self, data: CountField) -> FloatArray:
         """Of each function, ``(num_categories,)``."""
         if isinstance(self.mean, str):
-            return self.link(data).inverse(_shares(data.counts.sum(axis=0)))
+            return self.link(data).inverse(smoothed_shares(data.counts.sum(axis=0), _START_COUNT))
         mean = as_finite(self.mean, "mean")
         if mean.ndim and len(mean) != data.num_categories:
             raise ValueError(
@@ -341,8 +343,3 @@ def _times(root: FloatArray, whitened: FloatArray) -> FloatArray:
     units = -(-len(whitened) // 4)
     over_rows(multiply_lower, units, root, np.ascontiguousarray(whitened), out, grain=8)
     return out
-
-
-def _shares(counts: NDArray[Any]) -> FloatArray:
-    smoothed = counts + _START_COUNT
-    return np.asarray(smoothed / smoothed.sum(axis=-1, keepdims=True))

@@ -31,7 +31,7 @@ drawn along with the rest, from its law given omega.
 >>> counts = np.random.default_rng(0).multinomial(20, [0.5, 0.3, 0.2], size=8)
 >>> posterior = pgmult.sample(
 ...     MultinomialGP(0.5 * Matern(1.5, length_scale=5.0)),
-...     as_field(years, counts, new_inputs=[2008.0, 2009.0]),
+...     pgmult.fields.as_field(years, counts, new_inputs=[2008.0, 2009.0]),
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> posterior["pi_new"].shape

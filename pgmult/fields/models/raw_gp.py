@@ -41,7 +41,7 @@ from scipy.optimize import minimize
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.data import CountField, as_field
+from pgmult.fields.data import CountField, as_field, smoothed_shares
 from pgmult.fields.models.base import as_covariance
 from pgmult.links import StickBreaking
 
@@ -162,8 +162,7 @@ class RawGP:
         seen = data.counts.sum(axis=1) > 0
         if not seen.any():
             raise ValueError("data must have counts in one row at least, all rows are empty")
-        smoothed = data.counts[seen] + self.pseudo_count
-        shares = smoothed / smoothed.sum(axis=1, keepdims=True)
+        shares = smoothed_shares(data.counts[seen], self.pseudo_count)
         return data.inputs[seen], self.link(data).inverse(shares)
 
     def _with(self, theta: FloatArray) -> "RawGP":

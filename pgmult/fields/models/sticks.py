@@ -18,7 +18,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_positive
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.data import CountField
+from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.models.base import FieldModel, as_covariance
 from pgmult.fields.priors.dense import IndependentFields
 from pgmult.fields.priors.field import Field, Trend
@@ -100,8 +100,7 @@ class StickFields(FieldModel):
                     f"mean must have one entry for each of {sticks} sticks, got {len(level)}"
                 )
         elif self.mean == "empirical":
-            shares = data.counts.sum(axis=0) + 0.5
-            level = self.link(data).inverse(shares / shares.sum())
+            level = self.link(data).inverse(smoothed_shares(data.counts.sum(axis=0), 0.5))
         else:
             level = np.zeros(sticks)
         return np.tile(np.broadcast_to(level, sticks), (data.num_sites, 1))
@@ -156,8 +155,7 @@ class StickFields(FieldModel):
         """The likelihood around smoothed shares."""
         link, counts = self.link(data), data.site_counts()
         overall = counts.sum(axis=0) + 0.5
-        smoothed = counts + 2.0 * overall / overall.sum()
-        level = link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
+        level = link.inverse(smoothed_shares(counts, 2.0 * overall / overall.sum()))
         return link.quadratic(level, counts)
 
 
