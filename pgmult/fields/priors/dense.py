@@ -130,22 +130,10 @@ class GaussianProcess(Process):
         )  # fmt: skip
         return np.ascontiguousarray(means.T), np.ascontiguousarray(variances.T)
 
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``; see `predict`."""
-        return self._sample_wider(rng, new_inputs, new_mean)[len(self.inputs) :]
-
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
         """A joint draw at the sites and at new inputs, and `predict` at the latter."""
-        n, values = len(self.inputs), self._sample_wider(rng, new_inputs, new_mean)
-        return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
-
-    def _sample_wider(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None
-    ) -> FloatArray:
         new, centre = self._new(new_inputs, new_mean)
         n, columns = self.shape
         mean = np.broadcast_to(self._means, (n, columns))
@@ -156,7 +144,8 @@ class GaussianProcess(Process):
             unseen = np.zeros((len(new), columns))
             J, h = (np.concatenate([a, unseen]) for a in (self.potential.J, self.potential.h))
             wider = wider.condition(DiagonalPotential(J, h))
-        return wider.sample(rng)
+        values = wider.sample(rng)
+        return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
 
     def _no_trend(self) -> Trend:
         n, columns = self.shape
@@ -261,14 +250,6 @@ class IndependentFields(Field):
             np.concatenate([mean for mean, _ in pairs], axis=1),
             np.concatenate([var for _, var in pairs], axis=1),
         )
-
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``."""
-        means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
-        draws = [f.sample_at(rng, new_inputs, m) for f, m in zip(self.fields, means, strict=True)]
-        return np.concatenate(draws, axis=1)
 
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None

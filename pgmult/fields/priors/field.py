@@ -128,12 +128,6 @@ class Field(ABC):
         """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
 
     @abstractmethod
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``; the inputs integrated out."""
-
-    @abstractmethod
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
@@ -317,18 +311,10 @@ class StructuredField(Process):
         solved = self._ask(new, means=True, variances=True)
         return centre + solved.means[len(self.inputs) :], solved.vars
 
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``; the inputs integrated out."""
-        new, centre = self._new(new_inputs, new_mean)
-        draws = self._ask(new, rng=as_generator(rng)).draws
-        return np.asarray(centre + draws[len(self.inputs) :])
-
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
-        """`sample`, `sample_at` and `predict` for the price of little more than one of them."""
+        """A joint draw at the inputs and at new ones, and `predict` at the latter."""
         new, centre = self._new(new_inputs, new_mean)
         solved = self._ask(new, rng=as_generator(rng), means=True, variances=True)
         n = len(self.inputs)

@@ -63,9 +63,9 @@ def test_draws_have_the_dense_moments():
     for sample, where in (
         (field.condition(potential).sample(np.random.default_rng(1)), np.arange(N)),
         (
-            field.condition(potential).sample_at(
-                np.random.default_rng(2), NEW[[0, 2, 3]], np.tile(NEW_MEAN[[0, 2, 3], :1], draws)
-            ),
+            field.condition(potential)
+            .draw(np.random.default_rng(2), NEW[[0, 2, 3]], np.tile(NEW_MEAN[[0, 2, 3], :1], draws))
+            .new_values,
             np.arange(N, N + 3),
         ),
     ):
@@ -173,7 +173,7 @@ def test_columns_with_covariances_of_their_own():
     seen = fields.condition(potential)
     means, variances = seen.predict(NEW, NEW_MEAN[:, :3])
     assert seen.sample(np.random.default_rng(9)).shape == (N, 3)
-    assert seen.sample_at(np.random.default_rng(9), NEW, 0.0).shape == (4, 3)
+    assert seen.draw(np.random.default_rng(9), NEW, 0.0).new_values.shape == (4, 3)
     for k, covariance in enumerate(covariances):
         alone = GaussianProcess(covariance, INPUTS, MEAN[:, k]).condition(
             DiagonalPotential(J[:, [k]], h[:, [k]])
