@@ -5,8 +5,7 @@ by State", https://www.ssa.gov/oact/babynames/limits.html, a work of the federal
 public domain. A name given to fewer than 5 children of a sex in a state and year is not listed
 there and counts 0.
 
->>> import numpy as np
->>> thin(np.random.default_rng(0), [[2, 0, 1], [500, 300, 200]], 50).sum(axis=1)
+>>> thin([[2, 0, 1], [500, 300, 200]], 50, random_seed=0).sum(axis=1)
 array([ 3, 50])
 """
 
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_generator, as_positive_int
+from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.datasets.public import _download
 
 __all__ = ["NameCounts", "thin", "us_names"]
@@ -156,14 +155,14 @@ def us_names(
     return everything.take(years, states)
 
 
-def thin(rng: np.random.Generator, counts: ArrayLike, size: int) -> IntArray:
+def thin(counts: ArrayLike, size: int, random_seed: Any = None) -> IntArray:
     """At most `size` of the items of each row, drawn without replacement.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     counts : int array, ``(..., num_categories)``
     size : int
+    random_seed : int, optional
 
     Returns
     -------
@@ -173,7 +172,8 @@ def thin(rng: np.random.Generator, counts: ArrayLike, size: int) -> IntArray:
     counts = as_counts(counts)
     size = as_positive_int(size, "size", minimum=0)
     rows = counts.reshape(-1, counts.shape[-1])
-    kept = [as_generator(rng).multivariate_hypergeometric(x, min(size, x.sum())) for x in rows]
+    rng = np.random.default_rng(random_seed)
+    kept = [rng.multivariate_hypergeometric(x, min(size, x.sum())) for x in rows]
     return np.array(kept, dtype=np.int64).reshape(counts.shape)
 
 

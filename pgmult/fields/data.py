@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 
 from pgmult.core.orders import as_order
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_finite
+from pgmult.core.validate import as_counts
+from pgmult.fields.inputs import as_inputs, find_rows
+from pgmult.fields.labels import column_labels, places, row_labels
 
-__all__ = ["CountField", "as_field"]
+__all__ = ["CountField", "as_field", "smoothed_shares"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +45,14 @@ class CountField:
         The distinct rows of `inputs`, as they come, then those of `new_inputs` that are new.
     row_sites, new_sites : int64 arrays, ``(num_rows,)`` and ``(num_new,)``
         The site of each row and of each new input.
-    category_order : int64 array, ``(num_categories,)``
+    order : int64 array, ``(num_categories,)``
         The order of the sticks; fixed under `with_counts`.
     categories : str array, ``(num_categories,)``, or None
     names : str array, ``(num_rows,)``, or None
         Of the rows.
     new_names : str array, ``(num_new,)``, or None
+    input_names : str array, ``(num_inputs,)``, or None
+        Of the columns of `inputs`.
     """
 
     inputs: FloatArray
@@ -57,10 +61,11 @@ class CountField:
     sites: FloatArray
     row_sites: IntArray
     new_sites: IntArray
-    category_order: IntArray
+    order: IntArray
     categories: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
     new_names: NDArray[np.str_] | None = None
+    input_names: NDArray[np.str_] | None = None
 
     @property
     def num_rows(self) -> int:
@@ -97,6 +102,19 @@ class CountField:
         """The same inputs, labels and order of sticks with other counts."""
         return replace(self, counts=counts)
 
+    def with_new_inputs(self, new_inputs: Any, new_names: Any = None) -> "CountField":
+        """The same counts, labels and order of sticks with predictions wanted elsewhere.
+
+        Parameters
+        ----------
+        new_inputs, new_names
+            As in `as_field`.
+        """
+        return as_field(
+            self.inputs, self.counts, new_inputs, order=self.order, categories=self.categories,
+            names=self.names, new_names=new_names, input_names=self.input_names,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         return (
             f"CountField({self.num_rows:,} rows, {self.num_categories:,} categories,"
@@ -113,6 +131,7 @@ def as_field(
     categories: Sequence[str] | NDArray[np.str_] | None = None,
     names: Sequence[str] | NDArray[np.str_] | None = None,
     new_names: Sequence[str] | NDArray[np.str_] | None = None,
+    input_names: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> CountField:
     """A `CountField` from inputs and counts, or a `CountField` as it is.
 
@@ -121,19 +140,21 @@ def as_field(
     inputs : array or pandas DataFrame, ``(num_rows, num_inputs)``
         One axis is taken for one column. Rows may repeat.
     counts : array or pandas DataFrame, ``(num_rows, num_categories)``
-        Non-negative integers, two categories or more; a row of zeros is missing. A DataFrame's
-        labels serve as `categories` and `names`.
+        Non-negative integers, two categories or more; a row of zeros is missing. The rows of a
+        DataFrame belong to the inputs of the same label, wherever they stand.
     new_inputs : array or pandas DataFrame, ``(num_new, num_inputs)``, optional
-        Where predictions are wanted.
+        Where predictions are wanted. The columns of a DataFrame belong to those of the same label.
     order : {"frequency", "given"} or permutation of the categories
         The order of the sticks: by default the most frequent category first, which mixes best.
-    categories, names, new_names : sequences of str, optional
-        Labels of the categories, the rows and the new inputs.
+    categories, names, new_names, input_names : sequences of str, optional
+        Labels of the categories, the rows, the new inputs and the columns of the inputs; by
+        default those of data frames.
 
     Raises
     ------
     ValueError
-        If lengths do not agree, an input is not finite or a count is negative or fractional.
+        If lengths or labels do not agree, an input is not finite or a count is negative or
+        fractional.
     """
     if isinstance(inputs, CountField):
         if counts is not None or new_inputs is not None:
@@ -141,60 +162,53 @@ def as_field(
         return inputs
     if counts is None:
         raise TypeError("counts must be given, one row for each row of inputs")
-    categories = _labels(counts, "columns") if categories is None else categories
-    names = _labels(counts, "index") if names is None else names
-    new_names = _labels(new_inputs, "index") if new_names is None else new_names
-    x, table = _as_table(inputs, "inputs"), as_counts(counts)
+    x, table = as_inputs(inputs), as_counts(counts)
     if table.ndim != 2 or table.shape[1] < 2:
         raise ValueError(
             f"counts must have shape (rows, categories), two categories or more, got {table.shape}"
         )
     if len(x) != len(table):
         raise ValueError(f"inputs and counts must have as many rows, got {len(x)} and {len(table)}")
-    if len(x) == 0:
-        raise ValueError("inputs and counts must have a row at least")
-    new = np.empty((0, x.shape[1])) if new_inputs is None else _as_table(new_inputs, "new_inputs")
+    if x.size == 0:
+        raise ValueError(f"inputs must have a row and a column at least, got shape {x.shape}")
+    new = np.empty((0, x.shape[1])) if new_inputs is None else as_inputs(new_inputs, "new_inputs")
     if new.shape[1] != x.shape[1]:
         raise ValueError(
             f"new_inputs must have {x.shape[1]} columns as inputs has, got {new.shape[1]}"
         )
-    sites, place = _distinct(np.concatenate([x, new]))
+    of_rows, columns = row_labels(inputs), input_names
+    if columns is None:
+        columns = column_labels(inputs)
+    table = table[places(row_labels(counts), of_rows, "rows of counts", "rows of inputs")]
+    place = places(column_labels(new_inputs), columns, "columns of new_inputs", "columns of inputs")
+    new = np.ascontiguousarray(new[:, place])
+    if names is None:
+        names = row_labels(counts) if of_rows is None else of_rows
+    sites, site_of = find_rows(x[:0], np.concatenate([x, new]))
     return CountField(
         inputs=x,
         counts=table,
         new_inputs=new,
         sites=sites,
-        row_sites=place[: len(x)].copy(),
-        new_sites=place[len(x) :].copy(),
-        category_order=as_order(order, table.sum(axis=0)),
-        categories=_as_labels(categories, "categories", table.shape[1]),
+        row_sites=site_of[: len(x)].copy(),
+        new_sites=site_of[len(x) :].copy(),
+        order=as_order(order, table.sum(axis=0)),
+        categories=_as_labels(
+            column_labels(counts) if categories is None else categories,
+            "categories", table.shape[1],
+        ),
         names=_as_labels(names, "names", len(x)),
-        new_names=_as_labels(new_names, "new_names", len(new)),
-    )
+        new_names=_as_labels(
+            row_labels(new_inputs) if new_names is None else new_names, "new_names", len(new)
+        ),
+        input_names=_as_labels(columns, "input_names", x.shape[1]),
+    )  # fmt: skip
 
 
-def _as_table(value: Any, name: str) -> FloatArray:
-    table = as_finite(value, name)
-    if table.ndim == 1:
-        table = table[:, None]
-    if table.ndim != 2 or table.shape[1] == 0:
-        raise ValueError(f"{name} must have shape (rows, columns), got {table.shape}")
-    return table
-
-
-def _distinct(rows: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The distinct rows in order of first appearance, and which of them each row is."""
-    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    by_appearance = np.argsort(first, kind="stable")
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[by_appearance] = np.arange(len(first))
-    return rows[np.sort(first)], rank[place.reshape(-1)]
-
-
-def _labels(table: Any, axis: str) -> Any:
-    """The labels of a data frame; None for anything else."""
-    labels = getattr(table, axis, None)
-    return None if labels is None or callable(labels) else [str(label) for label in labels]
+def smoothed_shares(counts: ArrayLike, pseudo_count: ArrayLike) -> FloatArray:
+    """Shares of the categories, ``(..., K)``, after something is added to every count."""
+    smoothed = np.asarray(counts) + pseudo_count
+    return np.asarray(smoothed / smoothed.sum(axis=-1, keepdims=True))
 
 
 def _as_labels(labels: Any, name: str, size: int) -> NDArray[np.str_] | None:

@@ -15,7 +15,7 @@ intervals, and the length scales of the covariance in the units of the inputs.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -32,11 +32,14 @@ from pgmult.fields.covariances import (
     GreatCircle,
     Linear,
     Matern,
+    Periodic,
     Product,
     Sum,
     from_sklearn,
 )
 from pgmult.fields.data import as_field
+from pgmult.fields.labels import column_labels, places, row_labels
+from pgmult.fields.models.empirical_bayes import empirical_bayes
 from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors.structures import Structure
@@ -124,26 +127,31 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ----------
         X : array or pandas DataFrame, ``(n_samples, n_features)``
             Rows may repeat. None if `y` is an xarray array.
-        y : array, pandas DataFrame, or xarray DataArray
+        y : array, pandas DataFrame or Series, or xarray DataArray
             Labels ``(n_samples,)``, or counts ``(n_samples, n_classes)`` of which rows may be zero.
+            Where `X` and `y` both have an index, rows of the same label belong together.
             Of an xarray array the last dimension is that of the classes and all others, which need
             numbers for coordinates, are inputs.
 
         Raises
         ------
         ValueError
-            If there is one class only, or a count is negative or fractional.
+            If there is one class only, a count is negative or fractional, or the indexes of `X`
+            and `y` differ.
         """
-        if X is None and hasattr(y, "dims"):
+        if X is None and isinstance(y, _Array):
             X, y = _table_of(y)
-        columns = getattr(y, "columns", None)
+        rows = places(row_labels(y), row_labels(X), "rows of y", "rows of X")
+        self._columns, self._class_columns = column_labels(X), column_labels(y)
+        names = y.columns if self._class_columns else None
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
+        y = y[rows]
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         self._counts = y.ndim == 2
         if self._counts:
             counts = as_counts(y, "y")
-            self.classes_ = np.arange(y.shape[1]) if columns is None else np.asarray(columns)
+            self.classes_ = np.arange(y.shape[1]) if names is None else np.asarray(names)
         else:
             check_classification_targets(y)
             self.classes_, place = np.unique(y, return_inverse=True)
@@ -168,8 +176,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         )  # fmt: skip
         seed = as_seed(self.random_state)
         if self.hyperparameters == "empirical_bayes":  # once for all chains
-            model = model.empirical_bayes(self._data, seed)
-        self._model = model
+            model = empirical_bayes(model, self._data, seed)
         self.posterior_ = sample(
             model, self._data, draws=self.draws, tune=self.tune, chains=self.chains,
             thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed, progressbar=False,
@@ -184,15 +191,22 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         Parameters
         ----------
         X : array or pandas DataFrame, ``(n_samples, n_features)``
-            The labels of a data frame's rows are kept.
+            Columns of a data frame may stand in another order than in the fit. The labels of its
+            rows are kept.
+
+        Raises
+        ------
+        ValueError
+            If a data frame has other columns than that of the fit.
         """
         check_is_fitted(self)
-        names = [str(label) for label in X.index] if hasattr(X, "columns") else None
+        names = row_labels(X)
+        place = places(column_labels(X), self._columns, "columns of X", "columns in the fit")
+        if not isinstance(place, slice):
+            X = X[[X.columns[i] for i in place]]
         new = validate_data(self, X, dtype=np.float64, reset=False) / self.scale_
         with row_threads(as_threads(self.n_jobs)):
-            return FieldPredictions.at(
-                np.random.default_rng(0), self._model, self.posterior_, self._data, new, names
-            )
+            return FieldPredictions.at(self.posterior_, self._data, new, names=names, random_seed=0)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Posterior mean probabilities, ``(n_samples, n_classes)``; rows sum to 1.
@@ -263,7 +277,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         sample_weight : array, ``(n_samples,)``, optional
         """
         check_is_fitted(self)
-        counts = self._as_counts(y)
+        rows = places(row_labels(y), row_labels(X), "rows of y", "rows of X")
+        counts = self._as_counts(y)[rows]
         each = self.predictions(X).log_predictive_density(counts, coefficients=False)
         weight = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight)
         total = float(weight @ counts.sum(axis=1))
@@ -288,13 +303,15 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _as_counts(self, y: Any) -> IntArray:
         if self._counts:
+            labels, fitted = column_labels(y), self._class_columns
+            place = places(labels, fitted, "columns of y", "columns in the fit")
             counts = as_counts(y, "y")
             if counts.ndim != 2 or counts.shape[1] != len(self.classes_):
                 raise ValueError(
                     f"y must have a column for each of {len(self.classes_)} classes, got shape"
                     f" {counts.shape}"
                 )
-            return counts
+            return counts[:, place]
         labels = column_or_1d(y)
         place = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)
         unknown = self.classes_[place] != labels
@@ -305,11 +322,9 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _in_units(self) -> dict[str, FloatArray]:
         """The posterior's draws of the hyperparameters, length scales in the inputs' units."""
         draws = self.posterior_.stack("hyperparameters")
-        features = getattr(self, "feature_names_in_", None)
-        if features is None:
-            features = [f"x{i}" for i in range(self.n_features_in_)]
+        features = self._columns or [f"x{i}" for i in range(self.n_features_in_)]
         found: dict[str, FloatArray] = {}
-        covariance = self._model.covariance
+        covariance = self.posterior_.model.covariance
         names = iter(zip(covariance.param_names, np.moveaxis(draws, -1, 0), strict=True))
         for leaf in _leaves(covariance):
             columns = tuple(range(self.n_features_in_)) if leaf.active is None else leaf.active
@@ -326,7 +341,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """What a parameter is multiplied by, for each column that it belongs to."""
         stem, _, number = name.partition("[")
         power = {"length_scale": 1.0, "period": 1.0}.get(stem, 0.0)
-        if type(leaf).__name__ == "Periodic" and stem == "length_scale":
+        if isinstance(leaf, Periodic) and stem == "length_scale":
             power = 0.0  # of sines
         if isinstance(leaf, Linear):
             power = -2.0
@@ -340,11 +355,18 @@ def _leaves(covariance: Covariance) -> Sequence[Covariance]:
     return covariance.leaves() if isinstance(covariance, Sum | Product) else [covariance]
 
 
+@runtime_checkable
+class _Array(Protocol):
+    """What an array of xarray has."""
+
+    dims: Any
+
+
 def _table_of(array: Any) -> tuple[Any, Any]:
     """Inputs and counts, as data frames, of an xarray array whose last dimension has categories."""
     if len(array.dims) < 2:
         raise ValueError(f"y must have two dimensions or more, got {array.dims}")
     *places, category = array.dims
     stacked = array.stack(row=places).transpose("row", category)
-    inputs = stacked["row"].to_index().to_frame(index=False)
+    inputs = stacked["row"].to_index().to_frame()
     return inputs, stacked.to_pandas()

@@ -28,15 +28,15 @@ are products of one-dimensional integrals, by Gauss-Hermite quadrature around th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln, logsumexp
 
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_generator, as_positive_int
-from pgmult.fields.data import CountField, as_field
+from pgmult.core.validate import as_counts, as_positive_int
+from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
@@ -44,11 +44,26 @@ from pgmult.sampling.posterior import Posterior
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["FieldPredictions"]
+__all__ = ["FieldPredictions", "StickLaw"]
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 _LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * np.log(2.0 * np.pi)
 _NEWTON_STEPS = 30
+
+
+class StickLaw(NamedTuple):
+    """Independent normal laws of the sticks, one for each draw of omega.
+
+    Attributes
+    ----------
+    order : int64 array, ``(num_categories,)``
+        In which sticks break for categories.
+    mean, var : arrays, ``(num_draws, num_new, num_categories - 1)``
+    """
+
+    order: IntArray
+    mean: FloatArray
+    var: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,18 +74,14 @@ class FieldPredictions:
     ----------
     pi : array, ``(num_draws, num_new, num_categories)``
         Draws of the probabilities, all chains one after the other.
-    category_order : int64 array, ``(num_categories,)``
-        The order of the sticks.
-    psi_mean, psi_var : arrays, ``(num_draws, num_new, num_categories - 1)``, or None
+    sticks : StickLaw or None
         The law of the sticks given each draw's omega, if the posterior kept it.
     categories, names : str arrays, ``(num_categories,)`` and ``(num_new,)``, or None
         Labels of the categories and of the new inputs.
     """
 
     pi: FloatArray
-    category_order: IntArray
-    psi_mean: FloatArray | None = None
-    psi_var: FloatArray | None = None
+    sticks: StickLaw | None = None
     categories: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
 
@@ -81,88 +92,85 @@ class FieldPredictions:
         Raises
         ------
         ValueError
-            If it did not, or the data have no new inputs.
+            If it did not, the data are not those of the posterior or have no new inputs, or the
+            draws do not know their model.
         """
-        if "pi_new" not in posterior:
-            raise ValueError("the posterior must have kept 'pi_new' (pass it in keep=)")
+        _check(posterior, data, ["pi_new"])
         if data.num_new == 0:
-            raise ValueError("the data have no new inputs (pass them to as_field)")
-        law = "psi_new_mean" in posterior and "psi_new_var" in posterior
-        return cls(
-            posterior.stack("pi_new"),
-            data.category_order,
-            posterior.stack("psi_new_mean") if law else None,
-            posterior.stack("psi_new_var") if law else None,
-            data.categories,
-            data.new_names,
-        )
+            raise ValueError("data must have new inputs (pass them to as_field)")
+        link, law = posterior.link, ("psi_new_mean", "psi_new_var")
+        sticks = None
+        if isinstance(link, StickBreaking) and all(name in posterior for name in law):
+            sticks = StickLaw(np.array(link.order), *(posterior.stack(name) for name in law))
+        return cls(posterior.stack("pi_new"), sticks, data.categories, data.new_names)
 
     @classmethod
     def at(
         cls,
-        rng: np.random.Generator,
-        model: MultinomialGP,
         posterior: Posterior,
         data: CountField,
         new_inputs: Any,
+        *,
         names: Sequence[str] | None = None,
+        random_seed: Any = None,
     ) -> "FieldPredictions":
         """At inputs that the chains did not know; costs as much as a sweep for each draw.
 
         Parameters
         ----------
-        rng : numpy.random.Generator
-        model : MultinomialGP
         posterior : Posterior
-            That kept ``psi``, ``beta`` and ``hyperparameters``.
+            Of a `MultinomialGP`, that kept ``psi``, ``beta`` and ``hyperparameters``.
         data : CountField
             The posterior's data.
         new_inputs : array or pandas DataFrame, ``(num_new, num_inputs)``
         names : sequence of str, ``(num_new,)``, optional
             Labels of the new inputs; by default those of the data frame.
+        random_seed : int, optional
 
         Raises
         ------
         ValueError
-            If the posterior did not keep what it takes.
+            If the posterior did not keep what it takes, the data are not its own, or the draws do
+            not know their model.
         """
         needed = ("psi", "beta", "hyperparameters")
-        if missing := [name for name in needed if name not in posterior]:
-            raise ValueError(
-                f"the posterior must have kept {', '.join(missing)} (pass it in keep=)"
+        model = posterior.model
+        if not isinstance(model, MultinomialGP):
+            raise TypeError(
+                f"posterior must be of a MultinomialGP, got one of {type(model).__name__} (it"
+                " predicts at the new inputs of its data: FieldPredictions.of)"
             )
-        new = as_field(
-            data.inputs, data.counts, new_inputs, order=data.category_order, new_names=names
-        )
+        _check(posterior, data, needed)
+        wider = data.with_new_inputs(new_inputs, names)
+        rng, link = np.random.default_rng(random_seed), posterior.link
         draws = [
-            model.predict_at(rng, MultinomialGPState(*values), data, new.new_inputs)
+            model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
             for values in zip(*(posterior.stack(name) for name in needed), strict=True)
         ]
-        link = StickBreaking(order=data.category_order)
         return cls(
             np.array([link.probs(draw.new_values) for draw in draws]),
-            data.category_order,
-            np.array([draw.new_mean for draw in draws]),
-            np.array([draw.new_var for draw in draws]),
+            StickLaw(
+                np.array(link.order),
+                np.array([draw.new_mean for draw in draws]),
+                np.array([draw.new_var for draw in draws]),
+            ),
             data.categories,
-            new.new_names,
+            wider.new_names,
         )
 
     def mean(self) -> FloatArray:
         """Mean probabilities, ``(num_new, num_categories)``; rows sum to 1."""
-        if self.psi_mean is None or self.psi_var is None:
+        if self.sticks is None:
             return np.asarray(self.pi.mean(axis=0))
+        order, *law = self.sticks
         share = np.array(
-            [
-                np.exp(log_mean_binomial(1, 1, mean, var))
-                for mean, var in zip(self.psi_mean, self.psi_var, strict=True)
-            ]
+            [np.exp(log_mean_binomial(1, 1, mean, var)) for mean, var in zip(*law, strict=True)]
         )
         ones = np.ones((*share.shape[:-1], 1))
         rest = np.concatenate([ones, np.cumprod(1.0 - share, axis=-1)], axis=-1)
         on_sticks = (np.concatenate([share, ones], axis=-1) * rest).mean(axis=0)
         out = np.empty_like(on_sticks)
-        out[:, self.category_order] = on_sticks
+        out[:, order] = on_sticks
         return np.asarray(out)
 
     def sd(self) -> FloatArray:
@@ -202,20 +210,21 @@ class FieldPredictions:
         np.put_along_axis(inside, first, 1.0, axis=-1)
         return np.asarray(inside.mean(axis=0))
 
-    def counts(self, rng: np.random.Generator, totals: ArrayLike) -> IntArray:
+    def counts(self, totals: ArrayLike, random_seed: Any = None) -> IntArray:
         """New counts, one table a draw, ``(num_draws, num_new, num_categories)``.
 
         Parameters
         ----------
-        rng : numpy.random.Generator
         totals : integer or integer array, ``(num_new,)``
+        random_seed : int, optional
         """
         num_new = self.pi.shape[1]
         sizes = as_counts(totals, "totals")
         if sizes.shape not in ((), (num_new,)):
             raise ValueError(f"totals must be one number or {num_new}, got shape {sizes.shape}")
         shares = self.pi / self.pi.sum(axis=-1, keepdims=True)
-        return as_generator(rng).multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares)
+        rng = np.random.default_rng(random_seed)
+        return rng.multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares)
 
     def log_predictive_density(self, counts: ArrayLike, *, coefficients: bool = True) -> FloatArray:
         """Log probability of new counts at each new input, averaged over draws, ``(num_new,)``.
@@ -231,24 +240,36 @@ class FieldPredictions:
         table = as_counts(counts)
         if table.shape != self.pi.shape[1:]:
             raise ValueError(f"counts must have shape {self.pi.shape[1:]}, got {table.shape}")
-        if self.psi_mean is None or self.psi_var is None:
+        if self.sticks is None:
             with np.errstate(divide="ignore"):
                 log_pi = np.log(self.pi)
             each = np.sum(np.where(table > 0, table * log_pi, 0.0), axis=-1)
         else:
-            on_sticks = table[:, self.category_order]
+            order, *law = self.sticks
+            on_sticks = table[:, order]
             reaching = np.cumsum(on_sticks[:, ::-1], axis=1)[:, ::-1][:, :-1]
             taken = on_sticks[:, :-1]
             each = np.array(
                 [
                     log_mean_binomial(taken, reaching, mean, var).sum(axis=-1)
-                    for mean, var in zip(self.psi_mean, self.psi_var, strict=True)
+                    for mean, var in zip(*law, strict=True)
                 ]
             )
         density = logsumexp(each, axis=0) - np.log(len(each))
         if coefficients:
             density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
         return np.asarray(density)
+
+
+def _check(posterior: Posterior, data: CountField, needed: Sequence[str]) -> None:
+    """Refuse data that the posterior is not of, and a posterior that did not keep what it takes."""
+    if not posterior.is_of(data):
+        raise ValueError(
+            f"data must be those that the posterior was sampled from, got other ones: {data!r}"
+            " (new inputs, labels and the order of sticks belong to them)"
+        )
+    if missing := [name for name in needed if name not in posterior]:
+        raise ValueError(f"the posterior must have kept {', '.join(missing)} (pass it in keep=)")
 
 
 def log_mean_binomial(

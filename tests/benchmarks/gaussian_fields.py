@@ -67,7 +67,7 @@ def scale(repeats, num_dense):
         ("dense", "Matern 1.5", Matern(1.5, 15.0, active=[0]) * places),
     ]  # fmt: skip
     for size, counts in (
-        ("50 a cell", thin(np.random.default_rng(1), data.counts, 50)),
+        ("50 a cell", thin(data.counts, 50, 1)),
         ("full counts", data.counts),
     ):
         potential, mean = names_potential(counts)

@@ -43,7 +43,7 @@ def covariance():
 
 def small_field(seed=0):
     names = us_names("M", 10, years=range(1960, 2010), states=["MA", "NY", "VT"])
-    counts = thin(np.random.default_rng(seed), names.counts, 50)
+    counts = thin(names.counts, 50, seed)
     return pgmult.fields.as_field(names.inputs(), counts.reshape(-1, 10))
 
 
@@ -184,7 +184,7 @@ def scale(options):
     new = np.concatenate([last + np.array([ahead, 0.0, 0.0]) for ahead in (1.0, 2.0)])
     counts = names.counts
     if options.births != "all":
-        counts = thin(np.random.default_rng(0), counts, int(options.births))
+        counts = thin(counts, int(options.births), 0)
     counts = counts.reshape(-1, 200)
     if sticks < 199:  # the middle ones, which are as most are
         rest = counts.sum(axis=1) - counts[:, 100 : 100 + sticks].sum(axis=1)

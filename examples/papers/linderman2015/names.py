@@ -63,7 +63,7 @@ def load(options: argparse.Namespace) -> Problem:
     states = options.states or [state for state in boys.states if state not in OUTSIDE]
     boys = boys.take(states=states)
     training, test = boys.take(range(first, TEST_YEARS[0])), boys.take(TEST_YEARS)
-    counts = thin(np.random.default_rng(options.seed), training.counts, options.births)
+    counts = thin(training.counts, options.births, options.seed)
     field = pgmult.fields.as_field(
         training.inputs(), counts.reshape(-1, options.names), test.inputs(),
         order="given", categories=boys.names,
@@ -90,7 +90,7 @@ def raw_gp(
 ) -> Prediction:
     """Regression on the sticks of the shares, at its own estimate of the hyperparameters."""
     start = time.process_time()
-    draws = regression.sample_probs(np.random.default_rng(options.seed), problem.field, 200)
+    draws = regression.sample_probs(problem.field, 200, options.seed)
     probs = regression.predict_probs(problem.field)
     return Prediction(probs, draws, time.process_time() - start, 0, [])
 
@@ -100,19 +100,19 @@ def lnm_gp(
 ) -> Prediction:
     """Softmax, mean 0, elliptical slice sampling, at the covariance of the Raw GP."""
     model = pgmult.fields.LogisticNormalGP(regression.covariance)
-    return sample(model, model.link, problem, options)
+    return sample(model, problem, options)
 
 
 def sbm_gp(
     problem: Problem, regression: pgmult.fields.RawGP, options: argparse.Namespace
 ) -> Prediction:
     """Stick breaking, the mean of a uniform Dirichlet, at the covariance of the Raw GP."""
-    link = pgmult.StickBreaking(order=problem.field.category_order)
+    link = pgmult.StickBreaking(order=problem.field.order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
     model = pgmult.fields.MultinomialGP(
         regression.covariance, structure=options.structure, mean=mean, hyperparameters="fixed"
     )
-    return sample(model, link, problem, options)
+    return sample(model, problem, options)
 
 
 def sbm_gp_learned(
@@ -122,7 +122,7 @@ def sbm_gp_learned(
 
     They start where they are for every fourth state, which is found in no time.
     """
-    link = pgmult.StickBreaking(order=problem.field.category_order)
+    link = pgmult.StickBreaking(order=problem.field.order)
     mean, _ = link.match_dirichlet(np.full(options.names, 2.0))
     model = pgmult.fields.MultinomialGP(
         regression.covariance, structure=options.structure, mean=mean
@@ -137,15 +137,13 @@ def sbm_gp_learned(
     start = model.covariance.with_log_params(np.log(state.hyperparameters[0]))
     passed = time.process_time() - begin
     print(f"start at {state.hyperparameters[0].round(3)}, {passed:.1f} s", flush=True)
-    return sample(replace(model, covariance=start), link, problem, options, passed)
+    return sample(replace(model, covariance=start), problem, options, passed)
 
 
 def every_fourth_place(field: pgmult.fields.CountField) -> pgmult.fields.CountField:
     _, place = np.unique(field.inputs[:, 1:], axis=0, return_inverse=True)
     some = place.reshape(-1) % 4 == 0
-    return pgmult.fields.as_field(
-        field.inputs[some], field.counts[some], order=field.category_order
-    )
+    return pgmult.fields.as_field(field.inputs[some], field.counts[some], order=field.order)
 
 
 METHODS = {
@@ -163,11 +161,9 @@ def learned_raw_gp(problem: Problem) -> pgmult.fields.RawGP:
     return pgmult.fields.RawGP(covariance).learned(problem.field)
 
 
-def sample(
-    model, link, problem: Problem, options: argparse.Namespace, before: float = 0.0
-) -> Prediction:
+def sample(model, problem: Problem, options: argparse.Namespace, before: float = 0.0) -> Prediction:
     """Sweeps for some seconds of one processor; predictions average over the second half."""
-    rng = np.random.default_rng(options.seed)
+    rng, link = np.random.default_rng(options.seed), model.link(problem.field)
     clock = time.process_time
     model.step(rng, model.init(rng, problem.field), problem.field)  # compile
     begin = clock()
@@ -185,8 +181,7 @@ def sample(
         (times[end - 1], normalised(np.mean(plugged[end // 2 : end], axis=0)))
         for end in np.unique(np.geomspace(1, len(times), 25).astype(int))
     ]
-    if hasattr(state, "hyperparameters"):
-        print(f"ends at {state.hyperparameters.round(3).tolist()}", flush=True)
+    print(f"ends at {state.hyperparameters.round(3).tolist()}", flush=True)
     probs = normalised(np.mean(plugged[half:], axis=0))
     return Prediction(probs, normalised(np.array(draws[half:])), passed, len(times), curve)
 

@@ -10,18 +10,9 @@ import numpy as np
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
+from pgmult.fields.inputs import as_inputs
 
-__all__ = ["Constant", "Covariance", "Family", "Product", "Sum", "as_inputs"]
-
-
-def as_inputs(value: ArrayLike, name: str = "inputs") -> FloatArray:
-    """A float64 array ``(n, d)`` of finite numbers; one axis is taken for one column."""
-    inputs = as_finite(value, name)
-    if inputs.ndim == 1:
-        inputs = inputs[:, None]
-    if inputs.ndim != 2:
-        raise ValueError(f"{name} must have shape (n, columns), got {inputs.shape}")
-    return inputs
+__all__ = ["Constant", "Covariance", "Family", "Product", "Sum"]
 
 
 class Covariance(ABC):
@@ -104,8 +95,6 @@ class Covariance(ABC):
         return Sum(_parts(self, Sum) + _parts(other, Sum))
 
     def __mul__(self, other: "Covariance | float") -> "Covariance":
-        from pgmult.fields.covariances.base import Constant
-
         if isinstance(other, bool) or not isinstance(other, Covariance | float | int):
             return NotImplemented
         if not isinstance(other, Covariance):
@@ -120,20 +109,20 @@ def _parts(covariance: Covariance, kind: "type[_Combination]") -> tuple[Covarian
     return covariance.parts if isinstance(covariance, kind) else (covariance,)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Family(Covariance):
     """A covariance that is no combination: a frozen dataclass with fields for its parameters.
 
     A parameter is a float, or an array with one entry an active column. The subclass names its
-    parameters in `_parameters` and has the fields ``columns``, ``priors`` and ``fixed``.
+    parameters in `_parameters`.
     """
 
-    __slots__ = ()
+    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
+    fixed: Collection[str] = field(default=(), repr=False)
     _parameters: ClassVar[tuple[str, ...]]
-    priors: Mapping[str, Hyperprior] | None
-    fixed: Collection[str]
 
-    def _settle(self) -> None:
-        """Check parameters, and complete the priors; subclasses call it from __post_init__."""
+    def __post_init__(self) -> None:
+        """Check the parameters, and complete the priors."""
         kind = type(self).__name__
         values, priors = {}, dict(self.priors or {})
         fixed = (self.fixed,) if isinstance(self.fixed, str) else tuple(self.fixed)
@@ -211,7 +200,7 @@ class Family(Covariance):
             size = np.size(getattr(self, name))
             part, theta = np.exp(theta[:size]), theta[size:]
             values[name] = part if np.ndim(getattr(self, name)) else float(part[0])
-        return replace(self, **values)  # type: ignore[type-var]
+        return replace(self, **values)
 
     def log_prior(self) -> float:
         """Log prior density of the free log parameters."""
@@ -239,7 +228,24 @@ class Family(Covariance):
 
     def fix(self) -> Self:
         """The same function with no free parameter."""
-        return replace(self, fixed=self._parameters)  # type: ignore[type-var]
+        return replace(self, fixed=self._parameters)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnFamily(Family):
+    """A family that acts on the columns named by ``active``, distinct numbers from 0, or on all."""
+
+    active: Collection[int] | None = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.active is not None:
+            columns = tuple(int(column) for column in self.active)
+            if not columns or min(columns) < 0 or len(set(columns)) < len(columns):
+                raise ValueError(
+                    f"active must list distinct columns, numbered from 0, got {self.active!r}"
+                )
+            object.__setattr__(self, "active", columns)
+        super().__post_init__()
 
 
 def as_log_params(log_params: ArrayLike, covariance: Covariance) -> FloatArray:
@@ -251,16 +257,6 @@ def as_log_params(log_params: ArrayLike, covariance: Covariance) -> FloatArray:
             f" (the free parameters are {', '.join(covariance.param_names) or 'none'})"
         )
     return theta
-
-
-def as_active(active: Collection[int] | None) -> tuple[int, ...] | None:
-    """Distinct column numbers from 0."""
-    if active is None:
-        return None
-    columns = tuple(int(column) for column in active)
-    if not columns or min(columns) < 0 or len(set(columns)) < len(columns):
-        raise ValueError(f"active must list distinct columns, numbered from 0, got {active!r}")
-    return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,8 +277,6 @@ class _Combination(Covariance):
     @property
     def active(self) -> tuple[int, ...] | None:
         """The columns that some part looks at; None for all. A constant looks at none."""
-        from pgmult.fields.covariances.base import Constant
-
         columns: set[int] = set()
         for part in self.parts:
             if isinstance(part, Constant):
@@ -385,8 +379,6 @@ class Constant(Family):
     """Of constant functions, and the variance in front of another covariance."""
 
     var: float = 1.0
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
-    fixed: Collection[str] = field(default=(), repr=False)
     _parameters = ("var",)
 
     @property
@@ -397,7 +389,7 @@ class Constant(Family):
     def __post_init__(self) -> None:
         if np.ndim(self.var):
             raise ValueError(f"var must be one number, got shape {np.shape(self.var)}")
-        self._settle()
+        super().__post_init__()
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         return np.full((len(X), len(Y)), self.var)

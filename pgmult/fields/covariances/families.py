@@ -14,18 +14,17 @@ With r^2 = sum_d (x_d - y_d)^2 / length_scale_d^2 (Rasmussen and Williams 2006, 
 
 A length scale given as one number serves all active columns; one number a column is automatic
 relevance determination. ``priors`` maps a parameter's name to its prior and ``fixed`` names
-parameters that are not free; a family has these two as its last arguments.
+parameters that are not free; like ``active`` they are given by name.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pgmult.core.typing import FloatArray
-from pgmult.fields.covariances.base import Family, as_active
-from pgmult.fields.covariances.hyperpriors import Hyperprior
+from pgmult.fields.covariances.base import ColumnFamily
 
 __all__ = [
     "Linear",
@@ -40,10 +39,9 @@ __all__ = [
 Scales = float | Sequence[float] | FloatArray
 
 
-class Stationary(Family):
+class Stationary(ColumnFamily):
     """A function k(r^2) of the scaled squared distance alone."""
 
-    __slots__ = ()
     length_scale: Scales
 
     def profile(self, r2: FloatArray) -> FloatArray:
@@ -92,14 +90,7 @@ class SquaredExponential(Stationary):
     """Infinitely smooth: exp(-r^2 / 2)."""
 
     length_scale: Scales = 1.0
-    active: Collection[int] | None = None  # type: ignore[assignment]
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
-    fixed: Collection[str] = field(default=(), repr=False)
     _parameters = ("length_scale",)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "active", as_active(self.active))
-        self._settle()
 
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
@@ -116,9 +107,6 @@ class Matern(Stationary):
 
     nu: float
     length_scale: Scales = 1.0
-    active: Collection[int] | None = None  # type: ignore[assignment]
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
-    fixed: Collection[str] = field(default=(), repr=False)
     _parameters = ("length_scale",)
 
     def __post_init__(self) -> None:
@@ -127,8 +115,7 @@ class Matern(Stationary):
                 f"nu must be 0.5, 1.5 or 2.5, got {self.nu}"
                 " (as nu grows the limit is SquaredExponential)"
             )
-        object.__setattr__(self, "active", as_active(self.active))
-        self._settle()
+        super().__post_init__()
 
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
@@ -153,16 +140,12 @@ class RationalQuadratic(Stationary):
 
     alpha: float = 1.0
     length_scale: Scales = 1.0
-    active: Collection[int] | None = None  # type: ignore[assignment]
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
-    fixed: Collection[str] = field(default=(), repr=False)
     _parameters = ("length_scale", "alpha")
 
     def __post_init__(self) -> None:
         if np.ndim(self.alpha):
             raise ValueError(f"alpha must be one number, got shape {np.shape(self.alpha)}")
-        object.__setattr__(self, "active", as_active(self.active))
-        self._settle()
+        super().__post_init__()
 
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
@@ -180,19 +163,12 @@ class RationalQuadratic(Stationary):
 
 
 @dataclass(frozen=True, eq=False)
-class Periodic(Family):
+class Periodic(ColumnFamily):
     """Repeats itself along one column; for periods in two columns multiply two of them."""
 
     period: float = 1.0
     length_scale: float = 1.0
-    active: Collection[int] | None = None  # type: ignore[assignment]
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
-    fixed: Collection[str] = field(default=(), repr=False)
     _parameters = ("period", "length_scale")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "active", as_active(self.active))
-        self._settle()
 
     def _one_column(self, X: FloatArray) -> FloatArray:
         column = self._select(X)
@@ -224,21 +200,17 @@ class Periodic(Family):
 
 
 @dataclass(frozen=True, eq=False)
-class Linear(Family):
+class Linear(ColumnFamily):
     """Of functions linear in the inputs, 0 at `centre` (add a Constant for an intercept)."""
 
     var: Scales = 1.0
     centre: float = 0.0
-    active: Collection[int] | None = None  # type: ignore[assignment]
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
-    fixed: Collection[str] = field(default=(), repr=False)
     _parameters = ("var",)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.centre):
             raise ValueError(f"centre must be finite, got {self.centre}")
-        object.__setattr__(self, "active", as_active(self.active))
-        self._settle()
+        super().__post_init__()
 
     def _products(self, X: FloatArray, Y: FloatArray) -> Iterable[FloatArray]:
         X, Y = self._select(X) - self.centre, self._select(Y) - self.centre
@@ -259,7 +231,7 @@ class Linear(Family):
 
 
 @dataclass(frozen=True, eq=False)
-class White(Family):
+class White(ColumnFamily):
     """An independent effect of every distinct input; on some columns, of every distinct value.
 
     It is a function of the inputs: observations at equal inputs share their effect, whether they
@@ -267,16 +239,12 @@ class White(Family):
     """
 
     var: float = 1.0
-    active: Collection[int] | None = None  # type: ignore[assignment]
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
-    fixed: Collection[str] = field(default=(), repr=False)
     _parameters = ("var",)
 
     def __post_init__(self) -> None:
         if np.ndim(self.var):
             raise ValueError(f"var must be one number, got shape {np.shape(self.var)}")
-        object.__setattr__(self, "active", as_active(self.active))
-        self._settle()
+        super().__post_init__()
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         X, Y = self._select(X), self._select(Y)

@@ -7,8 +7,8 @@ So `GreatCircle` *is* the exponential covariance, and every other isotropic fami
 definite; the two distances differ by 1 % at 2,500 km on the Earth.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -17,7 +17,6 @@ from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.fields.covariances.base import Covariance, Family, as_log_params
 from pgmult.fields.covariances.families import Stationary
-from pgmult.fields.covariances.hyperpriors import Hyperprior
 
 __all__ = ["Chordal", "GreatCircle"]
 
@@ -67,8 +66,6 @@ class GreatCircle(Family):
     latitude: int = 0
     longitude: int = 1
     radius: float = EARTH_RADIUS
-    priors: Mapping[str, Hyperprior] | None = field(default=None, repr=False)
-    fixed: Collection[str] = field(default=(), repr=False)
     _parameters = ("length_scale",)
 
     def __post_init__(self) -> None:
@@ -76,7 +73,7 @@ class GreatCircle(Family):
             raise ValueError("length_scale must be one number: distance is of both columns")
         _columns(self.latitude, self.longitude)
         as_positive(self.radius, "radius")
-        self._settle()
+        super().__post_init__()
 
     @property
     def active(self) -> tuple[int, ...] | None:

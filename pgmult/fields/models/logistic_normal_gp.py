@@ -51,7 +51,8 @@ from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_positive_int, new_key
 from pgmult.fields.compiled.softmax_fields import multiply_lower, rotate_functions, smooth_columns
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.data import CountField
+from pgmult.fields.data import CountField, smoothed_shares
+from pgmult.fields.models.base import FieldModel, as_covariance
 from pgmult.fields.priors.dense import _root
 from pgmult.links import LogisticNormal
 from pgmult.sampling.moves import slice_sample
@@ -85,7 +86,7 @@ class LogisticNormalGPState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogisticNormalGP:
+class LogisticNormalGP(FieldModel):
     """Multinomial counts whose log probabilities are Gaussian processes, by elliptical slices.
 
     Parameters
@@ -126,10 +127,7 @@ class LogisticNormalGP:
     label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.covariance, Covariance):
-            raise TypeError(
-                f"covariance must be a Covariance, got {type(self.covariance).__name__}"
-            )
+        as_covariance(self.covariance)
         if self.hyperparameters not in ("fixed", "sampled"):
             raise ValueError(
                 f'hyperparameters must be "fixed" or "sampled", got {self.hyperparameters!r}'
@@ -144,16 +142,6 @@ class LogisticNormalGP:
         if self.restarts is not None:
             as_positive_int(self.restarts, "restarts")
 
-    def as_data(self, data: Any) -> CountField:
-        """A field of counts as it is; anything else lacks the inputs."""
-        if not isinstance(data, CountField):
-            raise TypeError(
-                f"Gaussian processes need the inputs of the counts, got {type(data).__name__}"
-                " (make the data with as_field(inputs, counts))"
-            )
-        self._mean(data)
-        return data
-
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of categories, rows, new rows and hyperparameters."""
         labels = {
@@ -164,9 +152,12 @@ class LogisticNormalGP:
         }
         return {axis: value for axis, value in labels.items() if value is not None}
 
-    def link(self, data: Any = None) -> LogisticNormal:
+    def link(self, data: CountField) -> LogisticNormal:
         """The link from psi to probabilities."""
         return LogisticNormal()
+
+    def _check(self, data: CountField) -> None:
+        self._mean(data)
 
     def prior(self, rng: np.random.Generator, data: CountField) -> LogisticNormalGPState:
         """Hyperparameters and functions from the prior."""
@@ -175,14 +166,6 @@ class LogisticNormalGP:
             hyperparameters = np.exp(self.covariance.sample_log_params(rng))
         whitened = rng.standard_normal((data.num_sites, data.num_categories))
         return self._state(whitened, hyperparameters, data)
-
-    def simulate(
-        self, rng: np.random.Generator, state: LogisticNormalGPState, data: CountField
-    ) -> CountField:
-        """Counts of the same totals at the same inputs."""
-        return data.with_counts(
-            self.link(data).simulate(rng, state.psi[data.row_sites], data.totals)
-        )
 
     def init(self, rng: np.random.Generator, data: CountField) -> LogisticNormalGPState:
         """A start from a regression on the logarithms of the shares, at the covariance given."""
@@ -194,7 +177,9 @@ class LogisticNormalGP:
             design = _root_at(self.covariance, tuple(hyperparameters.tolist()), data)[rows]
             noisy = self.covariance.cov(data.sites[rows])
             noisy[np.diag_indices_from(noisy)] += _START_NOISE_VAR
-            level = self.link(data).inverse(_shares(seen.by_category[:, rows].T)) - self._mean(data)
+            level = self.link(data).inverse(
+                smoothed_shares(seen.by_category[:, rows].T, _START_COUNT)
+            ) - self._mean(data)
             level -= level.mean(axis=1, keepdims=True)
             start = np.empty((data.num_categories, data.num_sites))
             over_rows(
@@ -215,18 +200,6 @@ class LogisticNormalGP:
         whitened = self._sample_functions(rng, whitened, hyperparameters, data)
         whitened = self._sample_unseen(rng, whitened, data)
         return self._state(whitened, hyperparameters, data)
-
-    def log_likelihood(self, state: LogisticNormalGPState, data: CountField) -> float:
-        """Log probability of the counts, without the multinomial coefficients."""
-        return float(self.link(data).log_likelihood(state.psi[data.row_sites], data.counts).sum())
-
-    def pi(self, state: LogisticNormalGPState, data: CountField) -> FloatArray:
-        """Probabilities at the inputs, ``(num_rows, num_categories)``."""
-        return self.link(data).probs(state.psi[data.row_sites])
-
-    def pi_new(self, state: LogisticNormalGPState, data: CountField) -> FloatArray:
-        """Probabilities at the new inputs, a joint draw, ``(num_new, num_categories)``."""
-        return self.link(data).probs(state.psi[data.new_sites])
 
     def psi_new_mean(self, state: LogisticNormalGPState, data: CountField) -> FloatArray:
         """Mean of psi at the new inputs given psi at the inputs, ``(num_new, num_categories)``."""
@@ -250,7 +223,7 @@ class LogisticNormalGP:
     def _mean(self, data: CountField) -> FloatArray:
         """Of each function, ``(num_categories,)``."""
         if isinstance(self.mean, str):
-            return self.link(data).inverse(_shares(data.counts.sum(axis=0)))
+            return self.link(data).inverse(smoothed_shares(data.counts.sum(axis=0), _START_COUNT))
         mean = as_finite(self.mean, "mean")
         if mean.ndim and len(mean) != data.num_categories:
             raise ValueError(
@@ -370,8 +343,3 @@ def _times(root: FloatArray, whitened: FloatArray) -> FloatArray:
     units = -(-len(whitened) // 4)
     over_rows(multiply_lower, units, root, np.ascontiguousarray(whitened), out, grain=8)
     return out
-
-
-def _shares(counts: NDArray[Any]) -> FloatArray:
-    smoothed = counts + _START_COUNT
-    return np.asarray(smoothed / smoothed.sum(axis=-1, keepdims=True))

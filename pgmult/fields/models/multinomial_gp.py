@@ -31,7 +31,7 @@ drawn along with the rest, from its law given omega.
 >>> counts = np.random.default_rng(0).multinomial(20, [0.5, 0.3, 0.2], size=8)
 >>> posterior = pgmult.sample(
 ...     MultinomialGP(0.5 * Matern(1.5, length_scale=5.0)),
-...     as_field(years, counts, new_inputs=[2008.0, 2009.0]),
+...     pgmult.fields.as_field(years, counts, new_inputs=[2008.0, 2009.0]),
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> posterior["pi_new"].shape
@@ -39,38 +39,27 @@ drawn along with the rest, from its law given omega.
 """
 
 import hashlib
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
-from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive
-from pgmult.fields.covariances import Constant, Covariance, Product
-from pgmult.fields.data import CountField, as_field
-from pgmult.fields.priors.dense import Field, IndependentFields
+from pgmult.fields.covariances import Constant, Product
+from pgmult.fields.data import CountField
+from pgmult.fields.models.empirical_bayes import empirical_bayes
+from pgmult.fields.models.sticks import StickFields
 from pgmult.fields.priors.field import FieldDraw
-from pgmult.fields.priors.structures import Structure, make_field
 from pgmult.fields.updates import Guess, laplace, sample_hyperparameters
-from pgmult.links import StickBreaking
 from pgmult.sampling.moves import slice_sample
 
 __all__ = ["MultinomialGP", "MultinomialGPState"]
 
 _LEVEL_WIDTH = 1.0
 _NEWTON_STEPS = 2
-_ROUNDS = (
-    12  # of empirical Bayes, each _SWEEPS sweeps that give draws of omega and one maximisation
-)
-_SWEEPS = 4
-
-_log = logging.getLogger("pgmult")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +82,7 @@ class MultinomialGPState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialGP:
+class MultinomialGP(StickFields):
     """Multinomial counts whose sticks are Gaussian processes, sampled in exact blocks.
 
     Parameters
@@ -109,12 +98,12 @@ class MultinomialGP:
     mean_var : float
         Prior variance of the learned coefficients. That of the constant is centred where all
         categories are equally probable, those of the inputs at 0.
+    shared : bool
+        Whether all sticks share the covariance's parameters, or each has its own.
     hyperparameters : {"sampled", "empirical_bayes", "fixed"}
         "empirical_bayes" maximises their posterior density given a few draws of omega before the
         chain starts, and fixes them there: quicker, and intervals do not know that they are
         estimates. "fixed" leaves them as they come.
-    shared : bool
-        Whether all sticks share the covariance's parameters, or each has its own.
     hyperparameter_rate : float
         The probability that a sweep updates sampled hyperparameters. An update costs two or three
         times what the rest of a sweep does, and the probabilities mix faster than they: below 1
@@ -127,12 +116,7 @@ class MultinomialGP:
     solves once more for it and for each of its features.
     """
 
-    covariance: Covariance
-    structure: Structure = "dense"
-    mean: Literal["constant", "linear", "empirical"] | ArrayLike = "constant"
-    mean_var: float = 4.0
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
-    shared: bool = True
     hyperparameter_rate: float = 0.3
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -148,52 +132,30 @@ class MultinomialGP:
     label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.covariance, Covariance):
-            raise TypeError(
-                f"covariance must be a Covariance, got {type(self.covariance).__name__}"
-                " (a kernel of scikit-learn becomes one by from_sklearn)"
-            )
+        StickFields.__post_init__(self)
         choices = ("sampled", "empirical_bayes", "fixed")
         if self.hyperparameters not in choices:
             raise ValueError(
                 f"hyperparameters must be one of {choices}, got {self.hyperparameters!r}"
             )
-        if isinstance(self.mean, str):
-            if self.mean not in ("constant", "linear", "empirical"):
-                raise ValueError(
-                    f'mean must be "constant", "linear", "empirical" or numbers, got {self.mean!r}'
-                )
-        elif as_finite(self.mean, "mean").ndim > 1:
-            raise ValueError(
-                f"mean must be one number or one a stick, got shape {np.shape(self.mean)}"
-            )
-        as_positive(self.mean_var, "mean_var")
         if not 0.0 < self.hyperparameter_rate <= 1.0:
             raise ValueError(
                 f"hyperparameter_rate must be above 0, to 1, got {self.hyperparameter_rate}"
             )
 
-    def as_data(self, data: Any) -> CountField:
-        """A field of counts as it is; anything else lacks the inputs."""
-        if not isinstance(data, CountField):
-            raise TypeError(
-                f"Gaussian processes need the inputs of the counts, got {type(data).__name__}"
-                " (make the data with as_field(inputs, counts))"
-            )
-        self._centre(data)
-        return data
-
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of categories, sticks, rows, new rows, features and hyperparameters."""
         names = np.arange(data.num_categories) if data.categories is None else data.categories
-        sticks = names[data.category_order[:-1]]
-        features = ["constant", *(f"input {i}" for i in range(data.inputs.shape[1]))]
+        inputs = [f"input {i}" for i in range(data.inputs.shape[1])]
+        if data.input_names is not None:
+            inputs = data.input_names.tolist()
+        sticks = names[data.order[:-1]]
         labels = {
             "category": data.categories,
             "stick": sticks,
             "row": data.names,
             "new_row": data.new_names,
-            "feature": features[: self._features(data).shape[1]],
+            "feature": ["constant", *inputs][: len(self.trend(data).centre)],
             "covariance": ["shared"] if self.shared else sticks,
             "hyperparameter": list(self.covariance.param_names),
         }
@@ -201,29 +163,20 @@ class MultinomialGP:
 
     def prior(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
         """Hyperparameters, coefficients and sticks from the prior."""
-        theta = self._start(data)
+        theta, centre = self.start(data), self.trend(data).centre
         if self._samples_theta:
             theta = np.array([self.covariance.sample_log_params(rng) for _ in theta])
-        centre = self._centre(data)
-        shape = (self._features(data).shape[1], len(centre))
-        beta = self._beta_centre(data) + np.sqrt(self.mean_var) * rng.standard_normal(shape)
-        psi = self._field(theta, beta, data).sample(rng)
+        beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
+        psi = self.field(theta, beta, data).sample(rng)
         return MultinomialGPState(psi, beta, np.exp(theta))
-
-    def simulate(
-        self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
-    ) -> CountField:
-        """Counts of the same totals at the same inputs."""
-        psi = state.psi[data.row_sites]
-        return data.with_counts(self.link(data).simulate(rng, psi, data.totals))
 
     def init(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
         """A start near the smoothed shares, at the covariance's own parameters or its estimate."""
-        theta = self._start(data)
+        theta = self.start(data)
         if self.hyperparameters == "empirical_bayes" and self.covariance.num_params:
-            estimate = self.empirical_bayes(data).covariance
+            estimate = empirical_bayes(self, data).covariance
             theta = np.tile(estimate.log_params, (len(theta), 1))
-        beta, psi = self._sample_psi(rng, theta, self._first_guess(data), data)
+        beta, psi = self.sample_sticks(rng, theta, self.first_guess(data), data)
         return MultinomialGPState(psi, beta, np.exp(theta))
 
     def step(
@@ -235,30 +188,17 @@ class MultinomialGP:
         theta, hyperparameters = np.log(state.hyperparameters), state.hyperparameters
         moves_theta = self._samples_theta and rng.random() < self.hyperparameter_rate
         if moves_theta:
-            collapsed = self._collapsed(potential, data)
+            collapsed = self.collapsed(potential, data)
             theta = sample_hyperparameters(rng, collapsed, theta, _guess(self, data))
             hyperparameters = np.exp(theta)
-        beta, psi = self._sample_psi(rng, theta, potential, data)
+        beta, psi = self.sample_sticks(rng, theta, potential, data)
         psi, beta = self._shift_levels(rng, psi, beta, counts, data)
         if moves_theta and self._variance is not None:
             psi, theta = self._scale_sticks(rng, psi, beta, theta, counts, data)
             hyperparameters = np.exp(theta)
         return MultinomialGPState(psi, beta, hyperparameters)
 
-    def log_likelihood(self, state: MultinomialGPState, data: CountField) -> float:
-        """Log probability of the counts, without the multinomial coefficients."""
-        psi = state.psi[data.row_sites]
-        return float(self.link(data).log_likelihood(psi, data.counts).sum())
-
     # ---------------------------------------------------------------- keepable variables
-
-    def pi(self, state: MultinomialGPState, data: CountField) -> FloatArray:
-        """Probabilities at the inputs, ``(num_rows, num_categories)``."""
-        return self.link(data).probs(state.psi[data.row_sites])
-
-    def pi_new(self, state: MultinomialGPState, data: CountField) -> FloatArray:
-        """Probabilities at the new inputs, a joint draw, ``(num_new, num_categories)``."""
-        return self.link(data).probs(state.psi[data.new_sites])
 
     def psi_new_mean(self, state: MultinomialGPState, data: CountField) -> FloatArray:
         """E[psi at the new inputs | omega], psi at the inputs integrated out.
@@ -298,66 +238,11 @@ class MultinomialGP:
             A joint draw at the sites of the counts and at the new inputs, and the law at the
             latter.
         """
-        seen, wider = (
-            as_field(data.inputs, data.counts, new, order=data.category_order)
-            for new in (None, new_inputs)
-        )
+        seen, wider = data.with_new_inputs(None), data.with_new_inputs(new_inputs)
         potential = self.link(data).augment(rng, state.psi[: seen.num_sites], seen.site_counts())
-        field = self._field(np.log(state.hyperparameters), state.beta, seen).condition(potential)
-        mean = self._mean_at_sites(state.beta, wider)[wider.new_sites]
+        field = self.field(np.log(state.hyperparameters), state.beta, seen).condition(potential)
+        mean = self.mean_at_sites(state.beta, wider)[wider.new_sites]
         return field.draw(rng, wider.new_inputs, mean)
-
-    # ---------------------------------------------------------------- estimates of hyperparameters
-
-    def empirical_bayes(self, data: CountField, random_seed: int = 0) -> "MultinomialGP":
-        """The same model with hyperparameters fixed at an estimate from the data.
-
-        A Monte Carlo EM algorithm whose missing data are omega, psi integrated out: rounds of a few
-        sweeps that give draws of omega, and the maximum over the parameters of the mean log density
-        of those draws and of the prior. All sticks share the estimate.
-
-        Parameters
-        ----------
-        data : CountField
-        random_seed : int
-        """
-        _log.warning(
-            "MultinomialGP: hyperparameters are estimated and then fixed (empirical Bayes);"
-            " intervals do not know that they are estimates"
-        )
-        rng = np.random.default_rng(random_seed)
-        fixed = replace(self, hyperparameters="fixed", shared=True)
-        state = fixed.init(rng, data)
-        link, counts = self.link(data), data.site_counts()
-        for _ in range(_ROUNDS):
-            draws = []
-            for _ in range(_SWEEPS):
-                state = fixed.step(rng, state, data)
-                draws.append((link.augment(rng, state.psi, counts), state.beta))
-            start = fixed.covariance.log_params
-            best = minimize(fixed._loss, start, args=(draws, data), method="L-BFGS-B").x
-            fixed = replace(fixed, covariance=fixed.covariance.with_log_params(best))
-            if np.abs(best - start).max() < 0.02:
-                break
-        _log.info(
-            "MultinomialGP: estimated %s",
-            dict(zip(self.covariance.param_names, np.exp(best).round(4).tolist(), strict=True)),
-        )
-        return fixed
-
-    def _loss(
-        self,
-        theta: FloatArray,
-        draws: Sequence[tuple[DiagonalPotential, FloatArray]],
-        data: CountField,
-    ) -> float:
-        """Minus the mean log density of the draws of omega, and minus the log prior."""
-        log_densities = [
-            self._field(theta[None], beta, data).condition(potential).log_normalizer().sum()
-            for potential, beta in draws
-        ]
-        prior = self.covariance.with_log_params(theta).log_prior()
-        return -float(np.mean(log_densities)) - prior
 
     # ---------------------------------------------------------------- parts
 
@@ -375,116 +260,6 @@ class MultinomialGP:
             before += part.num_params
         return None
 
-    @property
-    def _learns_mean(self) -> bool:
-        return isinstance(self.mean, str) and self.mean in ("constant", "linear")
-
-    def link(self, data: CountField) -> StickBreaking:
-        """The link from psi to probabilities, its sticks in the order of the data."""
-        return StickBreaking(order=data.category_order)
-
-    def _start(self, data: CountField) -> FloatArray:
-        """The log hyperparameters that the covariance comes with."""
-        rows = 1 if self.shared else data.num_categories - 1
-        return np.tile(self.covariance.log_params, (rows, 1))
-
-    def _features(self, data: CountField) -> FloatArray:
-        """Of the learned mean at the sites, ``(num_sites, num_features)``."""
-        if not self._learns_mean:
-            return np.empty((data.num_sites, 0))
-        constant = np.ones((data.num_sites, 1))
-        if self.mean == "constant":
-            return constant
-        scale = data.inputs.std(axis=0)
-        scaled = (data.sites - data.inputs.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
-        return np.concatenate([constant, scaled], axis=1)
-
-    def _centre(self, data: CountField) -> FloatArray:
-        """Prior mean of each stick's constant, or its mean where that is not learned."""
-        sticks = data.num_categories - 1
-        if self._learns_mean:
-            return StickBreaking().inverse(np.full(sticks + 1, 1.0 / (sticks + 1)))
-        if isinstance(self.mean, str):
-            shares = data.counts.sum(axis=0) + 0.5
-            return self.link(data).inverse(shares / shares.sum())
-        mean = as_finite(self.mean, "mean")
-        if mean.ndim and len(mean) != sticks:
-            raise ValueError(
-                f"mean must have one entry for each of {sticks} sticks, got {len(mean)}"
-            )
-        return np.broadcast_to(mean, sticks)
-
-    def _beta_centre(self, data: CountField) -> FloatArray:
-        """Prior mean of beta."""
-        centre = np.zeros((self._features(data).shape[1], data.num_categories - 1))
-        centre[:1] = self._centre(data)
-        return centre
-
-    def _mean_at_sites(self, beta: FloatArray, data: CountField) -> FloatArray:
-        if not len(beta):
-            return np.tile(self._centre(data), (data.num_sites, 1))
-        return np.asarray(np.einsum("sf,fk->sk", self._features(data), beta))
-
-    def _field(self, theta: FloatArray, beta: FloatArray, data: CountField) -> Field:
-        """The prior of psi at the sites."""
-        mean = self._mean_at_sites(beta, data)
-        if self.shared:
-            covariance = _at(self.covariance, tuple(theta[0].tolist()))
-            return make_field(self.structure, covariance, data.sites, mean)
-        return IndependentFields(
-            [self._field_of_one(row, mean[:, k], data) for k, row in enumerate(theta)]
-        )
-
-    def _field_of_one(self, theta: FloatArray, mean: FloatArray, data: CountField) -> Field:
-        covariance = _at(self.covariance, tuple(theta.tolist()))
-        return make_field(self.structure, covariance, data.sites, mean)
-
-    def _collapsed(
-        self, potential: DiagonalPotential, data: CountField
-    ) -> Callable[[FloatArray, BoolArray], FloatArray]:
-        """Log density of log hyperparameters by row, psi and beta integrated out."""
-        features, centre = self._features(data), self._beta_centre(data)
-        mean = self._mean_at_sites(np.zeros_like(centre), data)
-
-        def log_density_of(theta: FloatArray, columns: slice) -> float:
-            covariance = self.covariance.with_log_params(theta)
-            field = make_field(self.structure, covariance, data.sites, mean[:, columns])
-            seen = DiagonalPotential(potential.J[:, columns], potential.h[:, columns])
-            fit = field.condition(seen).log_normalizer_with_trend(
-                features, centre[:, columns], self.mean_var
-            )
-            return covariance.log_prior() + float(fit.sum())
-
-        def log_density(thetas: FloatArray, active: BoolArray) -> FloatArray:
-            out = np.zeros(len(thetas))
-            for row in np.flatnonzero(active):
-                columns = slice(None) if self.shared else slice(row, row + 1)
-                out[row] = log_density_of(thetas[row], columns)
-            return out
-
-        return log_density
-
-    def _sample_psi(
-        self,
-        rng: np.random.Generator,
-        theta: FloatArray,
-        potential: DiagonalPotential,
-        data: CountField,
-    ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the coefficients of the mean and of psi given omega."""
-        centre = self._beta_centre(data)
-        field = self._field(theta, np.zeros_like(centre), data).condition(potential)
-        psi, beta = field.sample_with_trend(rng, self._features(data), centre, self.mean_var)
-        return beta, psi
-
-    def _first_guess(self, data: CountField) -> DiagonalPotential:
-        """The likelihood around smoothed shares."""
-        link, counts = self.link(data), data.site_counts()
-        overall = counts.sum(axis=0) + 0.5
-        smoothed = counts + 2.0 * overall / overall.sum()
-        level = link.inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
-        return link.quadratic(level, counts)
-
     def _shift_levels(
         self,
         rng: np.random.Generator,
@@ -495,9 +270,9 @@ class MultinomialGP:
     ) -> tuple[FloatArray, FloatArray]:
         """Move each coefficient, and psi along with it, given the counts alone."""
         psi, beta = psi.copy(), beta.copy()
-        link, features, centre = self.link(data), self._features(data), self._beta_centre(data)
+        link, (features, centre, var) = self.link(data), self.trend(data)
         seen = counts.any(axis=1)
-        taken = counts[seen][:, data.category_order[:-1]]
+        taken = counts[seen][:, data.order[:-1]]
         reaching = link.totals(counts[seen])
         for f in range(len(beta)):
             base, along = psi[seen] - np.outer(features[seen, f], beta[f]), features[seen, f]
@@ -513,7 +288,7 @@ class MultinomialGP:
                 trial = base[:, k] + np.outer(along, values[k])
                 fit = taken[:, k] * trial - reaching[:, k] * np.logaddexp(0.0, trial)
                 out = np.zeros(len(values))
-                out[k] = fit.sum(axis=0) - 0.5 * (values[k] - centre[f, k]) ** 2 / self.mean_var
+                out[k] = fit.sum(axis=0) - 0.5 * (values[k] - centre[f, k]) ** 2 / var
                 return out
 
             moved = slice_sample(rng, log_density, beta[f].copy(), _LEVEL_WIDTH)
@@ -537,9 +312,9 @@ class MultinomialGP:
         the prior of var.
         """
         place = self._variance
-        mean = self._mean_at_sites(beta, data)
+        mean = self.mean_at_sites(beta, data)
         seen, link = counts.any(axis=1), self.link(data)
-        taken = counts[seen][:, data.category_order[:-1]]
+        taken = counts[seen][:, data.order[:-1]]
         reaching = link.totals(counts[seen])
         around, centre = (psi - mean)[seen], mean[seen]
 
@@ -559,22 +334,16 @@ class MultinomialGP:
         return mean + np.exp(stretch) * (psi - mean), theta
 
 
-@lru_cache(maxsize=256)
-def _at(covariance: Covariance, theta: tuple[float, ...]) -> Covariance:
-    """One object for one value of the parameters: fields keep what they computed for an object."""
-    return covariance.with_log_params(theta) if theta else covariance
-
-
 @lru_cache(maxsize=16)
 def _guess(model: MultinomialGP, data: CountField) -> Guess:
     """The law that the log hyperparameters roughly have: two Newton steps for psi, then Laplace."""
     link, counts = model.link(data), data.site_counts()
-    theta, seen = model._start(data), model._first_guess(data)
+    theta, seen = model.start(data), model.first_guess(data)
     for _ in range(_NEWTON_STEPS):
-        beta, _ = model._sample_psi(np.random.default_rng(0), theta, seen, data)
-        psi = model._field(theta, beta, data).condition(seen).mean()
+        beta, _ = model.sample_sticks(np.random.default_rng(0), theta, seen, data)
+        psi = model.field(theta, beta, data).condition(seen).mean()
         seen = link.quadratic(psi, counts)
-    return laplace(model._collapsed(seen, data), theta)
+    return laplace(model.collapsed(seen, data), theta)
 
 
 @lru_cache(maxsize=16)
@@ -585,6 +354,6 @@ def _law_at_new_inputs(
     seed = int.from_bytes(hashlib.blake2b(state.psi.tobytes(), digest_size=16).digest(), "little")
     rng = np.random.default_rng(seed)
     potential = model.link(data).augment(rng, state.psi, data.site_counts())
-    field = model._field(np.log(state.hyperparameters), state.beta, data).condition(potential)
-    mean = model._mean_at_sites(state.beta, data)[data.new_sites]
+    field = model.field(np.log(state.hyperparameters), state.beta, data).condition(potential)
+    mean = model.mean_at_sites(state.beta, data)[data.new_sites]
     return field.predict(data.new_inputs, mean)

@@ -24,7 +24,7 @@ Neither is a Bayesian model of counts: there is no chain to run, only `predict_p
 >>> times = np.arange(6.0)
 >>> counts = np.column_stack([10 + 10 * times, 60 - 10 * times]).astype(int)
 >>> data = pgmult.fields.as_field(times, counts, new_inputs=[6.0])
->>> Static().predict_probs(data).round(2)
+>>> pgmult.fields.Static().predict_probs(data).round(2)
 array([[0.85, 0.15]])
 >>> RawGP(SquaredExponential(3.0), noise_var=0.01).predict_probs(data).round(1)
 array([[0.9, 0.1]])
@@ -39,9 +39,10 @@ from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_generator, as_positive, as_positive_int
+from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.data import CountField, as_field
+from pgmult.fields.data import CountField, as_field, smoothed_shares
+from pgmult.fields.models.base import as_covariance
 from pgmult.links import StickBreaking
 
 __all__ = ["RawGP"]
@@ -73,10 +74,7 @@ class RawGP:
     pseudo_count: float = 0.1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.covariance, Covariance):
-            raise TypeError(
-                f"covariance must be a Covariance, got {type(self.covariance).__name__}"
-            )
+        as_covariance(self.covariance)
         for name in ("noise_var", "pseudo_count"):
             as_positive(getattr(self, name), name)
 
@@ -136,26 +134,36 @@ class RawGP:
     def predict_probs(self, data: Any) -> FloatArray:
         """Probabilities at the new inputs, of the mean sticks, ``(num_new_inputs, K)``."""
         data = as_field(data)
-        return _link(data).probs(self.predict(data)[0])
+        return self.link(data).probs(self.predict(data)[0])
 
-    def sample_probs(self, rng: np.random.Generator, data: Any, draws: int) -> FloatArray:
+    def sample_probs(self, data: Any, draws: int, random_seed: Any = None) -> FloatArray:
         """Draws of the probabilities at each new input, ``(draws, num_new_inputs, K)``.
 
         Sticks are independent, and so are new inputs here: draws are of each input's own law.
+
+        Parameters
+        ----------
+        data : CountField
+        draws : int
+        random_seed : int, optional
         """
         data = as_field(data)
         mean, var = self.predict(data)
-        noise = as_generator(rng).standard_normal((as_positive_int(draws, "draws"), *mean.shape))
-        return _link(data).probs(mean + np.sqrt(var)[:, None] * noise)
+        shape = (as_positive_int(draws, "draws"), *mean.shape)
+        noise = np.random.default_rng(random_seed).standard_normal(shape)
+        return self.link(data).probs(mean + np.sqrt(var)[:, None] * noise)
+
+    def link(self, data: CountField) -> StickBreaking:
+        """The link from sticks to probabilities, in the order of the data."""
+        return StickBreaking(order=data.order)
 
     def _training(self, data: CountField) -> tuple[FloatArray, FloatArray]:
         """Inputs of rows with counts, and the sticks there."""
         seen = data.counts.sum(axis=1) > 0
         if not seen.any():
             raise ValueError("data must have counts in one row at least, all rows are empty")
-        smoothed = data.counts[seen] + self.pseudo_count
-        shares = smoothed / smoothed.sum(axis=1, keepdims=True)
-        return data.inputs[seen], _link(data).inverse(shares)
+        shares = smoothed_shares(data.counts[seen], self.pseudo_count)
+        return data.inputs[seen], self.link(data).inverse(shares)
 
     def _with(self, theta: FloatArray) -> "RawGP":
         covariance = self.covariance.with_log_params(theta[:-1])
@@ -181,7 +189,3 @@ class RawGP:
         terms = [np.sum(slope * change) for change in self.covariance.gradients(inputs)]
         terms.append(self.noise_var * np.trace(slope))
         return float(value), 0.5 * np.array(terms)
-
-
-def _link(data: CountField) -> StickBreaking:
-    return StickBreaking(order=data.category_order)

@@ -7,7 +7,7 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
-from pgmult.fields.data import as_field
+from pgmult.fields.data import as_field, smoothed_shares
 
 __all__ = ["Static"]
 
@@ -47,8 +47,7 @@ class Static:
             )
         counts = data.site_counts()
         last = [self._last(data.sites, counts, new) for new in data.new_inputs]
-        smoothed = counts[last] + self.pseudo_count
-        return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
+        return smoothed_shares(counts[last], self.pseudo_count)
 
     def _last(self, sites: FloatArray, counts: IntArray, new: FloatArray) -> int:
         """The site of the last counts at the place of a new input."""

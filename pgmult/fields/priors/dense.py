@@ -8,9 +8,6 @@ with K the covariance function at the sites. Nothing is ever inverted but I + J^
 may be singular (a smooth covariance at close sites is, to rounding), J may be 0 (a missing row),
 and no jitter is added.
 
-A `Field` is whatever has these verbs: `GaussianProcess` has them exactly, at O(n^3) a column, and
-other structures have them for special covariances at less cost.
-
 >>> import numpy as np
 >>> from pgmult.core.potentials import DiagonalPotential
 >>> from pgmult.fields.covariances import SquaredExponential
@@ -23,16 +20,15 @@ array([[0.8  ],
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_finite, as_generator, as_nonnegative, new_key
+from pgmult.core.validate import as_finite, as_generator, new_key
 from pgmult.fields.compiled.dense_fields import (
     column_log_normalizers,
     lower_root,
@@ -41,87 +37,20 @@ from pgmult.fields.compiled.dense_fields import (
     sample_columns,
 )
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.covariances.base import as_inputs
-from pgmult.fields.priors.field import FieldDraw, as_prior_mean
+from pgmult.fields.inputs import as_inputs
+from pgmult.fields.priors.field import Field, FieldDraw, Process, Trend
 
-__all__ = ["Field", "GaussianProcess", "IndependentFields"]
-
-
-class Field(Protocol):
-    """A Gaussian law of ``num_columns`` independent functions at n sites.
-
-    ``new_mean`` is the prior mean at new inputs: a number, ``(num_columns,)`` or
-    ``(m, num_columns)``. Left out, it is each column's prior mean at the sites, which must then be
-    the same at all of them.
-    """
-
-    def condition(self, potential: DiagonalPotential) -> "Field":
-        """The posterior: this times a potential, ``(n, num_columns)``."""
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw at the sites, ``(n, num_columns)``."""
-
-    def sample_with_trend(
-        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the columns and of the coefficients of a trend added to them.
-
-        The prior of the columns is this one plus ``features @ beta``, beta ~ N(centre, var I).
-        Costs little more than `sample`.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        features : array, ``(n, num_features)``
-        centre : array, ``(num_features, num_columns)``
-        var : float
-
-        Returns
-        -------
-        columns : array, ``(n, num_columns)``
-            The trend included.
-        beta : array, ``(num_features, num_columns)``
-        """
-
-    def mean(self) -> FloatArray:
-        """Means at the sites, ``(n, num_columns)``."""
-
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-
-    def log_normalizer_with_trend(
-        self, features: FloatArray, centre: FloatArray, var: float
-    ) -> FloatArray:
-        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out."""
-
-    def predict(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and variances at new inputs, ``(m, num_columns)``; the sites integrated out."""
-
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``; the sites integrated out."""
-
-    def draw(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FieldDraw:
-        """A joint draw at the sites and at new inputs, and `predict` at the latter."""
+__all__ = ["GaussianProcess", "IndependentFields"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GaussianProcess:
+class GaussianProcess(Process):
     """Independent columns with one covariance function, exactly, by dense linear algebra.
 
     Attributes
     ----------
-    covariance : Covariance
-    inputs : array, ``(n, d)``
-        The sites; one axis is taken for one column.
-    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
-    potential : DiagonalPotential, ``(n, num_columns)``, or None
-        Product of everything conditioned on.
+    covariance, inputs, prior_mean, potential
+        As in every `pgmult.fields.priors.field.Process`.
 
     Raises
     ------
@@ -133,64 +62,24 @@ class GaussianProcess:
     A draw costs O(n**3) once, for the prior, and O(m**3) a column, m the sites with J > 0.
     """
 
-    covariance: Covariance
-    inputs: FloatArray
-    prior_mean: ArrayLike = 0.0
-    potential: DiagonalPotential | None = None
-
-    def __post_init__(self) -> None:
-        inputs = as_inputs(self.inputs)
-        mean = as_prior_mean(self.prior_mean, len(inputs))
-        object.__setattr__(self, "inputs", inputs)
-        object.__setattr__(self, "prior_mean", mean)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Sites and columns."""
-        columns = self._means.shape[1] if self.potential is None else self.potential.J.shape[1]
-        return len(self.inputs), columns
-
-    @property
-    def _means(self) -> FloatArray:
-        return np.asarray(self.prior_mean)
-
-    def condition(self, potential: DiagonalPotential) -> "GaussianProcess":
-        """The posterior: this times `potential`, ``(n, num_columns)``."""
-        J, h = as_nonnegative(potential.J, "J"), as_finite(potential.h, "h")
-        n, columns = self.shape
-        fits = J.ndim == 2 and len(J) == n and J.shape == h.shape
-        if not fits or (columns not in (1, J.shape[1])):
-            expected = f"({n}, {columns if columns > 1 else 'columns'})"
-            raise ValueError(
-                f"the potential must have shape {expected}, got J {J.shape} and h {h.shape}"
-            )
-        seen = DiagonalPotential(J, h)
-        return replace(self, potential=seen if self.potential is None else self.potential + seen)
-
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the sites, ``(n, num_columns)``; columns run on all threads given."""
-        n, columns = self.shape
-        return self.sample_with_trend(rng, np.empty((n, 0)), np.empty((0, columns)), 1.0)[0]
+        return self.sample_with_trend(rng, self._no_trend())[0]
 
     def sample_with_trend(
-        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
+        self, rng: np.random.Generator, trend: Trend
     ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the columns and of the coefficients of a trend added to them.
-
-        See `Field.sample_with_trend`. Costs no more than `sample`.
-        """
+        """A joint draw of the columns and of a trend, for the price of `sample`."""
         as_generator(rng)
+        features, centre, var = trend
         root = _root_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
         features = np.ascontiguousarray(features)
         trend_cov = np.ascontiguousarray(var * features.T)
         cov = self._cov()
         if features.shape[1]:
             cov = cov + np.einsum("if,fj->ij", features, trend_cov)
-        mean, J, h, _ = self._columns(cov)
+        mean, J, h = self._columns()
         beta, out = np.array(centre.T, order="C"), np.empty_like(J)
-        if (free := self._free_tilt()) is not None:
-            beta += np.einsum("cn,fn->cf", free, trend_cov)
-            mean = mean - np.einsum("cn,fn,jf->cj", free, trend_cov, features)
         over_rows(
             sample_columns, len(J), cov, root, mean, features, np.sqrt(var), J, h, new_key(rng),
             trend_cov, beta, out, grain=1,
@@ -202,31 +91,27 @@ class GaussianProcess:
         if self.potential is None:
             return np.array(self._means)
         cov = self._cov()
-        mean, J, h, _ = self._columns(cov)
+        mean, J, h = self._columns()
         out = np.empty_like(J)
         over_rows(mean_columns, len(J), cov, cov, mean, J, h, mean, out, grain=1)
         return np.ascontiguousarray(out.T)
 
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-        n, columns = self.shape
-        return self.log_normalizer_with_trend(np.empty((n, 0)), np.empty((0, columns)), 1.0)
+        return self.log_normalizer_with_trend(self._no_trend())
 
-    def log_normalizer_with_trend(
-        self, features: FloatArray, centre: FloatArray, var: float
-    ) -> FloatArray:
-        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out."""
+    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
+        """The same, ``(num_columns,)``, with a trend added and integrated out."""
         if self.potential is None:
             return np.zeros(self.shape[1])
-        cov, around = self._cov(), self
+        cov, around, features = self._cov(), self, trend.features
         if features.shape[1]:
-            cov = cov + var * np.einsum("if,jf->ij", features, features)
-            level = self._means + np.einsum("nf,fc->nc", features, centre)
-            around = replace(self, prior_mean=level)
-        mean, J, h, tilt = around._columns(cov)
+            cov = cov + trend.var * np.einsum("if,jf->ij", features, features)
+            around = self._with(prior_mean=self._means + trend.at(trend.centre))
+        mean, J, h = around._columns()
         out = np.empty(len(J))
         over_rows(column_log_normalizers, len(J), cov, mean, J, h, out, grain=1)
-        return out + tilt
+        return out
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
@@ -234,46 +119,23 @@ class GaussianProcess:
         """Means and variances at new inputs, ``(m, num_columns)`` each.
 
         The values at the sites are integrated out (Linderman, Johnson and Adams 2015, appendix B).
-
-        Parameters
-        ----------
-        new_inputs : array, ``(m, d)``
-        new_mean : float or array, ``(num_columns,)`` or ``(m, num_columns)``, optional
-            The prior mean there; by default that of the sites, where all of them agree.
         """
-        new = as_inputs(new_inputs, "new_inputs")
+        new, centre = self._new(new_inputs, new_mean)
         cov, cross = self._cov(), self.covariance.cov(new, self.inputs)
-        mean, J, h, _ = self._columns(cov)
-        centre = self._new_mean(new_mean, len(new))
-        if (free := self._free_tilt()) is not None:
-            centre = centre + np.einsum("mn,cn->mc", cross, free)
+        mean, J, h = self._columns()
         means, variances = np.empty((len(J), len(new))), np.empty((len(J), len(new)))
         over_rows(
             predict_columns, len(J), cov, cross, self.covariance.diagonal(new), mean, J, h,
-            np.ascontiguousarray(np.broadcast_to(centre, means.T.shape).T), means, variances,
-            grain=1,
+            np.ascontiguousarray(centre.T), means, variances, grain=1,
         )  # fmt: skip
         return np.ascontiguousarray(means.T), np.ascontiguousarray(variances.T)
-
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``; see `predict`."""
-        return self._sample_wider(rng, new_inputs, new_mean)[len(self.inputs) :]
 
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
         """A joint draw at the sites and at new inputs, and `predict` at the latter."""
-        n, values = len(self.inputs), self._sample_wider(rng, new_inputs, new_mean)
-        return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
-
-    def _sample_wider(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None
-    ) -> FloatArray:
-        new = as_inputs(new_inputs, "new_inputs")
+        new, centre = self._new(new_inputs, new_mean)
         n, columns = self.shape
-        centre = np.broadcast_to(self._new_mean(new_mean, len(new)), (len(new), columns))
         mean = np.broadcast_to(self._means, (n, columns))
         wider = GaussianProcess(
             self.covariance, np.concatenate([self.inputs, new]), np.concatenate([mean, centre])
@@ -282,52 +144,24 @@ class GaussianProcess:
             unseen = np.zeros((len(new), columns))
             J, h = (np.concatenate([a, unseen]) for a in (self.potential.J, self.potential.h))
             wider = wider.condition(DiagonalPotential(J, h))
-        return wider.sample(rng)
+        values = wider.sample(rng)
+        return FieldDraw(values[:n], values[n:], *self.predict(new_inputs, new_mean))
 
-    def _new_mean(self, new_mean: ArrayLike | None, num_new: int) -> FloatArray:
-        columns = self.shape[1]
-        if new_mean is None:
-            means = self._means
-            if len(means) == 0 or (means != means[0]).any():
-                raise ValueError(
-                    "prior_mean differs between sites, so it does not say what it is at new"
-                    " inputs: pass new_mean"
-                )
-            return np.asarray(means[0])
-        centre = as_finite(new_mean, "new_mean")
-        try:
-            np.broadcast_to(centre, (num_new, columns))
-        except ValueError:
-            raise ValueError(
-                f"new_mean must be a number or have shape ({columns},) or ({num_new}, {columns}),"
-                f" got {centre.shape}"
-            ) from None
-        return centre
+    def _no_trend(self) -> Trend:
+        n, columns = self.shape
+        return Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0)
 
     def _cov(self) -> FloatArray:
         return _cov_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
 
-    def _columns(self, cov: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Means, J and h with a column in each row, h = 0 where J = 0, and log Z of what h was."""
-        n, columns = self.shape
-        mean = np.ascontiguousarray(self._means.T)
+    def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means, J and h with a column in each row."""
         if self.potential is None:
-            empty = np.zeros((columns, n))
-            return mean, empty, empty, np.zeros(columns)
-        J, h = np.ascontiguousarray(self.potential.J.T), np.ascontiguousarray(self.potential.h.T)
-        free = self._free_tilt()
-        if free is None:
-            return mean, J, h, np.zeros(columns)
-        shift = np.einsum("nm,cm->cn", cov, free)  # exp(h'x) moves the mean by K h
-        tilt = np.einsum("cn,cn->c", free, mean + 0.5 * shift)
-        return mean + shift, J, h - free, tilt
-
-    def _free_tilt(self) -> FloatArray | None:
-        """The part of h where J = 0, ``(num_columns, n)``; no link emits one."""
-        if self.potential is None:
-            return None
-        alone = (self.potential.J == 0.0) & (self.potential.h != 0.0)
-        return np.where(alone, self.potential.h, 0.0).T.copy() if alone.any() else None
+            empty = np.zeros(self.shape[::-1])
+            return np.ascontiguousarray(self._means.T), empty, empty
+        parts = (self._means, self.potential.J, self.potential.h)
+        mean, J, h = (np.ascontiguousarray(part.T) for part in parts)
+        return mean, J, h
 
 
 @lru_cache(maxsize=4)  # a sweep asks for the same matrices several times
@@ -353,7 +187,7 @@ def _root(cov: FloatArray, inputs: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndependentFields:
+class IndependentFields(Field):
     """Fields of one column each, side by side: columns with covariances of their own.
 
     Attributes
@@ -383,13 +217,11 @@ class IndependentFields:
         return np.concatenate([field.sample(rng) for field in self.fields], axis=1)
 
     def sample_with_trend(
-        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
+        self, rng: np.random.Generator, trend: Trend
     ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the columns and of a trend: see `Field.sample_with_trend`."""
-        pairs = [
-            field.sample_with_trend(rng, features, centre[:, [k]], var)
-            for k, field in enumerate(self.fields)
-        ]
+        """A joint draw of the columns and of a trend added to them."""
+        trends = self._trends(trend)
+        pairs = [f.sample_with_trend(rng, t) for f, t in zip(self.fields, trends, strict=True)]
         return (
             np.concatenate([columns for columns, _ in pairs], axis=1),
             np.concatenate([beta for _, beta in pairs], axis=1),
@@ -403,15 +235,10 @@ class IndependentFields:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
         return np.concatenate([field.log_normalizer() for field in self.fields])
 
-    def log_normalizer_with_trend(
-        self, features: FloatArray, centre: FloatArray, var: float
-    ) -> FloatArray:
-        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out."""
-        parts = [
-            field.log_normalizer_with_trend(features, centre[:, [k]], var)
-            for k, field in enumerate(self.fields)
-        ]
-        return np.concatenate(parts)
+    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
+        """The same, ``(num_columns,)``, with a trend added and integrated out."""
+        pairs = zip(self.fields, self._trends(trend), strict=True)
+        return np.concatenate([field.log_normalizer_with_trend(part) for field, part in pairs])
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
@@ -424,14 +251,6 @@ class IndependentFields:
             np.concatenate([var for _, var in pairs], axis=1),
         )
 
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``."""
-        means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
-        draws = [f.sample_at(rng, new_inputs, m) for f, m in zip(self.fields, means, strict=True)]
-        return np.concatenate(draws, axis=1)
-
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
@@ -439,6 +258,10 @@ class IndependentFields:
         means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
         draws = [f.draw(rng, new_inputs, m) for f, m in zip(self.fields, means, strict=True)]
         return FieldDraw(*(np.concatenate(parts, axis=1) for parts in zip(*draws, strict=True)))
+
+    def _trends(self, trend: Trend) -> Sequence[Trend]:
+        columns = range(len(self.fields))
+        return [trend._replace(centre=trend.centre[:, [k]]) for k in columns]
 
     def _new_means(self, new_mean: ArrayLike | None, num_new: int) -> Sequence[FloatArray | None]:
         if new_mean is None:

@@ -1,12 +1,14 @@
-"""What the structured Gaussian fields have in common: their verbs, means and potentials.
+"""Gaussian laws of many independent functions at n inputs, times a diagonal potential: their verbs.
 
-Like the dense `pgmult.fields.GaussianProcess` they are C independent Gaussian columns over the same
-n inputs, times a diagonal potential, with the verbs of `pgmult.fields.priors.dense.Field`.
+A `Field` is whatever has these verbs. A `Process` has one covariance function for all columns. The
+dense `pgmult.fields.GaussianProcess` computes them by itself; a `StructuredField` has them all from
+one method, `_solve`.
 """
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -14,14 +16,17 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_generator, as_nonnegative
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.inputs import as_inputs
 
 __all__ = [
+    "Asked",
+    "DrawnTrend",
+    "Field",
     "FieldDraw",
+    "Process",
     "Solved",
     "StructuredField",
     "Trend",
-    "as_prior_mean",
     "check_columns",
     "features_at",
 ]
@@ -48,6 +53,175 @@ class FieldDraw(NamedTuple):
     new_var: FloatArray
 
 
+class Trend(NamedTuple):
+    """``features @ beta`` added to the columns, beta ~ N(centre, var I).
+
+    Attributes
+    ----------
+    features : array, ``(n, num_features)``
+    centre : array, ``(num_features, num_columns)``
+    var : float
+    """
+
+    features: FloatArray
+    centre: FloatArray
+    var: float
+
+    def at(self, beta: FloatArray) -> FloatArray:
+        """What given coefficients add, ``(n, num_columns)``."""
+        return np.asarray(np.einsum("nf,fc->nc", self.features, beta))
+
+
+class Field(ABC):
+    """A Gaussian law of ``num_columns`` independent functions at n inputs.
+
+    ``new_mean`` is the prior mean at new inputs: a number, ``(num_columns,)`` or
+    ``(m, num_columns)``. Left out, it is each column's prior mean at the inputs, which must then be
+    the same at all of them.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def condition(self, potential: DiagonalPotential) -> "Field":
+        """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw at the inputs, ``(n, num_columns)``."""
+
+    @abstractmethod
+    def sample_with_trend(
+        self, rng: np.random.Generator, trend: Trend
+    ) -> tuple[FloatArray, FloatArray]:
+        """A joint draw of the columns and of the coefficients of a trend added to them.
+
+        Costs little more than `sample`.
+
+        Returns
+        -------
+        columns : array, ``(n, num_columns)``
+            The trend included.
+        beta : array, ``(num_features, num_columns)``
+        """
+
+    @abstractmethod
+    def mean(self) -> FloatArray:
+        """Means at the inputs, ``(n, num_columns)``."""
+
+    @abstractmethod
+    def log_normalizer(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_columns,)``.
+
+        As a function of the covariance's parameters it is their likelihood given the potential,
+        the field integrated out.
+        """
+
+    @abstractmethod
+    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
+        """The same, ``(num_columns,)``, with a trend added and integrated out."""
+
+    @abstractmethod
+    def predict(
+        self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
+
+    @abstractmethod
+    def draw(
+        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
+    ) -> FieldDraw:
+        """A joint draw at the inputs and at new ones, and `predict` at the latter."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Process(Field):
+    """A field whose columns share a covariance function.
+
+    Attributes
+    ----------
+    covariance : Covariance
+    inputs : array, ``(n, num_input_columns)``
+        One axis is taken for one column.
+    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
+    potential : DiagonalPotential, ``(n, num_columns)``, or None
+        Product of everything conditioned on.
+    """
+
+    covariance: Covariance
+    inputs: FloatArray
+    prior_mean: ArrayLike = 0.0
+    potential: DiagonalPotential | None = None
+
+    def __post_init__(self) -> None:
+        inputs = as_inputs(self.inputs)
+        self._set(inputs=inputs, prior_mean=_as_prior_mean(self.prior_mean, len(inputs)))
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _with(self, **values: Any) -> Self:
+        """A copy with other fields, all of them checked already."""
+        other = copy(self)
+        other._set(**values)
+        return other
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Inputs and columns."""
+        columns = self._means if self.potential is None else self.potential.J
+        return len(self.inputs), columns.shape[1]
+
+    def condition(self, potential: DiagonalPotential) -> Self:
+        """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
+        return self._with(potential=_combined(self.potential, potential, self._means))
+
+    @property
+    def _means(self) -> FloatArray:
+        return np.asarray(self.prior_mean)
+
+    def _new(
+        self, new_inputs: ArrayLike, new_mean: ArrayLike | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """New inputs and the prior mean there, ``(m, num_columns)``."""
+        new = as_inputs(new_inputs, "new_inputs")
+        if new.shape[1] != self.inputs.shape[1]:
+            raise ValueError(
+                f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
+            )
+        return new, _as_new_mean(new_mean, self._means, len(new), self.shape[1])
+
+
+class DrawnTrend(NamedTuple):
+    """A trend around 0 and coefficients drawn from it.
+
+    Attributes
+    ----------
+    features : array, ``(n, num_features)``
+    var : float
+    coefficients : array, ``(num_columns, num_features)``
+    """
+
+    features: FloatArray
+    var: float
+    coefficients: FloatArray
+
+
+class Asked(NamedTuple):
+    """What a structure is asked for; a draw if there is a generator.
+
+    A draw is joint with that of a trend, which it does not include.
+    """
+
+    new: FloatArray
+    rng: np.random.Generator | None = None
+    log_normalizers: bool = False
+    means: bool = False
+    variances: bool = False
+    trend: DrawnTrend | None = None
+
+
 class Solved(NamedTuple):
     """What a structure finds of the columns minus their prior means; empty where not asked for.
 
@@ -63,97 +237,46 @@ class Solved(NamedTuple):
     coefficients: FloatArray = NOTHING
 
 
-class Trend(NamedTuple):
-    """``features @ coefficients`` added to each column, coefficients ~ N(0, var I).
-
-    Attributes
-    ----------
-    features : array, ``(n, num_features)``
-    var : float
-    coefficients : array, ``(num_columns, num_features)``
-        Drawn from that prior.
-    """
-
-    features: FloatArray
-    var: float
-    coefficients: FloatArray
-
-
-class StructuredField(ABC):
-    """The verbs of a field, from one method, `_solve`.
-
-    Subclasses are frozen dataclasses with at least the fields below.
-    """
+class StructuredField(Process):
+    """The verbs of a field, from one method, `_solve`."""
 
     __slots__ = ()
-    covariance: Covariance
-    inputs: FloatArray
-    prior_mean: ArrayLike
-    potential: DiagonalPotential | None
 
     @abstractmethod
-    def _solve(
-        self,
-        rng: np.random.Generator | None = None,
-        new: FloatArray | None = None,
-        *,
-        log_normalizers: bool = False,
-        means: bool = False,
-        variances: bool = False,
-        trend: Trend | None = None,
-    ) -> Solved:
-        """What is asked for, of the centred columns; a draw if there is a generator.
+    def _solve(self, asked: Asked) -> Solved:
+        """What is asked for, of the centred columns."""
 
-        The draw is joint with that of a trend, which it does not include.
-        """
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Inputs and columns."""
-        columns = self._means if self.potential is None else self.potential.J
-        return len(self.inputs), columns.shape[1]
-
-    def condition(self, potential: DiagonalPotential) -> Self:
-        """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
-        posterior = copy(self)
-        together = combined(self.potential, potential, self._means)
-        object.__setattr__(posterior, "potential", together)
-        return posterior
+    def _ask(self, new: FloatArray | None = None, **asked: Any) -> Solved:
+        return self._solve(Asked(self.inputs[:0] if new is None else new, **asked))
 
     def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``.
-
-        As a function of the covariance's parameters it is their likelihood given the potential,
-        the field integrated out.
-        """
+        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
         if self.potential is None:
             return np.zeros(self.shape[1])
         J, h = self.potential.J, self.potential.h
         shift = np.sum(self._means * (h - 0.5 * J * self._means), axis=0)
-        return np.asarray(shift + self._solve(log_normalizers=True).log_normalizers)
+        return np.asarray(shift + self._ask(log_normalizers=True).log_normalizers)
 
-    def log_normalizer_with_trend(
-        self, features: FloatArray, centre: FloatArray, var: float
-    ) -> FloatArray:
-        """The same, ``(num_columns,)``, with the trend of `sample_with_trend` integrated out.
+    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
+        """The same, ``(num_columns,)``, with a trend added and integrated out.
 
         Solves once more for each feature: the log normalizer is quadratic in the coefficients, with
         the slope features'(h - J mean).
         """
-        level = self._means + np.einsum("nf,fc->nc", features, centre)
-        around = copy(self)
-        object.__setattr__(around, "prior_mean", level)
+        features, centre, var = trend
+        level = self._means + trend.at(centre)
+        around = self._with(prior_mean=level)
         if self.potential is None or not len(centre):
             return around.log_normalizer()
         J, h = self.potential.J, self.potential.h
-        solved = around._solve(log_normalizers=True, means=True)
+        solved = around._ask(log_normalizers=True, means=True)
         out = solved.log_normalizers + np.sum(level * (h - 0.5 * J * level), axis=0)
         mean = level + solved.means
         slope = np.einsum("nf,nc->cf", features, h - J * mean)
         precision = np.empty((len(slope), len(centre), len(centre)))
         for f in range(len(centre)):
-            object.__setattr__(around, "prior_mean", level + features[:, [f]])
-            change = J * (around.mean() - mean)
+            moved = around._with(prior_mean=level + features[:, [f]])
+            change = J * (moved.mean() - mean)
             precision[:, :, f] = np.einsum("nf,nc->cf", features, change)
         precision = 0.5 * (precision + precision.transpose(0, 2, 1)) + np.eye(len(centre)) / var
         shift = np.linalg.solve(precision, slope[..., None])[..., 0]
@@ -162,57 +285,38 @@ class StructuredField(ABC):
 
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""
-        return np.asarray(self._means + self._solve(means=True).means)
+        return np.asarray(self._means + self._ask(means=True).means)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
-        return np.asarray(self._means + self._solve(as_generator(rng)).draws)
+        return np.asarray(self._means + self._ask(rng=as_generator(rng)).draws)
 
     def sample_with_trend(
-        self, rng: np.random.Generator, features: FloatArray, centre: FloatArray, var: float
+        self, rng: np.random.Generator, trend: Trend
     ) -> tuple[FloatArray, FloatArray]:
-        """A joint draw of the columns and of the coefficients of a trend added to them.
-
-        See `pgmult.fields.priors.dense.Field.sample_with_trend`. Costs little more than `sample`.
-        """
+        """A joint draw of the columns and of the coefficients of a trend added to them."""
+        features, centre, var = trend
         noise = as_generator(rng).standard_normal(centre.T.shape)
-        trend = Trend(np.ascontiguousarray(features), var, np.sqrt(var) * noise)
-        around = copy(self)
-        level = self._means + np.einsum("nf,fc->nc", features, centre)
-        object.__setattr__(around, "prior_mean", level)
-        solved = around._solve(rng, trend=trend)
+        drawn = DrawnTrend(np.ascontiguousarray(features), var, np.sqrt(var) * noise)
+        level = self._means + trend.at(centre)
+        solved = self._with(prior_mean=level)._ask(rng=rng, trend=drawn)
         moved = np.einsum("nf,cf->nc", features, solved.coefficients)
         return level + moved + solved.draws, np.asarray(centre + solved.coefficients.T)
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance at new inputs, ``(m, num_columns)``, the field here integrated out.
-
-        Parameters
-        ----------
-        new_inputs : array, ``(m, num_input_columns)``
-        new_mean : float or array, ``(num_columns,)`` or ``(m, num_columns)``, optional
-            The prior mean there; by default that of the inputs, where all of them agree.
-        """
+        """Means and variances at new inputs, ``(m, num_columns)``; the inputs integrated out."""
         new, centre = self._new(new_inputs, new_mean)
-        solved = self._solve(None, new, means=True, variances=True)
+        solved = self._ask(new, means=True, variances=True)
         return centre + solved.means[len(self.inputs) :], solved.vars
-
-    def sample_at(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
-    ) -> FloatArray:
-        """One joint draw at new inputs, ``(m, num_columns)``, the field here integrated out."""
-        new, centre = self._new(new_inputs, new_mean)
-        draws = self._solve(as_generator(rng), new).draws
-        return np.asarray(centre + draws[len(self.inputs) :])
 
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
-        """`sample`, `sample_at` and `predict` for the price of little more than one of them."""
+        """A joint draw at the inputs and at new ones, and `predict` at the latter."""
         new, centre = self._new(new_inputs, new_mean)
-        solved = self._solve(as_generator(rng), new, means=True, variances=True)
+        solved = self._ask(new, rng=as_generator(rng), means=True, variances=True)
         n = len(self.inputs)
         return FieldDraw(
             self._means + solved.draws[:n],
@@ -221,28 +325,14 @@ class StructuredField(ABC):
             solved.vars,
         )
 
-    @property
-    def _means(self) -> FloatArray:
-        return np.asarray(self.prior_mean)
-
     def _centred(self) -> tuple[FloatArray, FloatArray]:
         """J and h of the centred columns, ``(n, num_columns)``."""
         if self.potential is None:
             return np.zeros(self.shape), np.zeros(self.shape)
         return self.potential.J, self.potential.h - self.potential.J * self._means
 
-    def _new(
-        self, new_inputs: ArrayLike, new_mean: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray]:
-        new = as_inputs(new_inputs, "new_inputs")
-        if new.shape[1] != self.inputs.shape[1]:
-            raise ValueError(
-                f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
-            )
-        return new, as_new_mean(new_mean, self._means, len(new), self.shape[1])
 
-
-def features_at(cells: IntArray, num_cells: int, trend: Trend | None) -> FloatArray:
+def features_at(cells: IntArray, num_cells: int, trend: DrawnTrend | None) -> FloatArray:
     """Features by cell, ``(num_features, num_cells)``, 0 where no input is.
 
     `cells` are those of the inputs; inputs in one cell must have the same features.
@@ -266,7 +356,7 @@ def check_columns(statuses: list[int]) -> None:
         )
 
 
-def as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
+def _as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
     """A prior mean ``(num_inputs, 1 or num_columns)``, from that, ``(num_inputs,)`` or a number."""
     mean = as_finite(value, "prior_mean")
     if mean.ndim == 0:
@@ -281,7 +371,7 @@ def as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
     return mean
 
 
-def as_new_mean(
+def _as_new_mean(
     value: ArrayLike | None, prior_mean: FloatArray, num_new: int, num_columns: int
 ) -> FloatArray:
     """The prior mean at new inputs, ``(num_new, num_columns)``.
@@ -306,7 +396,7 @@ def as_new_mean(
         ) from None
 
 
-def combined(
+def _combined(
     seen: DiagonalPotential | None, new: DiagonalPotential, prior_mean: FloatArray
 ) -> DiagonalPotential:
     """The product of the potential so far and a new one, ``(n, num_columns)``.

@@ -34,25 +34,25 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int, new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.grids import padded, solve_columns
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance, Product
-from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.inputs import find_rows
 from pgmult.fields.priors.field import (
     NO_KEY,
     NOTHING,
+    Asked,
+    DrawnTrend,
+    Process,
     Solved,
     StructuredField,
-    Trend,
-    as_prior_mean,
     check_columns,
     features_at,
 )
-from pgmult.fields.priors.separable import columns_of, find_rows
+from pgmult.fields.priors.separable import columns_of
 
 __all__ = ["GridProcess"]
 
@@ -83,10 +83,8 @@ class GridProcess(StructuredField):
     ----------
     covariance : Covariance
         A product with factors that look at different columns: see the module.
-    inputs : array, ``(n, num_input_columns)``
-    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
-    potential : DiagonalPotential, ``(n, num_columns)``, or None
-        Product of everything conditioned on.
+    inputs, prior_mean, potential
+        As in every `pgmult.fields.priors.field.Process`.
     tolerance : float
         Root mean square error of a draw or mean, in posterior standard deviations.
     max_iterations : int
@@ -98,17 +96,14 @@ class GridProcess(StructuredField):
         If the covariance has no two axes, or shapes do not agree.
     """
 
-    covariance: Covariance
-    inputs: FloatArray
-    prior_mean: ArrayLike = 0.0
-    potential: DiagonalPotential | None = None
     tolerance: float = 1e-10
     max_iterations: int = 1000
     _axes: tuple[_Axis, ...] = field(init=False, repr=False)
     _at: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        inputs = as_inputs(self.inputs)
+        Process.__post_init__(self)
+        inputs = self.inputs
         as_positive(self.tolerance, "tolerance")
         as_positive_int(self.max_iterations, "max_iterations")
         axes = tuple(
@@ -116,30 +111,15 @@ class GridProcess(StructuredField):
             for columns, factors in _groups(self.covariance, inputs.shape[1])
         )
         axes, at = _extended(axes, inputs)
-        for name, value in (
-            ("inputs", inputs),
-            ("prior_mean", as_prior_mean(self.prior_mean, len(inputs))),
-            ("_axes", axes),
-            ("_at", at),
-        ):
-            object.__setattr__(self, name, value)
+        self._set(_axes=axes, _at=at)
 
     @property
     def grid_shape(self) -> tuple[int, ...]:
         """Points of each axis."""
         return tuple(len(axis.points) for axis in self._axes)
 
-    def _solve(
-        self,
-        rng: np.random.Generator | None = None,
-        new: FloatArray | None = None,
-        *,
-        log_normalizers: bool = False,
-        means: bool = False,
-        variances: bool = False,
-        trend: Trend | None = None,
-    ) -> Solved:
-        new = self.inputs[:0] if new is None else new
+    def _solve(self, asked: Asked) -> Solved:
+        new, rng, log_normalizers, means, variances, trend = asked
         log_z, new_vars = self._factor(new) if log_normalizers or variances else (NOTHING,) * 2
         if rng is None and not means:
             return Solved(log_z, vars=new_vars)
@@ -242,7 +222,7 @@ class GridProcess(StructuredField):
 
 
 def _trend_of(
-    trend: Trend, features: FloatArray, J: FloatArray, left: FloatArray, shifts: FloatArray
+    trend: DrawnTrend, features: FloatArray, J: FloatArray, left: FloatArray, shifts: FloatArray
 ) -> FloatArray:
     """Coefficients of a trend from a draw of the field without it, ``(columns, features)``.
 

@@ -28,19 +28,17 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, new_key
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.covariances.base import as_inputs
 from pgmult.fields.priors.field import (
     NO_KEY,
     NOTHING,
+    Asked,
+    Process,
     Solved,
     StructuredField,
-    Trend,
-    as_prior_mean,
     check_columns,
 )
 
@@ -57,10 +55,8 @@ class InducingProcess(StructuredField):
     ----------
     covariance : Covariance
         What is approximated; any.
-    inputs : array, ``(n, num_input_columns)``
-    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
-    potential : DiagonalPotential, ``(n, num_columns)``, or None
-        Product of everything conditioned on.
+    inputs, prior_mean, potential
+        As in every `pgmult.fields.priors.field.Process`.
     num_points : int
         How many inducing points at most; fewer where residuals vanish.
     points : array, ``(m, num_input_columns)``
@@ -69,10 +65,6 @@ class InducingProcess(StructuredField):
         Variances of the residuals: how good the approximation is.
     """
 
-    covariance: Covariance
-    inputs: FloatArray
-    prior_mean: ArrayLike = 0.0
-    potential: DiagonalPotential | None = None
     num_points: int = 256
     points: FloatArray = field(init=False, repr=False)
     residual_vars: FloatArray = field(init=False, repr=False)
@@ -80,30 +72,13 @@ class InducingProcess(StructuredField):
     _root: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        inputs = as_inputs(self.inputs)
+        Process.__post_init__(self)
         as_positive_int(self.num_points, "num_points")
-        chosen, basis, left = _greedy(self.covariance, inputs, self.num_points)
-        for name, value in (
-            ("inputs", inputs),
-            ("prior_mean", as_prior_mean(self.prior_mean, len(inputs))),
-            ("points", inputs[chosen]),
-            ("residual_vars", left),
-            ("_basis", basis),
-            ("_root", basis[chosen]),
-        ):
-            object.__setattr__(self, name, value)
+        chosen, basis, left = _greedy(self.covariance, self.inputs, self.num_points)
+        self._set(points=self.inputs[chosen], residual_vars=left, _basis=basis, _root=basis[chosen])
 
-    def _solve(
-        self,
-        rng: np.random.Generator | None = None,
-        new: FloatArray | None = None,
-        *,
-        log_normalizers: bool = False,
-        means: bool = False,
-        variances: bool = False,
-        trend: Trend | None = None,
-    ) -> Solved:
-        new = self.inputs[:0] if new is None else new
+    def _solve(self, asked: Asked) -> Solved:
+        new, rng, _, means, variances, trend = asked
         cross = solve_triangular(self._root, self.covariance.cov(self.points, new), lower=True)
         new_basis = np.ascontiguousarray(cross.T)
         new_left = self.covariance.diagonal(new) - np.sum(np.square(new_basis), axis=1)

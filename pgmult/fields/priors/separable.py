@@ -2,12 +2,9 @@
 
 from itertools import product
 
-import numpy as np
-
-from pgmult.core.typing import FloatArray, IntArray
 from pgmult.fields.covariances import Constant, Covariance, Product, Sum
 
-__all__ = ["columns_of", "find_rows", "product_terms"]
+__all__ = ["columns_of", "product_terms"]
 
 
 def columns_of(covariance: Covariance, num_columns: int) -> frozenset[int]:
@@ -37,16 +34,3 @@ def product_terms(
         terms = (product_terms(part, column, num_columns) for part in covariance.parts)
         return [sum(factors, ()) for factors in product(*terms)]
     return [(covariance,)]
-
-
-def find_rows(known: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
-    """`known` distinct rows and after them the distinct others among `rows`; where each row stands.
-
-    Returns ``(num_known + num_others, columns)`` and ``(len(rows),)``.
-    """
-    together = np.concatenate([known, rows])
-    _, first, group = np.unique(together, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")  # in order of appearance: the known ones stay first
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return together[first[order]], rank[group.reshape(-1)[len(known) :]]

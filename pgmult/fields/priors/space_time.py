@@ -35,24 +35,23 @@ from scipy.sparse import csr_array
 from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.space_time import solve_columns
 from pgmult.fields.covariances import Covariance, Matern, White
-from pgmult.fields.covariances.base import as_inputs
+from pgmult.fields.inputs import find_rows
 from pgmult.fields.priors.field import (
     NO_KEY,
     NOTHING,
+    Asked,
+    Process,
     Solved,
     StructuredField,
-    Trend,
-    as_prior_mean,
     check_columns,
     features_at,
 )
-from pgmult.fields.priors.separable import columns_of, find_rows, product_terms
+from pgmult.fields.priors.separable import columns_of, product_terms
 
 __all__ = ["SpaceTimeProcess"]
 
@@ -142,10 +141,8 @@ class SpaceTimeProcess(StructuredField):
     ----------
     covariance : Covariance
         See the module: a time factor times anything over the other columns, or a sum of those.
-    inputs : array, ``(n, num_input_columns)``
-    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
-    potential : DiagonalPotential, ``(n, num_columns)``, or None
-        Product of everything conditioned on.
+    inputs, prior_mean, potential
+        As in every `pgmult.fields.priors.field.Process`.
     time : int, optional
         The column of the inputs that is time; by default the one with the most values among those
         in which the covariance is Markov.
@@ -156,29 +153,19 @@ class SpaceTimeProcess(StructuredField):
         If the covariance is not Markov in time, or shapes do not agree.
     """
 
-    covariance: Covariance
-    inputs: FloatArray
-    prior_mean: ArrayLike = 0.0
-    potential: DiagonalPotential | None = None
     time: int | None = None
     _time: int = field(init=False, repr=False)
     _terms: tuple[_Term, ...] = field(init=False, repr=False)
     _known: _Cells = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        inputs = as_inputs(self.inputs)
-        mean = as_prior_mean(self.prior_mean, len(inputs))
+        Process.__post_init__(self)
+        inputs = self.inputs
         time, terms = _markov_in(self.covariance, inputs, self.time)
         times, time_of = np.unique(inputs[:, time], return_inverse=True)
         places, place_of = find_rows(inputs[:0], _without(inputs, time))
-        for name, value in (
-            ("inputs", inputs),
-            ("prior_mean", mean),
-            ("_time", time),
-            ("_terms", terms),
-            ("_known", _Cells(times, places, time_of * len(places) + place_of)),
-        ):
-            object.__setattr__(self, name, value)
+        known = _Cells(times, places, time_of * len(places) + place_of)
+        self._set(_time=time, _terms=terms, _known=known)
 
     def _cells(self, new: FloatArray) -> _Cells:
         """Where the inputs stand, and after them the new ones."""
@@ -223,17 +210,8 @@ class SpaceTimeProcess(StructuredField):
         J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
         return J.reshape(shape), h.reshape(shape)
 
-    def _solve(
-        self,
-        rng: np.random.Generator | None = None,
-        new: FloatArray | None = None,
-        *,
-        log_normalizers: bool = False,
-        means: bool = False,
-        variances: bool = False,
-        trend: Trend | None = None,
-    ) -> Solved:
-        new = self.inputs[:0] if new is None else new
+    def _solve(self, asked: Asked) -> Solved:
+        new, rng, log_normalizers, means, variances, trend = asked
         cells = self._cells(new) if len(new) else self._known
         chain = self._chain(cells)
         J, h = self._potential_at(cells)

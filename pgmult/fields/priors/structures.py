@@ -25,7 +25,8 @@ import numpy as np
 
 from pgmult.core.typing import ArrayLike
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.priors.dense import Field, GaussianProcess
+from pgmult.fields.priors.dense import GaussianProcess
+from pgmult.fields.priors.field import Field
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess

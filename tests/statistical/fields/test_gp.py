@@ -15,6 +15,8 @@ from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.updates import Guess
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 # A repeated input, a missing row, unequal totals, a new input and one that was seen already.
 DATA = as_field(
     [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.5, 0.5], [4.0, 1.0]],
@@ -39,7 +41,6 @@ STATISTICS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -58,13 +59,12 @@ def one_guess(monkeypatch):
     """Of hyperparameters, whatever the counts: the search for one is most of a tiny sweep."""
 
     def guess(model, data):
-        start = model._start(data)
+        start = model.start(data)
         return Guess(start, np.tile(0.4 * np.eye(start.shape[1]), (len(start), 1, 1)))
 
     monkeypatch.setattr(gp_model, "_guess", guess)
 
 
-@pytest.mark.slow
 def test_any_guess_of_hyperparameters_will_do(one_guess):
     check_geweke(MODEL, DATA, statistics=STATISTICS, replicates=300)
 
@@ -78,20 +78,20 @@ def stepping(broken, model=MODEL):
 
 
 def broken_link(change):
-    right = StickBreaking(DATA.category_order)
+    right = StickBreaking(DATA.order)
 
     def augment(self, rng, psi, counts):
         return change(right.augment(rng, psi, counts), rng, psi, counts)
 
     link = mutant(right, augment=augment)
-    return stepping(mutant(MODEL, _link=lambda self, data: link))
+    return stepping(mutant(MODEL, link=lambda self, data: link))
 
 
 def total_for_reaching(potential, rng, psi, counts):
     """N instead of N_k for every stick."""
     totals = counts.sum(axis=1)
     columns = []
-    for k, category in enumerate(DATA.category_order[:-1]):
+    for k, category in enumerate(DATA.order[:-1]):
         pair = np.stack([counts[:, category], totals - counts[:, category]], axis=1)
         columns.append(StickBreaking().augment(rng, psi[:, [k]], pair))
     return DiagonalPotential(
@@ -105,14 +105,18 @@ def inverted(self, theta, beta, data):
     sites = data.sites
     inverse = np.linalg.inv(covariance.cov(sites) + 1e-6 * np.eye(len(sites)))
     broken = mutant(covariance, cov=lambda self, X, Y=None: inverse)
-    return GaussianProcess(broken, sites, self._mean_at_sites(beta, data))
+    return GaussianProcess(broken, sites, self.mean_at_sites(beta, data))
+
+
+def uncentred(self, data):
+    return MODEL.trend(data)._replace(centre=np.zeros((1, 2)))
 
 
 def unpredicted(self, rng, state, data):
     """Psi at new inputs from the prior, as if nothing had been seen."""
     right = MODEL.step(rng, state, data)
     psi = right.psi.copy()
-    fresh = MODEL._field(np.log(right.hyperparameters), right.beta, data).sample(rng)
+    fresh = MODEL.field(np.log(right.hyperparameters), right.beta, data).sample(rng)
     psi[len(psi) - 1 :] = fresh[len(psi) - 1 :]
     return replace(right, psi=psi)
 
@@ -131,7 +135,7 @@ def levels_without_sticks(self, rng, psi, beta, counts, data):
 
 
 def collapsed_without_prior(self, potential, data):
-    right = MODEL._collapsed(potential, data)
+    right = MODEL.collapsed(potential, data)
 
     def log_density(thetas, active):
         priors = [MODEL.covariance.with_log_params(row).log_prior() for row in thetas]
@@ -142,7 +146,7 @@ def collapsed_without_prior(self, potential, data):
 
 def collapsed_without_jacobian(self, potential, data):
     """The density of the hyperparameters, taken for that of their logarithms."""
-    right = MODEL._collapsed(potential, data)
+    right = MODEL.collapsed(potential, data)
     return lambda thetas, active: right(thetas, active) - thetas.sum(axis=1)
 
 
@@ -155,18 +159,18 @@ BROKEN = {
         lambda potential, rng, psi, counts: DiagonalPotential(potential.J, -potential.h)
     ),
     "N instead of N_k": broken_link(total_for_reaching),
-    "the mean forgotten": stepping(mutant(MODEL, _beta_centre=lambda self, data: np.zeros((1, 2)))),
-    "covariance for precision": stepping(mutant(MODEL, _field=inverted)),
+    "the mean forgotten": stepping(mutant(MODEL, trend=uncentred)),
+    "covariance for precision": stepping(mutant(MODEL, field=inverted)),
     "another prior of hyperparameters": stepping(
         replace(MODEL, covariance=Constant(0.8) * Matern(1.5, 2.0, active=[0]))
     ),
     "coefficients without their prior": stepping(replace(MODEL, mean_var=50.0)),
     "levels that leave psi behind": stepping(mutant(MODEL, _shift_levels=levels_without_sticks)),
     "hyperparameters without their prior": stepping(
-        mutant(MODEL, _collapsed=collapsed_without_prior)
+        mutant(MODEL, collapsed=collapsed_without_prior)
     ),
     "hyperparameters without the Jacobian of their logarithms": stepping(
-        mutant(MODEL, _collapsed=collapsed_without_jacobian)
+        mutant(MODEL, collapsed=collapsed_without_jacobian)
     ),
     "sticks stretched at the same variance": stepping(
         mutant(MODEL, _scale_sticks=stretched_at_one_variance)
@@ -182,14 +186,12 @@ SUBTLE = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_geweke_refuses_broken_samplers(kind, one_guess):
     replicates = 600 if kind in SUBTLE else 200
     rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=replicates)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_a_stale_omega():
     """Of psi = 0 whatever psi is; seen where psi ranges widely and counts are large."""
     wide = replace(FIXED, covariance=6.0 * Matern(1.5, 2.0, active=[0]), mean=0.0)
@@ -198,14 +200,13 @@ def test_geweke_refuses_a_stale_omega():
     def augment(self, rng, psi, counts):
         return right.augment(rng, np.zeros_like(psi), counts)
 
-    right = StickBreaking(DATA.category_order)
+    right = StickBreaking(DATA.order)
     link = mutant(right, augment=augment)
-    broken = stepping(mutant(wide, _link=lambda self, data: link), wide)
+    broken = stepping(mutant(wide, link=lambda self, data: link), wide)
     check_geweke(wide, more, statistics=["psi"], replicates=300)
     rejects(check_geweke, broken, more, statistics=["psi"], replicates=300)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_a_jitter_of_the_prior_alone():
     """Drawn with more variance than the correction knows of."""
 
@@ -228,7 +229,6 @@ def test_geweke_refuses_a_jitter_of_the_prior_alone():
 # ------------------------------------------------------------------ calibration
 
 
-@pytest.mark.slow
 def test_intervals_at_new_inputs_cover_at_their_rates():
     """Of probabilities drawn from the prior, new inputs 1.5 length scales away and in a gap."""
     rng = np.random.default_rng(0)
@@ -253,7 +253,7 @@ def test_intervals_at_new_inputs_cover_at_their_rates():
             state = model.step(rng, state, seen)
             if sweep >= 20:
                 draws.append(model.pi_new(state, seen))
-        found = FieldPredictions(np.array(draws), data.category_order)
+        found = FieldPredictions(np.array(draws))
         for rate, hits in covered.items():
             low, high = found.interval(rate)
             pi = model.pi_new(truth, data)

@@ -11,6 +11,8 @@ from pgmult.fields.models import logistic_normal_gp
 from pgmult.fields.scores import coverage
 from pgmult.testing import check_geweke, check_likelihood, check_model, check_sbc, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 # Two rows at one input, a missing row, unequal totals; one new input is old.
 DATA = as_field(
     [0.0, 1.0, 1.0, 2.5],
@@ -32,19 +34,16 @@ def statistics(model):
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", [MODEL, SAMPLED], ids=["fixed", "sampled"])
 def test_logistic_normal_gp(model):
     check_model(model, DATA, replicates=300, statistics=statistics(model))
 
 
-@pytest.mark.slow
 def test_two_categories_and_one_site():
     model = LogisticNormalGP(COVARIANCE, hyperparameters="sampled")
     check_model(model, as_field([0.0], [[2, 3]]), replicates=300, statistics=statistics(model))
 
 
-@pytest.mark.slow
 def test_reaches_the_posterior():
     identified = {"log_likelihood": MODEL.log_likelihood, "pi": MODEL.pi, "pi_new": MODEL.pi_new}
     check_sbc(MODEL, DATA, identified, tune=30, thin=10, replicates=150)
@@ -129,7 +128,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_geweke_refuses_broken_samplers(kind):
     rejects(check_geweke, BROKEN[kind], DATA, statistics=statistics(MODEL), replicates=600)
@@ -150,14 +148,12 @@ def of_other_priors(self, rng, state, data):
     return OTHER_PRIORS._sample_hyperparameters(rng, state, data)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("broken", [of_other_functions, of_other_priors])
 def test_geweke_refuses_broken_hyperparameters(broken):
     model = mutant(SAMPLED, _sample_hyperparameters=broken)
     rejects(check_geweke, model, DATA, statistics=statistics(SAMPLED), replicates=300)
 
 
-@pytest.mark.slow
 def test_intervals_of_new_probabilities_cover():
     """Of 60 fields drawn from the prior, at two inputs between and beyond the counts."""
     rng = np.random.default_rng(0)

@@ -12,6 +12,8 @@ from pgmult.fields.priors.space_time import SpaceTimeProcess
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.testing import check_geweke, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 # Irregular times, places missing at some of them, a repeated input, a missing row, new times and
 # places.
 DATA = as_field(
@@ -27,13 +29,11 @@ COVARIANCE = (
 MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, structure="state_space")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["state_space", "grid", "inducing_points"])
 def test_joint_distribution(structure):
     check_geweke(replace(MODEL, structure=structure), DATA, replicates=200)
 
 
-@pytest.mark.slow
 def test_a_filter_that_forgets_its_mean_is_refused():
     class Centred(SpaceTimeProcess):
         def _centred(self):
@@ -41,15 +41,14 @@ def test_a_filter_that_forgets_its_mean_is_refused():
 
     def field(self, theta, beta, data):
         covariance = self.covariance.with_log_params(theta[0])
-        return Centred(covariance, data.sites, self._mean_at_sites(beta, data))
+        return Centred(covariance, data.sites, self.mean_at_sites(beta, data))
 
     fixed = replace(MODEL, hyperparameters="fixed", mean=np.array([1.5, -1.5]))
-    broken = mutant(fixed, _field=field)
+    broken = mutant(fixed, field=field)
     stepping = mutant(fixed, step=lambda self, rng, state, data: broken.step(rng, state, data))
     rejects(check_geweke, stepping, DATA, replicates=100)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["state_space", "grid"])
 def test_posterior_is_that_of_the_dense_sampler(structure):
     rng = np.random.default_rng(0)

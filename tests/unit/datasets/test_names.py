@@ -131,7 +131,7 @@ class TestPublicFile:
 class TestThin:
     def test_law(self):
         rng = np.random.default_rng(0)
-        draws = thin(rng, np.tile([3, 2, 1], (6000, 1)), 2)
+        draws = thin(np.tile([3, 2, 1], (6000, 1)), 2, random_seed=rng)
         kinds, seen = np.unique(draws, axis=0, return_counts=True)
         expected = 6000 * multivariate_hypergeom.pmf(kinds, [3, 2, 1], 2)
         assert expected.sum() == pytest.approx(6000)
@@ -139,10 +139,10 @@ class TestThin:
 
     def test_small_rows_stay(self):
         counts = np.array([[[0, 0], [1, 2]], [[30, 30], [25, 25]]])
-        thinned = thin(np.random.default_rng(0), counts, 50)
+        thinned = thin(counts, 50, random_seed=0)
         np.testing.assert_array_equal(thinned.sum(axis=-1), [[0, 3], [50, 50]])
         np.testing.assert_array_equal(thinned[[0, 1], [1, 1]], counts[[0, 1], [1, 1]])
 
     def test_same_seed_same_counts(self):
-        first, second = (thin(np.random.default_rng(1), [[90, 80]], 50) for _ in range(2))
+        first, second = (thin([[90, 80]], 50, random_seed=1) for _ in range(2))
         np.testing.assert_array_equal(first, second)

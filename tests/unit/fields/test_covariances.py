@@ -216,7 +216,7 @@ def test_from_sklearn():
         (lambda: Matern(0.5, [1.0, 2.0]).cov(INPUTS), "has 2 entries, but it acts on 3 columns"),
         (lambda: Periodic().cov(INPUTS), "Periodic acts on one column, got 3"),
         (lambda: Matern(0.5).cov([[1.0], [np.nan]]), "inputs must be finite, got nan at row 1"),
-        (lambda: Matern(0.5).cov(np.zeros((2, 2, 2))), r"shape \(n, columns\)"),
+        (lambda: Matern(0.5).cov(np.zeros((2, 2, 2))), r"shape \(rows, columns\)"),
         (lambda: GreatCircle(longitude=5).cov(INPUTS), "acts on column 5"),
     ],
 )

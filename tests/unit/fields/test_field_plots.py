@@ -12,7 +12,6 @@ pytest.importorskip("matplotlib")
 RNG = np.random.default_rng(0)
 PREDICTIONS = FieldPredictions(
     RNG.dirichlet([5.0, 3.0, 2.0], size=(200, 6)),
-    np.arange(3),
     categories=np.array(["Ada", "Ben", "Cleo"]),
 )
 

@@ -22,11 +22,11 @@ def test_sites_are_the_distinct_inputs_as_they_come():
 
 
 def test_orders_of_sticks():
-    np.testing.assert_array_equal(as_field(INPUTS, COUNTS).category_order, [1, 0, 2])
-    np.testing.assert_array_equal(as_field(INPUTS, COUNTS, order="given").category_order, range(3))
-    assert as_field(INPUTS, COUNTS, order=[2, 0, 1]).category_order.tolist() == [2, 0, 1]
+    np.testing.assert_array_equal(as_field(INPUTS, COUNTS).order, [1, 0, 2])
+    np.testing.assert_array_equal(as_field(INPUTS, COUNTS, order="given").order, range(3))
+    assert as_field(INPUTS, COUNTS, order=[2, 0, 1]).order.tolist() == [2, 0, 1]
     field = as_field(INPUTS, COUNTS)
-    assert field.with_counts(COUNTS[:, ::-1].copy()).category_order.tolist() == [1, 0, 2]
+    assert field.with_counts(COUNTS[:, ::-1].copy()).order.tolist() == [1, 0, 2]
 
 
 def test_one_axis_of_inputs_is_one_column():
@@ -39,14 +39,77 @@ def test_one_axis_of_inputs_is_one_column():
 def test_labels_of_data_frames():
     pandas = pytest.importorskip("pandas")
     counts = pandas.DataFrame(COUNTS, columns=["a", "b", "c"], index=list("wxyz"))
+    inputs = pandas.DataFrame(INPUTS, columns=["year", "place"], index=counts.index)
     new = pandas.DataFrame({"year": [9.0], "place": [2.0]}, index=["next"])
-    field = as_field(pandas.DataFrame(INPUTS), counts, new)
+    field = as_field(inputs, counts, new)
     assert isinstance(field, CountField)
     assert field.categories.tolist() == ["a", "b", "c"]
     assert field.names.tolist() == ["w", "x", "y", "z"]
     assert field.new_names.tolist() == ["next"]
+    assert field.input_names.tolist() == ["year", "place"]
     assert as_field(INPUTS, counts, categories=["p", "q", "r"]).categories.tolist() == list("pqr")
     assert as_field(INPUTS, COUNTS).categories is None
+    assert as_field(inputs, COUNTS).names.tolist() == ["w", "x", "y", "z"]
+
+
+def frames():
+    pandas = pytest.importorskip("pandas")
+    labels = ["w", "x", "y", "z"]
+    return (
+        pandas.DataFrame(INPUTS, columns=["year", "place"], index=labels),
+        pandas.DataFrame(COUNTS, columns=["a", "b", "c"], index=labels),
+        pandas.DataFrame([[5.0, 1.0], [6.0, 2.0]], columns=["year", "place"]),
+    )
+
+
+def test_labels_pair_rows_and_columns_wherever_they_stand():
+    inputs, counts, new = frames()
+    straight = as_field(inputs, counts, new)
+    turned = as_field(inputs, counts.loc[["z", "x", "w", "y"]], new[["place", "year"]])
+    for field in (turned, straight.with_new_inputs(new[["place", "year"]])):
+        np.testing.assert_array_equal(field.counts, COUNTS)
+        np.testing.assert_array_equal(field.new_inputs, [[5.0, 1.0], [6.0, 2.0]])
+        np.testing.assert_array_equal(field.sites, straight.sites)
+        assert field.names.tolist() == ["w", "x", "y", "z"]
+    by_place = as_field(
+        inputs, counts.loc[["z", "x", "w", "y"]].to_numpy(), new.to_numpy()[:, ::-1]
+    )
+    np.testing.assert_array_equal(by_place.counts, COUNTS[[3, 1, 0, 2]])
+    np.testing.assert_array_equal(by_place.new_inputs, [[1.0, 5.0], [2.0, 6.0]])
+    twice = inputs.set_axis(["w", "w", "y", "y"]), counts.set_axis(["w", "w", "y", "y"])
+    np.testing.assert_array_equal(as_field(*twice).counts, COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda x, y, new: as_field(x, y.set_axis(["w", "x", "y", "q"])),
+            "rows of counts must have the labels of rows of inputs, got 'z' missing and 'q' extra",
+        ),
+        (
+            lambda x, y, new: as_field(x, y.reset_index(drop=True)),
+            "got 'w', 'x', 'y', 'z' missing and '0', '1', '2', '3' extra",
+        ),
+        (
+            lambda x, y, new: as_field(x, y, new.set_axis(["year", "town"], axis=1)),
+            "columns of new_inputs must .* of inputs, got 'place' missing and 'town' extra",
+        ),
+        (
+            lambda x, y, new: as_field(x, y).with_new_inputs(new.set_axis(["t", "s"], axis=1)),
+            "columns of new_inputs must have the labels",
+        ),
+        (
+            lambda x, y, new: as_field(
+                x.set_axis(["w", "w", "y", "z"]), y.set_axis(["w", "y", "w", "z"])
+            ),
+            "in the order of rows of inputs where labels repeat, got 4 labels of which 3 differ",
+        ),
+    ],
+)
+def test_labels_that_disagree_are_refused(build, message):
+    with pytest.raises(ValueError, match=message):
+        build(*frames())
 
 
 @pytest.mark.parametrize(
@@ -58,7 +121,7 @@ def test_labels_of_data_frames():
         (lambda: as_field(INPUTS, COUNTS / 10.0), "did you pass proportions"),
         (lambda: as_field(INPUTS, COUNTS[:, 0]), "two categories or more"),
         (lambda: as_field(INPUTS, COUNTS[:, :1]), "two categories or more"),
-        (lambda: as_field(np.empty((0, 1)), np.empty((0, 2))), "a row at least"),
+        (lambda: as_field(np.empty((0, 1)), np.empty((0, 2))), "a row and a column at least"),
         (lambda: as_field(INPUTS, COUNTS, new_inputs=[1.0]), "must have 2 columns"),
         (lambda: as_field(INPUTS, COUNTS, new_inputs=[[np.inf, 1.0]]), "new_inputs must be finite"),
         (lambda: as_field(INPUTS, COUNTS, order="rare"), "frequency"),

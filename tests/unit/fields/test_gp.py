@@ -34,7 +34,7 @@ models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
 def potential_of(model, state):
-    return model._link(DATA).augment(np.random.default_rng(1), state.psi, DATA.site_counts())
+    return model.link(DATA).augment(np.random.default_rng(1), state.psi, DATA.site_counts())
 
 
 def log_omega_given_psi(potential, psi):
@@ -58,8 +58,8 @@ def psi_block(model, *, drawn_from=None):
         model.covariance.with_log_params(row).cov(DATA.sites)
         for row in np.broadcast_to(theta, (2, theta.shape[1]))
     ]
-    mean = model._mean_at_sites(state.beta, DATA)
-    field = (drawn_from or model)._field(theta, state.beta, DATA).condition(potential)
+    mean = model.mean_at_sites(state.beta, DATA)
+    field = (drawn_from or model).field(theta, state.beta, DATA).condition(potential)
     centre, covariances = field.mean(), []
     for k in range(2):
         K = covs[k]
@@ -80,7 +80,7 @@ def test_psi_given_omega(model):
 
 def test_psi_with_its_mean_forgotten_is_refused():
     broken = mutant(
-        MODEL, _field=lambda self, theta, beta, data: MODEL._field(theta, 0.0 * beta, data)
+        MODEL, field=lambda self, theta, beta, data: MODEL.field(theta, 0.0 * beta, data)
     )
     rejects(conditional_ratio, *psi_block(MODEL, drawn_from=broken))
 
@@ -91,9 +91,9 @@ def test_hyperparameters_have_the_collapsed_density(kind):
     model = MODELS[kind]
     state = model.prior(np.random.default_rng(4), DATA)
     potential = potential_of(model, state)
-    log_density = model._collapsed(potential, DATA)
-    features, centre = model._features(DATA), model._beta_centre(DATA)
-    level = model._mean_at_sites(centre, DATA)
+    log_density = model.collapsed(potential, DATA)
+    features, centre, _ = model.trend(DATA)
+    level = model.mean_at_sites(centre, DATA)
     rng = np.random.default_rng(5)
     for _ in range(3):
         theta = np.log(state.hyperparameters) + 0.5 * rng.standard_normal((1, 3))
@@ -190,8 +190,8 @@ def test_levels_move_with_the_counts_alone():
     )
     assert (beta != state.beta).all()
     np.testing.assert_allclose(
-        psi - model._mean_at_sites(beta, DATA),
-        state.psi - model._mean_at_sites(state.beta, DATA),
+        psi - model.mean_at_sites(beta, DATA),
+        state.psi - model.mean_at_sites(state.beta, DATA),
         atol=1e-12,
     )
 
@@ -201,10 +201,10 @@ def test_the_law_at_new_inputs_is_of_the_assembled_gaussian(kind):
     model = MODELS[kind]
     state = model.prior(np.random.default_rng(9), DATA)
     potential = potential_of(model, state)
-    link = mutant(model._link(DATA), augment=lambda self, rng, psi, counts: potential)
-    known = mutant(model, _link=lambda self, data: link)
+    link = mutant(model.link(DATA), augment=lambda self, rng, psi, counts: potential)
+    known = mutant(model, link=lambda self, data: link)
     mean, var = known.psi_new_mean(state, DATA), known.psi_new_var(state, DATA)
-    centre = model._mean_at_sites(state.beta, DATA)
+    centre = model.mean_at_sites(state.beta, DATA)
     for k, row in enumerate(np.broadcast_to(np.log(state.hyperparameters), (2, 3))):
         K = model.covariance.with_log_params(row).cov(DATA.sites)
         cov = np.linalg.solve(np.eye(len(K)) + K * potential.J[:, k], K)

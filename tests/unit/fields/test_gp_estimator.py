@@ -13,8 +13,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import check_estimator
 
-from pgmult import StickBreaking, sample
-from pgmult.fields import FieldPredictions, MultinomialGP, as_field
+from pgmult import StickBreaking
+from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import GreatCircle, Linear, Matern, Periodic, SquaredExponential
 from pgmult.fields.estimator import MultinomialGPClassifier
 
@@ -179,7 +179,9 @@ def test_kernels_of_scikit_learn_are_covariances():
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("structure", ["dense", "state_space"])
+@pytest.mark.parametrize(
+    "structure", ["dense", pytest.param("state_space", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("mean", ["constant", "linear"])
 def test_the_law_at_inputs_the_chain_did_not_know(structure, mean):
     """Against the assembled Gaussian; data with new inputs of their own, and a repeated input."""
@@ -194,7 +196,7 @@ def test_the_law_at_inputs_the_chain_did_not_know(structure, mean):
     np.testing.assert_allclose(drawn.new_values[1], drawn.values[2], atol=1e-6)
     counts = COUNTS[:5].copy()
     counts[0] += COUNTS[5]
-    link = StickBreaking(order=data.category_order)
+    link = StickBreaking(order=data.order)
     potential = link.augment(np.random.default_rng(1), state.psi[:5], counts)
     scaled = (np.concatenate([X[:5], new]) - data.inputs.mean(axis=0)) / data.inputs.std(axis=0)
     features = np.column_stack([np.ones(8), scaled])[:, : len(state.beta)]
@@ -208,12 +210,28 @@ def test_the_law_at_inputs_the_chain_did_not_know(structure, mean):
         np.testing.assert_allclose(drawn.new_var[:, k], np.diagonal(cov)[5:], atol=1e-8)
 
 
-def test_predictions_say_what_the_posterior_must_have_kept():
-    data = as_field(X, COUNTS)
-    model = MultinomialGP(Matern(1.5, 5.0))
-    posterior = sample(model, data, draws=2, tune=0, chains=1, random_seed=0, progressbar=False)
-    with pytest.raises(ValueError, match="must have kept psi"):
-        FieldPredictions.at(np.random.default_rng(0), model, posterior, data, X)
+def test_rows_and_columns_of_data_frames_belong_to_their_labels(fitted):
+    frame = pd.DataFrame(X, columns=["year", "place"], index=[f"row {i}" for i in range(18)])
+    counts = pd.DataFrame(COUNTS, columns=["Ada", "Ben", "Cleo"], index=frame.index)
+    mine = MultinomialGPClassifier(**QUICK).fit(frame, counts[::-1])
+    expected = fitted.predict_proba(X)
+    np.testing.assert_array_equal(mine.predict_proba(frame), expected)
+    np.testing.assert_array_equal(mine.predict_proba(frame[["place", "year"]]), expected)
+    turned = counts[["Cleo", "Ada", "Ben"]][::-1]
+    assert mine.score(frame, turned) == fitted.score(X, COUNTS)
+    numbered = pd.DataFrame(X)
+    plain = MultinomialGPClassifier(**QUICK).fit(numbered, COUNTS)
+    np.testing.assert_array_equal(plain.predict_proba(numbered[[1, 0]]), expected)
+    labels = pd.Series(np.repeat(["a", "b"], 9), index=frame.index)
+    named = MultinomialGPClassifier(**QUICK).fit(frame, labels[::-1])
+    by_place = MultinomialGPClassifier(**QUICK).fit(X, labels.to_numpy())
+    np.testing.assert_array_equal(named.predict_proba(frame), by_place.predict_proba(X))
+    with pytest.raises(ValueError, match="rows of y must have the labels of rows of X"):
+        MultinomialGPClassifier(**QUICK).fit(frame, labels.reset_index(drop=True))
+    with pytest.raises(ValueError, match="got 'place' missing and 'town' extra"):
+        mine.predict(frame.set_axis(["year", "town"], axis=1))
+    with pytest.raises(ValueError, match="columns of y must have the labels of columns in the fit"):
+        mine.score(frame, counts.set_axis(["Ada", "Ben", "Dan"], axis=1))
 
 
 def test_same_numbers_for_any_number_of_threads_and_every_call(fitted):

@@ -11,6 +11,7 @@ from pgmult.fields.compiled.dense_fields import lower_root
 from pgmult.fields.covariances import Constant, Linear, Matern, SquaredExponential, White
 from pgmult.fields.covariances.base import Covariance
 from pgmult.fields.priors.dense import GaussianProcess, IndependentFields
+from pgmult.fields.priors.field import Trend
 
 RNG = np.random.default_rng(0)
 N, COLUMNS = 45, 11  # more than one block of rows, and a ragged last one
@@ -27,13 +28,13 @@ h = np.where(J > 0.0, RNG.normal(size=(N, COLUMNS)), 0.0)
 FIELD = GaussianProcess(COVARIANCE, INPUTS, MEAN).condition(DiagonalPotential(J, h))
 
 
-def dense(column, covariance=COVARIANCE, linear=h):
+def dense(column, covariance=COVARIANCE):
     """Mean, covariance and log Z of one column at the sites and the new inputs, by inverses."""
     wide = np.concatenate([INPUTS, NEW[[0, 2, 3]]])  # the other new input is a site
     cov, n = covariance.cov(wide), len(wide)
     mean = np.concatenate([MEAN[:, column], NEW_MEAN[[0, 2, 3], column]])
     precision, tilt = np.zeros(n), np.zeros(n)
-    precision[:N], tilt[:N] = J[:, column], linear[:, column]
+    precision[:N], tilt[:N] = J[:, column], h[:, column]
     system = np.eye(n) + cov * precision  # K (K^-1 + J)
     posterior = np.linalg.solve(system, cov)
     pull = tilt - precision * mean
@@ -54,17 +55,6 @@ def test_moments_against_the_assembled_gaussian(column):
     assert variances[1, column] == pytest.approx(cov[3, 3], abs=1e-10)
 
 
-def test_h_without_J_tilts_the_prior():
-    linear = np.where(RNG.random(h.shape) < 0.5, h, 1.0)
-    field = GaussianProcess(COVARIANCE, INPUTS, MEAN).condition(DiagonalPotential(J, linear))
-    for column in (1, 4):
-        mean, _, log_z = dense(column, linear=linear)
-        np.testing.assert_allclose(field.mean()[:, column], mean[:N], atol=1e-9)
-        assert field.log_normalizer()[column] == pytest.approx(log_z, abs=1e-9)
-        means = field.predict(NEW, NEW_MEAN)[0]
-        np.testing.assert_allclose(means[[0, 2, 3], column], mean[N:], atol=1e-9)
-
-
 def test_draws_have_the_dense_moments():
     draws = 6000
     field = GaussianProcess(COVARIANCE, INPUTS, np.tile(MEAN[:, :1], draws))
@@ -73,9 +63,9 @@ def test_draws_have_the_dense_moments():
     for sample, where in (
         (field.condition(potential).sample(np.random.default_rng(1)), np.arange(N)),
         (
-            field.condition(potential).sample_at(
-                np.random.default_rng(2), NEW[[0, 2, 3]], np.tile(NEW_MEAN[[0, 2, 3], :1], draws)
-            ),
+            field.condition(potential)
+            .draw(np.random.default_rng(2), NEW[[0, 2, 3]], np.tile(NEW_MEAN[[0, 2, 3], :1], draws))
+            .new_values,
             np.arange(N, N + 3),
         ),
     ):
@@ -88,24 +78,22 @@ def test_draws_have_the_dense_moments():
 
 
 def test_a_trend_is_drawn_along_with_the_columns():
-    """Against the assembled Gaussian of both, in a field that h without J tilts too."""
+    """Against the assembled Gaussian of both."""
     draws, var = 6000, 0.6
     features = np.column_stack([np.ones(N), INPUTS[:, 0]])
     centre = np.array([[0.5], [-1.0]])
-    tilted = np.where((J[:, :1] == 0.0) & (np.arange(N) % 3 == 0)[:, None], 0.4, h[:, :1])
     field = GaussianProcess(COVARIANCE, INPUTS, np.tile(MEAN[:, :1], draws)).condition(
-        DiagonalPotential(np.tile(J[:, :1], draws), np.tile(tilted, draws))
+        DiagonalPotential(np.tile(J[:, :1], draws), np.tile(h[:, :1], draws))
     )
-    psi, beta = field.sample_with_trend(
-        np.random.default_rng(10), features, np.tile(centre, draws), var
-    )
+    trend = Trend(features, np.tile(centre, draws), var)
+    psi, beta = field.sample_with_trend(np.random.default_rng(10), trend)
     both = np.concatenate([features, np.eye(2)])  # of the coefficients, as (psi, beta)
     cov = var * both @ both.T
     cov[:N, :N] += COVARIANCE.cov(INPUTS)
     mean = (both @ centre)[:, 0]
     mean[:N] += MEAN[:, 0]
     precision, tilt = np.zeros(N + 2), np.zeros(N + 2)
-    precision[:N], tilt[:N] = J[:, 0], tilted[:, 0]
+    precision[:N], tilt[:N] = J[:, 0], h[:, 0]
     posterior = np.linalg.solve(np.eye(N + 2) + cov * precision, cov)
     expected = mean + posterior @ (tilt - precision * mean)
     drawn = np.concatenate([psi, beta])
@@ -185,7 +173,7 @@ def test_columns_with_covariances_of_their_own():
     seen = fields.condition(potential)
     means, variances = seen.predict(NEW, NEW_MEAN[:, :3])
     assert seen.sample(np.random.default_rng(9)).shape == (N, 3)
-    assert seen.sample_at(np.random.default_rng(9), NEW, 0.0).shape == (4, 3)
+    assert seen.draw(np.random.default_rng(9), NEW, 0.0).new_values.shape == (4, 3)
     for k, covariance in enumerate(covariances):
         alone = GaussianProcess(covariance, INPUTS, MEAN[:, k]).condition(
             DiagonalPotential(J[:, [k]], h[:, [k]])
@@ -227,6 +215,10 @@ def test_an_indefinite_covariance_is_refused():
             "J must be non-negative",
         ),
         (
+            lambda: FIELD.condition(DiagonalPotential(J, np.ones_like(h))),
+            "h must be 0 where J is 0",
+        ),
+        (
             lambda: GaussianProcess(COVARIANCE, INPUTS, MEAN).condition(
                 DiagonalPotential(J[:, :3], h[:, :3])
             ),
@@ -234,7 +226,7 @@ def test_an_indefinite_covariance_is_refused():
         ),
         (lambda: FIELD.predict(NEW), "pass new_mean"),
         (lambda: FIELD.predict(NEW, np.zeros(3)), "new_mean must"),
-        (lambda: FIELD.predict(NEW[:, :1], 0.0), "entries, but it acts on 1 columns"),
+        (lambda: FIELD.predict(NEW[:, :1], 0.0), "new_inputs must have 2 columns, got 1"),
     ],
 )
 def test_bad_input(build, message):

@@ -11,6 +11,8 @@ from pgmult.fields.covariances import Constant, Matern, Periodic, SquaredExponen
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 
+pytestmark = pytest.mark.slow  # they compile much that nothing else needs
+
 FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
 COVARIANCES = {
@@ -68,7 +70,7 @@ def test_draws_have_the_dense_law(name):
     )
     n = len(inputs)
     assert_drawn_from(field.sample(np.random.default_rng(1)).T, mean[:n], cov[:n, :n])
-    assert_drawn_from(field.sample_at(np.random.default_rng(2), new).T, mean[n:], cov[n:, n:])
+    assert_drawn_from(field.draw(np.random.default_rng(2), new).new_values.T, mean[n:], cov[n:, n:])
 
 
 def test_draws_at_inputs_and_new_inputs_are_joint():

@@ -1,14 +1,16 @@
 """Predictions of multinomial Gaussian processes: quadrature, ranks, counts and scores."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.stats
 from scipy.special import expit
 
-from pgmult.fields.predictions import FieldPredictions, log_mean_binomial
+from pgmult import Posterior
+from pgmult.fields import LogisticNormalGP, MultinomialGP, as_field
+from pgmult.fields.covariances import Matern
+from pgmult.fields.predictions import FieldPredictions, StickLaw, log_mean_binomial
 from pgmult.links import StickBreaking
+from pgmult.sampling.origin import Origin
 
 ORDER = np.array([2, 0, 1])
 MEAN = np.array([[[0.5, -1.0]], [[-0.3, 0.2]]])
@@ -22,7 +24,7 @@ def predictions(draws=2000, law=True):
         rng.standard_normal((2 * draws, 1, 2))
     )
     pi = StickBreaking(ORDER).probs(psi)
-    return FieldPredictions(pi, ORDER, *((MEAN, VAR) if law else ()))
+    return FieldPredictions(pi, StickLaw(ORDER, MEAN, VAR) if law else None)
 
 
 @pytest.mark.parametrize("reaching", [0, 1, 7, 200])
@@ -61,22 +63,21 @@ def test_probabilities_of_all_tables_sum_to_one():
 
 def test_ranks_intervals_and_counts():
     pi = np.array([[[0.5, 0.3, 0.2]], [[0.5, 0.1, 0.4]], [[0.2, 0.7, 0.1]], [[0.6, 0.3, 0.1]]])
-    found = FieldPredictions(pi, ORDER)
+    found = FieldPredictions(pi)
     np.testing.assert_allclose(found.rank_probabilities(1), [[0.75, 0.25, 0.0]])
     np.testing.assert_allclose(found.rank_probabilities(2), [[1.0, 0.75, 0.25]])
     low, high = found.interval(0.5)
     np.testing.assert_allclose(low, np.quantile(pi, 0.25, axis=0))
     np.testing.assert_allclose(high, np.quantile(pi, 0.75, axis=0))
-    counts = found.counts(np.random.default_rng(1), 10_000)
+    counts = found.counts(10_000, random_seed=1)
     assert counts.shape == (4, 1, 3)
     assert np.abs(counts / 10_000 - pi).max() < 0.03
-    np.testing.assert_array_equal(found.counts(np.random.default_rng(1), [5]).sum(-1), 5)
+    np.testing.assert_array_equal(found.counts([5], random_seed=1).sum(-1), 5)
 
 
 def test_the_mean_puts_sticks_back_in_the_order_of_categories():
-    certain = FieldPredictions(
-        np.zeros((1, 1, 3)), ORDER, np.array([[[1.0, -2.0]]]), np.full((1, 1, 2), 1e-12)
-    )
+    law = StickLaw(ORDER, np.array([[[1.0, -2.0]]]), np.full((1, 1, 2), 1e-12))
+    certain = FieldPredictions(np.zeros((1, 1, 3)), law)
     first, second = expit(1.0), expit(-1.0) * expit(-2.0)
     expected = [[second, 1.0 - first - second, first]]
     np.testing.assert_allclose(certain.mean(), expected, atol=1e-9)
@@ -87,7 +88,7 @@ def test_the_mean_puts_sticks_back_in_the_order_of_categories():
     [
         (lambda p: p.interval(95), "between 0 and 1"),
         (lambda p: p.rank_probabilities(3), "below the number of categories"),
-        (lambda p: p.counts(np.random.default_rng(0), [1, 2]), "one number or 1"),
+        (lambda p: p.counts([1, 2]), "one number or 1"),
         (lambda p: p.log_predictive_density([[1, 2]]), "counts must have shape"),
         (lambda p: p.log_predictive_density([[1, -2, 0]]), "non-negative"),
     ],
@@ -97,8 +98,61 @@ def test_bad_input(call, message):
         call(predictions(draws=2))
 
 
+DATA = as_field([0.0, 1.0], [[3, 1, 2], [0, 4, 9]], [2.0], categories=list("abc"))
+MODEL = MultinomialGP(Matern(1.5))
+LAW = {"psi_new_mean": MEAN[None], "psi_new_var": VAR[None]}
+
+
+def posterior(model=MODEL, data=DATA, **draws):
+    pi = StickBreaking(data.order).probs(MEAN)[None]
+    return Posterior({"pi_new": pi, **draws}, origin=Origin.of(model, data))
+
+
+def test_the_order_of_sticks_is_that_of_the_posteriors_link():
+    found = FieldPredictions.of(posterior(**LAW), DATA)
+    np.testing.assert_array_equal(found.sticks.order, DATA.order)
+    np.testing.assert_array_equal(found.sticks.order, [2, 1, 0])
+    assert found.categories.tolist() == ["a", "b", "c"]
+    assert FieldPredictions.of(posterior(), DATA).sticks is None
+    softmax = posterior(LogisticNormalGP(Matern(1.5)), **LAW)
+    assert FieldPredictions.of(softmax, DATA).sticks is None
+
+
+def same_but(**changes):
+    return as_field(**{"inputs": DATA.inputs, "counts": DATA.counts, "new_inputs": [2.0]} | changes)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        same_but(order="given"),
+        same_but(new_inputs=[3.0]),
+        same_but(counts=DATA.counts[:, ::-1]),
+        same_but(inputs=[0.0, 1.5]),
+    ],
+)
+def test_other_data_than_the_posteriors_are_refused(other):
+    at = {name: np.zeros((1, 2)) for name in ("psi", "beta", "hyperparameters")}
+    with pytest.raises(ValueError, match="data must be those that the posterior was sampled from"):
+        FieldPredictions.of(posterior(), other)
+    with pytest.raises(ValueError, match="data must be those that the posterior was sampled from"):
+        FieldPredictions.at(posterior(**at), other, [5.0])
+
+
 def test_what_the_posterior_must_have_kept():
-    with pytest.raises(ValueError, match="must have kept 'pi_new'"):
-        FieldPredictions.of({}, SimpleNamespace(num_new=1))
-    with pytest.raises(ValueError, match="no new inputs"):
-        FieldPredictions.of({"pi_new": 0}, SimpleNamespace(num_new=0))
+    with pytest.raises(ValueError, match="must have kept pi_new"):
+        FieldPredictions.of(Posterior(LAW, origin=Origin.of(MODEL, DATA)), DATA)
+    with pytest.raises(ValueError, match="must have kept psi, beta, hyperparameters"):
+        FieldPredictions.at(posterior(), DATA, [5.0])
+    without = DATA.with_new_inputs(None)
+    with pytest.raises(ValueError, match="must have new inputs"):
+        FieldPredictions.of(posterior(data=without), without)
+
+
+def test_draws_without_a_model_are_refused():
+    orphan = Posterior({"pi_new": np.full((1, 2, 1, 3), 1 / 3)})
+    for call in (FieldPredictions.of, lambda *both: FieldPredictions.at(*both, [5.0])):
+        with pytest.raises(ValueError, match="posterior must know its model"):
+            call(orphan, DATA)
+    with pytest.raises(TypeError, match="of a MultinomialGP, got one of LogisticNormalGP"):
+        FieldPredictions.at(posterior(LogisticNormalGP(Matern(1.5))), DATA, [5.0])

@@ -21,7 +21,7 @@ MODEL = RawGP(COVARIANCE, noise_var=0.4, pseudo_count=0.5)
 def sticks():
     seen = COUNTS.sum(axis=1) > 0
     shares = (COUNTS[seen] + 0.5) / (COUNTS[seen] + 0.5).sum(axis=1, keepdims=True)
-    return INPUTS[seen], StickBreaking(order=DATA.category_order).inverse(shares)
+    return INPUTS[seen], StickBreaking(order=DATA.order).inverse(shares)
 
 
 class TestRawGP:
@@ -35,7 +35,7 @@ class TestRawGP:
         )
         expected = COVARIANCE.cov(DATA.new_inputs) - across @ precision @ across.T
         np.testing.assert_allclose(var, np.diagonal(expected), rtol=1e-9)
-        link = StickBreaking(order=DATA.category_order)
+        link = StickBreaking(order=DATA.order)
         np.testing.assert_allclose(MODEL.predict_probs(DATA), link.probs(mean))
 
     def test_marginal_likelihood(self):
@@ -63,9 +63,9 @@ class TestRawGP:
 
     def test_draws(self):
         mean, var = MODEL.predict(DATA)
-        draws = MODEL.sample_probs(np.random.default_rng(1), DATA, 4000)
+        draws = MODEL.sample_probs(DATA, 4000, random_seed=1)
         assert draws.shape == (4000, 3, 4)
-        psi = StickBreaking(order=DATA.category_order).inverse(draws)
+        psi = StickBreaking(order=DATA.order).inverse(draws)
         error = np.sqrt(var)[:, None]
         np.testing.assert_allclose((psi.mean(axis=0) - mean) / error, 0.0, atol=5 / np.sqrt(4000))
         np.testing.assert_allclose(psi.var(axis=0) / error**2, 1.0, atol=0.15)

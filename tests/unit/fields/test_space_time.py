@@ -19,6 +19,8 @@ from pgmult.fields.covariances import (
 )
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 
+pytestmark = pytest.mark.slow  # they compile much that nothing else needs
+
 FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
 PLACES = SquaredExponential([1.0, 2.0], active=[1, 2])
@@ -95,7 +97,7 @@ def test_draws_have_the_dense_law(name):
     np.testing.assert_allclose(drawn.new_var, variances, atol=1e-13)
     n = len(inputs)
     assert_drawn_from(field.sample(np.random.default_rng(1)).T, mean[:n], cov[:n, :n])
-    assert_drawn_from(field.sample_at(np.random.default_rng(2), new).T, mean[n:], cov[n:, n:])
+    assert_drawn_from(field.draw(np.random.default_rng(2), new).new_values.T, mean[n:], cov[n:, n:])
 
 
 def test_the_check_of_draws_tells_laws_apart():

@@ -10,12 +10,16 @@ from oracle.gaussian_field import assert_drawn_from
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.covariances import Matern, SquaredExponential
 from pgmult.fields.priors import structures as choices
-from pgmult.fields.priors.dense import Field, GaussianProcess, IndependentFields
+from pgmult.fields.priors.dense import GaussianProcess, IndependentFields
+from pgmult.fields.priors.field import Field, Trend
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 from pgmult.fields.priors.structures import make_field
 
+STATE_SPACE, GRIDS = (
+    pytest.param(name, marks=pytest.mark.slow) for name in ("state_space", "grid")
+)
 FEWER = 100 if config.DISABLE_JIT else 1  # draws, where they are not compiled
 
 GRID = np.array([[t, s] for t in range(30) for s in range(20)], dtype=float)
@@ -27,8 +31,8 @@ SMOOTH = SquaredExponential(9.0, active=[0]) * SquaredExponential(4.0, active=[1
     ("structure", "kind"),
     [
         ("dense", GaussianProcess),
-        ("state_space", SpaceTimeProcess),
-        ("grid", GridProcess),
+        pytest.param("state_space", SpaceTimeProcess, marks=pytest.mark.slow),
+        pytest.param("grid", GridProcess, marks=pytest.mark.slow),
         ("inducing_points", InducingProcess),
     ],
 )
@@ -88,7 +92,7 @@ FEW = GRID[[0, 1, 2, 20, 23, 45, 100, 101, 205]]  # irregular, and all on the gr
 FEATURES = np.column_stack([np.ones(len(FEW)), 0.1 * FEW[:, 0]])
 CENTRE, TREND_VAR = np.array([[0.5], [-1.0]]), 0.6
 structures = pytest.mark.parametrize(
-    "structure", ["dense", "a field a column", "state_space", "grid", "inducing_points"]
+    "structure", ["dense", "a field a column", STATE_SPACE, GRIDS, "inducing_points"]
 )
 
 
@@ -116,9 +120,8 @@ def conditioned_field(structure, J, h):
 def draw_with_trend(structure, J, h, seed=0):
     """Values and coefficients below each other; a column for each of J."""
     field = conditioned_field(structure, J, h)
-    centre = np.tile(CENTRE, J.shape[1])
-    rng = np.random.default_rng(seed)
-    return np.concatenate(field.sample_with_trend(rng, FEATURES, centre, TREND_VAR))
+    trend = Trend(FEATURES, np.tile(CENTRE, J.shape[1]), TREND_VAR)
+    return np.concatenate(field.sample_with_trend(np.random.default_rng(seed), trend))
 
 
 @structures
@@ -127,7 +130,7 @@ def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
     J, h = rng.gamma(1.0, size=(9, 2)), rng.standard_normal((9, 2))
     J[4], h[4] = 0.0, 0.0
     field = conditioned_field(structure, J, h)
-    got = field.log_normalizer_with_trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR)
+    got = field.log_normalizer_with_trend(Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR))
     cov = MARKOV.cov(FEW) + TREND_VAR * FEATURES @ FEATURES.T
     mean = 0.3 + (FEATURES @ CENTRE)[:, 0]
     for c in range(2):
@@ -137,7 +140,7 @@ def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
         expected += 0.5 * left @ np.linalg.solve(system, cov @ left)
         expected -= 0.5 * np.linalg.slogdet(system)[1]
         np.testing.assert_allclose(got[c], expected, atol=1e-8)
-    alone = field.log_normalizer_with_trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR)
+    alone = field.log_normalizer_with_trend(Trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR))
     np.testing.assert_allclose(alone, field.log_normalizer(), atol=1e-10)
 
 
@@ -155,7 +158,7 @@ def test_a_trend_moves_with_the_data_exactly(structure, scale):
         np.testing.assert_allclose(got[:, c], means[0] - means[1], atol=1e-8)
 
 
-@pytest.mark.parametrize("structure", ["dense", "state_space", "grid", "inducing_points"])
+@pytest.mark.parametrize("structure", ["dense", STATE_SPACE, GRIDS, "inducing_points"])
 def test_draws_with_a_trend_have_the_dense_law(structure):
     rng = np.random.default_rng(2)
     J, h = rng.gamma(1.0, size=9), rng.standard_normal(9)
@@ -167,7 +170,7 @@ def test_draws_with_a_trend_have_the_dense_law(structure):
         assert_drawn_from(draws.T, *law_with_trend(less * J, h, 0.3))
 
 
-@pytest.mark.parametrize("structure", ["state_space", "grid"])
+@pytest.mark.parametrize("structure", [STATE_SPACE, GRIDS])
 def test_features_must_agree_where_inputs_do(structure):
     inputs = FEW[[0, 0, 1, 3]]
     field = make_field(structure, MARKOV, inputs).condition(
@@ -175,5 +178,5 @@ def test_features_must_agree_where_inputs_do(structure):
     )
     with pytest.raises(ValueError, match="must agree where inputs are equal"):
         field.sample_with_trend(
-            np.random.default_rng(0), np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0
+            np.random.default_rng(0), Trend(np.arange(4.0)[:, None], np.zeros((1, 1)), 1.0)
         )

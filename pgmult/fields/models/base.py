@@ -1,0 +1,69 @@
+"""What the models of fields share: their data, and how psi at the sites becomes counts."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray, Link
+from pgmult.fields.covariances import Covariance
+from pgmult.fields.data import CountField
+
+__all__ = ["FieldModel", "as_covariance"]
+
+
+class _State(Protocol):
+    @property
+    def psi(self) -> FloatArray: ...
+
+
+def as_covariance(value: Any) -> Covariance:
+    """A covariance as it is; anything else is refused."""
+    if not isinstance(value, Covariance):
+        raise TypeError(
+            f"covariance must be a Covariance, got {type(value).__name__}"
+            " (a kernel of scikit-learn becomes one by from_sklearn)"
+        )
+    return value
+
+
+class FieldModel(ABC):
+    """Counts given psi at the sites of a `CountField`, through the model's link."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def link(self, data: CountField) -> Link:
+        """The link from psi to probabilities."""
+
+    @abstractmethod
+    def _check(self, data: CountField) -> None:
+        """Refuse data that do not go with the model."""
+
+    def as_data(self, data: Any) -> CountField:
+        """A field of counts as it is; anything else lacks the inputs."""
+        if not isinstance(data, CountField):
+            raise TypeError(
+                f"Gaussian processes need the inputs of the counts, got {type(data).__name__}"
+                " (make the data with as_field(inputs, counts))"
+            )
+        self._check(data)
+        return data
+
+    def simulate(self, rng: np.random.Generator, state: _State, data: CountField) -> CountField:
+        """Counts of the same totals at the same inputs."""
+        psi = state.psi[data.row_sites]
+        return data.with_counts(self.link(data).simulate(rng, psi, data.totals))
+
+    def log_likelihood(self, state: _State, data: CountField) -> float:
+        """Log probability of the counts, without the multinomial coefficients."""
+        psi = state.psi[data.row_sites]
+        return float(self.link(data).log_likelihood(psi, data.counts).sum())
+
+    def pi(self, state: _State, data: CountField) -> FloatArray:
+        """Probabilities at the inputs, ``(num_rows, num_categories)``."""
+        return self.link(data).probs(state.psi[data.row_sites])
+
+    def pi_new(self, state: _State, data: CountField) -> FloatArray:
+        """Probabilities at the new inputs, a joint draw, ``(num_new, num_categories)``."""
+        return self.link(data).probs(state.psi[data.new_sites])
