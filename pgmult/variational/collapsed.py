@@ -299,7 +299,7 @@ def _squarem(search: _Search, here: _Point) -> Iterator[_Point]:
         yield here
 
 
-def _log_beta(counts: FloatArray, concentration: float) -> float:
+def dirichlet_log_evidence(counts: FloatArray, concentration: float) -> float:
     """Sum over rows of log B(concentration + counts) - log B(concentration, ...)."""
     size = counts.shape[-1]
     totals = counts.sum(axis=-1)
@@ -308,7 +308,7 @@ def _log_beta(counts: FloatArray, concentration: float) -> float:
     return float(np.sum(terms))
 
 
-def _dirichlet_moments(counts: FloatArray, concentration: float) -> tuple[FloatArray, FloatArray]:
+def dirichlet_moments(counts: FloatArray, concentration: float) -> tuple[FloatArray, FloatArray]:
     """Means and variances of Dirichlet(concentration + counts): Beta marginals."""
     alpha = concentration + counts
     total = alpha.sum(axis=-1, keepdims=True)

@@ -49,8 +49,8 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational._fixed_points import Mixing, distance, invert, predictor_vars, unpack_prior
 from pgmult.variational.bounds import SOFTPLUS, Approximation
+from pgmult.variational.fixed_points import Mixing, distance, invert, predictor_vars, unpack_prior
 from pgmult.variational.logistic_sites import LogisticRows
 from pgmult.variational.sites import Expectation
 

@@ -51,7 +51,7 @@ import numpy as np
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational._fixed_points import Mixing, distance, invert, unpack_prior
+from pgmult.variational.fixed_points import Mixing, distance, invert, unpack_prior
 
 __all__ = ["Design", "Rows", "Site", "SiteFit", "fit_sites"]
 

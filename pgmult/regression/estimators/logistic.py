@@ -29,7 +29,7 @@ from pgmult.regression.fits.logistic import fit_grouped_logistic_regression, fit
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
-from pgmult.variational._fixed_points import predictor_vars
+from pgmult.variational.fixed_points import predictor_vars
 from pgmult.variational.logistic_sites import logistic_expectations
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]

@@ -49,8 +49,8 @@ from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.compiled.softmax_averages import average_rows
 from pgmult.regression.data import CountedRows
 from pgmult.regression.fits.logistic import logistic_site
-from pgmult.variational._fixed_points import predictor_vars
 from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP
+from pgmult.variational.fixed_points import predictor_vars
 from pgmult.variational.logistic_sites import logistic_expectations
 from pgmult.variational.messages import RegressionFit, SoftmaxFactor, choose, fit_messages
 from pgmult.variational.sites import Expectation, Rows, fit_sites

@@ -12,7 +12,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.updates.collapsed import collapsed_sweeps, random_allocation
-from pgmult.variational.collapsed import CollapsedFit, _dirichlet_moments, _log_beta
+from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
 __all__ = ["TopicProblem"]
 
@@ -70,7 +70,9 @@ class TopicProblem:
         shares = probs.reshape(-1, self.num_topics)
         in_documents, in_topics = self._counts(shares)
         alpha, eta = self.topic_concentration, self.word_concentration
-        value = _log_beta(in_documents, alpha) + _log_beta(in_topics.T, eta)
+        value = dirichlet_log_evidence(in_documents, alpha) + dirichlet_log_evidence(
+            in_topics.T, eta
+        )
         by_document = digamma(alpha + in_documents)
         by_document -= digamma(self.num_topics * alpha + in_documents.sum(axis=1, keepdims=True))
         by_word = digamma(eta + in_topics)
@@ -116,9 +118,9 @@ class TopicProblem:
     def topics(self, fit: CollapsedFit) -> FloatArray:
         """Posterior means of word probabilities, ``(num_topics, num_words)``."""
         _, in_topics = self._counts(fit.probs.reshape(-1, self.num_topics))
-        return _dirichlet_moments(in_topics.T, self.word_concentration)[0]
+        return dirichlet_moments(in_topics.T, self.word_concentration)[0]
 
     def theta(self, fit: CollapsedFit) -> FloatArray:
         """Posterior means of topic proportions, ``(num_documents, num_topics)``."""
         in_documents, _ = self._counts(fit.probs.reshape(-1, self.num_topics))
-        return _dirichlet_moments(in_documents, self.topic_concentration)[0]
+        return dirichlet_moments(in_documents, self.topic_concentration)[0]
