@@ -238,7 +238,7 @@ class LogisticClassifier(_Logistic):
         self._set_weights(
             np.concatenate([fit.mean for fit in fits]), np.concatenate([fit.cov for fit in fits])
         )
-        self.log_evidence_ = np.concatenate([fit.objective for fit in fits])
+        self.log_evidence_ = np.array([fit.objective for fit in fits])
         self.n_iter_ = max(fit.num_iterations for fit in fits)
         self._warn_unless(all(fit.converged for fit in fits))
         return self
@@ -381,7 +381,7 @@ class GroupedLogisticClassifier(_Logistic):
         )
         self._set_weights(fit.weights.mean, fit.weights.cov)
         self.mean_, self.spread_ = fit.mu, fit.Sigma
-        self.n_iter_ = len(fit.objective)
+        self.n_iter_ = fit.num_iterations
         self._warn_unless(fit.converged)
         return self
 

@@ -128,6 +128,11 @@ class _LaplaceSoftmax(SoftmaxFactor):
 
     at_mode: ClassVar[bool] = True
 
+    @property
+    def method(self) -> str:
+        """Its name."""
+        return "laplace"
+
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv, whatever `var` is."""
         return super().expect(mean, np.zeros((*mean.shape, mean.shape[1])))
@@ -210,7 +215,7 @@ def fit_softmax_regression(
     blocks = fit.cov.reshape(num_classes, size, num_classes, size)
     own = np.array([blocks[k, :, k] for k in range(num_classes)])
     return RegressionFit(
-        fit.mean.reshape(num_classes, size), own, fit.cov[0], float(fit.objective[0]),
+        fit.method, fit.mean.reshape(num_classes, size), own, fit.cov[0], fit.objective,
         fit.is_bound, fit.converged, fit.num_iterations,
     )  # fmt: skip
 
@@ -245,14 +250,11 @@ def fit_stick_breaking_regression(
         prior = MvNormal(np.zeros(data.num_covariates), np.eye(data.num_covariates))
     site = logistic_site(method, data.sticks)
     fit = fit_sites(
-        Rows(data.sticks.covariates, data.sticks.offsets),
-        site,
-        prior,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-    )
+        Rows(data.sticks.covariates, data.sticks.offsets), site, prior,
+        tolerance=tolerance, max_iterations=max_iterations,
+    )  # fmt: skip
     return RegressionFit(
-        fit.mean, fit.cov, None, float(fit.objective.sum()), fit.is_bound, fit.converged,
+        fit.method, fit.mean, fit.cov, None, fit.objective, fit.is_bound, fit.converged,
         fit.num_iterations,
     )  # fmt: skip
 

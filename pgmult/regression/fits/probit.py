@@ -152,4 +152,4 @@ def fit_probit_regression(
             m = target
             level, target = evaluate(m)
     cov = np.tile(S, (num_classes, 1, 1))
-    return RegressionFit(m, cov, None, level, True, converged, iteration)
+    return RegressionFit("probit", m, cov, None, level, True, converged, iteration)

@@ -79,12 +79,17 @@ class TopicProblem:
         by_word -= digamma(self.corpus.num_words * eta + in_topics.sum(axis=0))
         return value, self._pairs(by_document, by_word)
 
-    def sampled_start(self, random_seed: int, sweeps: int = 100) -> FloatArray:
+    def sampled_start(self, random_seed: int | None = None, sweeps: int = 100) -> FloatArray:
         """Logits given the state of a collapsed Gibbs chain, ``(num_entries,)``.
 
-        Searches that start here end in higher maxima than those of
-        `pgmult.variational.collapsed.random_start`, and after fewer steps; a sweep takes about as
-        long as a step.
+        `pgmult.variational.natural_cg` starts here. Searches end in higher maxima than from
+        `pgmult.variational.random_start`, and after fewer steps; a sweep takes about as long as a
+        step.
+
+        Parameters
+        ----------
+        random_seed : int, optional
+        sweeps : int
         """
         as_positive_int(sweeps, "sweeps")
         rng = np.random.default_rng(random_seed)
