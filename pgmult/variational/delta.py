@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.variational.ascent import Climb
-from pgmult.variational.derivatives import RowObjectives, refuse_unless_equal, some_rows
+from pgmult.variational.derivatives import RowObjectives, bends, refuse_unless_equal, some_rows
 from pgmult.variational.laplace import GaussianRows, as_start, definite_inverses, newton_ascent
 
 __all__ = ["delta_ascent", "fit_delta", "numerical_trace_gradient"]
@@ -121,8 +121,8 @@ def check_trace_gradient(
         return
     rows = some_rows(len(theta))
     here = theta[rows]
-    spread = np.abs(np.diagonal(objectives.hessian(here, rows), axis1=1, axis2=2)).max(axis=1)
-    cov = np.eye(theta.shape[1]) / np.maximum(spread, 1.0)[:, None, None]
+    sd = np.maximum(bends(objectives.hessian(here, rows)), 1e-3 * np.abs(here))
+    cov = np.eye(theta.shape[1]) * (sd**2)[:, :, None]
     answer = np.asarray(trace_gradient(here, cov, rows))
     if answer.shape != here.shape:
         raise ValueError(
@@ -134,7 +134,8 @@ def check_trace_gradient(
             numerical_trace_gradient(objectives, here, size * cov, rows) / size
             for size in (1.0, 0.01)
         )
-        doubt = 10.0 * np.abs(wide - narrow) + 1e-6
+        rounding = 1e-8 * np.abs(objectives.gradient(here, rows)).max(axis=1, keepdims=True)
+        doubt = 10.0 * np.abs(wide - narrow) + rounding
     refuse_unless_equal(answer, narrow, doubt, rows, f"{name}.trace_gradient", "Tr(hessian cov)")
 
 

@@ -7,10 +7,11 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray, IntArray
 
-__all__ = ["RowObjectives", "check_derivatives", "refuse_unless_equal", "some_rows"]
+__all__ = ["RowObjectives", "bends", "check_derivatives", "refuse_unless_equal", "some_rows"]
 
 _MOST_ROWS = 8
-_STEPS = (1e-4, 1e-5)  # of an argument, or of 1 where it is smaller
+_STEPS = (1e-3, 1e-4)  # of the length on which f bends, or of 1
+_LEAST_STEP = 1e-6  # of an argument
 _SHARE = 1e-3  # by which a derivative may differ
 _ROUNDING = 1e-14  # of a function's largest value
 
@@ -63,20 +64,30 @@ def check_derivatives(
                 f"{name}.{method} must return an array of shape {shape} for {len(rows)} rows of {n}"
                 f" numbers, got {answers[method].shape}"
             )
+    length = bends(answers["hessian"])
     for derivative, function in (("gradient", "value"), ("hessian", "gradient")):
-        differences, doubt = _differences(getattr(objectives, function), here, rows)
+        differences, doubt = _differences(getattr(objectives, function), here, length, rows)
         refuse_unless_equal(
             answers[derivative], differences, doubt, rows, f"{name}.{derivative}", function
         )
 
 
+def bends(hessian: FloatArray) -> FloatArray:
+    """How far f goes in each coordinate until its curvature tells, at most 1, ``(num, n)``."""
+    curvature = np.abs(np.diagonal(hessian, axis1=1, axis2=2))
+    return np.asarray(1.0 / np.sqrt(np.maximum(np.nan_to_num(curvature), 1.0)))
+
+
 def _differences(
-    function: Callable[[FloatArray, IntArray], FloatArray], theta: FloatArray, rows: IntArray
+    function: Callable[[FloatArray, IntArray], FloatArray],
+    theta: FloatArray,
+    length: FloatArray,
+    rows: IntArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Derivatives, ``(num, ..., n)``, and what is in doubt of them."""
     found = []
     for relative in _STEPS:
-        step = relative * np.maximum(1.0, np.abs(theta))
+        step = np.maximum(relative * length, _LEAST_STEP * np.abs(theta))
         slopes = []
         for axis in range(theta.shape[1]):
             move = np.zeros_like(theta)
@@ -101,8 +112,8 @@ def refuse_unless_equal(
     with np.errstate(all="ignore"):
         gap = np.abs(answer - expected)
         allowed = _SHARE * np.maximum(np.abs(answer), np.abs(expected)) + doubt
-        scale = np.abs(np.where(known, expected, 0.0)).reshape(len(rows), -1).max(axis=1, initial=0)
-        allowed = allowed + 1e-6 * scale.reshape(-1, *(1,) * (answer.ndim - 1))
+        axes = tuple(range(1, answer.ndim))
+        allowed += 1e-6 * np.abs(np.where(known, expected, 0.0)).max(axis=axes, keepdims=True)
         wrong = known & ~(gap <= allowed)
     if not wrong.any():
         return

@@ -35,6 +35,7 @@ and Windle (2013).
 
 >>> import numpy as np
 >>> from pgmult.priors import MvNormal
+>>> from pgmult.variational.logistic_sites import Delta
 >>> x = np.column_stack([np.ones(6), np.arange(6.0)])
 >>> site = Delta(np.array([0.0, 0.0, 1.0, 0.0, 1.0, 1.0]), np.ones(6))
 >>> fit = fit_sites(Rows(x), site, MvNormal(np.zeros(2), np.eye(2)))

@@ -33,7 +33,7 @@ FREQUENT = 5  # tokens of a word in a document
 def searches(problem: CollapsedProblem, starts: Iterable[Floats]) -> list[CollapsedFit]:
     """The best one first."""
     fits = [pgmult.variational.natural_cg(problem, start) for start in starts]
-    return sorted(fits, key=lambda fit: -fit.bound)
+    return sorted(fits, key=lambda fit: -fit.objective)
 
 
 def random_starts(problem: CollapsedProblem, number: int, scale: float = 1.0) -> list[Floats]:
@@ -200,7 +200,7 @@ def topics(options: argparse.Namespace) -> Iterator[dict]:
                     "data": f"{name}, {size} documents",
                     "topics": num_topics,
                     "start": label,
-                    "bound": fits[0].bound,
+                    "bound": fits[0].objective,
                     "score": best.score(held_out),
                     "away": apart(best, exact),
                     "starts_apart": np.mean([apart(best, fit) for fit in rest]),
@@ -286,7 +286,7 @@ def mixtures(options: argparse.Namespace) -> Iterator[dict]:
                 "number_gibbs": mean,
                 "number_gibbs_sd": np.sqrt(sizes**2 @ number - mean**2),
                 "number_halves_apart": np.abs(sizes @ (one[2] - other[2])),
-                "bound": fit.bound,
+                "bound": fit.objective,
             }
 
 
