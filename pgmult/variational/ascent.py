@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 
 __all__ = ["Climb", "has_settled", "slack"]
 
@@ -28,7 +28,7 @@ _SUFFICIENT = 1e-4  # of the rise that the gradient promises (Armijo)
 _SLACK = 1e-12  # of a level: what rounding may take from a rise
 
 
-def slack(level: ArrayLike) -> FloatArray:
+def slack(level: FloatArray | float) -> FloatArray:
     """What rounding may take from a rise."""
     return np.asarray(_SLACK * (1.0 + np.abs(level)))
 
@@ -59,12 +59,17 @@ class Climb:
     """
 
     def __init__(
-        self, level: ArrayLike, *, promise: ArrayLike = 0.0, share: ArrayLike = 1.0
+        self,
+        level: FloatArray | float,
+        *,
+        promise: FloatArray | float = 0.0,
+        share: FloatArray | float = 1.0,
     ) -> None:
-        self._level = np.atleast_1d(np.array(level, dtype=np.float64))
-        self._promise = np.broadcast_to(promise, self._level.shape)
-        self.share = np.array(np.broadcast_to(share, self._level.shape), dtype=np.float64)
-        self._waiting = np.arange(len(self._level))
+        self._level = np.array(level, dtype=np.float64, ndmin=1)
+        zeros = np.zeros(len(self._level))
+        self._promise: FloatArray = zeros + promise
+        self.share: FloatArray = zeros + share
+        self._waiting = np.arange(len(zeros))
 
     def __iter__(self) -> Iterator[IntArray]:
         for _ in range(_MOST_HALVINGS):
@@ -73,7 +78,7 @@ class Climb:
                 return
             self.share[self._waiting] *= 0.5
 
-    def accept(self, value: ArrayLike) -> BoolArray:
+    def accept(self, value: FloatArray | float) -> BoolArray:
         """Which of the rows that waited may stay where they tried, given the levels there."""
         rows = self._waiting
         level = self._level[rows]

@@ -206,6 +206,8 @@ class SiteFit:
         return float(self.level.sum())
 
 
+_Spread = tuple[FloatArray, FloatArray, FloatArray]  # covariances, and what goes with them
+
 _PLAIN = 10  # iterations before mixing: enough for what is near Newton's method
 
 
@@ -287,6 +289,7 @@ class _Point:
     precision: FloatArray
     cov: FloatArray
     log_det: FloatArray  # of the precision
+    entropy: FloatArray  # less that under the prior, and what the prior says of the spread
     psi: Any  # means of the predictors
     var: Any  # and their variances
     d_mean: Any
@@ -313,14 +316,14 @@ class _Ascent:
         precision = np.array(np.broadcast_to(self.precision0, cov.shape))
         psi = self.design.project(m)
         var = 0.0 * psi if self.site.at_mode else self.design.project_cov(cov)
-        here = self._point(m, precision, cov, np.zeros(groups), psi, var)
+        here = self._point(m, precision, (cov, *np.zeros((2, groups))), psi, var)
         return replace(here, level=np.full(groups, -np.inf))
 
     def at(self, mean: FloatArray, precision: FloatArray) -> _Point:
         """L and its derivatives."""
-        cov, log_det = invert(precision)
-        psi, var = self.design.project(mean), self.design.project_cov(cov)
-        return self._point(mean, precision, cov, log_det, psi, var)
+        spread = self._spread(precision)
+        psi, var = self.design.project(mean), self.design.project_cov(spread[0])
+        return self._point(mean, precision, spread, psi, var)
 
     def ways(self, here: _Point) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Means and precisions, and where both fixed-point equations would have them.
@@ -340,9 +343,9 @@ class _Ascent:
         climb = Climb(here.level, share=np.minimum(1.0, 2.0 * share))
         for waiting in climb:
             precision = here.precision + climb.share[:, None, None] * way
-            cov, log_det = invert(precision)
-            var = here.var if self.site.at_mode else self.design.project_cov(cov)
-            there = self._point(here.mean, precision, cov, log_det, here.psi, var)
+            spread = self._spread(precision)
+            var = here.var if self.site.at_mode else self.design.project_cov(spread[0])
+            there = self._point(here.mean, precision, spread, here.psi, var)
             if self.site.at_mode:  # which does not see them
                 break
             climb.accept(there.level[waiting])
@@ -371,19 +374,22 @@ class _Ascent:
         return self.design.pull(here.d_mean) - (here.mean - self.mean0) @ self.precision0
 
     def _moved(self, here: _Point, mean: FloatArray) -> _Point:
-        psi = self.design.project(mean)
-        return self._point(mean, here.precision, here.cov, here.log_det, psi, here.var)
+        spread = here.cov, here.log_det, here.entropy
+        return self._point(mean, here.precision, spread, self.design.project(mean), here.var)
 
     def _penalty(self, mean: FloatArray) -> FloatArray:
         gap = mean - self.mean0
         return np.asarray(0.5 * np.einsum("gi,gi->g", gap @ self.precision0, gap))
 
+    def _spread(self, precision: FloatArray) -> _Spread:
+        cov, log_det = invert(precision)
+        trace = np.einsum("ij,gji->g", self.precision0, cov)
+        return cov, log_det, 0.5 * (self.log_det0 - log_det + len(self.precision0) - trace)
+
     def _point(
-        self, m: FloatArray, P: FloatArray, cov: FloatArray, log_det: FloatArray, psi: Any, var: Any
+        self, mean: FloatArray, precision: FloatArray, spread: _Spread, psi: Any, var: Any
     ) -> _Point:
         value, d_mean, d_var = self.site.expect(psi, var)
         fit = self.design.total(value)
-        spread = np.einsum("ij,gji->g", self.precision0, cov)
-        entropy = 0.5 * (self.log_det0 - log_det + len(self.precision0) - spread)
-        level = np.asarray(fit - self._penalty(m) + entropy)
-        return _Point(m, P, cov, log_det, psi, var, d_mean, d_var, fit, level)
+        level = fit - self._penalty(mean) + spread[2]
+        return _Point(mean, precision, *spread, psi, var, d_mean, d_var, fit, level)

@@ -197,7 +197,8 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
         weights, scores = np.empty(len(corpus.words)), np.empty(shape[0])
         steps, is_done = np.empty(shape[0], dtype=np.int64), np.empty(shape[0], dtype=np.bool_)
         statuses = over_rows(
-            compiled.infer_eta, shape[0], method, corpus.indptr, corpus.words, corpus.counts,
+            compiled.infer_eta_by_full_delta if method == compiled.DELTA else compiled.infer_eta,
+            shape[0], method, corpus.indptr, corpus.words, corpus.counts,
             totals, by_word, precision, self.mu, tolerance, max_steps, mean, var, shares, taken,
             weights, scores, steps, is_done,
         )  # fmt: skip
