@@ -14,8 +14,9 @@ Newton's method, made safe: where -Hess f is not positive definite its eigenvalu
 their absolute values, so every step ascends, and a step that does not raise f enough is halved.
 `expand` is the one-step variant of Ahmed and Xing (2007): the expansion at the previous mean.
 
-A model states its f as `RowObjectives`. `rows` says which of all thetas are asked for: those that
-have converged drop out. This one is a Poisson regression of each row on nothing but itself:
+The library's models have solvers of their own; these, and `pgmult.variational.fit_delta`, are for
+yours. State f as `RowObjectives`, where `rows` says which of all thetas are asked for: those that
+have converged drop out. Here counts of each row are Poisson, and the log of their rate is normal:
 
 >>> import numpy as np
 >>> class PoissonRows:
@@ -30,6 +31,18 @@ have converged drop out. This one is a Poisson regression of each row on nothing
 >>> q.mean.round(3), q.cov.round(3).ravel()
 (array([[ 0.792],
        [-0.567]]), array([0.312, 0.638]))
+>>> q.converged, round(q.objective, 3)
+(True, 0.157)
+
+Derivatives are easily got wrong, so they are compared with finite differences at the start:
+
+>>> class ForgottenPrior(PoissonRows):
+...     def gradient(self, theta, rows):
+...         return self.counts[rows] - np.exp(theta)
+>>> fit_laplace(ForgottenPrior(), np.full((2, 1), 0.5))  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+ValueError: ...gradient...: entry 0 of row 0 is 1.35128, and finite differences give 0.851279
 
 Reference: Wang and Blei (2013), Variational inference in nonconjugate models, section 3.1.
 """

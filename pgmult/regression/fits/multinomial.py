@@ -190,6 +190,11 @@ def fit_softmax_regression(
             data.covariates, factor, prior, num_classes,
             tolerance=tolerance, max_iterations=max_iterations,
         )  # fmt: skip
+    methods = (*DENSE_LOG_SUM_EXP, "laplace")
+    if method not in methods:
+        raise ValueError(
+            f"method must be one of {', '.join(methods)} with covariance='full', got {method!r}"
+        )
     if prior.size != size:
         raise ValueError(f"prior must be of {size} weights, got {prior.size}")
     needed = 8 * (_MATRICES * (num_classes * size) ** 2 + 6 * len(data.counts) * num_classes**2)
@@ -206,7 +211,7 @@ def fit_softmax_regression(
     site = (
         _LaplaceSoftmax(data.counts, DENSE_LOG_SUM_EXP["taylor"])
         if method == "laplace"
-        else SoftmaxFactor(data.counts, choose(DENSE_LOG_SUM_EXP, method))
+        else SoftmaxFactor(data.counts, DENSE_LOG_SUM_EXP[method])
     )
     fit = fit_sites(
         ClassRows(data.covariates, num_classes), site, joint_prior,

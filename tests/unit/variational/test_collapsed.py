@@ -434,6 +434,19 @@ def test_sampled_starts():
         problem.sampled_start(0, sweeps=0)
 
 
+@several
+def test_a_search_begins_where_its_problem_says(problem):
+    """Topics where a sampler ended, the others at random: the seed decides."""
+    sampled = isinstance(problem, TopicProblem)
+    start = problem.sampled_start(3) if sampled else random_start(problem, 3)
+    one = natural_cg(problem, random_seed=3, max_iterations=2)
+    np.testing.assert_array_equal(one.probs, natural_cg(problem, start, max_iterations=2).probs)
+    other = natural_cg(problem, random_seed=4, max_iterations=2)
+    assert np.any(one.probs != other.probs)
+    given = natural_cg(problem, start, random_seed=4, max_iterations=2)
+    np.testing.assert_array_equal(one.probs, given.probs)
+
+
 def test_as_many_components_as_rows():
     fit = natural_cg(
         problem := GaussianMixtureProblem(clusters(each=2), 6), random_start(problem, 0)

@@ -1,5 +1,6 @@
 """Every fit without sampling answers the same questions."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,8 @@ from gaussian_targets import PoissonLogNormal
 from pgmult.mixtures.collapsed import GaussianMixtureProblem
 from pgmult.priors import MvNormal
 from pgmult.regression.data import as_counted_rows, as_labelled_rows
+from pgmult.regression.estimators.logistic import GroupedLogisticClassifier, LogisticClassifier
+from pgmult.regression.estimators.multinomial import MultinomialClassifier
 from pgmult.regression.fits.logistic import (
     fit_grouped_logistic_regression,
     fit_logistic_regression,
@@ -185,6 +188,61 @@ def test_levels_of_rows_are_what_they_say(diagonal):
 def test_one_node_without_a_rest_has_the_objective_of_its_rows():
     fit, q = nonconjugate("delta"), fit_delta(TARGET, START)
     assert fit.objective == pytest.approx(q.objective, rel=1e-9)
+
+
+# a front door with a method that is misspelt, and the names it should list
+MISSPELT = {
+    "fit_nonconjugate": (
+        lambda: nonconjugate("newton"), "laplace, delta, diagonal_delta, previous_mean",
+    ),
+    "natural_cg": (
+        lambda: natural_cg(GaussianMixtureProblem(X, 2), method="newton"),
+        "fletcher_reeves, hestenes_stiefel, polak_ribiere, vbem, squarem",
+    ),
+    "fit_logistic_regression": (
+        lambda: fit_logistic_regression(LogisticRegression(PRIOR), LABELLED, method="newton"),
+        "laplace, delta, jaakkola_jordan, quadrature",
+    ),
+    "fit_stick_breaking_regression": (
+        lambda: fit_stick_breaking_regression(COUNTED, method="newton"),
+        "laplace, delta, jaakkola_jordan, quadrature",
+    ),
+    "fit_softmax_regression": (
+        lambda: fit_softmax_regression(COUNTED, method="newton"),
+        "log, tilted, quadratic, bohning, taylor, adaptive, quadrature",
+    ),
+    "fit_softmax_regression, full": (
+        lambda: fit_softmax_regression(COUNTED, method="newton", covariance="full"),
+        "log, tilted, quadratic, bohning, taylor, adaptive, laplace with covariance='full'",
+    ),
+    "fit_ctm": (
+        lambda: fit_ctm(LogisticNormalTopics(2), WORDS, method="newton"),
+        "laplace (full), laplace (diagonal), delta (full), delta (diagonal), bound (diagonal)",
+    ),
+    "fit_language_model": (
+        lambda: fit_language_model(WORDS, method="newton"), "laplace, delta, collapsed",
+    ),
+    "LogisticClassifier": (
+        lambda: LogisticClassifier("newton").fit(X, Y),
+        "laplace, delta, jaakkola_jordan, quadrature, gibbs",
+    ),
+    "GroupedLogisticClassifier": (
+        lambda: GroupedLogisticClassifier(0, "newton").fit(X.round(), Y),
+        "laplace, delta, jaakkola_jordan, quadrature, gibbs",
+    ),
+    "MultinomialClassifier": (
+        lambda: MultinomialClassifier("newton").fit(X, Y),
+        "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, probit, sticks,"
+        " mean_field, gibbs",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_a_misspelt_method_is_answered_by_all_names(name):
+    call, names = MISSPELT[name]
+    with pytest.raises(ValueError, match=re.escape(f"must be one of {names}, got ") + "'?newton"):
+        call()
 
 
 @pytest.mark.parametrize(
