@@ -209,6 +209,7 @@ def grid_posterior(counts, mu, sigma_var):
     return mean, sd, evidence + 2 * np.log(axis[1] - axis[0])
 
 
+@pytest.mark.slow
 def test_against_quadrature():
     counts = simulate(num_documents=40, log_a=(0.8, -0.4), tokens=20)
     mean, sd, evidence = grid_posterior(counts, 0.0, 1.0)

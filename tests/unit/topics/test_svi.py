@@ -131,6 +131,7 @@ def test_lanes_of_every_size_agree_with_dense_algebra(num_topics):
     assert (asked.strength, asked.dof) == (expected.strength, expected.dof)
 
 
+@pytest.mark.slow
 def test_the_bound_is_the_expected_log_joint_less_the_expected_log_q():
     """Term by term against draws from q; leaving out any part would be seen."""
     rng = np.random.default_rng(3)
@@ -265,6 +266,7 @@ def test_a_minibatch_stands_for_its_share(model, corpus):
     assert sampled.total == pytest.approx(start.bound(start.infer(twice)).total, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_stream_ends_near_the_batch_optimum():
     corpus, _, _ = simulate(8, num_documents=400)
     model = CorrelatedTopics(3, word_concentration=0.3)
@@ -391,6 +393,7 @@ def test_bad_arguments_are_refused(fitted, corpus, call, error, message):
         call(fitted, corpus)
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_means_agree_with_gibbs_and_spreads_are_too_small():

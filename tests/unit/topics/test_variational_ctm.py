@@ -17,6 +17,8 @@ from pgmult.variational.delta import fit_delta
 from pgmult.variational.laplace import fit_laplace
 from pgmult.variational.nonconjugate import fit_nonconjugate
 
+pytestmark = pytest.mark.slow  # most need kernels that no other test does: nine seconds
+
 KINDS = [
     ("laplace", "full"), ("laplace", "diagonal"), ("delta", "full"), ("delta", "diagonal"),
     ("bound", "diagonal"),

@@ -145,7 +145,13 @@ FITS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.startswith("fit_ctm") else ())
+        for name in FITS
+    ],
+)
 def test_every_fit_answers(name):
     make, method, is_bound = FITS[name]
     fit = make()
@@ -227,7 +233,7 @@ MISSPELT = {
         "laplace, delta, jaakkola_jordan, quadrature, gibbs",
     ),
     "GroupedLogisticClassifier": (
-        lambda: GroupedLogisticClassifier(0, "newton").fit(X.round(), Y),
+        lambda: GroupedLogisticClassifier(0, method="newton").fit(X.round(), Y),
         "laplace, delta, jaakkola_jordan, quadrature, gibbs",
     ),
     "MultinomialClassifier": (
