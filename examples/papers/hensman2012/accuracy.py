@@ -72,7 +72,7 @@ def expression(options: argparse.Namespace) -> Iterator[dict]:
                 "sd_ratio_median": np.median(ratio),
                 "sd_ratio_smallest": ratio.min(),
                 "total_variation": 0.5 * np.abs(mean - exact).sum(),
-                "search_seconds": fit.history["seconds"][-1],
+                "search_seconds": fit.seconds[-1],
                 "gibbs_seconds": seconds,
                 "gibbs_draws": len(draws),
             }
