@@ -1,5 +1,6 @@
 """What the variational fits of topic models share: their answers, and q of documents."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -24,7 +25,7 @@ class HasTheta(Protocol):
 Documents = TypeVar("Documents", bound=HasTheta)
 
 
-class MeanFieldFit(Generic[Documents]):
+class MeanFieldFit(ABC, Generic[Documents]):
     """A `pgmult.variational.Fit` with a history, which infers documents.
 
     Attributes
@@ -78,8 +79,9 @@ class MeanFieldFit(Generic[Documents]):
         """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
         return self.infer(corpus).theta()
 
+    @abstractmethod
     def _infer(self, corpus: Corpus, tolerance: float, max_steps: int) -> Documents:
-        raise NotImplementedError
+        """`infer` of a corpus and limits that have been checked."""
 
 
 def as_precision(cov: FloatArray) -> FloatArray:
