@@ -24,7 +24,7 @@ from pgmult.core.validate import as_finite, as_positive, as_positive_int
 from pgmult.mixtures.compiled.gaussian_mixture import add_distances, weigh_components
 from pgmult.mixtures.data import Alignments
 from pgmult.priors.gaussian import NormalInverseWishart
-from pgmult.variational.collapsed import CollapsedFit, _dirichlet_moments, _log_beta
+from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
 __all__ = ["ExpressionProblem", "GaussianMixtureProblem"]
 
@@ -105,7 +105,9 @@ class GaussianMixtureProblem:
         )
         logits = np.tile(constant, (len(self.x), 1))
         over_rows(add_distances, len(self.x), self.x, mean, root, -0.5 * dof, logits)
-        return _log_beta(counts, self.concentration) + float(evidence.sum()), logits.ravel()
+        return dirichlet_log_evidence(counts, self.concentration) + float(
+            evidence.sum()
+        ), logits.ravel()
 
     @property
     def _prior(self) -> NormalInverseWishart:
@@ -125,7 +127,7 @@ class GaussianMixtureProblem:
     def weights_posterior(self, fit: CollapsedFit) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the weights, ``(num_components,)`` each."""
         shares = fit.probs.reshape(len(self.x), -1)
-        return _dirichlet_moments(shares.sum(axis=0), self.concentration)
+        return dirichlet_moments(shares.sum(axis=0), self.concentration)
 
     def components(self, fit: CollapsedFit) -> list[NormalInverseWishart]:
         """The law of each component's mean and covariance."""
@@ -169,7 +171,9 @@ class ExpressionProblem:
         """As `pgmult.variational.collapsed.CollapsedProblem` says."""
         reads = self._reads(probs)
         counts = self._count(reads)
-        value = _log_beta(counts, self.concentration) + np.sum(reads * self.data.log_likelihood)
+        value = dirichlet_log_evidence(counts, self.concentration) + np.sum(
+            reads * self.data.log_likelihood
+        )
         expected = digamma(self.concentration + counts)
         expected -= digamma(len(counts) * self.concentration + self.data.num_reads)
         return float(value), self.data.log_likelihood + expected[self.data.transcripts]
@@ -183,7 +187,7 @@ class ExpressionProblem:
 
         Mean field: the variances leave out that it is uncertain where reads belong.
         """
-        return _dirichlet_moments(self.counts(fit), self.concentration)
+        return dirichlet_moments(self.counts(fit), self.concentration)
 
     def _reads(self, probs: FloatArray) -> FloatArray:
         """Expected reads of each alignment."""

@@ -160,7 +160,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 model, corpus, max_iterations=self.max_iter, tolerance=self.tol,
                 random_seed=seed, cores=as_threads(self.n_jobs),
             )  # fmt: skip
-            self.n_iter_ = len(self.variational_.elbo)
+            self.n_iter_ = self.variational_.num_iterations
         else:
             self.variational_ = fit_svi(
                 model, corpus, batch_size=self.batch_size, max_epochs=self.max_iter,

@@ -4,6 +4,7 @@ from pgmult.variational.collapsed import CollapsedProblem as CollapsedProblem
 from pgmult.variational.collapsed import natural_cg as natural_cg
 from pgmult.variational.collapsed import random_start as random_start
 from pgmult.variational.delta import fit_delta as fit_delta
+from pgmult.variational.fit import Fit as Fit
 from pgmult.variational.laplace import GaussianRows as GaussianRows
 from pgmult.variational.laplace import fit_laplace as fit_laplace
 from pgmult.variational.messages import RegressionFit as RegressionFit

@@ -85,6 +85,7 @@ class Approximation:
 
     Attributes
     ----------
+    name : str
     expect : callable
         ``expect(mean, var)``: the value, and its derivatives with respect to `mean` and `var`.
         For log sum exp, shapes ``(..., K)`` give values ``(...)``; for log(1 + exp), shapes are all
@@ -93,8 +94,13 @@ class Approximation:
         Whether the value is never below the expectation.
     """
 
+    name: str
     expect: Callable[[FloatArray, FloatArray], Expectation]
     is_bound: bool
+
+
+def _by_name(*approximations: Approximation) -> dict[str, Approximation]:
+    return {each.name: each for each in approximations}
 
 
 # --------------------------------------------------------------------------- independent Gaussians
@@ -279,15 +285,15 @@ def _quadrature(mean: FloatArray, var: FloatArray) -> Expectation:
 
 _adaptive = _least(_tilted, _quadratic, _bohning)
 
-LOG_SUM_EXP: dict[str, Approximation] = {
-    "log": Approximation(_log, True),
-    "tilted": Approximation(_tilted, True),
-    "quadratic": Approximation(_quadratic, True),
-    "bohning": Approximation(_bohning, True),
-    "taylor": Approximation(_taylor, False),
-    "adaptive": Approximation(_adaptive, True),
-    "quadrature": Approximation(_quadrature, True),
-}
+LOG_SUM_EXP = _by_name(
+    Approximation("log", _log, True),
+    Approximation("tilted", _tilted, True),
+    Approximation("quadratic", _quadratic, True),
+    Approximation("bohning", _bohning, True),
+    Approximation("taylor", _taylor, False),
+    Approximation("adaptive", _adaptive, True),
+    Approximation("quadrature", _quadrature, True),
+)
 
 
 # --------------------------------------------------------------------------- log(1 + exp x)
@@ -315,15 +321,15 @@ def _logistic_quadrature(mean: FloatArray, var: FloatArray) -> Expectation:
     return value, share, 0.5 * spread
 
 
-SOFTPLUS: dict[str, Approximation] = {
-    "log": Approximation(_beside_zero(_log), True),
-    "tilted": Approximation(_beside_zero(_tilted), True),
-    "quadratic": Approximation(_jaakkola_jordan, True),
-    "bohning": Approximation(_beside_zero(_bohning), True),
-    "taylor": Approximation(_beside_zero(_taylor), False),
-    "adaptive": Approximation(_least(_beside_zero(_tilted), _jaakkola_jordan), True),
-    "quadrature": Approximation(_logistic_quadrature, True),
-}
+SOFTPLUS = _by_name(
+    Approximation("log", _beside_zero(_log), True),
+    Approximation("tilted", _beside_zero(_tilted), True),
+    Approximation("quadratic", _jaakkola_jordan, True),
+    Approximation("bohning", _beside_zero(_bohning), True),
+    Approximation("taylor", _beside_zero(_taylor), False),
+    Approximation("adaptive", _least(_beside_zero(_tilted), _jaakkola_jordan), True),
+    Approximation("quadrature", _logistic_quadrature, True),
+)
 
 
 # --------------------------------------------------------------------------- any covariance
@@ -385,11 +391,11 @@ def _dense_taylor(mean: FloatArray, cov: FloatArray) -> Expectation:
     return value, d_mean, 0.5 * curvature
 
 
-DENSE_LOG_SUM_EXP: dict[str, Approximation] = {
-    "log": Approximation(_marginal(_log), True),
-    "tilted": Approximation(_dense_tilted, True),
-    "quadratic": Approximation(_marginal(_quadratic), True),
-    "bohning": Approximation(_dense_bohning, True),
-    "taylor": Approximation(_dense_taylor, False),
-    "adaptive": Approximation(_least(_dense_tilted, _marginal(_quadratic), _dense_bohning), True),
-}
+DENSE_LOG_SUM_EXP = _by_name(
+    Approximation("log", _marginal(_log), True),
+    Approximation("tilted", _dense_tilted, True),
+    Approximation("quadratic", _marginal(_quadratic), True),
+    Approximation("bohning", _dense_bohning, True),
+    Approximation("taylor", _dense_taylor, False),
+    Approximation("adaptive", _least(_dense_tilted, _marginal(_quadratic), _dense_bohning), True),
+)

@@ -40,7 +40,7 @@ mixtures of Gaussians, latent Dirichlet allocation and transcript expression.
 >>> rng = np.random.default_rng(0)
 >>> x = rng.standard_normal((60, 2)) + np.repeat([[-3.0, 0.0], [3.0, 0.0]], 30, axis=0)
 >>> problem = GaussianMixtureProblem(x, num_components=2)
->>> fit = natural_cg(problem, random_start(problem, 1))
+>>> fit = natural_cg(problem, random_seed=1)
 >>> means, _ = problem.weights_posterior(fit)
 >>> fit.converged, means.round(2).tolist()
 (True, [0.5, 0.5])
@@ -48,8 +48,8 @@ mixtures of Gaussians, latent Dirichlet allocation and transcript expression.
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from scipy.special import gammaln
@@ -61,13 +61,13 @@ from pgmult.compiled.collapsed_bounds import (
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_nonnegative, as_positive, as_positive_int
+from pgmult.variational.ascent import slack
 
 __all__ = ["CollapsedFit", "CollapsedMethod", "CollapsedProblem", "natural_cg", "random_start"]
 
 CollapsedMethod = Literal["fletcher_reeves", "hestenes_stiefel", "polak_ribiere", "vbem", "squarem"]
 
 _GRAIN = 1024  # rows
-_SLACK = 1e-12  # of the bound: what rounding alone may take away
 
 
 class CollapsedProblem(Protocol):
@@ -105,35 +105,52 @@ class CollapsedProblem(Protocol):
         """
 
 
+@runtime_checkable
+class SampledStart(Protocol):
+    """A problem that knows a better start than a random one."""
+
+    def sampled_start(self, random_seed: int | None) -> FloatArray:
+        """Logits, ``(num_entries,)``, that a sampler of the model arrived at."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CollapsedFit:
-    """Where a search ended, and how it got there.
+    """Where a search ended, and how it got there: a `pgmult.variational.Fit`.
 
     Attributes
     ----------
     method : str
     probs : array, ``(num_entries,)``
         Assignment probabilities.
-    bound : float
-        A lower bound of log p(D).
     converged : bool
         Whether the squared norm of the natural gradient fell below the tolerance. (Half of it is
         what the next EM step would add to the bound, to first order.)
-    iterations : int
-        Steps taken.
-    evaluations : int
-        How often the bound and its gradient were computed.
-    history : mapping of arrays
-        ``evaluations``, ``seconds`` and ``bound`` after each step.
+    history : array, ``(num_iterations + 1,)``
+        The bound of log p(D) at the start and after each step.
+    evaluations : int64 array, ``(num_iterations + 1,)``
+        How often the bound and its gradient had been computed by then.
+    seconds : array, ``(num_iterations + 1,)``
+        And how long that had taken.
     """
 
     method: str
     probs: FloatArray
-    bound: float
     converged: bool
-    iterations: int
-    evaluations: int
-    history: dict[str, FloatArray] = field(repr=False)
+    history: FloatArray
+    evaluations: IntArray
+    seconds: FloatArray
+
+    is_bound: ClassVar[bool] = True
+
+    @property
+    def objective(self) -> float:
+        """The lower bound of log p(D) at the result."""
+        return float(self.history[-1])
+
+    @property
+    def num_iterations(self) -> int:
+        """Steps taken."""
+        return len(self.history) - 1
 
 
 @dataclass(slots=True, eq=False)
@@ -187,30 +204,44 @@ class _Search:
         return self.at(here.logits + here.gradient)
 
 
-def random_start(problem: CollapsedProblem, random_seed: int, scale: float = 1.0) -> FloatArray:
-    """Independent normal logits, ``(num_entries,)``: equal ones are a saddle point of mixtures."""
+def random_start(
+    problem: CollapsedProblem, random_seed: int | None = None, scale: float = 1.0
+) -> FloatArray:
+    """Independent normal logits, ``(num_entries,)``: equal ones are a saddle point of mixtures.
+
+    Parameters
+    ----------
+    problem : CollapsedProblem
+    random_seed : int, optional
+    scale : float
+        Their standard deviation.
+    """
     rng = np.random.default_rng(random_seed)
     return rng.normal(scale=scale, size=int(problem.indptr[-1]))
 
 
 def natural_cg(
     problem: CollapsedProblem,
-    start: ArrayLike,
+    start: ArrayLike | None = None,
     method: CollapsedMethod = "fletcher_reeves",
     *,
+    random_seed: int | None = None,
     tolerance: float = 1e-6,
     max_iterations: int = 10_000,
 ) -> CollapsedFit:
-    """Maximise the collapsed bound from `start`.
+    """Maximise the collapsed bound.
 
     Parameters
     ----------
     problem : CollapsedProblem
-    start : array, ``(num_entries,)``
-        Logits, of any normalisation. See `random_start`, and `TopicProblem.sampled_start`.
+    start : array, ``(num_entries,)``, optional
+        Logits, of any normalisation. If left out, the problem's ``sampled_start``, or
+        `random_start` where it has none.
     method : {"fletcher_reeves", "hestenes_stiefel", "polak_ribiere", "vbem", "squarem"}
         The first needs the fewest evaluations as a rule. "vbem" and "squarem" seldom end in lower
         maxima than the others, where there are many.
+    random_seed : int, optional
+        Of the start, where none is given.
     tolerance : float
         Stop when the squared norm of the natural gradient is smaller: nats.
     max_iterations : int
@@ -227,10 +258,16 @@ def natural_cg(
     together: compare the bounds of several starts.
     """
     if method not in get_args(CollapsedMethod):
-        raise ValueError(f"method must be one of {get_args(CollapsedMethod)}, got {method!r}")
+        raise ValueError(
+            f"method must be one of {', '.join(get_args(CollapsedMethod))}, got {method!r}"
+        )
     as_positive(tolerance, "tolerance")
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     search = _Search(problem)
+    if start is None and isinstance(problem, SampledStart):
+        start = problem.sampled_start(random_seed)
+    elif start is None:
+        start = random_start(problem, random_seed)
     logits = as_finite(start, "start").copy()
     if logits.shape != (problem.indptr[-1],):
         raise ValueError(f"start must have shape ({problem.indptr[-1]},), got {logits.shape}")
@@ -239,24 +276,21 @@ def natural_cg(
     if not np.isfinite(here.bound):
         raise ValueError(f"the bound must be finite at the start, got {here.bound}")
     steps = _squarem(search, here) if method == "squarem" else _conjugate(search, here, method)
-    history: dict[str, list[float]] = {"evaluations": [], "seconds": [], "bound": []}
-    converged, iterations = False, 0
+    history, evaluations, seconds = [], [], []
     while True:
-        history["evaluations"].append(search.evaluations)
-        history["seconds"].append(time.perf_counter() - began)
-        history["bound"].append(here.bound)
+        history.append(here.bound)
+        evaluations.append(search.evaluations)
+        seconds.append(time.perf_counter() - began)
         converged = here.squared_norm < tolerance
-        if converged or iterations == max_iterations:
+        if converged or len(history) > max_iterations:
             break
         there = next(steps)
-        iterations += 1
-        if not there.bound >= here.bound - _SLACK * (1.0 + abs(here.bound)):
+        if not there.bound >= here.bound - slack(here.bound):
             break  # an EM step that lowers the bound: rounding has the last word
         here = there
     return CollapsedFit(
-        method, here.probs, here.bound, converged, iterations, search.evaluations,
-        {name: np.array(values) for name, values in history.items()},
-    )  # fmt: skip
+        method, here.probs, converged, np.array(history), np.array(evaluations), np.array(seconds)
+    )
 
 
 def _conjugate(search: _Search, here: _Point, method: str) -> Iterator[_Point]:
@@ -299,7 +333,7 @@ def _squarem(search: _Search, here: _Point) -> Iterator[_Point]:
         yield here
 
 
-def _log_beta(counts: FloatArray, concentration: float) -> float:
+def dirichlet_log_evidence(counts: FloatArray, concentration: float) -> float:
     """Sum over rows of log B(concentration + counts) - log B(concentration, ...)."""
     size = counts.shape[-1]
     totals = counts.sum(axis=-1)
@@ -308,7 +342,7 @@ def _log_beta(counts: FloatArray, concentration: float) -> float:
     return float(np.sum(terms))
 
 
-def _dirichlet_moments(counts: FloatArray, concentration: float) -> tuple[FloatArray, FloatArray]:
+def dirichlet_moments(counts: FloatArray, concentration: float) -> tuple[FloatArray, FloatArray]:
     """Means and variances of Dirichlet(concentration + counts): Beta marginals."""
     alpha = concentration + counts
     total = alpha.sum(axis=-1, keepdims=True)

@@ -32,6 +32,7 @@ array([[ 0.685],
        [-0.677]])
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,17 +40,12 @@ from numpy.typing import ArrayLike
 
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.variational.laplace import (
-    GaussianRows,
-    RowObjectives,
-    definite_inverses,
-    fit_laplace,
-    slack,
-)
+from pgmult.variational.ascent import Climb
+from pgmult.variational.derivatives import RowObjectives, bends, refuse_unless_equal, some_rows
+from pgmult.variational.laplace import GaussianRows, as_start, definite_inverses, newton_ascent
 
-__all__ = ["fit_delta", "numerical_trace_gradient"]
+__all__ = ["delta_ascent", "fit_delta", "numerical_trace_gradient"]
 
-_MOST_HALVINGS = 50
 _LONGEST_STEP = 1.0  # in standard deviations of q
 _REACH = 0.02  # of the finite differences, in standard deviations
 
@@ -101,9 +97,58 @@ def fit_delta(
     Returns
     -------
     GaussianRows
+
+    Raises
+    ------
+    ValueError
+        As `pgmult.variational.fit_laplace`; and if ``trace_gradient`` is not what finite
+        differences say.
     """
     max_iterations = as_positive_int(max_iterations, "max_iterations")
-    modes = fit_laplace(objectives, start, tolerance=max(tolerance, 1e-3))
+    theta = as_start(objectives, start)
+    check_trace_gradient(objectives, theta)
+    return delta_ascent(
+        objectives, theta, diagonal=diagonal, tolerance=tolerance, max_iterations=max_iterations
+    )
+
+
+def check_trace_gradient(
+    objectives: RowObjectives, theta: FloatArray, name: str = "objectives"
+) -> None:
+    """Refuse a ``trace_gradient`` that is not that of the trace, at a few rows."""
+    trace_gradient: Any = getattr(objectives, "trace_gradient", None)
+    if trace_gradient is None:
+        return
+    rows = some_rows(len(theta))
+    here = theta[rows]
+    sd = np.maximum(bends(objectives.hessian(here, rows)), 1e-3 * np.abs(here))
+    cov = np.eye(theta.shape[1]) * (sd**2)[:, :, None]
+    answer = np.asarray(trace_gradient(here, cov, rows))
+    if answer.shape != here.shape:
+        raise ValueError(
+            f"{name}.trace_gradient must return an array of shape {here.shape} for {len(rows)} rows"
+            f" of {theta.shape[1]} numbers, got {answer.shape}"
+        )
+    with np.errstate(all="ignore"):  # beyond the domain of f
+        wide, narrow = (
+            numerical_trace_gradient(objectives, here, size * cov, rows) / size
+            for size in (1.0, 0.01)
+        )
+        rounding = 1e-8 * np.abs(objectives.gradient(here, rows)).max(axis=1, keepdims=True)
+        doubt = 10.0 * np.abs(wide - narrow) + rounding
+    refuse_unless_equal(answer, narrow, doubt, rows, f"{name}.trace_gradient", "Tr(hessian cov)")
+
+
+def delta_ascent(
+    objectives: RowObjectives,
+    start: FloatArray,
+    *,
+    diagonal: bool = False,
+    tolerance: float = 1e-6,
+    max_iterations: int = 100,
+) -> GaussianRows:
+    """`fit_delta` of objectives and a start that have been seen to be right."""
+    modes = newton_ascent(objectives, start, tolerance=max(tolerance, 1e-3))
     trace_gradient: Any = getattr(objectives, "trace_gradient", None)
     theta = modes.mean
     level, preconditioner, cov, is_proper = _profile(
@@ -123,26 +168,22 @@ def fit_delta(
         gradient = objectives.gradient(here, active) + 0.5 * of_trace
         step = np.einsum("rij,rj->ri", preconditioner[active], gradient)
         length = np.sqrt(np.maximum(np.einsum("ri,ri->r", step, gradient), 0.0))
-        scale = np.minimum(1.0, _LONGEST_STEP / np.maximum(length, 1e-300))
-        waiting = np.arange(len(active))
-        for _ in range(_MOST_HALVINGS):
+        longest = np.minimum(1.0, _LONGEST_STEP / np.maximum(length, 1e-300))
+        climb = Climb(level[active], share=longest)
+        for waiting in climb:
             rows = active[waiting]
-            trial = theta[rows] + scale[waiting, None] * step[waiting]
+            trial = theta[rows] + climb.share[waiting, None] * step[waiting]
             with np.errstate(all="ignore"):  # a step may leave the domain of f: it is refused
                 value, conditioner, covs, defined = _profile(objectives, trial, rows, diagonal)
-            good = defined & (value >= level[rows] - slack(level[rows]))
+            good = climb.accept(np.where(defined, value, np.nan))
             moved = rows[good]
             theta[moved], level[moved], cov[moved] = trial[good], value[good], covs[good]
             preconditioner[moved] = conditioner[good]
-            waiting = waiting[~good]
-            if len(waiting) == 0:
-                break
-            scale[waiting] *= 0.5
         converged[active] = length <= tolerance
-        is_stuck = np.zeros(len(active), dtype=bool)
-        is_stuck[waiting] = True
-        active = active[~(converged[active] | is_stuck)]
-    return GaussianRows(theta, cov, is_proper, converged, iteration)
+        active = active[~(converged[active] | climb.stuck)]
+    level = np.where(is_proper, level + 0.5 * theta.shape[1] * math.log(2.0 * math.pi), modes.level)
+    method = "diagonal_delta" if diagonal else "delta"
+    return GaussianRows(method, theta, cov, level, is_proper, converged, iteration)
 
 
 def _profile(

@@ -14,8 +14,9 @@ Newton's method, made safe: where -Hess f is not positive definite its eigenvalu
 their absolute values, so every step ascends, and a step that does not raise f enough is halved.
 `expand` is the one-step variant of Ahmed and Xing (2007): the expansion at the previous mean.
 
-A model states its f as `RowObjectives`. `rows` says which of all thetas are asked for: those that
-have converged drop out. This one is a Poisson regression of each row on nothing but itself:
+The library's models have solvers of their own; these, and `pgmult.variational.fit_delta`, are for
+yours. State f as `RowObjectives`, where `rows` says which of all thetas are asked for: those that
+have converged drop out. Here counts of each row are Poisson, and the log of their rate is normal:
 
 >>> import numpy as np
 >>> class PoissonRows:
@@ -30,13 +31,25 @@ have converged drop out. This one is a Poisson regression of each row on nothing
 >>> q.mean.round(3), q.cov.round(3).ravel()
 (array([[ 0.792],
        [-0.567]]), array([0.312, 0.638]))
+>>> q.converged, round(q.objective, 3)
+(True, 0.157)
+
+Derivatives are easily got wrong, so they are compared with finite differences at the start:
+
+>>> class ForgottenPrior(PoissonRows):
+...     def gradient(self, theta, rows):
+...         return self.counts[rows] - np.exp(theta)
+>>> fit_laplace(ForgottenPrior(), np.full((2, 1), 0.5))  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+ValueError: ...gradient...: entry 0 of row 0 is 1.35128, and finite differences give 0.851279
 
 Reference: Wang and Blei (2013), Variational inference in nonconjugate models, section 3.1.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,34 +58,15 @@ from pgmult.compiled.newton import invert_rows, solve_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.variational.ascent import Climb
+from pgmult.variational.derivatives import RowObjectives, check_derivatives
 
-__all__ = ["GaussianRows", "HessianProducts", "RowObjectives", "dense_hessian", "expand"]
-__all__ += ["fit_laplace"]
+__all__ = ["GaussianRows", "HessianProducts", "as_start", "dense_hessian", "expand", "fit_laplace"]
+__all__ += ["newton_ascent"]
 
 _GRAIN = 16  # systems that a thread takes at least
-_MOST_HALVINGS = 50
 _LEAST_CURVATURE = 1e-8  # of an eigenvalue, relative to the largest
-_SUFFICIENT = 1e-4  # of the rise that the gradient promises (Armijo)
-_SLACK = 1e-12  # of |f|: what rounding may take from a rise
-
-
-class RowObjectives(Protocol):
-    """f_r(theta_r) for independent rows r, twice differentiable.
-
-    Every method takes thetas, ``(num, n)``, and which rows they are of, an int64 array ``(num,)``.
-    A value may be -inf or nan where f is not defined. An object may also have
-    ``trace_gradient(theta, cov, rows)``, the gradient of Tr(Hess f_r(theta_r) cov_r) with respect
-    to theta_r, ``(num, n)``, for the delta method; otherwise that is found numerically.
-    """
-
-    def value(self, theta: FloatArray, rows: IntArray) -> FloatArray:
-        """``(num,)``."""
-
-    def gradient(self, theta: FloatArray, rows: IntArray) -> FloatArray:
-        """``(num, n)``."""
-
-    def hessian(self, theta: FloatArray, rows: IntArray) -> FloatArray:
-        """``(num, n, n)``: see `dense_hessian` for a model that has products only."""
+_LOG_2PI = math.log(2.0 * math.pi)
 
 
 class HessianProducts(Protocol):
@@ -95,32 +89,49 @@ def dense_hessian(products: HessianProducts, theta: FloatArray, rows: IntArray) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianRows:
-    """Independent Gaussian factors q(theta_r) = N(mean_r, cov_r).
+    """Independent Gaussian factors q(theta_r) = N(mean_r, cov_r): a `pgmult.variational.Fit`.
 
     Attributes
     ----------
+    method : {"laplace", "delta", "diagonal_delta", "previous_mean"}
     mean : array, ``(num_rows, n)``
     cov : array, ``(num_rows, n, n)``
+    level : array, ``(num_rows,)``
+        f(mean) + log det(2 pi cov) / 2: the log of the integral of exp f, approximated.
     is_proper : bool array, ``(num_rows,)``
         Whether -Hess f was positive definite there. Where it was not, `cov` is made of the absolute
         values of its eigenvalues, and says little.
-    converged : bool array, ``(num_rows,)``
-        Whether the last step was within the tolerance.
+    row_converged : bool array, ``(num_rows,)``
+        Whether the last step was within the tolerance, where `is_proper`.
     num_iterations : int
         Of the slowest row.
     """
 
+    method: str
     mean: FloatArray
     cov: FloatArray
+    level: FloatArray
     is_proper: BoolArray
-    converged: BoolArray
+    row_converged: BoolArray
     num_iterations: int
+
+    is_bound: ClassVar[bool] = False
+
+    @property
+    def objective(self) -> float:
+        """The sum of all rows' levels."""
+        return float(self.level.sum())
+
+    @property
+    def converged(self) -> bool:
+        """Whether every row has."""
+        return bool(self.row_converged.all())
 
     def entropy(self) -> FloatArray:
         """-E_q log q of each row, ``(num_rows,)``."""
         n = self.mean.shape[1]
         log_dets = np.linalg.slogdet(self.cov)[1]
-        return np.asarray(0.5 * (log_dets + n * (1.0 + math.log(2.0 * math.pi))))
+        return np.asarray(0.5 * (log_dets + n * (1.0 + _LOG_2PI)))
 
 
 def fit_laplace(
@@ -146,13 +157,31 @@ def fit_laplace(
     -------
     GaussianRows
 
+    Raises
+    ------
+    ValueError
+        If an answer of `objectives` has another shape than it should, if a gradient or a Hessian is
+        not what finite differences of a few rows say at the start, or if f is not finite there.
+
     Notes
     -----
     An iteration costs O(n**3) a row that has not converged, on all the threads of the enclosing
     context. f never falls, whatever its shape; with several modes the one found depends on `start`.
     """
     max_iterations = as_positive_int(max_iterations, "max_iterations")
-    theta = _as_start(start)
+    theta = as_start(objectives, start)
+    return newton_ascent(objectives, theta, tolerance=tolerance, max_iterations=max_iterations)
+
+
+def newton_ascent(
+    objectives: RowObjectives,
+    start: FloatArray,
+    *,
+    tolerance: float = 1e-6,
+    max_iterations: int = 100,
+) -> GaussianRows:
+    """`fit_laplace` of objectives and a start that have been seen to be right."""
+    theta = start.copy()
     level = _finite_start(objectives, theta)
     active = np.arange(len(theta))
     converged = np.zeros(len(theta), dtype=bool)
@@ -162,16 +191,17 @@ def fit_laplace(
         gradient = objectives.gradient(theta[active], active)
         step, is_definite = newton_steps(-objectives.hessian(theta[active], active), gradient)
         rise = np.einsum("rn,rn->r", gradient, step)
-        stuck = _climb(objectives, theta, level, active, step, rise)
+        stuck = _step(objectives, theta, level, active, step, rise)
         small = np.sqrt(np.maximum(rise, 0.0)) <= tolerance
         converged[active] = small & is_definite
         active = active[~(small | stuck)]
     rows = np.arange(len(theta))
-    cov, is_proper = curvature_cov(-objectives.hessian(theta, rows))
-    return GaussianRows(theta, cov, is_proper, converged, iteration)
+    cov, log_dets, is_proper = curvature_cov(-objectives.hessian(theta, rows))
+    level = level + 0.5 * (theta.shape[1] * _LOG_2PI - log_dets)
+    return GaussianRows("laplace", theta, cov, level, is_proper, converged, iteration)
 
 
-def expand(objectives: RowObjectives, mean: ArrayLike) -> GaussianRows:
+def expand(objectives: RowObjectives, mean: FloatArray) -> GaussianRows:
     """The Gaussian of the second-order expansion of f at the previous mean (Ahmed and Xing 2007).
 
     Its covariance is the curvature at `mean`, and its mean one Newton step from there, halved until
@@ -182,19 +212,24 @@ def expand(objectives: RowObjectives, mean: ArrayLike) -> GaussianRows:
     objectives : RowObjectives
     mean : array, ``(num_rows, n)``
     """
-    theta = _as_start(mean)
+    theta = mean.copy()
     rows = np.arange(len(theta))
     level = _finite_start(objectives, theta)
     gradient, precision = objectives.gradient(theta, rows), -objectives.hessian(theta, rows)
     step, is_definite = newton_steps(precision, gradient)
-    _climb(objectives, theta, level, rows, step, np.einsum("rn,rn->r", gradient, step))
-    return GaussianRows(theta, curvature_cov(precision)[0], is_definite, is_definite, 1)
+    _step(objectives, theta, level, rows, step, np.einsum("rn,rn->r", gradient, step))
+    cov, log_dets, _ = curvature_cov(precision)
+    level = level + 0.5 * (theta.shape[1] * _LOG_2PI - log_dets)
+    return GaussianRows("previous_mean", theta, cov, level, is_definite, is_definite, 1)
 
 
-def _as_start(start: ArrayLike) -> FloatArray:
+def as_start(objectives: RowObjectives, start: ArrayLike) -> FloatArray:
+    """A user's start, ``(num_rows, n)``, of objectives whose derivatives are right there."""
     theta = as_finite(start, "start").copy()
     if theta.ndim != 2:
         raise ValueError(f"start must have shape (rows, n), got {theta.shape}")
+    _finite_start(objectives, theta)
+    check_derivatives(objectives, theta)
     return theta
 
 
@@ -206,7 +241,7 @@ def _finite_start(objectives: RowObjectives, theta: FloatArray) -> FloatArray:
     return level
 
 
-def _climb(
+def _step(
     objectives: RowObjectives,
     theta: FloatArray,
     level: FloatArray,
@@ -214,30 +249,17 @@ def _climb(
     step: FloatArray,
     rise: FloatArray,
 ) -> BoolArray:
-    """Move `theta` and `level` of the active rows by halved steps; whether a row could not move."""
-    waiting = np.arange(len(active))
-    scale = 1.0
-    for _ in range(_MOST_HALVINGS):
+    """Move `theta` and `level` of the active rows, in place; whether a row could not move."""
+    climb = Climb(level[active], promise=rise)
+    for waiting in climb:
         rows = active[waiting]
-        trial = theta[rows] + scale * step[waiting]
+        trial = theta[rows] + climb.share[waiting, None] * step[waiting]
         with np.errstate(all="ignore"):  # a step may leave the domain of f: it is refused
             value = objectives.value(trial, rows)
-        least = level[rows] + _SUFFICIENT * scale * rise[waiting] - slack(level[rows])
-        good = value >= least
+        good = climb.accept(value)
         theta[rows[good]] = trial[good]
         level[rows[good]] = value[good]
-        waiting = waiting[~good]
-        if len(waiting) == 0:
-            break
-        scale *= 0.5
-    stuck = np.zeros(len(active), dtype=bool)
-    stuck[waiting] = True
-    return stuck
-
-
-def slack(level: FloatArray) -> FloatArray:
-    """What rounding may take from a rise of f."""
-    return np.asarray(_SLACK * (1.0 + np.abs(level)))
+    return climb.stuck
 
 
 def newton_steps(precision: FloatArray, gradient: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -255,13 +277,14 @@ def newton_steps(precision: FloatArray, gradient: FloatArray) -> tuple[FloatArra
     return steps, is_definite
 
 
-def curvature_cov(precision: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Inverses, and whether the precision is positive definite; where not, as `newton_steps`."""
-    cov, _, is_definite = definite_inverses(precision)
+def curvature_cov(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """As `definite_inverses`, and where a precision is not definite as `newton_steps` takes it."""
+    cov, log_dets, is_definite = definite_inverses(precision)
     for r in np.flatnonzero(~is_definite):
         values, vectors = _absolute_eigenvalues(precision[r])
         cov[r] = (vectors / values) @ vectors.T
-    return cov, is_definite
+        log_dets[r] = np.log(values).sum()
+    return cov, log_dets, is_definite
 
 
 def definite_inverses(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:

@@ -53,6 +53,7 @@ class LogisticRows:
 class Laplace(LogisticRows):
     """Second-order expansion of a logistic row at the mode of the posterior."""
 
+    method: ClassVar[str] = "laplace"
     is_bound: ClassVar[bool] = False
     at_mode: ClassVar[bool] = True
 
@@ -74,6 +75,7 @@ class Delta(LogisticRows):
     where rows are certain and variances large.
     """
 
+    method: ClassVar[str] = "delta"
     is_bound: ClassVar[bool] = False
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
@@ -91,6 +93,7 @@ class JaakkolaJordan(LogisticRows):
     The same as mean field with a Pólya-gamma variable a row: -2 dF/dv is its expectation.
     """
 
+    method: ClassVar[str] = "jaakkola_jordan"
     is_bound: ClassVar[bool] = True
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
@@ -110,6 +113,7 @@ class Quadrature(LogisticRows):
     far off, and their iterations slow.
     """
 
+    method: ClassVar[str] = "quadrature"
     is_bound: ClassVar[bool] = True
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
@@ -185,8 +189,5 @@ def logistic_expectations(mean: FloatArray, var: FloatArray) -> Expectation:
 
 
 LOGISTIC_SITES: dict[str, Callable[[FloatArray, FloatArray], Site]] = {
-    "laplace": Laplace,
-    "delta": Delta,
-    "jaakkola_jordan": JaakkolaJordan,
-    "quadrature": Quadrature,
+    site.method: site for site in (Laplace, Delta, JaakkolaJordan, Quadrature)
 }

@@ -26,7 +26,7 @@ Here a conjugate factor, a linear regression, reaches its fixed point at once:
 >>> import numpy as np
 >>> from pgmult.priors import MvNormal
 >>> class Squares:
-...     is_bound, sees_differences_only = True, False
+...     method, is_bound, sees_differences_only = "squares", True, False
 ...     y = np.array([[1.0], [2.0], [3.0]])
 ...     def expect(self, mean, var):
 ...         gap = self.y - mean
@@ -49,8 +49,9 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational._fixed_points import Mixing, distance, invert, predictor_vars, unpack_prior
+from pgmult.variational.ascent import Climb, slack
 from pgmult.variational.bounds import SOFTPLUS, Approximation
+from pgmult.variational.fixed_points import Mixing, distance, invert, predictor_vars, unpack_prior
 from pgmult.variational.logistic_sites import LogisticRows
 from pgmult.variational.sites import Expectation
 
@@ -63,13 +64,15 @@ __all__ = [
     "message",
 ]
 
-_MOST_HALVINGS = 40
-_SLACK = 1e-12  # of L: what rounding may take from it
 _ROUNDING = 1e-8  # of a message's precision
 
 
 class Factor(Protocol):
     """Log likelihoods of rows under Gaussian predictors, or what stands for them."""
+
+    @property
+    def method(self) -> str:
+        """Its name, which its fits have too."""
 
     @property
     def is_bound(self) -> bool:
@@ -113,6 +116,11 @@ class LogisticFactor(LogisticRows):
         object.__setattr__(self, "_approximation", choose(SOFTPLUS, method))
 
     @property
+    def method(self) -> str:
+        """The approximation's name."""
+        return self._approximation.name
+
+    @property
     def is_bound(self) -> bool:
         """Whether values are nowhere above E log p."""
         return self._approximation.is_bound
@@ -146,6 +154,11 @@ class SoftmaxFactor:
     sees_differences_only: ClassVar[bool] = True
 
     @property
+    def method(self) -> str:
+        """The approximation's name."""
+        return self.approximation.name
+
+    @property
     def is_bound(self) -> bool:
         """Whether values are nowhere above E log p."""
         return self.approximation.is_bound
@@ -168,10 +181,11 @@ def choose(table: dict[str, Approximation], method: str) -> Approximation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegressionFit:
-    """A Gaussian approximation of the weights of all classes.
+    """A Gaussian approximation of the weights of all classes: a `pgmult.variational.Fit`.
 
     Attributes
     ----------
+    method : str
     mean : array, ``(num_classes, num_weights)``
     cov : array, ``(num_classes, num_weights, num_weights)``
         Covariance of each class's own weights.
@@ -185,6 +199,7 @@ class RegressionFit:
     num_iterations : int
     """
 
+    method: str
     mean: FloatArray
     cov: FloatArray
     joint_cov: FloatArray | None
@@ -257,25 +272,23 @@ def fit_messages(
         if distance(*ways)[0] <= tolerance:
             converged = True
             break
-        least = here.level - _SLACK * (1.0 + abs(here.level))
         mean, P = mixing.propose(*ways)
         there = at(mean[0], P[0])
-        if there.level >= least:
+        if there.level >= here.level - slack(here.level):
             here = there
             continue
         # part of the way to the target, along which L rises
         h = np.einsum("kij,kj->ki", here.precision, here.mean)
-        part = min(1.0, 2.0 * part)
-        for _ in range(_MOST_HALVINGS):
+        climb = Climb(here.level, share=min(1.0, 2.0 * part))
+        for _ in climb:
+            part = climb.share[0]
             P = here.precision + part * (target_P - here.precision)
             mean = np.linalg.solve(P, (h + part * (target_h - h))[..., None])[..., 0]
             there = at(mean, P)
-            if there.level >= least:
-                here = there
-                break
-            part *= 0.5
+            climb.accept(there.level)
+        here = here if climb.stuck[0] else there
     return RegressionFit(
-        here.mean, here.cov, None, here.level, factor.is_bound, converged, iteration
+        factor.method, here.mean, here.cov, None, here.level, factor.is_bound, converged, iteration
     )
 
 

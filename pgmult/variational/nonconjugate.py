@@ -17,25 +17,27 @@ A model is any object with the methods of `NonconjugateModel`; it keeps its data
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int
-from pgmult.variational.delta import fit_delta
-from pgmult.variational.laplace import GaussianRows, RowObjectives, expand, fit_laplace
+from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.variational.delta import check_trace_gradient, delta_ascent
+from pgmult.variational.derivatives import RowObjectives, check_derivatives
+from pgmult.variational.laplace import GaussianRows, expand, newton_ascent
 
 __all__ = ["NonconjugateFit", "NonconjugateModel", "fit_nonconjugate"]
 
 Rest = TypeVar("Rest")
 
 _FITS: dict[str, Callable[..., GaussianRows]] = {
-    "laplace": fit_laplace,
-    "delta": fit_delta,
-    "diagonal_delta": lambda f, start, **options: fit_delta(f, start, diagonal=True, **options),
-    "previous_mean": lambda f, start, **options: expand(f, start),
+    "laplace": newton_ascent,
+    "delta": delta_ascent,
+    "diagonal_delta": partial(delta_ascent, diagonal=True),
+    "previous_mean": expand,
 }
 
 
@@ -62,25 +64,39 @@ class NonconjugateModel(Protocol[Rest]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NonconjugateFit(Generic[Rest]):
-    """What coordinate ascent arrived at.
+    """What coordinate ascent arrived at: a `pgmult.variational.Fit`.
 
     Attributes
     ----------
+    method : {"laplace", "delta", "diagonal_delta", "previous_mean"}
     gaussians : mapping from node to GaussianRows
     rest : object
         The model's conjugate factors and point estimates.
-    objective : array, ``(num_iterations,)``
+    history : array, ``(num_iterations,)``
         The approximate bound after each iteration; not a bound, and not monotone.
     change : array, ``(num_iterations,)``
         Largest root mean square change of a node's means, in standard deviations of q.
     converged : bool
     """
 
+    method: str
     gaussians: Mapping[str, GaussianRows]
     rest: Rest
-    objective: FloatArray
+    history: FloatArray
     change: FloatArray
     converged: bool
+
+    is_bound: ClassVar[bool] = False
+
+    @property
+    def objective(self) -> float:
+        """The approximate bound at the result."""
+        return float(self.history[-1])
+
+    @property
+    def num_iterations(self) -> int:
+        """Rounds over all nodes."""
+        return len(self.history)
 
 
 def fit_nonconjugate(
@@ -115,20 +131,23 @@ def fit_nonconjugate(
     Raises
     ------
     ValueError
-        For an unknown method, or where f is not finite at the start.
+        For an unknown method, where f is not finite at the start, or where a node's derivatives
+        there are not what finite differences of a few rows say.
     """
     if method not in _FITS:
         raise ValueError(f"method must be one of {', '.join(_FITS)}, got {method!r}")
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     fit_node = _FITS[method]
     gaussians: dict[str, GaussianRows] = {}
-    for node, mean in start.items():  # nothing is known of a spread yet
-        gaussians[node] = _without_spread(mean)
     for node, mean in start.items():
-        here = expand(model.objectives(node, gaussians, rest), mean)
-        unchanged = np.array(mean, dtype=np.float64)
-        gaussians[node] = GaussianRows(unchanged, here.cov, here.is_proper, here.converged, 0)
-    objective: list[float] = []
+        gaussians[node] = _without_spread(as_finite(mean, f"start of {node!r}"))
+    for node, q in gaussians.items():
+        objectives = model.objectives(node, gaussians, rest)
+        here = expand(objectives, q.mean)
+        check_derivatives(objectives, q.mean, f"objectives of {node!r}")
+        check_trace_gradient(objectives, q.mean, f"objectives of {node!r}")
+        gaussians[node] = replace(here, mean=q.mean)
+    history: list[float] = []
     changes: list[float] = []
     while True:
         change = 0.0
@@ -140,10 +159,12 @@ def fit_nonconjugate(
             gaussians = gaussians | {node: new}
         rest = model.update_rest(gaussians, rest)
         entropy = sum(float(q.entropy().sum()) for q in gaussians.values())
-        objective.append(model.log_joint(gaussians, rest) + entropy)
+        history.append(model.log_joint(gaussians, rest) + entropy)
         changes.append(change)
         converged = change <= tolerance
-        fit = NonconjugateFit(gaussians, rest, np.array(objective), np.array(changes), converged)
+        fit = NonconjugateFit(
+            method, gaussians, rest, np.array(history), np.array(changes), converged
+        )
         if callback is not None:
             callback(fit)
         if converged or len(changes) == max_iterations:
@@ -151,6 +172,7 @@ def fit_nonconjugate(
 
 
 def _without_spread(mean: FloatArray) -> GaussianRows:
-    rows, n = np.shape(mean)
-    known = np.ones(rows, dtype=bool)
-    return GaussianRows(np.array(mean, dtype=np.float64), np.zeros((rows, n, n)), known, known, 0)
+    """Means of which no spread is known yet."""
+    rows, n = mean.shape
+    known, nothing = np.ones(rows, dtype=bool), np.full(rows, np.nan)
+    return GaussianRows("start", mean.copy(), np.zeros((rows, n, n)), nothing, known, known, 0)

@@ -35,6 +35,7 @@ and Windle (2013).
 
 >>> import numpy as np
 >>> from pgmult.priors import MvNormal
+>>> from pgmult.variational.logistic_sites import Delta
 >>> x = np.column_stack([np.ones(6), np.arange(6.0)])
 >>> site = Delta(np.array([0.0, 0.0, 1.0, 0.0, 1.0, 1.0]), np.ones(6))
 >>> fit = fit_sites(Rows(x), site, MvNormal(np.zeros(2), np.eye(2)))
@@ -42,7 +43,7 @@ and Windle (2013).
 (array([[-0.62,  0.53]]), False)
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
@@ -51,7 +52,8 @@ import numpy as np
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational._fixed_points import Mixing, distance, invert, unpack_prior
+from pgmult.variational.ascent import Climb, slack
+from pgmult.variational.fixed_points import Mixing, distance, invert, unpack_prior
 
 __all__ = ["Design", "Rows", "Site", "SiteFit", "fit_sites"]
 
@@ -63,6 +65,8 @@ class Site(Protocol):
 
     Attributes
     ----------
+    method : str
+        Its name, which its fits have too.
     is_bound : bool
         Whether F(m, v) <= E f(psi) everywhere, so that L is a lower bound of the log evidence.
     at_mode : bool
@@ -70,6 +74,10 @@ class Site(Protocol):
     """
 
     at_mode: ClassVar[bool]
+
+    @property
+    def method(self) -> str:
+        """Its name."""
 
     @property
     def is_bound(self) -> bool:
@@ -167,36 +175,40 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteFit:
-    """A Gaussian approximation q(w_g) = N(mean_g, cov_g) for each group.
+    """A Gaussian approximation q(w_g) = N(mean_g, cov_g) for each group: a `Fit`.
 
     Attributes
     ----------
+    method : str
+        The site's.
     mean : array, ``(num_groups, num_weights)``
     cov : array, ``(num_groups, num_weights, num_weights)``
-    objective : array, ``(num_groups,)``
+    level : array, ``(num_groups,)``
         L: the log evidence of each group's rows, bounded or approximated.
     is_bound : bool
-        Whether `objective` is a lower bound of the log evidence.
+        Whether `level` is a lower bound of the log evidence.
     converged : bool
         Whether the last iteration moved no mean by more than the tolerance.
     num_iterations : int
     """
 
+    method: str
     mean: FloatArray
     cov: FloatArray
-    objective: FloatArray
+    level: FloatArray
     is_bound: bool
     converged: bool
     num_iterations: int
 
+    @property
+    def objective(self) -> float:
+        """The sum of all groups' L."""
+        return float(self.level.sum())
+
+
+_Spread = tuple[FloatArray, FloatArray, FloatArray]  # covariances, and what goes with them
 
 _PLAIN = 10  # iterations before mixing: enough for what is near Newton's method
-_MOST_HALVINGS = 40
-_SLACK = 1e-12  # of a sum over rows: what rounding may take from L
-
-
-def _slack(level: FloatArray) -> FloatArray:
-    return _SLACK * (1.0 + np.abs(level))
 
 
 def fit_sites(
@@ -237,90 +249,147 @@ def fit_sites(
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     num_groups, size = design.shape
     mean0, precision0 = unpack_prior(prior, num_groups, size, "group")
-    log_det0 = np.linalg.slogdet(precision0)[1]
-    m = np.array(np.broadcast_to(mean0 if start is None else start, (num_groups, size)))
-
-    def penalty(m: FloatArray) -> FloatArray:
-        deviation = m - mean0
-        return np.asarray(0.5 * np.einsum("gi,gi->g", deviation @ precision0, deviation))
-
-    def entropy(cov: FloatArray, log_det: FloatArray) -> FloatArray:
-        spread = np.einsum("ij,gji->g", precision0, cov)
-        return np.asarray(0.5 * (log_det0 - log_det + size - spread))
-
-    psi = design.project(m)
-    cov = np.zeros((num_groups, size, size))
-    var = 0.0 * psi if site.at_mode else design.project_cov(cov)
-    value, d_mean, d_var = site.expect(psi, var)
-    precision = np.array(np.broadcast_to(precision0, (num_groups, size, size)))
-    level = np.full(num_groups, -np.inf)
-    blend = np.ones((num_groups, 1, 1))
-    mixing, converged = Mixing(), False
+    ascent = _Ascent(design, site, mean0, precision0, float(np.linalg.slogdet(precision0)[1]))
+    here = ascent.start(mean0 if start is None else start)
+    mixing, share, converged = Mixing(), np.ones(num_groups), False
     for iteration in range(1, max_iterations + 1):
-        target = precision0 + design.gram(d_var)
         if iteration > _PLAIN and not site.at_mode:
-            gradient = design.pull(d_mean) - (m - mean0) @ precision0
-            target_m = m + np.linalg.solve(target, gradient[..., None])[..., 0]
-            ways = m[:, None], precision[:, None], target_m[:, None], target[:, None]
+            ways = ascent.ways(here)
             if (distance(*ways) <= tolerance).all():
                 converged = True
                 break
-            new_m, new_precision = (proposed[:, 0] for proposed in mixing.propose(*ways))
-            new_cov, log_det = invert(new_precision)
-            new_psi, new_var = design.project(new_m), design.project_cov(new_cov)
-            value, d_mean, d_var = site.expect(new_psi, new_var)
-            new_level = design.total(value) - penalty(new_m) + entropy(new_cov, log_det)
-            good = new_level >= level - _slack(level)
-            m = np.where(good[:, None], new_m, m)
-            precision = np.where(good[:, None, None], new_precision, precision)
-            cov = np.where(good[:, None, None], new_cov, cov)
-            level = np.where(good, new_level, level)
+            mean, precision = (proposed[:, 0] for proposed in mixing.propose(*ways))
+            there = ascent.at(mean, precision)
+            good = there.level >= here.level - slack(here.level)
             if good.all():
-                psi, var = new_psi, new_var
+                here = there
                 continue
             if good.any():
-                psi, var = design.project(m), design.project_cov(cov)
-                target = precision0 + design.gram(site.expect(psi, var)[2])
-        # the covariance, given the mean
-        blend = np.minimum(1.0, 2.0 * blend)
-        for _ in range(_MOST_HALVINGS):
-            new_precision = precision + blend * (target - precision)
-            cov, log_det = invert(new_precision)
-            new_var = var if site.at_mode else design.project_cov(cov)
-            value, d_mean, d_var = site.expect(psi, new_var)
-            rest = entropy(cov, log_det)
-            new_level = design.total(value) - penalty(m) + rest
-            worse = ~(new_level >= level - _slack(level))
-            if site.at_mode or not worse.any():
-                break
-            blend[worse] *= 0.5
-        before, level = level, new_level
-        precision, var = new_precision, new_var
-        # the mean, given the covariance
-        gradient = design.pull(d_mean) - (m - mean0) @ precision0
-        step = np.einsum("gij,gj->gi", cov, gradient)
-        length = np.sqrt(np.maximum(np.einsum("gi,gi->g", step, gradient), 0.0))
-        scale = np.ones((num_groups, 1))
-        for _ in range(_MOST_HALVINGS):
-            new_m = m + scale * step
-            psi = design.project(new_m)
-            value, d_mean, d_var = site.expect(psi, var)
-            new_level = design.total(value) - penalty(new_m) + rest
-            worse = ~(new_level >= level - _slack(level))
-            if not worse.any():
-                break
-            scale[worse] *= 0.5
-        else:
-            new_m = np.where(worse[:, None], m, new_m)
-            psi = design.project(new_m)
-            value, d_mean, d_var = site.expect(psi, var)
-            new_level = np.where(worse, level, new_level)
-        m, level = new_m, new_level
-        gain = np.abs(level - before)
-        still = gain <= np.maximum(tolerance**2 * size, _slack(level))
+                here = ascent.at(
+                    np.where(good[:, None], mean, here.mean),
+                    np.where(good[:, None, None], precision, here.precision),
+                )
+        turned, share = ascent.turn(here, share)
+        moved, length = ascent.move(turned)
+        gain = np.abs(moved.level - here.level)
+        still = gain <= np.maximum(tolerance**2 * size, slack(moved.level))
+        here = moved
         if (length <= tolerance).all() and (site.at_mode or still.all()):
             converged = True
             break
-    if site.at_mode:  # the penalty and the rows have no variance in them
-        level = design.total(value) - penalty(m) + 0.5 * (log_det0 - log_det)
-    return SiteFit(m, cov, level, site.is_bound, converged, iteration)
+    level = ascent.evidence_at_mode(here) if site.at_mode else here.level
+    return SiteFit(site.method, here.mean, here.cov, level, site.is_bound, converged, iteration)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Point:
+    """L of each group at one q, and what it takes to leave."""
+
+    mean: FloatArray
+    precision: FloatArray
+    cov: FloatArray
+    log_det: FloatArray  # of the precision
+    entropy: FloatArray  # less that under the prior, and what the prior says of the spread
+    psi: Any  # means of the predictors
+    var: Any  # and their variances
+    d_mean: Any
+    d_var: Any
+    fit: FloatArray  # sum of F over rows
+    level: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ascent:
+    """What of L does not change on the way, and the steps that raise it."""
+
+    design: Design
+    site: Site
+    mean0: FloatArray
+    precision0: FloatArray
+    log_det0: float
+
+    def start(self, mean: FloatArray) -> _Point:
+        """No covariance is known yet, and any is better."""
+        groups, size = self.design.shape
+        m = np.array(np.broadcast_to(mean, (groups, size)))
+        cov = np.zeros((groups, size, size))
+        precision = np.array(np.broadcast_to(self.precision0, cov.shape))
+        psi = self.design.project(m)
+        var = 0.0 * psi if self.site.at_mode else self.design.project_cov(cov)
+        here = self._point(m, precision, (cov, *np.zeros((2, groups))), psi, var)
+        return replace(here, level=np.full(groups, -np.inf))
+
+    def at(self, mean: FloatArray, precision: FloatArray) -> _Point:
+        """L and its derivatives."""
+        spread = self._spread(precision)
+        psi, var = self.design.project(mean), self.design.project_cov(spread[0])
+        return self._point(mean, precision, spread, psi, var)
+
+    def ways(self, here: _Point) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Means and precisions, and where both fixed-point equations would have them.
+
+        As `Mixing` takes them: one block a group.
+        """
+        target = self._target(here)
+        mean = here.mean + np.linalg.solve(target, self._gradient(here)[..., None])[..., 0]
+        return here.mean[:, None], here.precision[:, None], mean[:, None], target[:, None]
+
+    def turn(self, here: _Point, share: FloatArray) -> tuple[_Point, FloatArray]:
+        """The covariances given the means, and the share of the way that each group went.
+
+        Where half of the way was too far last time, so may all of it be now.
+        """
+        way = self._target(here) - here.precision
+        climb = Climb(here.level, share=np.minimum(1.0, 2.0 * share))
+        for waiting in climb:
+            precision = here.precision + climb.share[:, None, None] * way
+            spread = self._spread(precision)
+            var = here.var if self.site.at_mode else self.design.project_cov(spread[0])
+            there = self._point(here.mean, precision, spread, here.psi, var)
+            if self.site.at_mode:  # which does not see them
+                break
+            climb.accept(there.level[waiting])
+        return there, climb.share
+
+    def move(self, here: _Point) -> tuple[_Point, FloatArray]:
+        """The means given the covariances, and the length of a whole step of each group."""
+        gradient = self._gradient(here)
+        step = np.einsum("gij,gj->gi", here.cov, gradient)
+        climb = Climb(here.level)
+        for waiting in climb:
+            there = self._moved(here, here.mean + climb.share[:, None] * step)
+            climb.accept(there.level[waiting])
+        if climb.stuck.any():
+            there = self._moved(here, np.where(climb.stuck[:, None], here.mean, there.mean))
+        return there, np.sqrt(np.maximum(np.einsum("gi,gi->g", step, gradient), 0.0))
+
+    def evidence_at_mode(self, here: _Point) -> FloatArray:
+        """Laplace's: the penalty and the rows have no variance in them."""
+        return here.fit - self._penalty(here.mean) + 0.5 * (self.log_det0 - here.log_det)
+
+    def _target(self, here: _Point) -> FloatArray:
+        return self.precision0 + self.design.gram(here.d_var)
+
+    def _gradient(self, here: _Point) -> FloatArray:
+        return self.design.pull(here.d_mean) - (here.mean - self.mean0) @ self.precision0
+
+    def _moved(self, here: _Point, mean: FloatArray) -> _Point:
+        spread = here.cov, here.log_det, here.entropy
+        return self._point(mean, here.precision, spread, self.design.project(mean), here.var)
+
+    def _penalty(self, mean: FloatArray) -> FloatArray:
+        gap = mean - self.mean0
+        return np.asarray(0.5 * np.einsum("gi,gi->g", gap @ self.precision0, gap))
+
+    def _spread(self, precision: FloatArray) -> _Spread:
+        cov, log_det = invert(precision)
+        trace = np.einsum("ij,gji->g", self.precision0, cov)
+        return cov, log_det, 0.5 * (self.log_det0 - log_det + len(self.precision0) - trace)
+
+    def _point(
+        self, mean: FloatArray, precision: FloatArray, spread: _Spread, psi: Any, var: Any
+    ) -> _Point:
+        value, d_mean, d_var = self.site.expect(psi, var)
+        fit = self.design.total(value)
+        level = fit - self._penalty(mean) + spread[2]
+        return _Point(mean, precision, *spread, psi, var, d_mean, d_var, fit, level)

@@ -98,7 +98,7 @@ def _print_ours(problem, start=None):
     natural_cg(problem, start, max_iterations=2)  # compile
     for method in ("vbem", "fletcher_reeves", "hestenes_stiefel", "squarem"):
         fit = natural_cg(problem, start, method)
-        _print_run(f"  ours, {method}", fit.history["bound"], fit.history["seconds"][-1])
+        _print_run(f"  ours, {method}", fit.history, fit.seconds[-1])
 
 
 @contextmanager

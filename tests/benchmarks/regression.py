@@ -57,7 +57,7 @@ def approximations(x, y):
         )
         print(
             f"{method:24s} {1e3 * seconds:8.2f} ms, {fit.num_iterations} iterations,"
-            f" log evidence {fit.objective[0]:.3f}",
+            f" log evidence {fit.objective:.3f}",
             flush=True,
         )
 

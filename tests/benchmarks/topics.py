@@ -264,7 +264,7 @@ def variational(options):
             score = completion_score([(documents.theta(), q.topics)], held_out)
             bound = q.bound(documents).total
             print(
-                f"{name:9s} seed {seed} {seconds:6.1f} s {len(q.elbo):4d} updates"
+                f"{name:9s} seed {seed} {seconds:6.1f} s {q.num_updates:4d} updates"
                 f" bound {bound:.0f} {score}",
                 flush=True,
             )

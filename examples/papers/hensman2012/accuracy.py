@@ -33,7 +33,7 @@ FREQUENT = 5  # tokens of a word in a document
 def searches(problem: CollapsedProblem, starts: Iterable[Floats]) -> list[CollapsedFit]:
     """The best one first."""
     fits = [pgmult.variational.natural_cg(problem, start) for start in starts]
-    return sorted(fits, key=lambda fit: -fit.bound)
+    return sorted(fits, key=lambda fit: -fit.objective)
 
 
 def random_starts(problem: CollapsedProblem, number: int, scale: float = 1.0) -> list[Floats]:
@@ -72,7 +72,7 @@ def expression(options: argparse.Namespace) -> Iterator[dict]:
                 "sd_ratio_median": np.median(ratio),
                 "sd_ratio_smallest": ratio.min(),
                 "total_variation": 0.5 * np.abs(mean - exact).sum(),
-                "search_seconds": fit.history["seconds"][-1],
+                "search_seconds": fit.seconds[-1],
                 "gibbs_seconds": seconds,
                 "gibbs_draws": len(draws),
             }
@@ -198,7 +198,7 @@ def topics(options: argparse.Namespace) -> Iterator[dict]:
                     "data": f"{name}, {size} documents",
                     "topics": num_topics,
                     "start": label,
-                    "bound": fits[0].bound,
+                    "bound": fits[0].objective,
                     "score": best.score(held_out),
                     "away": apart(best, exact),
                     "starts_apart": np.mean([apart(best, fit) for fit in rest]),
@@ -284,7 +284,7 @@ def mixtures(options: argparse.Namespace) -> Iterator[dict]:
                 "number_gibbs": mean,
                 "number_gibbs_sd": np.sqrt(sizes**2 @ number - mean**2),
                 "number_halves_apart": np.abs(sizes @ (one[2] - other[2])),
-                "bound": fit.bound,
+                "bound": fit.objective,
             }
 
 

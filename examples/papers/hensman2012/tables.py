@@ -66,9 +66,9 @@ def mixtures(options) -> Iterator[dict]:
         problem = GaussianMixtureProblem(five_gaussians(distance), options.components, VAGUE)
         seeds = range(options.restarts)
         fits = {m: [search(problem, m, seed, options) for seed in seeds] for m in METHODS}
-        best = max(fit.bound for each in fits.values() for fit in each)
+        best = max(fit.objective for each in fits.values() for fit in each)
         for method, each in fits.items():
-            successes = sum(fit.bound > best - 10.0 for fit in each)
+            successes = sum(fit.objective > best - 10.0 for fit in each)
             iterations, evaluations, seconds = (
                 sum(values) for values in zip(*map(costs, each), strict=True)
             )
@@ -85,7 +85,7 @@ def mixtures(options) -> Iterator[dict]:
 
 
 def costs(fit: CollapsedFit) -> tuple[int, int, float]:
-    return fit.iterations, fit.evaluations, float(fit.history["seconds"][-1])
+    return fit.num_iterations, int(fit.evaluations[-1]), float(fit.seconds[-1])
 
 
 # ---------------------------------------------------------------- topics and expression
@@ -98,7 +98,7 @@ def runs(name: str, problem: CollapsedProblem, starts: int, options) -> Iterator
         fits = [search(problem, method, seed, options) for seed in range(starts)]
         row: dict = {"data": name, "method": method, "starts": starts}
         row["converged"] = sum(fit.converged for fit in fits)
-        columns = [*zip(*map(costs, fits), strict=True), [fit.bound for fit in fits]]
+        columns = [*zip(*map(costs, fits), strict=True), [fit.objective for fit in fits]]
         for column, values in zip(
             ("iterations", "evaluations", "seconds", "bound"), columns, strict=True
         ):

@@ -21,6 +21,7 @@ import pgmult
 from pgmult.datasets import associated_press
 from pgmult.topics.fits.language_model import fit_language_model
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
+from pgmult.variational.ascent import has_settled
 
 METHODS = {
     "Laplace": {"method": "laplace"},
@@ -55,9 +56,7 @@ def run_em(training, held_out, num_topics, options, iterations):
     def record(fit):
         clock.passed += time.process_time() - clock.begin
         score = completion_score([(fit.theta(seen), fit.topics)], words)
-        level = fit.objective
-        stopped = len(level) > 1 and abs(level[-1] - level[-2]) < STOP * abs(level[-1])
-        results.append((clock.passed, score.log_predictive, stopped))
+        results.append((clock.passed, score.log_predictive, has_settled(fit.history, STOP)))
         clock.begin = time.process_time()
 
     model = pgmult.topics.LogisticNormalTopics(num_topics)

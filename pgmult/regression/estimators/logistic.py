@@ -11,7 +11,7 @@
 """
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import expit, logit
@@ -29,7 +29,7 @@ from pgmult.regression.fits.logistic import fit_grouped_logistic_regression, fit
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
-from pgmult.variational._fixed_points import predictor_vars
+from pgmult.variational.fixed_points import predictor_vars
 from pgmult.variational.logistic_sites import logistic_expectations
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
@@ -49,6 +49,11 @@ class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignor
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+    def _check_method(self) -> None:
+        methods = get_args(Method)
+        if self.method not in methods:
+            raise ValueError(f"method must be one of {', '.join(methods)}, got {self.method!r}")
 
     def _warn_unless(self, converged: bool) -> None:
         if not converged:
@@ -211,6 +216,7 @@ class LogisticClassifier(_Logistic):
             labels, self.classes_ = y.astype(np.float64), np.arange(y.shape[1])
         else:
             labels = self._binary(y)[:, None]
+        self._check_method()
         x = self._design(X)
         model = LogisticRegression(self._prior(x.shape[1]))
         outputs = [as_labelled_rows(x, column) for column in labels.T]
@@ -238,7 +244,7 @@ class LogisticClassifier(_Logistic):
         self._set_weights(
             np.concatenate([fit.mean for fit in fits]), np.concatenate([fit.cov for fit in fits])
         )
-        self.log_evidence_ = np.concatenate([fit.objective for fit in fits])
+        self.log_evidence_ = np.array([fit.objective for fit in fits])
         self.n_iter_ = max(fit.num_iterations for fit in fits)
         self._warn_unless(all(fit.converged for fit in fits))
         return self
@@ -358,6 +364,7 @@ class GroupedLogisticClassifier(_Logistic):
         data = as_labelled_rows(x, successes, labels)
         self.groups_ = data.group_names
         eye = np.eye(size)
+        self._check_method()
         strength = float(as_positive(self.spread_strength, "spread_strength"))
         model = GroupedLogisticRegression(
             MvNormal(np.zeros(size), float(as_positive(self.mean_var, "mean_var")) * eye),
@@ -381,7 +388,7 @@ class GroupedLogisticClassifier(_Logistic):
         )
         self._set_weights(fit.weights.mean, fit.weights.cov)
         self.mean_, self.spread_ = fit.mu, fit.Sigma
-        self.n_iter_ = len(fit.objective)
+        self.n_iter_ = fit.num_iterations
         self._warn_unless(fit.converged)
         return self
 

@@ -263,8 +263,9 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
             chains=self.chains, random_seed=seed, progressbar=False,
         )  # fmt: skip
         draws = self.posterior_["weights"].reshape(-1, data.num_categories - 1, prior.size)
-        nan = float("nan")
-        return RegressionFit(*moments(draws), None, nan, False, True, self.draws + self.tune)
+        mean, cov = moments(draws)
+        nan, num_sweeps = float("nan"), self.draws + self.tune
+        return RegressionFit("gibbs", mean, cov, None, nan, False, True, num_sweeps)
 
     def _average_draws(self, x: FloatArray) -> FloatArray:
         weights = self.posterior_["weights"]

@@ -81,7 +81,7 @@ def fit_logistic_regression(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedFit:
-    """What MAP-EM arrived at.
+    """What MAP-EM arrived at: a `pgmult.variational.Fit`.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class GroupedFit:
         Of each group, given mu and Sigma.
     mu : array, ``(num_covariates,)``
     Sigma : array, ``(num_covariates, num_covariates)``
-    objective : array, ``(num_iterations,)``
+    history : array, ``(num_iterations,)``
         The log evidence given mu and Sigma, approximated or bounded as the site says, plus their
         log prior density up to a constant; before each M-step.
     converged : bool
@@ -98,8 +98,28 @@ class GroupedFit:
     weights: SiteFit
     mu: FloatArray
     Sigma: FloatArray
-    objective: FloatArray
+    history: FloatArray
     converged: bool
+
+    @property
+    def method(self) -> str:
+        """The site's."""
+        return self.weights.method
+
+    @property
+    def objective(self) -> float:
+        """The log evidence and log prior density at the result."""
+        return float(self.history[-1])
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the log evidence is bounded from below."""
+        return self.weights.is_bound
+
+    @property
+    def num_iterations(self) -> int:
+        """E-steps."""
+        return len(self.history)
 
 
 def fit_grouped_logistic_regression(
@@ -145,7 +165,7 @@ def fit_grouped_logistic_regression(
         )
     mu = model.mean_prior.prior_mean
     Sigma = model.scale / max(strength, 1.0)
-    objective: list[float] = []
+    history: list[float] = []
     start = previous = None
     while True:
         inner = min(1e-2 * tolerance, 1e-6) if start is None else 1e-2 * tolerance
@@ -157,15 +177,15 @@ def fit_grouped_logistic_regression(
         log_prior = -0.5 * float(gap @ precision_of_mean @ gap)
         log_prior += 0.5 * strength * float(np.linalg.slogdet(precision)[1])
         log_prior -= 0.5 * float(np.sum(precision * model.scale))
-        objective.append(float(weights.objective.sum()) + log_prior)
+        history.append(weights.objective + log_prior)
         sds = np.sqrt(np.diagonal(weights.cov, axis1=1, axis2=2))
         change = math.inf
         if previous is not None:
             moved = (weights.mean - previous) / sds
             change = float(np.sqrt(np.mean(moved**2, axis=1)).max())
         previous = weights.mean
-        if change <= tolerance or len(objective) == max_iterations:
-            return GroupedFit(weights, mu, Sigma, np.array(objective), change <= tolerance)
+        if change <= tolerance or len(history) == max_iterations:
+            return GroupedFit(weights, mu, Sigma, np.array(history), change <= tolerance)
         pulled = weights.cov @ precision
         curvature = precision_of_mean + precision @ (
             data.num_groups * np.eye(size) - pulled.sum(axis=0)

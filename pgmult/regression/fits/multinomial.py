@@ -49,8 +49,8 @@ from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.compiled.softmax_averages import average_rows
 from pgmult.regression.data import CountedRows
 from pgmult.regression.fits.logistic import logistic_site
-from pgmult.variational._fixed_points import predictor_vars
 from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP
+from pgmult.variational.fixed_points import predictor_vars
 from pgmult.variational.logistic_sites import logistic_expectations
 from pgmult.variational.messages import RegressionFit, SoftmaxFactor, choose, fit_messages
 from pgmult.variational.sites import Expectation, Rows, fit_sites
@@ -128,6 +128,11 @@ class _LaplaceSoftmax(SoftmaxFactor):
 
     at_mode: ClassVar[bool] = True
 
+    @property
+    def method(self) -> str:
+        """Its name."""
+        return "laplace"
+
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv, whatever `var` is."""
         return super().expect(mean, np.zeros((*mean.shape, mean.shape[1])))
@@ -185,6 +190,11 @@ def fit_softmax_regression(
             data.covariates, factor, prior, num_classes,
             tolerance=tolerance, max_iterations=max_iterations,
         )  # fmt: skip
+    methods = (*DENSE_LOG_SUM_EXP, "laplace")
+    if method not in methods:
+        raise ValueError(
+            f"method must be one of {', '.join(methods)} with covariance='full', got {method!r}"
+        )
     if prior.size != size:
         raise ValueError(f"prior must be of {size} weights, got {prior.size}")
     needed = 8 * (_MATRICES * (num_classes * size) ** 2 + 6 * len(data.counts) * num_classes**2)
@@ -201,7 +211,7 @@ def fit_softmax_regression(
     site = (
         _LaplaceSoftmax(data.counts, DENSE_LOG_SUM_EXP["taylor"])
         if method == "laplace"
-        else SoftmaxFactor(data.counts, choose(DENSE_LOG_SUM_EXP, method))
+        else SoftmaxFactor(data.counts, DENSE_LOG_SUM_EXP[method])
     )
     fit = fit_sites(
         ClassRows(data.covariates, num_classes), site, joint_prior,
@@ -210,7 +220,7 @@ def fit_softmax_regression(
     blocks = fit.cov.reshape(num_classes, size, num_classes, size)
     own = np.array([blocks[k, :, k] for k in range(num_classes)])
     return RegressionFit(
-        fit.mean.reshape(num_classes, size), own, fit.cov[0], float(fit.objective[0]),
+        fit.method, fit.mean.reshape(num_classes, size), own, fit.cov[0], fit.objective,
         fit.is_bound, fit.converged, fit.num_iterations,
     )  # fmt: skip
 
@@ -245,14 +255,11 @@ def fit_stick_breaking_regression(
         prior = MvNormal(np.zeros(data.num_covariates), np.eye(data.num_covariates))
     site = logistic_site(method, data.sticks)
     fit = fit_sites(
-        Rows(data.sticks.covariates, data.sticks.offsets),
-        site,
-        prior,
-        tolerance=tolerance,
-        max_iterations=max_iterations,
-    )
+        Rows(data.sticks.covariates, data.sticks.offsets), site, prior,
+        tolerance=tolerance, max_iterations=max_iterations,
+    )  # fmt: skip
     return RegressionFit(
-        fit.mean, fit.cov, None, float(fit.objective.sum()), fit.is_bound, fit.converged,
+        fit.method, fit.mean, fit.cov, None, fit.objective, fit.is_bound, fit.converged,
         fit.num_iterations,
     )  # fmt: skip
 

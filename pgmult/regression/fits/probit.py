@@ -31,7 +31,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import CountedRows
-from pgmult.variational._fixed_points import Mixing, distance
+from pgmult.variational.fixed_points import Mixing, distance
 from pgmult.variational.messages import RegressionFit
 
 __all__ = ["fit_probit_regression", "probit_probs"]
@@ -152,4 +152,4 @@ def fit_probit_regression(
             m = target
             level, target = evaluate(m)
     cov = np.tile(S, (num_classes, 1, 1))
-    return RegressionFit(m, cov, None, level, True, converged, iteration)
+    return RegressionFit("probit", m, cov, None, level, True, converged, iteration)

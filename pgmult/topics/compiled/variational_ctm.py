@@ -13,14 +13,18 @@ softmax(m + v / 2). See `pgmult.topics.fits.logistic_normal` for what is climbed
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store, subtract_product
 
 from .variational_topics import _add_crossproducts, _invert_lanes
+
+FloatArray, IntArray, BoolArray = NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]
 
 LAPLACE, DELTA, DIAGONAL_DELTA, BOUND = 0, 1, 2, 3
 
@@ -50,8 +54,29 @@ def _log_sum(x, var):
     return largest + math.log(total)
 
 
+class _Tokens(NamedTuple):
+    """The words of all documents, and what topics say of each word."""
+
+    indptr: IntArray
+    words: IntArray
+    counts: IntArray
+    totals: FloatArray
+    by_word: FloatArray  # (num_words, num_topics)
+
+
+class _Found(NamedTuple):
+    """What is found of all documents, beside means and variances."""
+
+    shares: FloatArray  # (num_documents, num_topics)
+    taken: FloatArray
+    weights: FloatArray  # (num_entries,)
+    scores: FloatArray  # (num_documents,)
+    steps: IntArray
+    is_done: BoolArray
+
+
 @jit
-def _allocate_words(d, indptr, words, counts, by_word, mean, shares, taken, weights):
+def _allocate_words(d, tokens, mean, found):
     """q(z) of one document: a token's topic probabilities are proportional to exp(m_k) by_word.
 
     They are shares[k] by_word[w, k] weights[entry] / count, with shares = exp(m - max m); `taken`
@@ -59,6 +84,8 @@ def _allocate_words(d, indptr, words, counts, by_word, mean, shares, taken, weig
     by_word[w, k], or nan if some word has probability 0 under every topic.
     """
     num_topics = mean.shape[0]
+    words, counts, by_word = tokens.words, tokens.counts, tokens.by_word
+    shares, taken, weights = found.shares[d], found.taken[d], found.weights
     shift = mean[0]
     for k in range(1, num_topics):
         shift = max(shift, mean[k])
@@ -66,7 +93,7 @@ def _allocate_words(d, indptr, words, counts, by_word, mean, shares, taken, weig
         shares[k] = math.exp(mean[k] - shift)
         taken[k] = 0.0
     score = 0.0
-    for entry in range(indptr[d], indptr[d + 1]):
+    for entry in range(tokens.indptr[d], tokens.indptr[d + 1]):
         there = by_word[words[entry]]
         total = _dot(shares, there)
         if not total > 0.0:
@@ -191,6 +218,193 @@ def _add_trace_gradient(count, rho, variances, products, gradient):
         gradient[k] += 0.5 * count * rho[k] * inner
 
 
+class _Lanes(NamedTuple):
+    """A document on its way in each lane. Rows are lanes, or numbers of all lanes lie together."""
+
+    document: IntArray  # -1 where a lane is idle
+    trial: FloatArray  # (WIDTH, n): the point that is tried
+    trial_var: FloatArray  # and its variances, of the bound
+    kept_var: FloatArray  # those of the last good point
+    gradient: FloatArray  # (WIDTH, n), at the trial
+    step: FloatArray  # (WIDTH, n), from the last good point
+    value: FloatArray  # (WIDTH,), at the trial
+    score: FloatArray
+    level: FloatArray  # (WIDTH,), at the last good point
+    promise: FloatArray  # of a whole step
+    scale: FloatArray  # the share of it that is tried
+    halvings: IntArray
+    rho: FloatArray  # (n WIDTH,), of the trial
+    scaled: FloatArray  # N rho
+    x: FloatArray  # (n WIDTH,): the next step
+    packed: FloatArray  # room for H, and a row more
+    here_rho: FloatArray  # (n,): room for one lane's
+    here_pull: FloatArray
+
+
+@jit
+def _idle_lanes(n):
+    return _Lanes(
+        np.full(WIDTH, -1), np.empty((WIDTH, n)), np.zeros((WIDTH, n)), np.zeros((WIDTH, n)),
+        np.empty((WIDTH, n)), np.empty((WIDTH, n)), np.empty(WIDTH), np.empty(WIDTH),
+        np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH), np.zeros(WIDTH, dtype=np.int64),
+        np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.empty(_row(n + 1)),
+        np.empty(n), np.empty(n),
+    )  # fmt: skip
+
+
+@jit
+def _take_documents(lanes, upcoming, stop, mean, var, found):
+    """Idle lanes take the next documents; returns which comes after them."""
+    for lane in range(WIDTH):
+        if lanes.document[lane] < 0 and upcoming < stop:
+            lanes.document[lane] = upcoming
+            found.steps[upcoming], found.is_done[upcoming] = 0, False
+            lanes.level[lane] = -math.inf
+            lanes.scale[lane], lanes.promise[lane], lanes.halvings[lane] = 1.0, 0.0, 0
+            lanes.trial[lane], lanes.trial_var[lane] = mean[upcoming], var[upcoming]
+            upcoming += 1
+    return upcoming
+
+
+@jit
+def _evaluate(lanes, method, tokens, precision, centre, found):
+    """The level of each trial, its gradient with S not yet in it, and rho.
+
+    Returns 0, or 1 + a document that holds a word of probability 0 under every topic.
+    """
+    n = centre.shape[0]
+    rho, pull, all_rho, scaled = lanes.here_rho, lanes.here_pull, lanes.rho, lanes.scaled
+    for lane in range(WIDTH):
+        d = lanes.document[lane]
+        if d < 0:  # an idle lane factors the prior
+            for k in range(n):
+                all_rho[k * WIDTH + lane], scaled[k * WIDTH + lane] = 0.0, 0.0
+            continue
+        lanes.score[lane] = _allocate_words(d, tokens, lanes.trial[lane], found)
+        if math.isnan(lanes.score[lane]):
+            return 1 + d
+        total, taken, gradient = tokens.totals[d], found.taken[d], lanes.gradient[lane]
+        lanes.value[lane] = _level(
+            method, total, lanes.score[lane], lanes.trial[lane], precision, centre,
+            lanes.trial_var[lane], rho, pull,
+        )  # fmt: skip
+        for k in range(n):
+            all_rho[k * WIDTH + lane] = rho[k]
+            scaled[k * WIDTH + lane] = total * rho[k]
+            gradient[k] = taken[k] - total * rho[k] - pull[k]
+    return 0
+
+
+@jit
+def _solve_steps(lanes, precision):
+    """X = H^-1 gradient: a triangular factor of H, bordered by the gradient."""
+    n = precision.shape[0]
+    packed, x = lanes.packed, lanes.x
+    _load_curvatures(precision, lanes.rho, lanes.scaled, packed)
+    for lane in range(WIDTH):
+        is_busy, gradient = lanes.document[lane] >= 0, lanes.gradient[lane]
+        for k in range(n):
+            packed[_row(n) + k * WIDTH + lane] = gradient[k] if is_busy else 0.0
+        packed[_row(n) + n * WIDTH + lane] = 1.0
+    _factor_lanes(packed, n + 1)
+    for k in range(n):
+        store(x, k * WIDTH, load(packed, _row(n) + k * WIDTH))
+    _solve_upper_lanes(packed, x, n)
+
+
+@jit
+def _add_diagonal_traces(lanes, totals, precision, variances, products):
+    """The part of the gradients that comes of S, the inverse of the diagonal of H."""
+    n = precision.shape[0]
+    rho = lanes.here_rho
+    for lane in range(WIDTH):
+        d = lanes.document[lane]
+        if d < 0:
+            continue
+        for k in range(n):
+            rho[k] = lanes.rho[k * WIDTH + lane]
+            variances[k] = 1.0 / (precision[k, k] + totals[d] * rho[k] * (1.0 - rho[k]))
+            products[k] = variances[k] * rho[k]
+        _add_trace_gradient(totals[d], rho, variances, products, lanes.gradient[lane])
+
+
+@jit
+def _full_delta_steps(lanes, totals, precision, squares, products, row):
+    """X = S gradient, with S = H^-1 itself: its diagonal and its determinant are in the level."""
+    n = precision.shape[0]
+    packed, rho = lanes.packed, lanes.here_rho
+    _load_curvatures(precision, lanes.rho, lanes.scaled, packed)
+    _factor_lanes(packed, n)
+    for lane in range(WIDTH):
+        if lanes.document[lane] >= 0:
+            for k in range(n):  # the diagonal of the factor is stored as its reciprocal
+                lanes.value[lane] += math.log(packed[_row(k) + k * WIDTH + lane])
+    _invert_lanes(packed, n, row)
+    _product_lanes(packed, lanes.rho, products, n)
+    _squares_lanes(packed, squares, n)
+    variances, sent = np.empty(n), np.empty(n)
+    for lane in range(WIDTH):
+        d = lanes.document[lane]
+        if d < 0:
+            continue
+        for k in range(n):
+            rho[k] = lanes.rho[k * WIDTH + lane]
+            variances[k] = squares[k * WIDTH + lane]
+            sent[k] = products[k * WIDTH + lane]
+        _add_trace_gradient(totals[d], rho, variances, sent, lanes.gradient[lane])
+        for k in range(n):
+            lanes.x[k * WIDTH + lane] = lanes.gradient[lane, k]
+    _product_lanes(packed, lanes.x, products, n)
+    lanes.x[:] = products
+
+
+@jit
+def _settle(lanes, tolerance, max_steps, tokens, mean, var, found):
+    """Take trials that rise enough, halve steps that do not, and let go of what is done.
+
+    Returns 0, or 1 + a document for which H is singular to working precision.
+    """
+    n, x = mean.shape[1], lanes.x
+    for lane in range(WIDTH):
+        d = lanes.document[lane]
+        if d < 0:
+            continue
+        found.steps[d] += 1
+        here, trial, gradient = mean[d], lanes.trial[lane], lanes.gradient[lane]
+        step, trial_var, kept_var = lanes.step[lane], lanes.trial_var[lane], lanes.kept_var[lane]
+        value = lanes.value[lane]
+        least = lanes.level[lane] + _SUFFICIENT * lanes.scale[lane] * lanes.promise[lane]
+        if value >= least - _SLACK * (1.0 + abs(value)):
+            rise = 0.0
+            for k in range(n):
+                here[k], kept_var[k] = trial[k], trial_var[k]
+                step[k] = x[k * WIDTH + lane]
+                rise += step[k] * gradient[k]
+            if not math.isfinite(rise):
+                return 1 + d
+            lanes.level[lane], lanes.promise[lane] = value, rise
+            lanes.scale[lane], lanes.halvings[lane] = 1.0, 0
+            found.scores[d] = lanes.score[lane]
+            found.is_done[d] = rise <= tolerance * tolerance
+            ends = found.is_done[d] or found.steps[d] >= max_steps
+        else:
+            lanes.scale[lane] *= 0.5
+            lanes.halvings[lane] += 1
+            if lanes.level[lane] == -math.inf:
+                return 1 + d
+            ends = lanes.halvings[lane] > _MOST_HALVINGS or found.steps[d] >= max_steps
+            if ends:  # words were last allocated by the trial
+                found.scores[d] = _allocate_words(d, tokens, mean[d], found)
+        if ends:
+            var[d] = kept_var
+            lanes.document[lane] = -1
+            continue
+        scale = lanes.scale[lane]
+        for k in range(n):
+            trial[k], trial_var[k] = here[k] + scale * step[k], kept_var[k]
+    return 0
+
+
 @jit
 def infer_eta(
     worker, start, stop, method, indptr, words, counts, totals, by_word, precision, centre,
@@ -199,7 +413,8 @@ def infer_eta(
     """Climb from `mean` to the approximation of each document, q(z) kept at its best.
 
     A step is H^-1 gradient, halved until the level rises enough. The climb ends when a step is no
-    longer than `tolerance` in standard deviations, or after `max_steps`.
+    longer than `tolerance` in standard deviations, or after `max_steps`. For Laplace's method, the
+    diagonal delta method and the bound: `infer_eta_by_full_delta` is the fourth.
 
     Parameters
     ----------
@@ -214,138 +429,47 @@ def infer_eta(
     which H is singular to working precision.
     """
     n = centre.shape[0]
-    packed = np.empty(_row(n + 1))
-    rho, scaled = np.zeros(n * WIDTH), np.zeros(n * WIDTH)
-    x, products = np.zeros(n * WIDTH), np.zeros(n * WIDTH)
-    squares, row = np.zeros(n * WIDTH), np.empty(n * WIDTH)
-    document = np.full(WIDTH, -1)
-    trial, step = np.empty((WIDTH, n)), np.empty((WIDTH, n))
-    trial_var, kept_var = np.zeros((WIDTH, n)), np.zeros((WIDTH, n))
-    gradient, spread, sent = np.empty((WIDTH, n)), np.empty(n), np.empty(n)
-    here_rho, here_pull = np.empty(n), np.empty(n)
-    level, value = np.empty(WIDTH), np.empty(WIDTH)
-    score, scale, promise = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
-    halvings = np.zeros(WIDTH, dtype=np.int64)
-    upcoming, busy = start, 0
+    tokens = _Tokens(indptr, words, counts, totals, by_word)
+    found = _Found(shares, taken, weights, scores, steps, is_done)
+    lanes, upcoming = _idle_lanes(n), start
+    variances, products = np.empty(n), np.empty(n)
     while True:
-        for lane in range(WIDTH):
-            if document[lane] < 0 and upcoming < stop:
-                d = upcoming
-                upcoming += 1
-                busy += 1
-                document[lane] = d
-                steps[d] = 0
-                is_done[d] = False
-                level[lane] = -math.inf
-                scale[lane], promise[lane], halvings[lane] = 1.0, 0.0, 0
-                for k in range(n):
-                    trial[lane, k] = mean[d, k]
-                    trial_var[lane, k] = var[d, k]
-        if busy == 0:
+        upcoming = _take_documents(lanes, upcoming, stop, mean, var, found)
+        if lanes.document.max() < 0:
             return 0
-        for lane in range(WIDTH):
-            d = document[lane]
-            if d < 0:  # an idle lane factors the prior
-                for k in range(n):
-                    rho[k * WIDTH + lane] = 0.0
-                    scaled[k * WIDTH + lane] = 0.0
-                continue
-            score[lane] = _allocate_words(
-                d, indptr, words, counts, by_word, trial[lane], shares[d], taken[d], weights
-            )
-            if math.isnan(score[lane]):
-                return 1 + d
-            value[lane] = _level(
-                method, totals[d], score[lane], trial[lane], precision, centre, trial_var[lane],
-                here_rho, here_pull,
-            )  # fmt: skip
-            for k in range(n):
-                rho[k * WIDTH + lane] = here_rho[k]
-                scaled[k * WIDTH + lane] = totals[d] * here_rho[k]
-                gradient[lane, k] = taken[d, k] - totals[d] * here_rho[k] - here_pull[k]
-                if method == DIAGONAL_DELTA:
-                    share = here_rho[k]
-                    spread[k] = 1.0 / (precision[k, k] + totals[d] * share * (1.0 - share))
-                    sent[k] = spread[k] * share
-            if method == DIAGONAL_DELTA:
-                _add_trace_gradient(totals[d], here_rho, spread, sent, gradient[lane])
-        _load_curvatures(precision, rho, scaled, packed)
-        if method == DELTA:
-            _factor_lanes(packed, n)
-            for lane in range(WIDTH):
-                if document[lane] >= 0:
-                    for k in range(n):  # the diagonal of the factor is stored as its reciprocal
-                        value[lane] += math.log(packed[_row(k) + k * WIDTH + lane])
-            _invert_lanes(packed, n, row)
-            _product_lanes(packed, rho, products, n)
-            _squares_lanes(packed, squares, n)
-            for lane in range(WIDTH):
-                d = document[lane]
-                if d < 0:
-                    continue
-                for k in range(n):
-                    here_rho[k] = rho[k * WIDTH + lane]
-                    spread[k] = squares[k * WIDTH + lane]
-                    sent[k] = products[k * WIDTH + lane]
-                _add_trace_gradient(totals[d], here_rho, spread, sent, gradient[lane])
-                for k in range(n):
-                    x[k * WIDTH + lane] = gradient[lane, k]
-            _product_lanes(packed, x, products, n)
-            for k in range(n):
-                store(x, k * WIDTH, load(products, k * WIDTH))
-        else:
-            for lane in range(WIDTH):
-                for k in range(n):
-                    known = gradient[lane, k] if document[lane] >= 0 else 0.0
-                    packed[_row(n) + k * WIDTH + lane] = known
-                packed[_row(n) + n * WIDTH + lane] = 1.0
-            _factor_lanes(packed, n + 1)
-            for k in range(n):
-                store(x, k * WIDTH, load(packed, _row(n) + k * WIDTH))
-            _solve_upper_lanes(packed, x, n)
-        for lane in range(WIDTH):
-            d = document[lane]
-            if d < 0:
-                continue
-            steps[d] += 1
-            least = level[lane] + _SUFFICIENT * scale[lane] * promise[lane]
-            good = value[lane] >= least - _SLACK * (1.0 + abs(value[lane]))
-            if good:
-                rise = 0.0
-                for k in range(n):
-                    mean[d, k] = trial[lane, k]
-                    kept_var[lane, k] = trial_var[lane, k]
-                    step[lane, k] = x[k * WIDTH + lane]
-                    rise += step[lane, k] * gradient[lane, k]
-                if not math.isfinite(rise):
-                    return 1 + d
-                level[lane], promise[lane] = value[lane], rise
-                scale[lane], halvings[lane] = 1.0, 0
-                scores[d] = score[lane]
-                is_done[d] = rise <= tolerance * tolerance
-                if is_done[d] or steps[d] >= max_steps:
-                    for k in range(n):
-                        var[d, k] = kept_var[lane, k]
-                    document[lane] = -1
-                    busy -= 1
-                    continue
-            else:
-                scale[lane] *= 0.5
-                halvings[lane] += 1
-                if level[lane] == -math.inf:
-                    return 1 + d
-                if halvings[lane] > _MOST_HALVINGS or steps[d] >= max_steps:
-                    scores[d] = _allocate_words(
-                        d, indptr, words, counts, by_word, mean[d], shares[d], taken[d], weights
-                    )
-                    for k in range(n):
-                        var[d, k] = kept_var[lane, k]
-                    document[lane] = -1
-                    busy -= 1
-                    continue
-            for k in range(n):
-                trial[lane, k] = mean[d, k] + scale[lane] * step[lane, k]
-                trial_var[lane, k] = kept_var[lane, k]
+        failed = _evaluate(lanes, method, tokens, precision, centre, found)
+        if failed:
+            return failed
+        if method == DIAGONAL_DELTA:
+            _add_diagonal_traces(lanes, totals, precision, variances, products)
+        _solve_steps(lanes, precision)
+        failed = _settle(lanes, tolerance, max_steps, tokens, mean, var, found)
+        if failed:
+            return failed
+
+
+@jit
+def infer_eta_by_full_delta(
+    worker, start, stop, method, indptr, words, counts, totals, by_word, precision, centre,
+    tolerance, max_steps, mean, var, shares, taken, weights, scores, steps, is_done,
+):  # fmt: skip
+    """As `infer_eta`, for the delta method with full covariances, which it needs at every step."""
+    n = centre.shape[0]
+    tokens = _Tokens(indptr, words, counts, totals, by_word)
+    found = _Found(shares, taken, weights, scores, steps, is_done)
+    lanes, upcoming = _idle_lanes(n), start
+    squares, products, row = np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.empty(n * WIDTH)
+    while True:
+        upcoming = _take_documents(lanes, upcoming, stop, mean, var, found)
+        if lanes.document.max() < 0:
+            return 0
+        failed = _evaluate(lanes, method, tokens, precision, centre, found)
+        if failed:
+            return failed
+        _full_delta_steps(lanes, totals, precision, squares, products, row)
+        failed = _settle(lanes, tolerance, max_steps, tokens, mean, var, found)
+        if failed:
+            return failed
 
 
 @jit

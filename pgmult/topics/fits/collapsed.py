@@ -12,7 +12,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.updates.collapsed import collapsed_sweeps, random_allocation
-from pgmult.variational.collapsed import CollapsedFit, _dirichlet_moments, _log_beta
+from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
 __all__ = ["TopicProblem"]
 
@@ -70,19 +70,26 @@ class TopicProblem:
         shares = probs.reshape(-1, self.num_topics)
         in_documents, in_topics = self._counts(shares)
         alpha, eta = self.topic_concentration, self.word_concentration
-        value = _log_beta(in_documents, alpha) + _log_beta(in_topics.T, eta)
+        value = dirichlet_log_evidence(in_documents, alpha) + dirichlet_log_evidence(
+            in_topics.T, eta
+        )
         by_document = digamma(alpha + in_documents)
         by_document -= digamma(self.num_topics * alpha + in_documents.sum(axis=1, keepdims=True))
         by_word = digamma(eta + in_topics)
         by_word -= digamma(self.corpus.num_words * eta + in_topics.sum(axis=0))
         return value, self._pairs(by_document, by_word)
 
-    def sampled_start(self, random_seed: int, sweeps: int = 100) -> FloatArray:
+    def sampled_start(self, random_seed: int | None = None, sweeps: int = 100) -> FloatArray:
         """Logits given the state of a collapsed Gibbs chain, ``(num_entries,)``.
 
-        Searches that start here end in higher maxima than those of
-        `pgmult.variational.collapsed.random_start`, and after fewer steps; a sweep takes about as
-        long as a step.
+        `pgmult.variational.natural_cg` starts here. Searches end in higher maxima than from
+        `pgmult.variational.random_start`, and after fewer steps; a sweep takes about as long as a
+        step.
+
+        Parameters
+        ----------
+        random_seed : int, optional
+        sweeps : int
         """
         as_positive_int(sweeps, "sweeps")
         rng = np.random.default_rng(random_seed)
@@ -116,9 +123,9 @@ class TopicProblem:
     def topics(self, fit: CollapsedFit) -> FloatArray:
         """Posterior means of word probabilities, ``(num_topics, num_words)``."""
         _, in_topics = self._counts(fit.probs.reshape(-1, self.num_topics))
-        return _dirichlet_moments(in_topics.T, self.word_concentration)[0]
+        return dirichlet_moments(in_topics.T, self.word_concentration)[0]
 
     def theta(self, fit: CollapsedFit) -> FloatArray:
         """Posterior means of topic proportions, ``(num_documents, num_topics)``."""
         in_documents, _ = self._counts(fit.probs.reshape(-1, self.num_topics))
-        return _dirichlet_moments(in_documents, self.topic_concentration)[0]
+        return dirichlet_moments(in_documents, self.topic_concentration)[0]

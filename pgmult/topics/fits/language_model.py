@@ -43,7 +43,7 @@ array([[4.6, 2.1, 1. , 0.6]])
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,14 +55,12 @@ from pgmult.core.validate import as_counts, as_finite, as_positive, as_positive_
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.fits._documents import as_words
 from pgmult.topics.scores.completion import CompletionScore
+from pgmult.variational.ascent import Climb, has_settled
 
 __all__ = ["LanguageModelFit", "fit_language_model"]
 
 _METHODS = ("laplace", "delta", "collapsed")
-_MOST_HALVINGS = 50
 _LONGEST_STEP = 3.0  # of a log parameter
-_SUFFICIENT = 1e-4  # of the rise that the gradient promises (Armijo)
-_SLACK = 1e-12  # of a level: what rounding may take from a rise
 _LEAST_CURVATURE = 1e-8  # relative to the largest
 _LEAST_REST = 1e-3  # of the eigenvalue in `_definite`, where it is not positive
 _LEAST_VAR = 1e-6  # of sigma^2
@@ -70,15 +68,16 @@ _LEAST_VAR = 1e-6  # of sigma^2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LanguageModelFit:
-    """q(theta) of each group, and the prior that groups and words share.
+    """q(theta) of each group, and the prior of groups and words: a `pgmult.variational.Fit`.
 
     Attributes
     ----------
+    method : {"laplace", "delta", "collapsed"}
     mean, var : arrays, ``(num_groups, num_words)``
         Of each log Dirichlet parameter.
     mu, sigma_var : float
         Mean and variance of the prior.
-    objective : array, ``(num_iterations,)``
+    history : array, ``(num_iterations,)``
         The approximate log evidence, multinomial coefficients left out, before each update of mu
         and sigma^2 and at the result: no bound, for E log Gamma is expanded.
     is_proper : bool array, ``(num_groups, num_words)``
@@ -87,13 +86,26 @@ class LanguageModelFit:
     converged : bool
     """
 
+    method: str
     mean: FloatArray
     var: FloatArray
     mu: float
     sigma_var: float
-    objective: FloatArray
+    history: FloatArray
     is_proper: BoolArray
     converged: bool
+
+    is_bound: ClassVar[bool] = False
+
+    @property
+    def objective(self) -> float:
+        """The approximate log evidence at the result."""
+        return float(self.history[-1])
+
+    @property
+    def num_iterations(self) -> int:
+        """Estimates of mu and sigma^2, that which they started from among them."""
+        return len(self.history)
 
     @property
     def concentration(self) -> FloatArray:
@@ -315,15 +327,14 @@ def _climb(
         rise = max(float(gradient @ step), 0.0)
         if math.sqrt(rise) <= tolerance:
             return m, True
-        scale = min(1.0, _LONGEST_STEP / float(np.abs(step).max()))
-        for _ in range(_MOST_HALVINGS):
-            trial = m + scale * step
+        longest = min(1.0, _LONGEST_STEP / float(np.abs(step).max()))
+        climb = Climb(level, promise=rise, share=longest)
+        for _ in climb:
+            trial = m + climb.share[0] * step
             with np.errstate(all="ignore"):  # a step may overflow: it is refused
                 value = objective.level(trial, s)
-            if value >= level + _SUFFICIENT * scale * rise - _SLACK * (1.0 + abs(level)):
-                break
-            scale *= 0.5
-        else:
+            climb.accept(value)
+        if climb.stuck[0]:
             return m, False
         m, level = trial, value
     return m, False
@@ -418,21 +429,20 @@ def fit_language_model(
     labels = _as_groups(groups, corpus.num_documents)
     data = [GroupCounts.of(corpus, np.flatnonzero(labels == g)) for g in range(labels.max() + 1)]
     mean = np.stack([_start(counts, mu) for counts in data])
-    objective: list[float] = []
+    history: list[float] = []
     while True:
         fits = [
             _fit_group(GroupObjective(counts, mu, sigma_var), m, method, tolerance, 500)
             for counts, m in zip(data, mean, strict=True)
         ]
         mean, var = np.stack([fit[0] for fit in fits]), np.stack([fit[1] for fit in fits])
-        objective.append(sum(fit[3] for fit in fits))
-        moved = abs(objective[-1] - objective[-2]) if len(objective) > 1 else math.inf
-        is_still = not learn_prior or moved < tolerance * abs(objective[-1])
-        if is_still or len(objective) == max_iterations:
+        history.append(sum(fit[3] for fit in fits))
+        is_still = not learn_prior or has_settled(history, tolerance)
+        if is_still or len(history) == max_iterations:
             is_proper = np.stack([fit[2] for fit in fits])
             converged = is_still and all(fit[4] for fit in fits)
             return LanguageModelFit(
-                mean, var, mu, sigma_var, np.array(objective), is_proper, converged
+                method, mean, var, mu, sigma_var, np.array(history), is_proper, converged
             )
         mu = float(mean.mean())
         sigma_var = max(float(np.mean((mean - mu) ** 2 + var)), _LEAST_VAR)

@@ -53,10 +53,18 @@ from pgmult.core.machine import as_cores
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.topics.compiled import variational_ctm as compiled
-from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.fits._documents import START_SWEEPS, as_words, word_counts
+from pgmult.topics.fits.mean_field import (
+    MeanFieldFit,
+    antithetic_half,
+    as_precision,
+    num_pieces,
+    refuse_failed,
+)
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
 from pgmult.topics.updates.allocation import start_by_size
+from pgmult.variational.ascent import has_settled
 
 __all__ = ["CTMDocuments", "CTMFit", "fit_ctm"]
 
@@ -67,9 +75,7 @@ _METHODS = {
     ("delta", "diagonal"): compiled.DIAGONAL_DELTA,
     ("bound", "diagonal"): compiled.BOUND,
 }
-_POINTS = 32  # antithetic pairs of eta that a posterior mean of theta averages over
 _FIT_TOLERANCE, _FIT_STEPS = 1e-2, 5  # of documents while topics still move
-_PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,13 +121,9 @@ class CTMDocuments:
     def theta(self) -> FloatArray:
         """Posterior mean of the topic proportions, ``(num_documents, num_topics)``.
 
-        The average over 32 antithetic pairs of draws from q(eta), the same standard normal vectors
-        for every document and every call: no randomness, and a document's answer depends on that
-        document alone.
+        The average over 32 antithetic pairs from q(eta), the same for every document and call.
         """
-        noise = np.random.Generator(np.random.Philox(0)).standard_normal(
-            (_POINTS, self.mean.shape[1])
-        )
+        noise = antithetic_half(self.mean.shape[1])
         out = np.empty_like(self.mean)
         over_rows(
             compiled.mean_softmax, len(out), self._is_full, self._totals, self._precision,
@@ -131,8 +133,8 @@ class CTMDocuments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CTMFit:
-    """Topics, mu and Sigma that variational EM arrived at.
+class CTMFit(MeanFieldFit[CTMDocuments]):
+    """Topics, mu and Sigma that variational EM arrived at: a `pgmult.variational.Fit`.
 
     Attributes
     ----------
@@ -142,7 +144,7 @@ class CTMFit:
         Word probabilities of each topic; rows sum to 1.
     mu : array, ``(num_topics,)``
     Sigma : array, ``(num_topics, num_topics)``
-    objective : array, ``(num_iterations,)``
+    history : array, ``(num_iterations,)``
         Sum of the documents' levels and of the log prior densities of topics, mu and Sigma^-1 up to
         a constant, before each M-step and at the result. For the bound it never falls.
     change : array, ``(num_iterations,)``
@@ -158,7 +160,7 @@ class CTMFit:
     topics: FloatArray
     mu: FloatArray
     Sigma: FloatArray
-    objective: FloatArray = field(default_factory=lambda: np.empty(0))
+    history: FloatArray = field(default_factory=lambda: np.empty(0))
     change: FloatArray = field(default_factory=lambda: np.empty(0))
     converged: bool = False
 
@@ -166,35 +168,6 @@ class CTMFit:
     def is_bound(self) -> bool:
         """Whether the levels are lower bounds of log probabilities."""
         return self.method == "bound"
-
-    def infer(self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500) -> CTMDocuments:
-        """The q of documents, seen before or not, with topics, mu and Sigma as they are.
-
-        Parameters
-        ----------
-        corpus : Corpus, or sparse matrix or array of counts
-            With the words of the fit. An empty document has the prior N(mu, Sigma).
-        tolerance : float
-            A document is done when a step is no longer than this, in standard deviations.
-        max_steps : int
-
-        Raises
-        ------
-        ValueError
-            If the number of words is not that of the fit.
-
-        Notes
-        -----
-        A step costs O(entries K + K**3) a document, the latter in SIMD lanes. Rows run on the
-        threads of the enclosing context; a document's answer does not depend on the others.
-        """
-        as_positive(tolerance, "tolerance")
-        max_steps = as_positive_int(max_steps, "max_steps")
-        return self._infer(as_corpus(corpus), float(tolerance), max_steps)
-
-    def theta(self, corpus: Any) -> FloatArray:
-        """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
-        return self.infer(corpus).theta()
 
     def _infer(
         self,
@@ -207,8 +180,7 @@ class CTMFit:
         if corpus.num_words != num_words:
             raise ValueError(f"corpus must have the fit's {num_words} words, got {corpus!r}")
         method, is_full = _METHODS[self.method, self.covariance], self.covariance == "full"
-        precision = np.linalg.inv(self.Sigma)
-        precision = 0.5 * (precision + precision.T)
+        precision = as_precision(self.Sigma)
         shape = (corpus.num_documents, num_topics)
         var = np.zeros(shape)
         if method == compiled.BOUND:
@@ -225,22 +197,18 @@ class CTMFit:
         weights, scores = np.empty(len(corpus.words)), np.empty(shape[0])
         steps, is_done = np.empty(shape[0], dtype=np.int64), np.empty(shape[0], dtype=np.bool_)
         statuses = over_rows(
-            compiled.infer_eta, shape[0], method, corpus.indptr, corpus.words, corpus.counts,
+            compiled.infer_eta_by_full_delta if method == compiled.DELTA else compiled.infer_eta,
+            shape[0], method, corpus.indptr, corpus.words, corpus.counts,
             totals, by_word, precision, self.mu, tolerance, max_steps, mean, var, shares, taken,
             weights, scores, steps, is_done,
         )  # fmt: skip
-        pieces = max(1, min(_MOST_PIECES, -(-shape[0] // _PIECE)))
+        pieces = num_pieces(shape[0])
         cov_sums, level = np.empty((pieces, num_topics, num_topics)), np.empty(shape[0])
         statuses += over_rows(
             compiled.sum_moments, pieces, method, is_full, totals, scores, precision, self.mu,
             mean, var, cov_sums, level, grain=1,
         )  # fmt: skip
-        failed = [status - 1 for status in statuses if status]
-        if failed:
-            raise FloatingPointError(
-                f"document {min(failed)} has no Gaussian approximation: a word of probability 0"
-                " under every topic, or a covariance that is singular to working precision"
-            )
+        refuse_failed(statuses, "Gaussian approximation")
         cov_sum = cov_sums.sum(axis=0)
         cov_sum += np.tril(cov_sum, -1).T
         return CTMDocuments(
@@ -340,7 +308,7 @@ def fit_ctm(
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     as_positive(tolerance, "tolerance")
     start_sweeps = as_positive_int(start_sweeps, "start_sweeps", minimum=0)
-    objective: list[float] = []
+    history: list[float] = []
     changes: list[float] = []
     with row_threads(as_cores(cores)):
         _, word_counts, theta = start_by_size(
@@ -357,16 +325,15 @@ def fit_ctm(
         documents = fit._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, eta)
         change = np.inf
         while True:
-            objective.append(float(documents.level.sum()) + fit._log_prior())
+            history.append(float(documents.level.sum()) + fit._log_prior())
             changes.append(change)
-            moved = abs(objective[-1] - objective[-2]) if len(objective) > 1 else np.inf
-            converged = moved < tolerance * abs(objective[-1])
+            converged = has_settled(history, tolerance)
             fit = replace(
-                fit, objective=np.array(objective), change=np.array(changes), converged=converged
+                fit, history=np.array(history), change=np.array(changes), converged=converged
             )
             if callback is not None:
                 callback(fit)
-            if converged or len(objective) == max_iterations:
+            if converged or len(history) == max_iterations:
                 return fit
             fit = fit._maximized(documents, with_covariances)
             before = documents.mean

@@ -34,7 +34,7 @@ speed and for streams, and Gibbs (`pgmult.sample`) for uncertainty.
 >>> fitted = pgmult.topics.fit_cavi(model, corpus, random_seed=0)
 >>> fitted.converged, fitted.topics.shape, fitted.theta(corpus).shape
 (True, (3, 30), (20, 3))
->>> bool((np.diff(fitted.elbo) > 0).all())
+>>> bool((np.diff(fitted.history) > 0).all())
 True
 """
 
@@ -51,8 +51,8 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_generator, as_positive, as_positive_int
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
-from pgmult.priors.dirichlet import _dirichlet_divergence
-from pgmult.priors.gaussian import _expected_log_det, _niw_divergence
+from pgmult.priors.dirichlet import dirichlet_divergence
+from pgmult.priors.gaussian import expected_log_det, niw_divergence
 from pgmult.topics.compiled.variational_topics import (
     infer_documents,
     log_theta_bounds,
@@ -61,13 +61,19 @@ from pgmult.topics.compiled.variational_topics import (
 )
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.fits._documents import START_SWEEPS, as_words, word_counts
+from pgmult.topics.fits.mean_field import (
+    MeanFieldFit,
+    antithetic_half,
+    as_precision,
+    num_pieces,
+    refuse_failed,
+)
 from pgmult.topics.models.correlated import CorrelatedTopics
+from pgmult.variational.ascent import has_settled
 
 __all__ = ["Bound", "DocumentPosterior", "VariationalTopics", "fit_cavi", "fit_svi"]
 
-_POINTS = 32  # antithetic pairs of psi that a posterior mean of theta averages over
 _FIT_TOLERANCE, _FIT_STEPS = 1e-3, 50  # of documents while topics still move
-_PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,13 +108,10 @@ class DocumentPosterior:
     def theta(self) -> FloatArray:
         """Posterior mean of the topic proportions, ``(num_documents, num_topics)``.
 
-        The average over 32 antithetic pairs of draws from q(psi), the same standard normal vectors
-        for every document and every call: no randomness, and a document's answer depends on that
-        document alone. Its Monte Carlo error is some 5 % of theta's posterior standard deviation.
+        The average over 32 antithetic pairs from q(psi), the same for every document and call. Its
+        Monte Carlo error is some 5 % of theta's posterior standard deviation.
         """
-        noise = np.random.Generator(np.random.Philox(0)).standard_normal(
-            (_POINTS, self.mean.shape[1])
-        )
+        noise = antithetic_half(self.mean.shape[1])
         out = np.empty(self.topic_counts.shape)
         over_rows(
             mean_theta, len(out), self._precision, self.potential.J, self.mean, noise,
@@ -148,8 +151,8 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariationalTopics:
-    """q(topics) and q(mu, Sigma): a value; `update` returns a new one.
+class VariationalTopics(MeanFieldFit[DocumentPosterior]):
+    """q(topics) and q(mu, Sigma): a value and a `pgmult.variational.Fit`; `update` gives a new one.
 
     Attributes
     ----------
@@ -158,11 +161,12 @@ class VariationalTopics:
         Of q(topics), Dirichlet rows.
     gaussian : NormalInverseWishart
         q(mu, Sigma).
+    method : {"cavi", "svi"}
     num_updates : int
         Minibatches seen.
-    elbo : array, ``(num_iterations,)``
-        The bound before each update of a fit: exact with `fit_cavi`, of which it never falls;
-        estimated from one minibatch each with `fit_svi`.
+    history : array, ``(num_iterations,)``
+        With `fit_cavi` the bound before each update and at the result: it never falls. With
+        `fit_svi` its estimate of each pass over the corpus, the mean of those of minibatches.
     converged : bool
         Whether the fit ended because the bound changed by less than its tolerance.
     """
@@ -170,9 +174,15 @@ class VariationalTopics:
     model: CorrelatedTopics
     concentration: FloatArray
     gaussian: NormalInverseWishart
+    method: str = "svi"
     num_updates: int = 0
-    elbo: FloatArray = field(default_factory=lambda: np.empty(0))
+    history: FloatArray = field(default_factory=lambda: np.empty(0))
     converged: bool = False
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the objective is a lower bound, and not an estimate of one."""
+        return self.method == "cavi"
 
     @classmethod
     def start(
@@ -211,39 +221,6 @@ class VariationalTopics:
     def topics(self) -> FloatArray:
         """Posterior mean of the word probabilities, ``(num_topics, num_words)``."""
         return Dirichlet(self.concentration).mean()
-
-    def infer(
-        self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500
-    ) -> DocumentPosterior:
-        """The q of documents, seen before or not, with q of the topics, mu and Sigma as they are.
-
-        Parameters
-        ----------
-        corpus : Corpus, or sparse matrix or array of counts
-            With the words of the fit.
-        tolerance : float
-            A document is done when a step moves less than this share of its tokens.
-        max_steps : int
-
-        Raises
-        ------
-        ValueError
-            If the number of words is not that of the fit.
-        FloatingPointError
-            If a document holds a word of probability 0 under every topic.
-
-        Notes
-        -----
-        A step costs O(entries K + K**3) a document, the latter in SIMD lanes. Rows run on the
-        threads of the enclosing context; a document's answer does not depend on the others.
-        """
-        as_positive(tolerance, "tolerance")
-        max_steps = as_positive_int(max_steps, "max_steps")
-        return self._infer(as_corpus(corpus), float(tolerance), max_steps)
-
-    def theta(self, corpus: Any) -> FloatArray:
-        """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
-        return self.infer(corpus).theta()
 
     def update(
         self,
@@ -293,11 +270,11 @@ class VariationalTopics:
         """
         count, n = documents.mean.shape
         scale = (num_documents or count) / count
-        constants = -0.5 * (_expected_log_det(self.gaussian) + n / self.gaussian.strength)
+        constants = -0.5 * (expected_log_det(self.gaussian) + n / self.gaussian.strength)
         return Bound(
             documents=scale * (float(documents._scores.sum()) + count * constants),
-            topics=-_dirichlet_divergence(self.concentration, self.model.word_concentration),
-            gaussian=-_niw_divergence(self.gaussian, self.model._niw),
+            topics=-dirichlet_divergence(self.concentration, self.model.word_concentration),
+            gaussian=-niw_divergence(self.gaussian, self.model._niw),
         )
 
     def _infer(
@@ -316,8 +293,7 @@ class VariationalTopics:
         by_word = np.exp(np.ascontiguousarray((log_topics - shift).T))
         count, n = corpus.num_documents, num_topics - 1
         cov = self.gaussian.scale / self.gaussian.dof
-        precision = np.linalg.inv(cov)
-        precision = 0.5 * (precision + precision.T)
+        precision = as_precision(cov)
         order = np.asarray(np.arange(num_topics) if self.model.order is None else self.model.order)
         if start is None:
             mean = np.tile(self.gaussian.mean, (count, 1))
@@ -333,12 +309,7 @@ class VariationalTopics:
             precision, self.gaussian.mean, order, tolerance, max_steps, mean, var, J, h, theta,
             taken, weights, scores, steps,
         )  # fmt: skip
-        failed = [status - 1 for status in statuses if status]
-        if failed:
-            raise FloatingPointError(
-                f"document {min(failed)} has no mean-field posterior: a word of probability 0"
-                " under every topic, or a covariance that is singular to working precision"
-            )
+        refuse_failed(statuses, "mean-field posterior")
         return DocumentPosterior(
             MvNormal(self.gaussian.mean, cov), DiagonalPotential(J, h), mean, var, taken, steps,
             order, precision, scores, word_counts(corpus, weights, theta, by_word),
@@ -350,7 +321,7 @@ class VariationalTopics:
         """Natural parameters moved by `step_size` of the way to what the documents ask for."""
         target = self.model.word_concentration + scale * documents._word_counts
         count, n = documents.mean.shape
-        pieces = min(_MOST_PIECES, -(-count // _PIECE))
+        pieces = num_pieces(count)
         totals = np.zeros((pieces, n, n))
         over_rows(
             sum_covariances, pieces, documents._precision, documents.potential.J, totals, grain=1
@@ -397,7 +368,6 @@ def fit_cavi(
     Returns
     -------
     VariationalTopics
-        With ``elbo[-1]`` the bound at the result.
 
     Raises
     ------
@@ -407,20 +377,19 @@ def fit_cavi(
     corpus = as_words(corpus)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     as_positive(tolerance, "tolerance")
-    elbo: list[float] = []
-    converged = False
+    history: list[float] = []
     with row_threads(as_cores(cores)):
         q = VariationalTopics.start(
             np.random.default_rng(random_seed), model, corpus, start_sweeps=start_sweeps
         )
         documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS)
-        elbo.append(q.bound(documents).total)
-        while len(elbo) < max_iterations and not converged:
+        history.append(q.bound(documents).total)
+        while len(history) < max_iterations and not has_settled(history, tolerance):
             q = q._toward(documents, 1.0, 1.0)
             documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, documents)
-            elbo.append(q.bound(documents).total)
-            converged = abs(elbo[-1] - elbo[-2]) < tolerance * abs(elbo[-1])
-    return replace(q, elbo=np.array(elbo), converged=converged)
+            history.append(q.bound(documents).total)
+    converged = has_settled(history, tolerance)
+    return replace(q, method="cavi", history=np.array(history), converged=converged)
 
 
 def fit_svi(
@@ -461,7 +430,7 @@ def fit_svi(
     Returns
     -------
     VariationalTopics
-        With ``elbo`` estimated from each minibatch, before its step.
+        Its objective is an estimate of the bound during the last pass.
     """
     corpus = as_words(corpus)
     batch_size = as_positive_int(batch_size, "batch_size")
@@ -470,26 +439,23 @@ def fit_svi(
     _step_size(1, delay, forgetting)
     rng = np.random.default_rng(random_seed)
     counts, total = corpus.to_csr(), corpus.num_documents
-    elbo: list[float] = []
-    levels: list[float] = []
-    converged = False
+    history: list[float] = []
     with row_threads(as_cores(cores)):
         some = rng.permutation(np.flatnonzero(corpus.totals))[: 4 * batch_size]
         first = as_corpus(counts[np.sort(some)])
         q = VariationalTopics.start(rng, model, first, total, start_sweeps=start_sweeps)
-        while len(levels) < max_epochs and not converged:
+        while len(history) < max_epochs and not has_settled(history, tolerance):
             shuffled = rng.permutation(total)
             batches = np.array_split(shuffled, max(1, round(total / batch_size)))
+            bounds = []
             for rows in batches:
                 minibatch = as_corpus(counts[rows])
                 documents = q._infer(minibatch, _FIT_TOLERANCE, _FIT_STEPS)
-                elbo.append(q.bound(documents, total).total)
+                bounds.append(q.bound(documents, total).total)
                 step_size = _step_size(q.num_updates + 1, delay, forgetting)
                 q = q._toward(documents, total / len(rows), step_size)
-            levels.append(float(np.mean(elbo[-len(batches) :])))
-            if len(levels) > 1:
-                converged = abs(levels[-1] - levels[-2]) < tolerance * abs(levels[-1])
-    return replace(q, elbo=np.array(elbo), converged=converged)
+            history.append(float(np.mean(bounds)))
+    return replace(q, history=np.array(history), converged=has_settled(history, tolerance))
 
 
 def _scale(corpus: Corpus, num_documents: int | None) -> float:

@@ -152,16 +152,18 @@ def penalised_evidence(data, method, mu, Sigma):
     precision, gap = np.linalg.inv(Sigma), mu - 0.1
     strength = 7.0 - 2 - 1
     prior = -gap @ gap / 6.0 + 0.5 * strength * np.linalg.slogdet(precision)[1]
-    return fit.objective.sum() + prior - 0.5 * np.trace(precision @ MODEL.scale)
+    return fit.objective + prior - 0.5 * np.trace(precision @ MODEL.scale)
 
 
-@pytest.mark.parametrize("method", ["jaakkola_jordan", "quadrature"])
+@pytest.mark.parametrize(
+    "method", ["jaakkola_jordan", pytest.param("quadrature", marks=pytest.mark.slow)]
+)
 def test_map_em_finds_the_maximum_of_the_bound(method):
     data = make(60, 2, 4)
     fit = fit_grouped_logistic_regression(MODEL, data, method=method, tolerance=1e-7)
     assert fit.converged
     best = penalised_evidence(data, method, fit.mu, fit.Sigma)
-    assert fit.objective[-1] == pytest.approx(best, abs=1e-6)
+    assert fit.objective == pytest.approx(best, abs=1e-6)
 
     def minus_evidence(packed):
         root = np.array([[np.exp(packed[2]), 0.0], [packed[3], np.exp(packed[4])]])
@@ -196,7 +198,7 @@ def test_collinear_covariates_converge_in_a_few_iterations():
         GroupedLogisticRegression.like_wang_blei(4), data, method="laplace"
     )
     assert fit.converged
-    assert len(fit.objective) <= 20
+    assert fit.num_iterations <= 20
 
 
 def test_empty_groups_and_impossible_priors():

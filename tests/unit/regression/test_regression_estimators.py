@@ -199,7 +199,10 @@ def test_they_clone_and_cross_validate(grouped):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": "newton"}, "method must be one of laplace"),
+        (
+            {"method": "newton"},
+            "method must be one of laplace",
+        ),
         ({"weight_var": 0.0}, "weight_var must be positive"),
         ({"intercept_var": -1.0}, "intercept_var must be positive"),
     ],

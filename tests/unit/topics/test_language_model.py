@@ -209,6 +209,7 @@ def grid_posterior(counts, mu, sigma_var):
     return mean, sd, evidence + 2 * np.log(axis[1] - axis[0])
 
 
+@pytest.mark.slow
 def test_against_quadrature():
     counts = simulate(num_documents=40, log_a=(0.8, -0.4), tokens=20)
     mean, sd, evidence = grid_posterior(counts, 0.0, 1.0)
@@ -218,7 +219,7 @@ def test_against_quadrature():
         assert (np.abs(fit.mean[0] - mean) < 0.25 * sd).all()
     ratio = {m: np.sqrt(fit.var[0]) / sd for m, fit in fits.items()}
     np.testing.assert_allclose(ratio["collapsed"], 1.0, atol=0.02)
-    assert abs(fits["collapsed"].objective[-1] - evidence) < 0.02
+    assert abs(fits["collapsed"].objective - evidence) < 0.02
     # a q(theta) that takes z for independent is too narrow, and one factor a word more so
     assert (ratio["laplace"] < 0.9).all()
     assert (ratio["delta"] < 0.9 * ratio["laplace"]).all()

@@ -215,6 +215,7 @@ def check_one_beside_constants(expect):
             np.testing.assert_allclose(2.0 * found[2], [spread, *others], rtol=0, atol=2e-11)
 
 
+@pytest.mark.slow
 def test_quadrature_beside_sums_in_one_dimension():
     expect = LOG_SUM_EXP["quadrature"].expect
     check_two(expect)

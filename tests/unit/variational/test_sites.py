@@ -113,10 +113,10 @@ def test_the_objective_is_stationary_and_what_it_says(data, name):
         np.testing.assert_allclose(fit.cov[0] @ precision, np.eye(4), atol=1e-6)
         evidence = -minus_log_joint(fit.mean[0])
         evidence += 0.5 * (np.linalg.slogdet(P)[1] - np.linalg.slogdet(precision)[1])
-        assert fit.objective[0] == pytest.approx(evidence, abs=1e-6)
+        assert fit.level[0] == pytest.approx(evidence, abs=1e-6)
         return
     best = log_evidence_gap(fit, design, site, PRIOR, rows)
-    assert fit.objective[0] == pytest.approx(best, abs=1e-8)
+    assert fit.level[0] == pytest.approx(best, abs=1e-8)
 
     class Moved:
         mean, cov = fit.mean.copy(), fit.cov.copy()
@@ -137,10 +137,10 @@ def test_groups_are_fitted_as_if_alone_and_an_empty_one_keeps_the_prior(data, na
     alone = LOGISTIC_SITES[name](data.successes[rows].astype(float), np.ones(35))
     one = fit_sites(Rows(data.covariates[rows]), alone, PRIOR)
     np.testing.assert_allclose(together.mean[1], one.mean[0], atol=2e-6)
-    np.testing.assert_allclose(together.objective[1], one.objective[0], atol=1e-6)
+    np.testing.assert_allclose(together.level[1], one.level[0], atol=1e-6)
     np.testing.assert_allclose(together.mean[2], PRIOR.prior_mean, atol=1e-12)
     np.testing.assert_allclose(together.cov[2], PRIOR.prior_cov, rtol=1e-10)
-    assert together.objective[2] == pytest.approx(0.0, abs=1e-10)
+    assert together.level[2] == pytest.approx(0.0, abs=1e-10)
 
 
 def test_accuracy_is_in_the_order_that_the_table_says(data):
@@ -168,7 +168,7 @@ def test_starts_far_away_and_separable_labels(data):
     for name in NAMES:
         sure = LOGISTIC_SITES[name]((x[:, 0] > 0.0).astype(float), np.ones(30))
         fit = fit_sites(Rows(x), sure, MvNormal(np.zeros(1), 4.0 * np.eye(1)))
-        assert np.isfinite(fit.objective).all()
+        assert np.isfinite(fit.level).all()
         assert fit.mean[0, 0] > 0.0
         assert 0.0 < fit.cov[0, 0, 0] <= 4.0
 

@@ -1,0 +1,113 @@
+"""What the variational fits of topic models share: their answers, and q of documents."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.topics.data.corpus import Corpus, as_corpus
+
+__all__ = ["MeanFieldFit", "antithetic_half", "as_precision", "num_pieces", "refuse_failed"]
+
+_POINTS = 32  # antithetic pairs that a posterior mean of theta averages over
+_PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
+
+
+class HasTheta(Protocol):
+    """q of documents."""
+
+    def theta(self) -> FloatArray:
+        """Posterior mean of the topic proportions, ``(num_documents, num_topics)``."""
+
+
+Documents = TypeVar("Documents", bound=HasTheta)
+
+
+class MeanFieldFit(ABC, Generic[Documents]):
+    """A `pgmult.variational.Fit` with a history, which infers documents.
+
+    Attributes
+    ----------
+    history : array, ``(num_iterations,)``
+    """
+
+    __slots__ = ()
+
+    history: FloatArray
+
+    @property
+    def objective(self) -> float:
+        """The last of the history; nan where there is none."""
+        return float(self.history[-1]) if len(self.history) else float("nan")
+
+    @property
+    def num_iterations(self) -> int:
+        """How long the history is."""
+        return len(self.history)
+
+    def infer(self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500) -> Documents:
+        """The q of documents, seen before or not, given what was fitted.
+
+        Parameters
+        ----------
+        corpus : Corpus, or sparse matrix or array of counts
+            With the words of the fit. An empty document has the prior.
+        tolerance : float
+            A document is done when a step is no longer than this: the share of its tokens that move
+            with sticks, standard deviations with a softmax.
+        max_steps : int
+
+        Raises
+        ------
+        ValueError
+            If the number of words is not that of the fit.
+        FloatingPointError
+            If a document holds a word of probability 0 under every topic.
+
+        Notes
+        -----
+        A step costs O(entries K + K**3) a document, the latter in SIMD lanes. Rows run on the
+        threads of the enclosing context; a document's answer does not depend on the others.
+        """
+        as_positive(tolerance, "tolerance")
+        max_steps = as_positive_int(max_steps, "max_steps")
+        return self._infer(as_corpus(corpus), float(tolerance), max_steps)
+
+    def theta(self, corpus: Any) -> FloatArray:
+        """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
+        return self.infer(corpus).theta()
+
+    @abstractmethod
+    def _infer(self, corpus: Corpus, tolerance: float, max_steps: int) -> Documents:
+        """`infer` of a corpus and limits that have been checked."""
+
+
+def as_precision(cov: FloatArray) -> FloatArray:
+    """The inverse, symmetric to the last bit."""
+    precision = np.linalg.inv(cov)
+    return np.asarray(0.5 * (precision + precision.T))
+
+
+def antithetic_half(size: int) -> FloatArray:
+    """The standard normal vectors of all posterior means of theta, ``(32, size)``, and no others.
+
+    A mean takes each and its opposite, so it has no randomness and depends on one document alone.
+    """
+    return np.random.Generator(np.random.Philox(0)).standard_normal((_POINTS, size))
+
+
+def num_pieces(num_documents: int) -> int:
+    """In how many parts a sum over documents is added up, whatever the number of threads."""
+    return max(1, min(_MOST_PIECES, -(-num_documents // _PIECE)))
+
+
+def refuse_failed(statuses: list[int], what: str) -> None:
+    """Raise FloatingPointError where a kernel says 1 + a document."""
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise FloatingPointError(
+            f"document {min(failed)} has no {what}: a word of probability 0 under every topic, or"
+            " a covariance that is singular to working precision"
+        )
