@@ -181,7 +181,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         data = self._new(X, inputs)
         with row_threads(as_threads(self.n_jobs)):
             return one_step_ahead(
-                self.posterior_, self._model(), self.sequences_, data, continues=continues,
+                self.posterior_, data, after=self.sequences_ if continues else None,
                 pooling="average", max_draws=self.max_draws, num_particles=self.n_particles,
             ).mean  # fmt: skip
 
@@ -295,7 +295,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         names: dict[str, Any] = {"num_symbols": fitted.num_symbols}
         if fitted.alphabet is not None:
             names["alphabet"] = fitted.alphabet
-        data = as_sequences(X, inputs=inputs, order=fitted.symbol_order, **names)
+        data = as_sequences(X, inputs=inputs, order=fitted.order, **names)
         if data.num_inputs != fitted.num_inputs:
             raise ValueError(
                 f"the sequences of the fit had {fitted.num_inputs} inputs, these have"

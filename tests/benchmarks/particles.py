@@ -36,7 +36,7 @@ def dna():
 
 def run_filter(threads):
     train = as_sequences([alice_tokens()[:3900]], num_symbols=1000)
-    test = as_sequences([alice_tokens()[3900:4900]], num_symbols=1000, order=train.symbol_order)
+    test = as_sequences([alice_tokens()[3900:4900]], num_symbols=1000, order=train.order)
     rng = np.random.default_rng(0)
     for model, link in ((MultinomialLDS(10), "stick_breaking"), (LogisticNormalLDS(10), "softmax")):
         state = model.init(rng, train)

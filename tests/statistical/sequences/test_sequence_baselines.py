@@ -238,7 +238,7 @@ def with_posterior(change):
     """States drawn given something else."""
 
     def step(self, rng, state, data):
-        states = lds_module._posterior(*change(state, data)).sample(rng)
+        states = lds_module.law_of_states(*change(state, data)).sample(rng)
         return LDS._sample_parameters(rng, states, data)
 
     return mutant(LDS, step=step)
@@ -302,13 +302,13 @@ def test_geweke_refuses_broken_gaussian_lds(kind):
 @pytest.mark.slow
 def test_geweke_refuses_another_start(monkeypatch):
     """The sampler thinks that first states have the variance of the innovations."""
-    right = lds_module._posterior
+    right = lds_module.law_of_states
 
     def posterior(state, data):
         law = right(state, data)
         assert isinstance(law, LinearDynamics)
         return replace(law, initial_cov=100.0 * law.initial_cov)
 
-    monkeypatch.setattr(lds_module, "_posterior", posterior)
+    monkeypatch.setattr(lds_module, "law_of_states", posterior)
     statistics = {k: v for k, v in LDS_STATISTICS.items() if k != "log_likelihood"}
     rejects(check_geweke, LDS, VECTORS, statistics=statistics, replicates=300)
