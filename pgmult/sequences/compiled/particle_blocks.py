@@ -21,11 +21,12 @@ from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import invert_lower, invert_positive_definite
 from pgmult.compiled.streams import open_stream, uniform
 from pgmult.compiled.vectors import combine, dot
-from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sequences.compiled.likelihoods import WORK_ROWS, expand, log_likelihoods
 from pgmult.sequences.compiled.particles import (
     NEWTON_STEPS,
     SMALL_DECREMENT,
+    Floats,
+    Ints,
     effective_size_of,
     entries_of,
     log_potentials,
@@ -51,14 +52,14 @@ class Block(NamedTuple):
     length: int
     followed: bool
     """Whether the sequence goes on: then messages come from the state after the block."""
-    start: FloatArray
+    start: Floats
     """Predicted mean of the first step."""
-    drives: FloatArray
-    levels: FloatArray
+    drives: Floats
+    levels: Floats
     """Offset and inputs' part of the link's argument."""
-    roots: tuple[FloatArray, FloatArray]
-    inverse_roots: tuple[FloatArray, FloatArray]
-    precision: FloatArray
+    roots: tuple[Floats, Floats]
+    inverse_roots: tuple[Floats, Floats]
+    precision: Floats
     """Of the dynamics' noise."""
 
 
@@ -70,33 +71,33 @@ class Gaussian(NamedTuple):
     N(y + S (b - X y), S), S = G G'.
     """
 
-    J: FloatArray
-    h: FloatArray
-    M: FloatArray
-    m: FloatArray
-    X: FloatArray
-    b: FloatArray
-    S: FloatArray
-    G: FloatArray
-    log_dets: FloatArray
+    J: Floats
+    h: Floats
+    M: Floats
+    m: Floats
+    X: Floats
+    b: Floats
+    S: Floats
+    G: Floats
+    log_dets: Floats
 
 
 class Swarm(NamedTuple):
     """The block's particles and their ancestors, and scratch of one step."""
 
-    places: FloatArray
-    ancestors: IntArray
-    predicted: FloatArray
-    tilted: FloatArray
-    pulls: FloatArray
-    surprise: FloatArray
-    work: FloatArray
-    weights: FloatArray
-    log_weights: FloatArray
-    log_z: FloatArray
-    ahead: FloatArray
-    future: FloatArray
-    running: FloatArray
+    places: Floats
+    ancestors: Ints
+    predicted: Floats
+    tilted: Floats
+    pulls: Floats
+    surprise: Floats
+    work: Floats
+    weights: Floats
+    log_weights: Floats
+    log_z: Floats
+    ahead: Floats
+    future: Floats
+    running: Floats
 
 
 @jit

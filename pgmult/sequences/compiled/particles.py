@@ -28,14 +28,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_positive_definite
 from pgmult.compiled.streams import normal, open_stream, uniform
 from pgmult.compiled.vectors import combine, dot
-from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sequences.compiled.likelihoods import WORK_ROWS, expand, log_likelihoods
 
+Floats, Ints = NDArray[np.float64], NDArray[np.int64]
 NEWTON_STEPS = 20
 SMALL_DECREMENT = 0.05  # in units of log density
 
@@ -48,15 +49,15 @@ class Parameters(NamedTuple):
     """
 
     softmax: bool
-    transition: FloatArray
-    root: FloatArray
-    initial_mean: FloatArray
-    initial_root: FloatArray
-    loadings: FloatArray
-    columns: FloatArray
-    offset: FloatArray
-    input_weights: FloatArray
-    emission_weights: FloatArray
+    transition: Floats
+    root: Floats
+    initial_mean: Floats
+    initial_root: Floats
+    loadings: Floats
+    columns: Floats
+    offset: Floats
+    input_weights: Floats
+    emission_weights: Floats
 
 
 class Steps(NamedTuple):
@@ -65,11 +66,11 @@ class Steps(NamedTuple):
     A position is a stick, or a symbol for the softmax; they increase within a step.
     """
 
-    offsets: IntArray
-    indptr: IntArray
-    positions: IntArray
-    counts: IntArray
-    inputs: FloatArray
+    offsets: Ints
+    indptr: Ints
+    positions: Ints
+    counts: Ints
+    inputs: Floats
 
 
 @jit
@@ -345,20 +346,20 @@ def effective_size_of(weights):
 class _Scratch(NamedTuple):
     """Of the filter's steps: what is written before it is read."""
 
-    predicted: FloatArray
-    tilted: FloatArray
-    pulls: FloatArray
-    work: FloatArray
-    log_ahead: FloatArray
-    adapted: FloatArray
-    ancestors: IntArray
-    mean: FloatArray
-    cov: FloatArray
-    J: FloatArray
-    h: FloatArray
-    tilted_cov: FloatArray
-    tilted_root: FloatArray
-    level: FloatArray
+    predicted: Floats
+    tilted: Floats
+    pulls: Floats
+    work: Floats
+    log_ahead: Floats
+    adapted: Floats
+    ancestors: Ints
+    mean: Floats
+    cov: Floats
+    J: Floats
+    h: Floats
+    tilted_cov: Floats
+    tilted_root: Floats
+    level: Floats
 
 
 @jit

@@ -13,6 +13,8 @@ from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 SYMBOLS = as_sequences([[0, 2, -1, 1, 0], [1, 1]], num_symbols=3)
 COUNTS = as_sequences(
     [
@@ -27,7 +29,6 @@ MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
 REPLICATES = 300
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "data"),
     [
@@ -158,7 +159,6 @@ def check(model, data):
     check_geweke(model, data, statistics=STATISTICS, replicates=REPLICATES, sweeps=4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", STICKS)
 def test_broken_sticks(name, monkeypatch):
     kind, data = STICKS[name]
@@ -171,7 +171,6 @@ def test_broken_sticks(name, monkeypatch):
     rejects(check, mutant(MODEL, step=step), data)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_broken_updates(name, monkeypatch):
     place, function, broken, data = FUNCTIONS[name]
@@ -179,7 +178,6 @@ def test_broken_updates(name, monkeypatch):
     rejects(check, MODEL, data)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_broken_blocks(name):
     attributes, data = METHODS[name]
@@ -190,7 +188,6 @@ def test_broken_blocks(name):
     rejects(check, mutant(MODEL, step=step), data)
 
 
-@pytest.mark.slow
 def test_states_seen_without_their_link_are_refused(monkeypatch):
     """Probabilities that break the sticks in another order than the sampler."""
 

@@ -61,10 +61,12 @@ def test_the_state_space_is_the_models(inputs):
         np.testing.assert_allclose(log_p[s], np.log(np.exp(log_probs).mean()), atol=0.05)
 
 
+@pytest.mark.slow
 def test_threads():
     check_threads_do_not_matter(MODEL, make_data())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.sampling.diagnostics.ConvergenceWarning")
 def test_sampling():
     data = as_sequences(["ABBACABA", "CABB"], names=["one", "two"])
@@ -78,6 +80,7 @@ def test_sampling():
     assert 0.3 < posterior["moved"].mean() <= 1.0
 
 
+@pytest.mark.slow
 def test_a_chain_leaves_a_start_without_structure():
     """The loadings move from the first sweep: nothing is stuck at the start."""
     rng = np.random.default_rng(5)
