@@ -58,7 +58,8 @@ def run_filter(threads):
                 error = filters.particle_error(rng, draws[-1:], test.split(200)[0], repeats=12)
             print(
                 f"{type(model).__name__:17} {name:14} {seconds:6.2f} s for 20 draws x 1,000 steps x"
-                f" 200 particles; s.e. of a draw's first 200 steps {error.total_standard_error[0]:.2f}"
+                " 200 particles; s.e. of a draw's first 200 steps"
+                f" {error.total_standard_error[0]:.2f}"
             )
 
 

@@ -82,6 +82,7 @@ def test_filtered_probabilities_are_those_of_a_grid():
     assert (np.diff(found.quantiles, axis=0) >= 0).all()
 
 
+@pytest.mark.slow
 def test_smoothed_probabilities_are_those_of_a_grid():
     found = smooth(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
     _, expected = exact(TWO, GRID)
@@ -95,6 +96,7 @@ def test_smoothing_starts_where_the_filter_is():
     np.testing.assert_allclose(found.mean[:, 0], 0.99, atol=0.006)  # from 0 it would be at 0.93
 
 
+@pytest.mark.slow
 def test_imputed_symbols_have_the_smoothed_probabilities():
     _, expected = exact(TWO, GRID)
     found = impute(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)

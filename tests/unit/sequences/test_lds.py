@@ -255,6 +255,7 @@ def test_more_coordinates_than_symbols_and_one_step():
         )
 
 
+@pytest.mark.slow
 def test_a_symbol_that_no_one_saw_keeps_its_prior():
     data = as_sequences([[0, 1, 0, 0]], num_symbols=40)
     model, rng = MultinomialLDS(1), np.random.default_rng(0)
