@@ -147,7 +147,7 @@ def test_bad_input(fitted):
         make().fit([["a", "b"], []])
     with pytest.raises(ValueError, match="snow"):
         fitted.predict([["sun", "snow"]])
-    with pytest.raises(ValueError, match="must have the 2 symbols of the fit in the same order"):
+    with pytest.raises(ValueError, match="posterior's 2 symbols, rain, sun, got 2, 0, 1"):
         fitted.score(as_sequences([[0, 1]]))
     with pytest.raises(ValueError, match="steps must be"):
         fitted.forecast(0)
