@@ -15,8 +15,8 @@ from pgmult.sequences.models.gaussian_lds import GaussianLDS as GaussianLDS
 from pgmult.sequences.models.hmm import MultinomialHMM as MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS as MultinomialLDS
 from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS as LogisticNormalLDS
+from pgmult.sequences.posteriors import PredictsSteps as PredictsSteps
 from pgmult.sequences.scores import ngrams as ngrams
-from pgmult.sequences.scores.legacy import legacy_score as legacy_score
 from pgmult.sequences.scores.one_step import SequenceScore as SequenceScore
 from pgmult.sequences.scores.one_step import blend as blend
 from pgmult.sequences.scores.one_step import one_step_ahead as one_step_ahead

@@ -72,11 +72,11 @@ class ActiveSticks:
     def of(cls, data: Sequences) -> "ActiveSticks":
         """Sort the steps of `data` by how deep they reach: O(steps + entries), up to a logarithm.
 
-        The sticks are in the order of ``data.symbol_order``.
+        The sticks are in the order of ``data.order``.
         """
         num_sticks = data.num_symbols - 1
         place = np.empty(data.num_symbols, dtype=np.int64)
-        place[data.symbol_order] = np.arange(data.num_symbols)
+        place[data.order] = np.arange(data.num_symbols)
         sticks, counts = place[data.symbols], data.counts.astype(np.int64)
         per_step = np.diff(data.indptr)
         if per_step.max(initial=0) > 1:

@@ -181,7 +181,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         data = self._new(X, inputs)
         with row_threads(as_threads(self.n_jobs)):
             return one_step_ahead(
-                self.posterior_, self._model(), self.sequences_, data, continues=continues,
+                self.posterior_, data, after=self.sequences_ if continues else None,
                 pooling="average", max_draws=self.max_draws, num_particles=self.n_particles,
             ).mean  # fmt: skip
 
@@ -283,19 +283,12 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             warnings.warn(problems, ConvergenceWarning, stacklevel=3)
 
     def _new(self, X: Any, inputs: Any) -> Sequences:
-        """Sequences of the symbols of the fit, in its order, with inputs where it had them."""
+        """Sequences numbered by the symbols of the fit, with inputs where it had them."""
         fitted = self.sequences_
-        if isinstance(X, Sequences):
-            labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (fitted, X)]
-            if fitted.num_symbols != X.num_symbols or labels[0] != labels[1]:
-                raise ValueError(
-                    f"X must have the {fitted.num_symbols} symbols of the fit in the same order,"
-                    f" got {X!r}"
-                )
-        names: dict[str, Any] = {"num_symbols": fitted.num_symbols}
-        if fitted.alphabet is not None:
-            names["alphabet"] = fitted.alphabet
-        data = as_sequences(X, inputs=inputs, order=fitted.symbol_order, **names)
+        names: dict[str, Any] = {}
+        if not isinstance(X, Sequences):  # these number their symbols themselves
+            names = {"num_symbols": fitted.num_symbols, "alphabet": fitted.alphabet}
+        data = as_sequences(X, inputs=inputs, **names)
         if data.num_inputs != fitted.num_inputs:
             raise ValueError(
                 f"the sequences of the fit had {fitted.num_inputs} inputs, these have"

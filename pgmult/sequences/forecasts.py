@@ -24,8 +24,8 @@ nothing new. `filter_sequences` goes by particles, and so does `forecast` for ne
 ((1, 3, 2), (3, 1, 3, 2), (20, 1, 3))
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
-from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
+from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.posteriors import draws_of, sequences_of, state_space_draws
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.priors.state_space import StateSpaceDraw
-from pgmult.sequences.scores.one_step import check_symbol_order
 from pgmult.sequences.scores.particle_filter import particle_filter
 
 __all__ = [
@@ -53,7 +54,6 @@ __all__ = [
     "smooth",
 ]
 
-_PARAMETERS = ("transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset")
 _QUANTILES = (0.05, 0.5, 0.95)
 _START_PARTICLES = 100  # of the filter that smoothing starts from
 _BLOCK = 1 << 22  # probabilities held at a time
@@ -125,8 +125,8 @@ class Forecast:
 
 
 def forecast(
-    posterior: Mapping[str, NDArray[Any]],
-    data: Sequences,
+    posterior: Posterior,
+    data: Any,
     steps: int,
     *,
     inputs: ArrayLike | None = None,
@@ -140,12 +140,11 @@ def forecast(
 
     Parameters
     ----------
-    posterior : Posterior, or mapping of arrays ``(chain, draw, ...)``
+    posterior : Posterior
         Of `pgmult.sequences.MultinomialLDS` or `pgmult.sequences.LogisticNormalLDS`, with the
         variables that they keep by default.
-    data : Sequences
-        What the posterior was sampled from, or other sequences of the same symbols in the same
-        `symbol_order`: ``as_sequences(..., order=train.symbol_order)``.
+    data : Sequences, or what the model takes
+        What the posterior was sampled from; with ``new=True``, other sequences of its symbols.
     steps : int
         How far ahead, >= 1.
     inputs : array, ``(num_sequences, steps, num_inputs)``, optional
@@ -162,35 +161,38 @@ def forecast(
 
     Raises
     ------
+    TypeError
+        If the posterior is of a model without a state space.
     ValueError
-        If the posterior lacks a variable, or shapes do not agree with the data's.
+        If the posterior does not know its model or lacks a variable, or the data are others than
+        its own, or of other symbols.
     """
     steps, wanted = as_positive_int(steps, "steps"), _as_levels(levels)
-    rng = np.random.default_rng(random_seed)
+    rng, data = np.random.default_rng(random_seed), sequences_of(posterior, data)
+    if not (new or posterior.is_of(data)):
+        raise ValueError(
+            "data must be the sequences that the posterior was sampled from, got others"
+            " (new=True forecasts these)"
+        )
     ahead = data.extended(steps, inputs)  # refuses missing and superfluous inputs
     future = np.flatnonzero(_is_new(data, ahead))
-    u = np.zeros((len(future), 0)) if ahead.inputs is None else ahead.inputs[future]
-    draws, chosen = _draws(posterior, data, max_draws)
+    u = None if ahead.inputs is None else ahead.inputs[future]
+    draws = state_space_draws(posterior, max_draws)
     if new:
         filtered = particle_filter(rng, draws, data, num_particles)
         last = filtered.state_draw[:, data.offsets[1:] - 1]
     else:
-        last = _chosen(posterior, "last_states", chosen)
-        if last.shape[1] != data.num_sequences:
-            raise ValueError(
-                f"the posterior is of {last.shape[1]} sequences, the data of {data.num_sequences}"
-                " (new=True forecasts other sequences)"
-            )
+        last = np.array([d["last_states"] for d in draws_of(posterior, ["last_states"], max_draws)])
     paths = np.empty((len(draws), len(future), draws[0].state_dim))
     for draw, x, path in zip(draws, last, paths, strict=True):
         root = lower_cholesky(draw.noise_cov)
-        drive = _times(u, draw.input_weights, draw.state_dim).reshape(-1, steps, draw.state_dim)
+        drive = draw.drive(u, len(future)).reshape(-1, steps, draw.state_dim)
         by_sequence = path.reshape(drive.shape)
         for t in range(steps):
             noise = linear_means(rng.standard_normal(x.shape), root.T)
             x = linear_means(x, draw.transition.T) + drive[:, t] + noise
             by_sequence[:, t] = x
-    mean, quantiles, simulated = _summaries(rng, draws, paths, u, wanted, data, simulate=True)
+    mean, quantiles, simulated = _summaries(rng, draws, paths, u, wanted, simulate=True)
     shape = (data.num_sequences, steps)
     return Forecast(
         mean.reshape(*shape, -1),
@@ -201,8 +203,8 @@ def forecast(
 
 
 def filter_sequences(
-    posterior: Mapping[str, NDArray[Any]],
-    data: Sequences,
+    posterior: Posterior,
+    data: Any,
     *,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
@@ -214,16 +216,15 @@ def filter_sequences(
     Parameters as in `forecast`; `data` are any sequences of the posterior's symbols.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
-    draws, _ = _draws(posterior, data, max_draws)
+    data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     filtered = particle_filter(rng, draws, data, num_particles)
-    u = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
-    mean, quantiles, _ = _summaries(rng, draws, filtered.state_draw, u, wanted, data)
+    mean, quantiles, _ = _summaries(rng, draws, filtered.state_draw, data.inputs, wanted)
     return StepProbs(mean, quantiles, wanted, filtered.state_mean)
 
 
 def smooth(
-    posterior: Mapping[str, NDArray[Any]],
-    data: Sequences,
+    posterior: Posterior,
+    data: Any,
     *,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
@@ -235,9 +236,9 @@ def smooth(
 
     Parameters
     ----------
-    posterior : Posterior, or mapping of arrays ``(chain, draw, ...)``
+    posterior : Posterior
         Of `pgmult.sequences.MultinomialLDS`, with the variables that it keeps by default.
-    data : Sequences
+    data : Sequences, or what the model takes
         Any sequences of the posterior's symbols.
     levels, max_draws, random_seed
         As in `forecast`.
@@ -250,20 +251,19 @@ def smooth(
 
     Raises
     ------
-    ValueError
-        If the posterior lacks a variable, is of another link or does not agree with the data.
+    TypeError, ValueError
+        As in `forecast`, and if the posterior is of another link.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
-    draws, _ = _draws(posterior, data, max_draws)
+    data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     states, means = _smoothed_states(rng, draws, data, sweeps, warm_up)
-    u = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
-    mean, quantiles, _ = _summaries(rng, draws, states, u, wanted, data)
+    mean, quantiles, _ = _summaries(rng, draws, states, data.inputs, wanted)
     return StepProbs(mean, quantiles, wanted, means)
 
 
 def impute(
-    posterior: Mapping[str, NDArray[Any]],
-    data: Sequences,
+    posterior: Posterior,
+    data: Any,
     *,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
@@ -281,14 +281,14 @@ def impute(
         Also if no step is missing.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
+    data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     missing = np.flatnonzero(data.totals == 0)
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
-    draws, _ = _draws(posterior, data, max_draws)
     states, _ = _smoothed_states(rng, draws, data, sweeps, warm_up)
-    u = np.zeros((len(missing), 0)) if data.inputs is None else data.inputs[missing]
+    u = None if data.inputs is None else data.inputs[missing]
     mean, quantiles, simulated = _summaries(
-        rng, draws, states[:, missing], u, wanted, data, simulate=True
+        rng, draws, states[:, missing], u, wanted, simulate=True
     )
     return Imputed(missing, mean, quantiles, wanted, simulated)
 
@@ -306,47 +306,6 @@ def _is_new(data: Sequences, ahead: Sequences) -> NDArray[np.bool_]:
     return np.asarray(within >= np.repeat(data.lengths, ahead.lengths))
 
 
-def _draws(
-    posterior: Mapping[str, NDArray[Any]], data: Sequences, max_draws: int
-) -> tuple[list[StateSpaceDraw], IntArray]:
-    """At most `max_draws` draws, evenly spread over the chains, and which they are."""
-    missing = [name for name in _PARAMETERS if name not in posterior]
-    if missing:
-        raise ValueError(f"the posterior lacks {', '.join(missing)}: keep them when sampling")
-    total = int(np.prod(posterior["offset"].shape[:2]))
-    count = min(as_positive_int(max_draws, "max_draws"), total)
-    chosen = np.unique(np.linspace(0, total - 1, count).astype(np.int64))
-    names = [*_PARAMETERS, *(("input_weights", "emission_weights") if data.num_inputs else ())]
-    columns = [_chosen(posterior, name, chosen) for name in names]
-    softmax = posterior["offset"].shape[2] == data.num_symbols
-    sticks = posterior["offset"].shape[2]
-    if sticks not in (data.num_symbols, data.num_symbols - 1):
-        raise ValueError(
-            f"the posterior has {sticks} offsets, the data {data.num_symbols} symbols: they are of"
-            " different alphabets"
-        )
-    if not softmax:
-        check_symbol_order(posterior, data)
-    link: dict[str, Any] = {"link": "softmax"} if softmax else {"order": data.symbol_order}
-    draws = [
-        StateSpaceDraw(**dict(zip(names, values, strict=True)), **link)
-        for values in zip(*columns, strict=True)
-    ]
-    return draws, chosen
-
-
-def _chosen(posterior: Mapping[str, NDArray[Any]], name: str, chosen: IntArray) -> FloatArray:
-    if name not in posterior:
-        raise ValueError(f"the posterior lacks {name}: keep it when sampling")
-    array = posterior[name]
-    return np.asarray(array.reshape(-1, *array.shape[2:])[chosen], dtype=np.float64)
-
-
-def _times(u: FloatArray, weights: FloatArray | None, size: int) -> FloatArray:
-    """``u weights'``, zero without weights."""
-    return np.zeros((len(u), size)) if weights is None else linear_means(u, weights.T)
-
-
 def _smoothed_states(
     rng: np.random.Generator,
     draws: list[StateSpaceDraw],
@@ -355,11 +314,11 @@ def _smoothed_states(
     warm_up: int,
 ) -> tuple[FloatArray, FloatArray]:
     """A draw of all states under each draw of the parameters, and their averaged means."""
-    if draws[0].link != "stick_breaking":
+    if not isinstance(draws[0].link, StickBreaking):
         raise ValueError("smoothing needs the stick-breaking link: filter_sequences takes both")
     sweeps = as_positive_int(sweeps, "sweeps")
     warm_up = as_positive_int(warm_up, "warm_up", minimum=0)
-    active = ActiveSticks.of(data)
+    active = ActiveSticks.of(replace(data, order=draws[0].order))
     D = draws[0].state_dim
     known = np.ones((data.num_steps, 1))
     if data.inputs is not None:
@@ -370,7 +329,7 @@ def _smoothed_states(
         columns = [draw.loadings, draw.offset[:, None]]
         drive = None
         if data.inputs is not None:
-            assert draw.emission_weights is not None  # `_draws` took both
+            assert draw.emission_weights is not None  # the models have both
             assert draw.input_weights is not None
             columns.insert(1, draw.emission_weights)
             drive = input_drive(data.inputs, draw.input_weights, data.offsets)
@@ -393,9 +352,8 @@ def _summaries(
     rng: np.random.Generator,
     draws: list[StateSpaceDraw],
     states: FloatArray,
-    inputs: FloatArray,
+    inputs: FloatArray | None,
     levels: FloatArray,
-    data: Sequences,
     *,
     simulate: bool = False,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -404,19 +362,15 @@ def _summaries(
     `states`, ``(num_draws, num_steps, D)``, have `inputs`, ``(num_steps, num_inputs)``; steps go in
     blocks, so that all draws of all probabilities are never held.
     """
-    num_steps, K = states.shape[1], data.num_symbols
+    num_steps, K, link = states.shape[1], draws[0].num_symbols, draws[0].link
     mean, quantiles = np.empty((num_steps, K)), np.empty((len(levels), num_steps, K))
     simulated = np.zeros((len(draws), num_steps if simulate else 0), dtype=np.int64)
-    order = data.symbol_order
-    link = LogisticNormal() if draws[0].link == "softmax" else StickBreaking(order=order)
     block = max(1, _BLOCK // (len(draws) * K))
     for first in range(0, num_steps, block):
         steps = slice(first, min(first + block, num_steps))
         probs = np.empty((len(draws), steps.stop - first, K))
         for draw, x, out in zip(draws, states[:, steps], probs, strict=True):
-            psi = draw.offset + linear_means(x, draw.loadings.T)
-            psi += _times(inputs[steps], draw.emission_weights, len(draw.offset))
-            out[:] = link.probs(psi)
+            out[:] = link.probs(draw.psi(x, None if inputs is None else inputs[steps]))
         mean[steps] = probs.mean(axis=0)
         quantiles[:, steps] = np.quantile(probs, levels, axis=0)
         if simulate:

@@ -75,7 +75,7 @@ def parts():
     active, D = ActiveSticks.of(data), model.state_dim
     design, weights = model._design(state.states, data), model._weights(state)
     omega = active.augment(rng, design, weights)
-    link, counts = StickBreaking(order=data.symbol_order), data.to_csr().toarray()
+    link, counts = StickBreaking(order=data.order), data.to_csr().toarray()
     dense = link.augment(rng, design @ weights.T, counts)
     seen, law = active.potential(omega, design, weights, D), model._law(state, data)
     dynamics = (state.transition, state.input_weights, state.noise_cov)
@@ -136,7 +136,7 @@ def _random_start(model, rng, data):
 def _parameters(model, state, data, continues):
     draw = StateSpaceDraw(
         state.transition, state.noise_cov, state.initial_mean, state.initial_cov,
-        state.loadings, state.offset, order=data.symbol_order,
+        state.loadings, state.offset, model.link(data),
     )  # fmt: skip
     return draw.continued(model.last_states(state, data)) if continues else draw
 
@@ -147,11 +147,11 @@ def predict(data, starts, state_dim, sweeps, seed):
     if continues:
         tokens = _alice()[:4900]
         train = as_sequences([tokens[:3900]], num_symbols=1000)
-        test = as_sequences([tokens[3900:]], num_symbols=1000, order=train.symbol_order)
+        test = as_sequences([tokens[3900:]], num_symbols=1000)
     else:
         regions = _regions(50)
         train = as_sequences(regions[:30])
-        test = as_sequences(regions[30:], alphabet=train.alphabet, order=train.symbol_order)
+        test = as_sequences(regions[30:], alphabet=train.alphabet)
     smoothed = np.bincount(train.symbols, minlength=train.num_symbols) + 1.0
     unigram = np.log(smoothed / smoothed.sum())
     print(f"train: {train}\ntest: {test}")

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from pgmult import LogisticNormal, StickBreaking
-
 
 class GridStates:
     """Exact to the grid's resolution: sums over 1,201 places for integrals over x.
@@ -21,9 +19,6 @@ class GridStates:
     def __init__(self, draw, data, reach=11.0, places=1201):
         x = np.linspace(-reach, reach, places)
         width = x[1] - x[0]
-        link = LogisticNormal()
-        if draw.link == "stick_breaking":
-            link = StickBreaking(order=data.symbol_order if draw.order is None else draw.order)
         A, Q = draw.transition[0, 0], draw.noise_cov[0, 0]
         counts = data.to_csr().toarray()
         self.log_predictive, self.mean, self.var, self.product = np.full((4, data.num_steps), 0.0)
@@ -35,7 +30,7 @@ class GridStates:
                 if data.inputs is not None:
                     psi = psi + draw.emission_weights @ data.inputs[t]
                     drive = (draw.input_weights @ data.inputs[t])[0]
-                likelihood.append(np.exp(np.log(link.probs(psi)) @ counts[t]))
+                likelihood.append(np.exp(np.log(draw.link.probs(psi)) @ counts[t]))
                 jumps.append(normal(x[:, None] - A * x - drive, Q) * width)
                 if t == steps[0]:
                     start = np.broadcast_to(draw.initial_mean, (data.num_sequences, 1))[q, 0]

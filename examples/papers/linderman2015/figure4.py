@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from legacy import clipped_log_probability, legacy_score
 
 import pgmult
 from pgmult.compiled.rows import row_threads
+from pgmult.core.typing import coords_of, variable
 from pgmult.datasets import read_fasta, translate
+from pgmult.sampling import Origin
 from pgmult.sequences.scores import ngrams
-from pgmult.sequences.scores.legacy import legacy_score
 from pgmult.sequences.scores.one_step import SequenceScore, blend, one_step_ahead
 
 REFERENCE = "unigram + 1"
@@ -68,9 +70,7 @@ def dna(folder: Path, options: argparse.Namespace) -> Problem:
         whole.take(np.arange(start, start + 2 * count, 2))
         for start, count in ((0, size), (1, max(1, 2 * size // 3)))
     )
-    train = pgmult.sequences.as_sequences(
-        train, order=np.argsort(-frequencies(train), kind="stable")
-    )
+    train = pgmult.sequences.as_sequences(train, order="frequency")
     return Problem("dna", train, test, False, (*legacy, 1000))
 
 
@@ -78,9 +78,7 @@ def alice(folder: Path, options: argparse.Namespace) -> Problem:
     """The paper's split, but 1,000 test words where it had 100."""
     words = tokens(folder)[: 3900 + options.words]
     train, test = pgmult.sequences.as_sequences([words], num_symbols=1000).split(3900)
-    train = pgmult.sequences.as_sequences(
-        train, order=np.argsort(-frequencies(train), kind="stable")
-    )
+    train = pgmult.sequences.as_sequences(train, order="frequency")
     return Problem("alice", train, test, True, (train, test.split(100)[0], 1))
 
 
@@ -90,9 +88,7 @@ def chapters(folder: Path, options: argparse.Namespace) -> Problem:
     parts = np.split(tokens(folder), starts[1:])
     each = max(20, options.words // 10)
     train, test = pgmult.sequences.as_sequences(parts, num_symbols=1000).split(-each)
-    train = pgmult.sequences.as_sequences(
-        train, order=np.argsort(-frequencies(train), kind="stable")
-    )
+    train = pgmult.sequences.as_sequences(train, order="frequency")
     return Problem("chapters", train, test, True, (train, test.split(10)[0], 1))
 
 
@@ -102,10 +98,6 @@ PROBLEMS = {"dna": dna, "alice": alice, "chapters": chapters}
 def tokens(folder: Path) -> np.ndarray:
     with gzip.open(folder / "alice" / "alice_tokens.txt.gz", "rt", encoding="utf-8") as file:
         return np.loadtxt(file, dtype=np.int64)
-
-
-def frequencies(data: pgmult.sequences.Sequences) -> np.ndarray:
-    return np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
 
 
 # ---------------------------------------------------------------- methods
@@ -138,7 +130,7 @@ def counted(problem: Problem, train, test, continues: bool) -> dict[str, Sequenc
     }
 
 
-def draws_of(model, train, seed: int, options) -> tuple[dict[str, np.ndarray], float, int]:
+def posterior_of(model, train, seed: int, options) -> tuple[pgmult.Posterior, float, int]:
     """Draws of the second half of `options.sweeps` sweeps, or of as many as the time allows.
 
     Time is that of one processor, compilation left out.
@@ -146,43 +138,38 @@ def draws_of(model, train, seed: int, options) -> tuple[dict[str, np.ndarray], f
     data = model.as_data(train)
     compiling = np.random.default_rng(0)
     model.step(compiling, model.init(compiling, data), data)
-    names = getattr(model, "predictive_variables", None) or (
-        "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
-        "last_states",
-    )  # fmt: skip
+    names = [*model.predictive_variables, *(["last_states"] if "last_states" in model.dims else [])]
     rng, kept = np.random.default_rng(seed), []
     begin = time.process_time()
     state = model.init(rng, data)
     while len(kept) < options.sweeps:
         state = model.step(rng, state, data)
-        kept.append(
-            [
-                getattr(state, name) if hasattr(state, name) else getattr(model, name)(state, data)
-                for name in names
-            ]
-        )
+        kept.append([variable(model, state, data, name) for name in names])
         if time.process_time() - begin > options.seconds:
             break
     seconds = time.process_time() - begin
     half = kept[len(kept) // 2 :]
     arrays = {name: np.array([draw[i] for draw in half])[None] for i, name in enumerate(names)}
-    return arrays, seconds, len(kept)
+    posterior = pgmult.Posterior(
+        arrays, dims=model.dims, coords=coords_of(model, data), origin=Origin.of(model, data)
+    )
+    return posterior, seconds, len(kept)
 
 
 def run(model, problem: Problem, seed: int, options: argparse.Namespace) -> Scored:
-    posterior, seconds, sweeps = draws_of(model, problem.train, seed, options)
+    posterior, seconds, sweeps = posterior_of(model, problem.train, seed, options)
     score = one_step_ahead(
-        posterior, model, problem.train, problem.test, continues=problem.continues,
+        posterior, problem.test, after=problem.train if problem.continues else None,
         pooling="average", max_draws=options.draws, num_particles=options.particles,
         random_seed=seed,
     )  # fmt: skip
     train, test, paths = problem.legacy
     if train is not problem.train:
-        posterior, _, _ = draws_of(model, train, seed, options)
+        posterior, _, _ = posterior_of(model, train, seed, options)
     if isinstance(model, pgmult.sequences.GaussianLDS):
         paths = 10  # as in the paper's code
     legacy = legacy_score(
-        posterior, model, train, test, num_simulations=paths, max_draws=options.legacy_draws,
+        posterior, train, test, num_simulations=paths, max_draws=options.legacy_draws,
         random_seed=seed,
     )  # fmt: skip
     return Scored(score, legacy.score, seconds, sweeps)
@@ -210,14 +197,6 @@ def measure(problem: Problem, options: argparse.Namespace) -> Iterable[dict]:
             if name == "SBM-LDS":
                 both = Scored(blend(found.score, recent), np.nan, found.seconds, found.sweeps)
                 yield row(problem, "SBM-LDS and cache", seed, both, reference)
-
-
-def clipped_log_probability(
-    train: pgmult.sequences.Sequences, test: pgmult.sequences.Sequences
-) -> float:
-    """The paper's baseline: the training mean, clipped at 1e-8."""
-    probs = np.maximum(frequencies(train) / frequencies(train).sum(), 1e-8)
-    return float(test.counts @ np.log(probs / probs.sum())[test.symbols])
 
 
 def row(problem: Problem, name: str, seed: int, found: Scored, reference: SequenceScore) -> dict:

@@ -7,13 +7,13 @@ one without entries is missing, and says nothing.
 >>> data = as_sequences(["GATTACA", "TAG"])
 >>> data
 Sequences(2 sequences, 10 steps, 4 symbols, 10 observations)
->>> data.alphabet[data.symbol_order].tolist()
+>>> data.alphabet[data.order].tolist()
 ['A', 'T', 'G', 'C']
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse
@@ -23,6 +23,8 @@ from pgmult.core.orders import as_order
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
 __all__ = ["Sequences", "as_sequences", "simulate_symbols"]
+
+_MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +43,7 @@ class Sequences:
         Positive; all 1 for sequences of symbols.
     num_symbols : int
         K >= 2.
-    symbol_order : int64 array, ``(num_symbols,)``
+    order : int64 array, ``(num_symbols,)``
         A fixed order of the symbols for models that need one, most frequent first by default.
     inputs : array, ``(num_steps, num_inputs)``, or None
         Known covariates of every step, missing steps included.
@@ -55,7 +57,7 @@ class Sequences:
     symbols: NDArray[np.int32]
     counts: NDArray[np.int32]
     num_symbols: int
-    symbol_order: NDArray[np.int64]
+    order: NDArray[np.int64]
     inputs: NDArray[np.float64] | None = None
     alphabet: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
@@ -203,7 +205,7 @@ def as_sequences(
     num_symbols: int | None = None,
     alphabet: Sequence[str] | NDArray[np.str_] | None = None,
     inputs: Any = None,
-    order: str | ArrayLike = "frequency",
+    order: str | ArrayLike | None = None,
     names: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> Sequences:
     """A `Sequences` from symbols, labels, strings or counts.
@@ -215,25 +217,30 @@ def as_sequences(
 
         * a 1-D array of integers, the symbols 0, ..., K - 1, with -1 where a step is missing;
         * a string, each character a symbol;
-        * a list of strings, each a symbol, with None where a step is missing;
+        * a list, 1-D array or pandas Series of strings, each a symbol, with None where a step is
+          missing;
         * a 2-D array or scipy sparse matrix of counts, ``(num_steps, num_symbols)``, a row of
-          zeros where a step is missing.
+          zeros where a step is missing;
+        * a DataFrame of counts, whose columns are the symbols and whose rows are the steps.
 
         A list of strings is taken for many sequences of characters: put words in a list of lists.
     num_symbols : int, optional
-        K, for integer symbols; by default one more than the largest.
+        K, for integer symbols; by default one more than the largest, which must be below 10**6.
     alphabet : sequence of str, optional
         What the symbols are called; by default the labels that occur, sorted.
     inputs : array or list of arrays, optional
         Covariates: ``(num_steps, num_inputs)`` for all steps together, or one such array a
         sequence. Missing steps need theirs as well.
-    order : "frequency" or a permutation of 0, ..., K - 1
-        `Sequences.symbol_order`: stick-breaking models mix best with frequent symbols first.
+    order : "frequency", "given" or a permutation of 0, ..., K - 1, optional
+        `Sequences.order`: stick-breaking models mix best with frequent symbols first, the default;
+        `Sequences` that are given keep theirs.
     names : sequence of str, optional
         One name a sequence.
 
     Raises
     ------
+    TypeError
+        If `data` are none of these: nothing is guessed of dicts, bytes, sets and generators.
     ValueError
         If a sequence is empty, a symbol or label is outside the alphabet, a count is not a
         non-negative integer, there is no observation at all or shapes do not agree.
@@ -253,21 +260,32 @@ def as_sequences(
             changes["inputs"] = _as_inputs(inputs, data.lengths)
         if names is not None:
             changes["names"] = _as_names(names, data.num_sequences)
-        if not (isinstance(order, str) and order == "frequency"):
-            changes["symbol_order"] = as_order(
+        if order is not None:
+            changes["order"] = as_order(
                 order, np.bincount(data.symbols, data.counts, data.num_symbols)
             )
         return replace(data, **changes) if changes else data
-    parts = _as_parts(data)
+    kinds, parts = set(), []
+    for s, part in enumerate(_as_parts(data)):
+        if isinstance(part, _Table):
+            names_of_columns = [str(column) for column in part.columns]
+            alphabet = names_of_columns if alphabet is None else alphabet
+            if names_of_columns != list(alphabet):
+                raise ValueError(
+                    f"the columns of sequence {s} must be the alphabet, {_few(alphabet)}, got"
+                    f" {_few(names_of_columns)}"
+                )
+        kind, part = _as_part(part, s)
+        kinds.add(kind)
+        parts.append(part)
     if not parts:
         raise ValueError("there must be at least one sequence, got none")
-    if any(len(part) == 0 if _is_flat(part) else part.shape[0] == 0 for part in parts):
-        s = next(i for i, p in enumerate(parts) if (len(p) if _is_flat(p) else p.shape[0]) == 0)
-        raise ValueError(f"every sequence must have a step, sequence {s} is empty")
-    kinds = {_kind(part, s) for s, part in enumerate(parts)}
+    lengths = np.array([part.shape[0] for part in parts])
+    if (lengths == 0).any():
+        raise ValueError(f"every sequence must have a step, sequence {lengths.argmin()} is empty")
     if len(kinds) > 1:
         raise ValueError(f"all sequences must be of one kind, got {' and '.join(sorted(kinds))}")
-    kind = kinds.pop()
+    kind, given = kinds.pop(), num_symbols
     if kind == "labels":
         parts, alphabet = _number_labels(parts, alphabet)
         num_symbols = _agreed(num_symbols, len(alphabet))
@@ -278,78 +296,109 @@ def as_sequences(
         indptr, symbols, counts, num_symbols = _from_symbols(
             parts, len(alphabet) if num_symbols is None and alphabet is not None else num_symbols
         )
+    if given is None and num_symbols > _MOST_SYMBOLS:
+        raise ValueError(
+            f"symbols must be below {_MOST_SYMBOLS:,}, got {num_symbols - 1:,} (num_symbols= says"
+            " how many there are, if they are meant)"
+        )
     if num_symbols < 2:
         raise ValueError(f"there must be at least 2 symbols, got {num_symbols}")
     if len(symbols) == 0:
         raise ValueError("there must be an observation: all steps are missing")
-    lengths = np.array([part.shape[0] if kind == "counts" else len(part) for part in parts])
     return Sequences(
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         indptr=indptr,
         symbols=symbols,
         counts=counts,
         num_symbols=num_symbols,
-        symbol_order=as_order(order, np.bincount(symbols, counts, num_symbols)),
+        order=as_order(
+            "frequency" if order is None else order, np.bincount(symbols, counts, num_symbols)
+        ),
         inputs=None if inputs is None else _as_inputs(inputs, lengths),
         alphabet=None if alphabet is None else _as_labels(alphabet, num_symbols),
         names=None if names is None else _as_names(names, len(parts)),
     )
 
 
+@runtime_checkable
+class _Table(Protocol):
+    """A DataFrame, of any library."""
+
+    columns: Any
+
+    def to_numpy(self) -> NDArray[Any]: ...
+
+
+@runtime_checkable
+class _Column(Protocol):
+    """A Series or an array of pandas."""
+
+    dtype: Any
+
+    def to_numpy(self) -> NDArray[Any]: ...
+
+    def isna(self) -> Any: ...
+
+
+def _is_labels(values: Any) -> bool:
+    """Are these strings, with None where a step is missing?"""
+    return all(x is None or isinstance(x, str) for x in values)
+
+
 def _as_parts(data: Any) -> list[Any]:
-    """A list of sequences, each a list of labels, an int-like list, a 2-D array or a sparse one."""
-    if isinstance(data, str):
-        return [list(data)]
-    if scipy.sparse.issparse(data):
-        return [scipy.sparse.csr_array(data)]
-    if isinstance(data, np.ndarray) and data.dtype != object:
-        if data.ndim == 3:
-            return list(data)
-        if data.ndim not in (1, 2):
+    """What stands for each sequence."""
+    if isinstance(data, list | tuple):
+        numbers = all(isinstance(x, int | float | np.integer | np.floating) for x in data)
+        return [np.asarray(data)] if data and numbers else list(data)
+    if isinstance(data, np.ndarray):
+        if data.ndim not in (1, 2, 3):
             raise ValueError(f"an array of sequences must have 1 to 3 axes, got shape {data.shape}")
-        return [list(x) for x in data] if data.dtype.kind == "U" and data.ndim == 1 else [data]
-    if not isinstance(data, Iterable):
-        raise TypeError(f"sequences must be a list, string or array, got {type(data).__name__}")
-    parts = list(data)
-    if parts and all(isinstance(x, int | float | np.integer | np.floating) for x in parts):
-        return [np.asarray(parts)]
-    for s, part in enumerate(parts):
-        if not isinstance(part, Iterable) and not scipy.sparse.issparse(part):
-            raise TypeError(
-                f"sequence {s} must be a list, string or array, got {type(part).__name__}"
-            )
-    return [
-        scipy.sparse.csr_array(part)
-        if scipy.sparse.issparse(part)
-        else part
-        if isinstance(part, np.ndarray)
-        else list(part)
-        for part in parts
-    ]
+        nested = data.ndim == 1 and data.dtype == object and not _is_labels(data)
+        return list(data) if nested or data.ndim == 3 else [data]
+    return [data]
 
 
-def _is_flat(part: Any) -> bool:
-    return isinstance(part, list)
-
-
-def _kind(part: Any, s: int) -> str:
+def _as_part(part: Any, s: int) -> tuple[str, Any]:
+    """Whether a sequence is of labels, symbols or counts, and an array of them."""
     if scipy.sparse.issparse(part):
-        return "counts"
-    if isinstance(part, list) and any(isinstance(x, str) for x in part):
-        return "labels"
+        return "counts", scipy.sparse.csr_array(part)
+    if isinstance(part, str):
+        part = list(part)
+    elif isinstance(part, _Table):
+        part = part.to_numpy()
+    elif isinstance(part, _Column):
+        missing, part = np.asarray(part.isna()), part.to_numpy()
+        if part.dtype == object:
+            part = part.copy()
+            part[missing] = None
+    elif not isinstance(part, list | tuple | np.ndarray):
+        raise TypeError(
+            f"sequence {s} must be a list, string, array, Series or DataFrame of counts, got"
+            f" {type(part).__name__} (decode bytes; give a dict's values and names=)"
+        )
+    if isinstance(part, list | tuple) and any(isinstance(x, str) for x in part):
+        labels = np.empty(len(part), dtype=object)
+        labels[:] = part
+        return "labels", labels
     try:
         array = np.asarray(part)
     except ValueError as error:
         raise ValueError(f"sequence {s} must be rectangular, got {error}") from None
-    if array.dtype.kind == "U" and array.ndim == 1:
-        return "labels"
+    words = array.dtype.kind == "U" or (array.dtype == object and len(array) > 0)
+    if words and array.ndim == 1 and _is_labels(array):
+        return "labels", array
     if array.dtype.kind not in "iufb":
         raise TypeError(
             f"sequence {s} must hold integers, strings or counts, got dtype {array.dtype}"
         )
     if array.ndim not in (1, 2):
         raise ValueError(f"sequence {s} must have 1 or 2 axes, got shape {array.shape}")
-    return "counts" if array.ndim == 2 else "symbols"
+    return ("counts" if array.ndim == 2 else "symbols"), array
+
+
+def _few(symbols: Iterable[str]) -> str:
+    names = list(symbols)
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def _agreed(num_symbols: int | None, found: int) -> int:

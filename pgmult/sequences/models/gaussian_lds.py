@@ -42,13 +42,13 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.data.vectors import VectorSequences, as_vector_sequences
+from pgmult.sequences.models._state_space import eigenvalue_moduli
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.dynamics import dynamics_prior, sample_dynamics
 
-__all__ = ["GaussianLDS", "GaussianLDSState"]
+__all__ = ["GaussianLDS", "GaussianLDSState", "law_of_states"]
 
 _BLOCK = 4096  # steps whose forecasts are held at a time
-_LEGACY_FLOOR = 1e-8
 _REACH, _PASSES, _JITTER = 5, 10, 0.1  # of the start
 
 
@@ -177,7 +177,7 @@ class GaussianLDS:
         own = -0.5 * np.einsum("tk,tk,k->", residuals, residuals, 1.0 / state.emission_var)
         log_dets = np.log(2.0 * math.pi * state.emission_var).sum()
         return float(
-            own - 0.5 * seen.sum() * log_dets + _posterior(state, data).log_normalizer().sum()
+            own - 0.5 * seen.sum() * log_dets + law_of_states(state, data).log_normalizer().sum()
         )
 
     # ------------------------------------------------------------------ the sampler
@@ -190,7 +190,7 @@ class GaussianLDS:
         self, rng: np.random.Generator, state: GaussianLDSState, data: VectorSequences
     ) -> GaussianLDSState:
         """One sweep over all blocks."""
-        return self._sample_parameters(rng, _posterior(state, data).sample(rng), data)
+        return self._sample_parameters(rng, law_of_states(state, data).sample(rng), data)
 
     def _sample_parameters(
         self, rng: np.random.Generator, states: FloatArray, data: VectorSequences
@@ -232,11 +232,11 @@ class GaussianLDS:
 
     def eigenvalue_moduli(self, state: GaussianLDSState, data: VectorSequences) -> FloatArray:
         """Moduli of the transition's eigenvalues, largest first, ``(state_dim,)``."""
-        return np.sort(np.abs(np.linalg.eigvals(state.transition)))[::-1].copy()
+        return eigenvalue_moduli(state.transition)
 
     def state_means(self, state: GaussianLDSState, data: VectorSequences) -> FloatArray:
         """E[x_t | all vectors, parameters], ``(num_steps, state_dim)``."""
-        return _posterior(state, data).smooth()[0]
+        return law_of_states(state, data).smooth()[0]
 
     def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
         """Log probability of each step's symbols by the forecast of its vector.
@@ -257,7 +257,7 @@ class GaussianLDS:
         """
         state = GaussianLDSState(*(draw[name] for name in self.predictive_variables))
         vectors = as_vector_sequences(data)
-        filtered, _ = _posterior(state, vectors).filter()
+        filtered, _ = law_of_states(state, vectors).filter()
         predicted = np.zeros_like(filtered)
         predicted[1:] = linear_means(filtered[:-1], state.transition.T)
         predicted[data.offsets[:-1]] = 0.0
@@ -274,41 +274,13 @@ class GaussianLDS:
             out[first:last] = np.bincount(steps, terms, minlength=last - first)
         return out
 
-    def legacy_log_probs(
-        self,
-        rng: np.random.Generator,
-        draw: Mapping[str, FloatArray],
-        train: Sequences,
-        test: Sequences,
-        num_simulations: int,
-    ) -> FloatArray:
-        """The forecasts of Linderman, Johnson and Adams (2015), ``(num_test_steps, n)``, logs.
-
-        Vectors are simulated forward from the last state of each training sequence. The
-        probability of a symbol is the share of simulations in which its coordinate is the largest,
-        clipped at 1e-8 and normalised.
-        """
-        state = GaussianLDSState(*(draw[name] for name in self.predictive_variables))
-        means, covs = _posterior(state, as_vector_sequences(train)).filter()
-        root = lower_cholesky(state.noise_cov)
-        shares = np.zeros((test.num_steps, test.num_symbols))
-        for s, last in enumerate(train.offsets[1:] - 1):
-            for _ in range(num_simulations):
-                x = means[last] + lower_cholesky(covs[last]) @ rng.standard_normal(self.state_dim)
-                for t in range(test.offsets[s], test.offsets[s + 1]):
-                    x = state.transition @ x + root @ rng.standard_normal(self.state_dim)
-                    noise = np.sqrt(state.emission_var) * rng.standard_normal(test.num_symbols)
-                    shares[t, np.argmax(state.offset + state.loadings @ x + noise)] += 1.0
-        probs = np.maximum(shares / num_simulations, _LEGACY_FLOOR)
-        return np.asarray(np.log(probs / probs.sum(axis=1, keepdims=True)))
-
 
 def _dynamics(state: GaussianLDSState, offsets: IntArray) -> LinearDynamics:
     D = len(state.transition)
     return LinearDynamics(state.transition, state.noise_cov, np.zeros(D), np.eye(D), offsets)
 
 
-def _posterior(state: GaussianLDSState, data: VectorSequences) -> LinearDynamics:
+def law_of_states(state: GaussianLDSState, data: VectorSequences) -> LinearDynamics:
     """The law of the states given parameters and vectors."""
     weighted = state.loadings / state.emission_var[:, None]
     precision = np.einsum("kd,ke->de", weighted, state.loadings)

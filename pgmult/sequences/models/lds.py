@@ -13,7 +13,7 @@ Johnson and Adams 2015, section 5). With inputs u_t, where there are any::
     psi_t        =  b + E u_t + C x_t
     counts_t     ~  Multinomial(total_t, stick-breaking(psi_t))
 
-in which the sticks break in the data's `symbol_order`, frequent symbols first. First states have a
+in which the sticks break in the data's `order`, frequent symbols first. First states have a
 mean and covariance of their own, (m, V) ~ NIW, or the law that the dynamics leave invariant. A
 small v_d switches coordinate d of the state off, so D needs to be large enough and no more.
 
@@ -47,72 +47,33 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.active_sticks import ActiveSticks
-from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
-from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, stationary_cov
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.models._state_space import (
+    START_SWEEPS,
+    StateSpace,
+    StateSpaceState,
+    state_space_dims,
+)
+from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
 from pgmult.sequences.updates.dynamics import (
     sample_dynamics,
     sample_initial,
     sample_stable_prior,
     sample_stationary_dynamics,
 )
-from pgmult.sequences.updates.loadings import sample_loading_var, sample_rows, uniform_sticks
-from pgmult.sequences.updates.spectral_start import spectral_states
+from pgmult.sequences.updates.loadings import sample_rows, uniform_sticks
 from pgmult.sequences.updates.state_level import level_potential, sample_level
 from pgmult.sequences.updates.state_scale import sample_scales, scale_density
 
-__all__ = ["MultinomialLDS", "MultinomialLDSState"]
-
-_START_SWEEPS = 3  # of omega and the weights given the states that a chain starts from
-_START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
+__all__ = ["MultinomialLDS"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDSState:
-    """One point of the chain; n = num_symbols - 1 sticks.
-
-    Attributes
-    ----------
-    states : array, ``(num_steps, state_dim)``
-        x.
-    transition : array, ``(state_dim, state_dim)``
-        A.
-    input_weights : array, ``(state_dim, num_inputs)``
-        B; zero where inputs do not enter the dynamics.
-    noise_cov : array, ``(state_dim, state_dim)``
-        Q.
-    initial_mean : array, ``(state_dim,)``
-    initial_cov : array, ``(state_dim, state_dim)``
-        Of first states: m and V.
-    loadings : array, ``(n, state_dim)``
-        C.
-    emission_weights : array, ``(n, num_inputs)``
-        E; zero where inputs do not enter the emissions.
-    offset : array, ``(n,)``
-        b.
-    loading_var : array, ``(state_dim,)``
-        v.
-    """
-
-    states: FloatArray
-    transition: FloatArray
-    input_weights: FloatArray
-    noise_cov: FloatArray
-    initial_mean: FloatArray
-    initial_cov: FloatArray
-    loadings: FloatArray
-    emission_weights: FloatArray
-    offset: FloatArray
-    loading_var: FloatArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDS:
+class MultinomialLDS(StateSpace):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 
     Parameters
@@ -143,41 +104,14 @@ class MultinomialLDS:
     and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
     """
 
-    state_dim: int = 10
     initial: Literal["free", "stationary"] = "free"
     inputs: Literal["both", "dynamics", "emissions"] = "both"
-    dynamics: MatrixNormalInverseWishart | None = None
-    start: NormalInverseWishart | None = None
-    loading_shape: float = 2.0
-    loading_scale: float = 0.05
-    emission_var: float = 1.0
     concentration: float = 1.0
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "states": ("step", "state"),
-        "transition": ("state", "other_state"),
-        "input_weights": ("state", "input"),
-        "noise_cov": ("state", "other_state"),
-        "initial_mean": ("state",),
-        "initial_cov": ("state", "other_state"),
-        "loadings": ("stick", "state"),
-        "emission_weights": ("stick", "input"),
-        "offset": ("stick",),
-        "loading_var": ("state",),
-        "last_states": ("sequence", "state"),
-        "last_probs": ("sequence", "symbol"),
-        "mean_probs": ("symbol",),
-        "probs": ("step", "symbol"),
-        "eigenvalue_moduli": ("mode",),
-    }
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "transition", "input_weights", "noise_cov", "initial_mean", "initial_cov", "loadings",
-        "emission_weights", "offset", "last_states", "last_probs", "eigenvalue_moduli",
-    )  # fmt: skip
-    label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = state_space_dims("stick")
 
     def __post_init__(self) -> None:
-        D = as_positive_int(self.state_dim, "state_dim")
+        StateSpace.__post_init__(self)
         for name, choices in (
             ("initial", ("free", "stationary")),
             ("inputs", ("both", "dynamics", "emissions")),
@@ -186,46 +120,18 @@ class MultinomialLDS:
                 raise ValueError(
                     f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
                 )
-        for name in ("loading_shape", "loading_scale", "emission_var"):
-            as_positive(getattr(self, name), name)
         uniform_sticks(2, self.concentration)  # refuses what is out of range
-        if self.dynamics is not None and self.dynamics.mean.shape[1] != D:
-            raise ValueError(
-                f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
-            )
-        if self.start is None:
-            object.__setattr__(self, "start", NormalInverseWishart.weak(np.zeros(D)))
-        elif len(self.start.mean) != D:
-            raise ValueError(f"start must have {D} dimensions, got {len(self.start.mean)}")
-
-    def as_data(self, data: Any) -> Sequences:
-        """`Sequences`, from what `as_sequences` takes."""
-        sequences = as_sequences(data)
-        if self.dynamics is not None:
-            rows, inputs = (
-                len(self.dynamics.mean),
-                0 if self.inputs == "emissions" else sequences.num_inputs,
-            )
-            if rows != self.state_dim + inputs:
-                raise ValueError(
-                    f"dynamics must have a row for each of {self.state_dim} states and {inputs}"
-                    f" inputs, got {rows}"
-                )
-        return sequences
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """Labels of symbols and sequences, where the data have them; a stick has its symbol's."""
-        labels = {"symbol": data.alphabet, "sequence": data.names}
-        sticks = data.symbol_order[:-1]
-        return {dim: names for dim, names in labels.items() if names is not None} | {
-            "stick": sticks if data.alphabet is None else data.alphabet[sticks]
-        }
+        """Labels as of every state space; a stick has its symbol's."""
+        labels = StateSpace.coords(self, data)
+        return {**labels, "stick": np.asarray(labels["symbol"])[data.order[:-1]]}
 
     def link(self, data: Sequences) -> StickBreaking:
         """The link from psi to probabilities, frequent symbols first."""
-        return StickBreaking(order=data.symbol_order)
+        return StickBreaking(order=data.order)
 
-    def prior(self, rng: np.random.Generator, data: Sequences) -> MultinomialLDSState:
+    def prior(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
         """A state from the prior."""
         D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
         loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
@@ -244,46 +150,28 @@ class MultinomialLDS:
             transition, weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
             initial_mean, initial_cov = self._niw.sample(rng)
         input_weights = weights if self.inputs != "emissions" else np.zeros((D, U))
-        law = LinearDynamics(
-            transition, noise_cov, initial_mean, initial_cov, data.offsets,
-            drive=self._drive(data, input_weights),
-        )  # fmt: skip
-        return MultinomialLDSState(
-            law.sample(rng), transition, input_weights, noise_cov, initial_mean, initial_cov,
-            loadings, emission_weights, offset, loading_var,
+        dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
+        return StateSpaceState(
+            self._law_of(data, *dynamics).sample(rng), *dynamics, loadings,
+            emission_weights, offset, loading_var,
         )  # fmt: skip
 
-    def simulate(
-        self, rng: np.random.Generator, state: MultinomialLDSState, data: Sequences
-    ) -> Sequences:
-        """Sequences of the same lengths, totals and inputs."""
-        return simulate_symbols(rng, self.probs(state, data), data)
-
-    def init(self, rng: np.random.Generator, data: Sequences) -> MultinomialLDSState:
+    def init(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
         """A start from spectral states and the weights and dynamics that go with them."""
-        states = spectral_states(rng, data, self.state_dim)
-        used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
-        smoothed = used[data.symbol_order] + _START_CONCENTRATION
-        offset = StickBreaking().inverse(smoothed / smoothed.sum())
-        design = self._design(states, data)
-        weights = np.zeros((len(offset), design.shape[1]))
-        weights[:, -1] = offset
-        loading_var = np.full(self.state_dim, self.loading_scale / self.loading_shape)
+        states, design, weights, loading_var = self._start(rng, data)
         active = ActiveSticks.of(data)
-        for _ in range(_START_SWEEPS):
+        for _ in range(START_SWEEPS):
             omega = active.augment(rng, design, weights)
             weights = self._sample_weights(rng, active, omega, design, loading_var, data)
-            loading_var = sample_loading_var(
-                rng, weights[:, : self.state_dim], self.loading_shape, self.loading_scale
-            )
+            loading_var = self._sample_loading_var(rng, weights)
         U = data.num_inputs
         stable = (0.5 * np.eye(self.state_dim), np.zeros((self.state_dim, U)))
         dynamics = (*stable, 0.75 * np.eye(self.state_dim))
         return self._state(rng, states, weights, loading_var, dynamics, data)
 
     def step(
-        self, rng: np.random.Generator, state: MultinomialLDSState, data: Sequences
-    ) -> MultinomialLDSState:
+        self, rng: np.random.Generator, state: StateSpaceState, data: Sequences
+    ) -> StateSpaceState:
         """One sweep over all blocks."""
         active = ActiveSticks.of(data)
         design, weights = self._design(state.states, data), self._weights(state)
@@ -292,16 +180,14 @@ class MultinomialLDS:
         states = self._law(state, data).condition(seen).sample(rng)
         design = self._design(states, data)
         weights = self._sample_weights(rng, active, omega, design, state.loading_var, data)
-        loading_var = sample_loading_var(
-            rng, weights[:, : self.state_dim], self.loading_shape, self.loading_scale
-        )
+        loading_var = self._sample_loading_var(rng, weights)
         states, weights = self._translated(rng, states, weights, state, data)
         dynamics = state.transition, state.input_weights, state.noise_cov
         moved = self._state(rng, states, weights, loading_var, dynamics, data)
         g = sample_scales(rng, self._scale_density(moved, data), self.state_dim)
         return _rescaled(moved, g)
 
-    def log_likelihood(self, state: MultinomialLDSState, data: Sequences) -> float:
+    def log_likelihood(self, state: StateSpaceState, data: Sequences) -> float:
         """Log probability of the observations *given the states*: no measure of prediction.
 
         For that, score `pgmult.sequences.one_step_ahead` on sequences held out.
@@ -309,72 +195,28 @@ class MultinomialLDS:
         design = self._design(state.states, data)
         return float(ActiveSticks.of(data).log_likelihood(design, self._weights(state)).sum())
 
-    def probs(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
-        """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""
-        psi = linear_means(self._design(state.states, data), self._weights(state).T)
-        return self.link(data).probs(psi)
-
-    def mean_probs(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
-        """Probabilities averaged over all steps, ``(num_symbols,)``."""
-        return np.asarray(self.probs(state, data).mean(axis=0))
-
-    def last_states(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
-        """The states of each sequence's last step, ``(num_sequences, state_dim)``: forecasts."""
-        return state.states[data.offsets[1:] - 1]
-
-    def last_probs(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
-        """Probabilities at each sequence's last step, ``(num_sequences, num_symbols)``."""
-        last = data.offsets[1:] - 1
-        psi = linear_means(self._design(state.states, data)[last], self._weights(state).T)
-        return self.link(data).probs(psi)
-
-    def eigenvalue_moduli(self, state: MultinomialLDSState, data: Sequences) -> FloatArray:
-        """Moduli of the transition's eigenvalues, largest first: what any basis agrees on."""
-        return np.sort(np.abs(np.linalg.eigvals(state.transition)))[::-1]
-
-    @property
-    def _niw(self) -> NormalInverseWishart:
-        assert self.start is not None  # set by __post_init__
-        return self.start
+    def _psi(
+        self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
+    ) -> FloatArray:
+        return linear_means(self._design(state.states, data)[steps], self._weights(state).T)
 
     def _offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
         """Prior mean and variance of each stick's offset."""
         return uniform_sticks(data.num_symbols, self.concentration)
 
     def _driving(self, data: Sequences) -> FloatArray | None:
-        """The inputs that enter the dynamics."""
         return None if self.inputs == "emissions" else data.inputs
 
-    def _dynamics(self, data: Sequences) -> MatrixNormalInverseWishart:
-        """The prior of (A, B)' and Q."""
-        if self.dynamics is not None:
-            return self.dynamics
-        D = self.state_dim
-        inputs = 0 if self.inputs == "emissions" else data.num_inputs
-        precision = np.diag(np.concatenate([np.full(D, 4.0 * D), np.ones(inputs)]))
-        return MatrixNormalInverseWishart(
-            0.5 * np.eye(D + inputs, D), precision, D + 2.0, np.eye(D)
-        )
+    def _emitting(self, data: Sequences) -> FloatArray | None:
+        return None if self.inputs == "dynamics" else data.inputs
 
-    def _drive(self, data: Sequences, input_weights: FloatArray) -> FloatArray | None:
-        inputs = self._driving(data)
-        return None if inputs is None else input_drive(inputs, input_weights, data.offsets)
-
-    def _law(self, state: MultinomialLDSState, data: Sequences) -> LinearDynamics:
-        """The prior of the states."""
-        return LinearDynamics(
-            state.transition, state.noise_cov, state.initial_mean, state.initial_cov,
-            data.offsets, drive=self._drive(data, state.input_weights),
+    def _law(self, state: StateSpaceState, data: Sequences) -> LinearDynamics:
+        return self._law_of(
+            data, state.transition, state.input_weights, state.noise_cov, state.initial_mean,
+            state.initial_cov,
         )  # fmt: skip
 
-    def _design(self, states: FloatArray, data: Sequences) -> FloatArray:
-        """What psi is linear in: states, the inputs that enter emissions, and 1."""
-        columns = [states, np.ones((data.num_steps, 1))]
-        if data.inputs is not None and self.inputs != "dynamics":
-            columns.insert(1, data.inputs)
-        return np.concatenate(columns, axis=1)
-
-    def _weights(self, state: MultinomialLDSState) -> FloatArray:
+    def _weights(self, state: StateSpaceState) -> FloatArray:
         columns = [state.loadings, state.offset[:, None]]
         if self.inputs != "dynamics":
             columns.insert(1, state.emission_weights)
@@ -401,7 +243,7 @@ class MultinomialLDS:
         rng: np.random.Generator,
         states: FloatArray,
         weights: FloatArray,
-        state: MultinomialLDSState,
+        state: StateSpaceState,
         data: Sequences,
     ) -> tuple[FloatArray, FloatArray]:
         """States and weights after a move of the states' level that the offset undoes.
@@ -422,7 +264,7 @@ class MultinomialLDS:
         return states + delta, weights
 
     def _scale_density(
-        self, state: MultinomialLDSState, data: Sequences
+        self, state: StateSpaceState, data: Sequences
     ) -> Callable[[FloatArray], float]:
         """Log density of the logarithms of factors that `_rescaled` takes."""
         columns = [state.transition]
@@ -445,7 +287,7 @@ class MultinomialLDS:
         loading_var: FloatArray,
         dynamics: tuple[FloatArray, FloatArray, FloatArray],
         data: Sequences,
-    ) -> MultinomialLDSState:
+    ) -> StateSpaceState:
         """Draw what the states alone determine: dynamics, and the law of first states."""
         D, U = self.state_dim, data.num_inputs
         prior, inputs = self._dynamics(data), self._driving(data)
@@ -463,7 +305,7 @@ class MultinomialLDS:
             )
             initial_mean, initial_cov = sample_initial(rng, self._niw, states, data.offsets)
         n = len(weights)
-        return MultinomialLDSState(
+        return StateSpaceState(
             states=states,
             transition=transition,
             input_weights=np.zeros((D, U)) if inputs is None else input_weights,
@@ -479,7 +321,7 @@ class MultinomialLDS:
         )
 
 
-def _rescaled(state: MultinomialLDSState, g: FloatArray) -> MultinomialLDSState:
+def _rescaled(state: StateSpaceState, g: FloatArray) -> StateSpaceState:
     """The same probabilities from states times g, ``(state_dim,)``."""
     both = g[:, None] * g
     return replace(

@@ -15,11 +15,10 @@ either of two ways, each a probability distribution of the next step given those
 Adjacent steps are correlated, so standard errors are over blocks: whole sequences where there are
 many, else equal segments of them. `one_step_ahead` scores the posterior of any sequence model:
 
-* one that has `predictive_variables` and ``log_predictive(draw, data)`` is asked for exact ones
+* one that `pgmult.sequences.posteriors.PredictsSteps` is asked for exact probabilities
   (`MultinomialHMM`, and `GaussianLDS` by its Kalman filter);
-* one with the variables of a linear Gaussian state space goes through a particle filter
-  (`pgmult.sequences.scores.particle_filter`): transition, noise_cov, initial_mean, initial_cov,
-  loadings, offset, and input_weights and emission_weights where it takes inputs.
+* one that `pgmult.sequences.posteriors.HasStateSpace` goes through a particle filter
+  (`pgmult.sequences.scores.particle_filter`).
 
 >>> import numpy as np, pgmult
 >>> from pgmult.sequences.scores.ngrams import unigram
@@ -29,57 +28,36 @@ many, else equal segments of them. `one_step_ahead` scores the posterior of any 
 >>> posterior = pgmult.sample(
 ...     model, train, draws=20, tune=20, chains=1, random_seed=0, progressbar=False
 ... )
->>> score = one_step_ahead(posterior, model, train, test, continues=True)
+>>> score = one_step_ahead(posterior, test, after=train)
 >>> score.gain_over(unigram(train, test)).mean > 0.0
 True
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.posteriors import PredictsSteps, draws_of, sequences_of, state_space_draws
 from pgmult.sequences.scores.particle_filter import particle_log_predictive
 
 __all__ = [
-    "ExactForecaster",
     "Gain",
     "SequenceScore",
     "blend",
-    "check_symbol_order",
     "joined",
     "mix_draws",
     "one_step_ahead",
 ]
 
 _BLOCKS = 25  # of all steps, for standard errors
-_STATE_SPACE = (
-    "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
-)  # fmt: skip
-_INPUT_WEIGHTS = ("input_weights", "emission_weights")
-
-
-class ExactForecaster(Protocol):
-    """A model whose one-step-ahead probabilities given its parameters are known.
-
-    Attributes
-    ----------
-    predictive_variables : the kept variables that they depend on.
-    """
-
-    predictive_variables: ClassVar[tuple[str, ...]]
-
-    def log_predictive(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
-        """Log p(x_t | x_<t of the same sequence, draw), ``(num_steps,)``; 0 at missing steps."""
 
 
 class Gain(NamedTuple):
@@ -306,31 +284,11 @@ def _check_alike(train: Sequences, test: Sequences) -> None:
 # --------------------------------------------------------------------------- posteriors
 
 
-def check_symbol_order(posterior: Mapping[str, NDArray[Any]], data: Sequences) -> None:
-    """Refuse sequences whose symbols stand in another order than a posterior's sticks.
-
-    A plain mapping of arrays does not know its sticks, and passes.
-    """
-    sticks = getattr(posterior, "coords", {}).get("stick")
-    if sticks is None:
-        return
-    order = data.symbol_order[:-1]
-    expected = order if data.alphabet is None else data.alphabet[order]
-    if not np.array_equal(sticks, expected):
-        raise ValueError(
-            f"the sticks of the posterior break for {sticks[:5]}..., those of the data for"
-            f" {expected[:5]}... (make new data with as_sequences(..., alphabet=..., order="
-            "train.symbol_order))"
-        )
-
-
 def one_step_ahead(
-    posterior: Mapping[str, NDArray[Any]],
-    model: Any,
-    train: Sequences,
-    test: Sequences,
+    posterior: Posterior,
+    test: Any,
     *,
-    continues: bool = False,
+    after: Any = None,
     pooling: Literal["mixture", "average"] = "mixture",
     max_draws: int = 100,
     num_particles: int = 200,
@@ -340,14 +298,14 @@ def one_step_ahead(
 
     Parameters
     ----------
-    posterior : Posterior, or any mapping from a variable's name to ``(chain, draw, ...)``
-        Of `model` given `train`; must hold what forecasts depend on, and ``last_states`` too
-        where sequences continue and the model needs a particle filter.
-    model : Model
-    train, test : Sequences
-    continues : bool
-        Whether test sequence s goes on where training sequence s ended; else all test sequences
-        are new ones.
+    posterior : Posterior
+        Must hold what forecasts depend on, and ``last_states`` too where sequences continue and
+        the model needs a particle filter.
+    test : Sequences, or what the model takes
+        Of the posterior's symbols.
+    after : Sequences, or what the model takes, optional
+        The sequences that the posterior was sampled from, where test sequence s goes on where
+        training sequence s ended; without, all test sequences are new ones.
     pooling : {"mixture", "average"}
         How draws make one forecaster: see the module's docstring.
     max_draws : int
@@ -362,77 +320,28 @@ def one_step_ahead(
     Raises
     ------
     ValueError
-        If a variable was not kept, or the sequences do not go together.
+        If the posterior does not know its model, a variable was not kept, or the sequences do not
+        go together.
     TypeError
         If the model is neither kind of forecaster.
     """
-    _check_alike(train, test)
-    exact = hasattr(model, "log_predictive")
-    if exact:
-        whole, tested = joined(train, test) if continues else (test, np.arange(test.num_steps))
-        draws = _draws(posterior, model.predictive_variables, max_draws)
+    test = sequences_of(posterior, test)
+    whole, tested = test, np.arange(test.num_steps)
+    if after is not None:
+        if not posterior.is_of(after):
+            raise ValueError(
+                "after must be the sequences that the posterior was sampled from, got others"
+            )
+        whole, tested = joined(sequences_of(posterior, after), test)
+    model = posterior.model
+    if isinstance(model, PredictsSteps):
+        how, draws = "exact", draws_of(posterior, model.predictive_variables, max_draws)
         by_draw = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])
     else:
-        points = _state_space_draws(posterior, model, train, test, continues, max_draws)
+        how = f"{num_particles} particles"
+        points = state_space_draws(posterior, max_draws, continued=after is not None)
         rng = np.random.default_rng(random_seed)
         by_draw = particle_log_predictive(rng, points, test, num_particles)
-    how = "exact" if exact else f"{num_particles} particles"
     name = f"{type(model).__name__}, one step ahead, {how}, {pooling} of draws"
     log_predictive = mix_draws(by_draw, test.offsets, pooling)
     return SequenceScore.of_steps(name, log_predictive, test, len(by_draw))
-
-
-def _draws(
-    posterior: Mapping[str, NDArray[Any]], names: Iterable[str], max_draws: int
-) -> list[dict[str, NDArray[Any]]]:
-    """At most `max_draws` draws of some variables, evenly spread over all chains."""
-    names = tuple(names)
-    missing = [name for name in names if name not in posterior]
-    if missing:
-        raise ValueError(
-            f"the posterior lacks {', '.join(missing)}: sample with"
-            f" keep=[{', '.join(repr(name) for name in names)}, ...]"
-        )
-    arrays = {name: np.asarray(posterior[name]) for name in names}
-    num_chains, num_draws = next(iter(arrays.values())).shape[:2]
-    total = num_chains * num_draws
-    size = min(as_positive_int(max_draws, "max_draws"), total)
-    if size == 0:
-        raise ValueError("the posterior has no draws")
-    chosen = np.linspace(0, total - 1, size).astype(np.int64)
-    return [
-        {name: array[i // num_draws, i % num_draws] for name, array in arrays.items()}
-        for i in chosen
-    ]
-
-
-def _state_space_draws(
-    posterior: Mapping[str, NDArray[Any]],
-    model: Any,
-    train: Sequences,
-    test: Sequences,
-    continues: bool,
-    max_draws: int,
-) -> list[StateSpaceDraw]:
-    """The parameters of draws, ready for sequences that begin or go on."""
-    unknown = [name for name in _STATE_SPACE if name not in model.dims]
-    if unknown:
-        raise TypeError(
-            f"{type(model).__name__} has no log_predictive(draw, data), nor is it a state space:"
-            f" it has no {', '.join(unknown)}"
-        )
-    if continues:
-        joined(train, test)  # refuses sequences that cannot go together
-    names = [*_STATE_SPACE, *(_INPUT_WEIGHTS if train.num_inputs else ())]
-    draws = _draws(posterior, [*names, *(["last_states"] if continues else [])], max_draws)
-    softmax = draws[0]["offset"].shape == (train.num_symbols,)
-    if not softmax:
-        check_symbol_order(posterior, train)
-    link = {"link": "softmax"} if softmax else {"order": train.symbol_order}
-    points = []
-    for draw in draws:
-        parameters: dict[str, Any] = link | {name: draw[name] for name in names}
-        points.append(StateSpaceDraw(**parameters))
-    if not continues:
-        return points
-    return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]

@@ -8,12 +8,14 @@ half the variance of the estimate: `particle_error` measures that. Forward simul
 path errs much more, by the whole spread of what it might have simulated.
 
 >>> import numpy as np
->>> from pgmult import as_sequences
+>>> from pgmult import StickBreaking
+>>> from pgmult.sequences import as_sequences
 >>> from pgmult.sequences.priors.state_space import StateSpaceDraw
 >>> data = as_sequences([[0, 0, 1, 1, 1]])
 >>> draw = StateSpaceDraw(
 ...     transition=0.9 * np.eye(1), noise_cov=np.eye(1), initial_mean=np.zeros(1),
-...     initial_cov=np.eye(1), loadings=np.ones((1, 1)), offset=np.zeros(1), order=[0, 1],
+...     initial_cov=np.eye(1), loadings=np.ones((1, 1)), offset=np.zeros(1),
+...     link=StickBreaking(),
 ... )
 >>> log_p = particle_log_predictive(np.random.default_rng(0), [draw], data, num_particles=2000)
 >>> log_p.shape, bool(abs(log_p[0, 0] - np.log(0.5)) < 0.01)
@@ -30,7 +32,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, new_key
 from pgmult.sequences.compiled import particles
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.priors.state_space import StateSpaceDraw, StateSpaceDraws, sorted_entries
+from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 
 __all__ = [
     "ParticleError",
@@ -103,15 +105,13 @@ def particle_filter(
     same result for any number.
     """
     size = as_positive_int(num_particles, "num_particles", minimum=2)
-    stacked = StateSpaceDraws.of(draws, data)
-    softmax, *parameters = stacked
+    steps, parameters = as_arrays(draws, data)
     shape = (len(draws), data.num_steps)
     log_predictive, effective_size = np.zeros(shape), np.zeros(shape)
     state_mean, state_draw = np.zeros((2, *shape, draws[0].state_dim))
     statuses = over_rows(
         particles.filter_rows, len(draws) * data.num_sequences, new_key(rng), size,
-        max(1, round(_BLIND_SHARE * size)), softmax, data.offsets,
-        *sorted_entries(data, draws[0]), *parameters,
+        max(1, round(_BLIND_SHARE * size)), steps, parameters,
         log_predictive, effective_size, state_mean, state_draw, grain=1,
     )  # fmt: skip
     failed = [status - 1 for status in statuses if status]

@@ -11,7 +11,7 @@ Of many steps the earlier ones would seldom move: paths coalesce, and with ten s
 particle but the old path's own ancestor is likely to have led to its next state. So sequences are
 cut into blocks at random places, and every other block moves given the states around it (Singh,
 Lindsten and Moulines 2017, "Blocking strategies and stability of particle Gibbs samplers"), by
-particles that look ahead to the block's end: see `pgmult.sequences.compiled.particles`. Their
+particles that look ahead to the block's end: see `pgmult.sequences.compiled.particle_blocks`. Their
 weights are nearly equal, so a new path is nearly an independent draw of a block.
 """
 
@@ -20,9 +20,9 @@ import numpy as np
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int, new_key
-from pgmult.sequences.compiled import particles
+from pgmult.sequences.compiled import particle_blocks
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.priors.state_space import StateSpaceDraw, StateSpaceDraws, sorted_entries
+from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 
 __all__ = ["sample_paths"]
 
@@ -72,21 +72,19 @@ def sample_paths(
     """
     size = as_positive_int(num_particles, "num_particles", minimum=2)
     block = as_positive_int(block_length, "block_length")
-    softmax, *stacked = StateSpaceDraws.of([draw], data)
-    parameters = [array[0] for array in stacked]
+    steps, parameters = as_arrays([draw], data)
     shape = (data.num_steps, draw.state_dim)
     new = as_finite(states, "states").copy()
     if new.shape != shape:
         raise ValueError(f"states must have shape {shape}, got {new.shape}")
-    entries = sorted_entries(data, draw)
     share = np.zeros(data.num_sequences)
     starts, stops, sequences, odd = _blocks(data, block, int(rng.integers(block)))
     for chosen in (~odd, odd):
         moved = np.zeros(np.count_nonzero(chosen))
         statuses = over_rows(
-            particles.conditional_blocks, len(moved), new_key(rng), size, _BLIND_SHARE, softmax,
-            starts[chosen], stops[chosen], sequences[chosen], data.offsets, *entries,
-            *parameters, new, moved, grain=1,
+            particle_blocks.conditional_blocks, len(moved), new_key(rng), size, _BLIND_SHARE,
+            starts[chosen], stops[chosen], sequences[chosen], steps, parameters, new, moved,
+            grain=1,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
         if failed:

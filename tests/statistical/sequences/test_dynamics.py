@@ -17,6 +17,8 @@ from pgmult.sequences.updates.dynamics import (
 )
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 LOADINGS = np.array([[1.0, -0.5], [0.3, 1.2]])
 OFFSET = np.array([0.5, -1.0])
 PRIOR = dynamics_prior(2, 1, persistence=0.5, noise_var=0.5)
@@ -154,7 +156,6 @@ STATISTICS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", [FREE, STATIONARY], ids=["free start", "stationary start"])
 def test_the_pieces_make_a_right_sampler(model):
     check_model(model, DATA, statistics=STATISTICS)
@@ -246,7 +247,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_geweke_refuses_broken_samplers(kind):
     rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=400)

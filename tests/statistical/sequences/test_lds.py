@@ -9,9 +9,11 @@ from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
-from pgmult.sequences.models import lds
+from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.testing import check_geweke, check_model, mutant, rejects
+
+pytestmark = pytest.mark.slow
 
 SYMBOLS = as_sequences([[0, 2, -1, 1, 0], [1, 1]], num_symbols=3)
 COUNTS = as_sequences(
@@ -27,7 +29,6 @@ MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
 REPLICATES = 300
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "data"),
     [
@@ -86,18 +87,18 @@ class Transposed(Sticks):
 class WrongOrder(Sticks):
     @classmethod
     def of(cls, data):
-        return super().of(replace(data, symbol_order=data.symbol_order[::-1].copy()))
+        return super().of(replace(data, order=data.order[::-1].copy()))
 
 
-def no_inputs(self, data, input_weights):
-    return None
+def no_inputs(self, data, transition, input_weights, *rest):
+    return MultinomialLDS._law_of(self, data, transition, 0.0 * input_weights, *rest)
 
 
 def inverted(rng, loadings, shape, scale):
     return 1.0 / np.maximum(right_loading_var(rng, loadings, shape, scale), 1e-6)
 
 
-right_loading_var = lds.sample_loading_var
+right_loading_var = _state_space.sample_loading_var
 right_dynamics = lds.sample_dynamics
 right_level = lds.sample_level
 
@@ -134,12 +135,12 @@ STICKS = {
     "wrong order": (WrongOrder, SYMBOLS),
 }
 FUNCTIONS = {
-    "scales inverted": ("sample_loading_var", inverted, SYMBOLS),
-    "leak across sequences": ("sample_dynamics", leaking, as_sequences([[0, 1]] * 6)),
-    "level against its pull": ("sample_level", half_level, SYMBOLS),
+    "scales inverted": (_state_space, "sample_loading_var", inverted, SYMBOLS),
+    "leak across sequences": (lds, "sample_dynamics", leaking, as_sequences([[0, 1]] * 6)),
+    "level against its pull": (lds, "sample_level", half_level, SYMBOLS),
 }
 METHODS = {
-    "inputs dropped": ({"_drive": no_inputs}, COUNTS),
+    "inputs dropped": ({"_law_of": no_inputs}, COUNTS),
     "offset goes along with the level": ({"_translated": offset_goes_along}, SYMBOLS),
     "scales with the inverse Jacobian of noise_cov": ({"_scale_density": wrong_jacobian}, SYMBOLS),
     "uniform sticks at 0": ({"_offset_moments": at_zero}, MANY),
@@ -158,7 +159,6 @@ def check(model, data):
     check_geweke(model, data, statistics=STATISTICS, replicates=REPLICATES, sweeps=4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", STICKS)
 def test_broken_sticks(name, monkeypatch):
     kind, data = STICKS[name]
@@ -171,15 +171,13 @@ def test_broken_sticks(name, monkeypatch):
     rejects(check, mutant(MODEL, step=step), data)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_broken_updates(name, monkeypatch):
-    function, broken, data = FUNCTIONS[name]
-    monkeypatch.setattr(lds, function, broken)
+    place, function, broken, data = FUNCTIONS[name]
+    monkeypatch.setattr(place, function, broken)
     rejects(check, MODEL, data)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_broken_blocks(name):
     attributes, data = METHODS[name]
@@ -190,12 +188,11 @@ def test_broken_blocks(name):
     rejects(check, mutant(MODEL, step=step), data)
 
 
-@pytest.mark.slow
 def test_states_seen_without_their_link_are_refused(monkeypatch):
     """Probabilities that break the sticks in another order than the sampler."""
 
     def probs(self, state, data):
         psi = self._design(state.states, data) @ self._weights(state).T
-        return StickBreaking(order=data.symbol_order[::-1]).probs(psi)
+        return StickBreaking(order=data.order[::-1]).probs(psi)
 
     rejects(check, mutant(MODEL, probs=probs), SYMBOLS)

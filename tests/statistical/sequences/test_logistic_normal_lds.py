@@ -10,6 +10,8 @@ from pgmult.sequences import LogisticNormalLDS, as_sequences
 from pgmult.sequences.models import logistic_normal_lds as module
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 MODEL = LogisticNormalLDS(
     state_dim=1,
     num_particles=3,
@@ -38,12 +40,10 @@ def statistics(model, *more):
     }
 
 
-@pytest.mark.slow
 def test_counts():
     check_model(MODEL, DATA, statistics=statistics(MODEL), replicates=700)
 
 
-@pytest.mark.slow
 def test_symbols_inputs_and_two_dimensions():
     model = replace(MODEL, state_dim=2, start=None)
     symbols = as_sequences([[0, 1, -1, 2], [1, 1]], num_symbols=3, inputs=INPUTS.inputs)
@@ -81,7 +81,6 @@ BROKEN_PATHS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_PATHS)
 def test_broken_paths_are_refused(kind, monkeypatch):
     monkeypatch.setattr(module, "sample_paths", with_paths(BROKEN_PATHS[kind]))
@@ -104,14 +103,12 @@ def no_shift_prior(rng, data, design, rows, precision):
 right_rows = module.sample_softmax_rows
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("broken", [stale_states, no_prior, no_shift_prior])
 def test_broken_rows_are_refused(broken, monkeypatch):
     monkeypatch.setattr(module, "sample_softmax_rows", broken)
     rejects(check_geweke, MODEL, DATA, statistics=statistics(MODEL), replicates=700)
 
 
-@pytest.mark.slow
 def test_inverted_variances_are_refused():
     broken = mutant(
         MODEL,
@@ -122,7 +119,6 @@ def test_inverted_variances_are_refused():
     rejects(check_geweke, broken, DATA, statistics=statistics(MODEL), replicates=700)
 
 
-@pytest.mark.slow
 def test_inputs_dropped_are_refused():
     broken = mutant(
         MODEL,

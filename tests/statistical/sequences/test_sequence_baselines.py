@@ -15,6 +15,8 @@ from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.dynamics import sample_dynamics
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 # Two sequences; a symbol, rows of counts and a missing step.
 SEQUENCES = as_sequences(
     [
@@ -74,19 +76,16 @@ STATISTICS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", [HMM, GIVEN], ids=["all learned", "concentrations given"])
 def test_hidden_markov_models(model):
     check_model(model, SEQUENCES, statistics=STATISTICS, replicates=400)
 
 
-@pytest.mark.slow
 def test_hidden_markov_models_in_logarithms(monkeypatch):
     monkeypatch.setattr(compiled, "SMALLEST", np.inf)
     check_geweke(HMM, SEQUENCES, statistics=STATISTICS, replicates=300)
 
 
-@pytest.mark.slow
 def test_hidden_markov_models_reach_the_posterior():
     identified = {"log_likelihood": GIVEN.log_likelihood, "mean symbol": mean_symbol}
     check_sbc(GIVEN, SEQUENCES, identified, tune=20, thin=3, replicates=60)
@@ -148,7 +147,6 @@ BROKEN_HMMS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_HMMS)
 def test_geweke_refuses_broken_hidden_markov_models(kind):
     short = ("first states forgotten", "a leak between sequences")
@@ -181,14 +179,12 @@ BROKEN_CONCENTRATIONS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_CONCENTRATIONS)
 def test_geweke_refuses_broken_concentrations(kind):
     broken = BROKEN_CONCENTRATIONS[kind]
     rejects(check_geweke, broken, SEQUENCES, statistics=STATISTICS, replicates=1000)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_slices_without_the_jacobian(monkeypatch):
     right = hmm_module._slice_log
     monkeypatch.setattr(
@@ -226,7 +222,6 @@ LDS_STATISTICS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("state_dim", [1, 2])
 def test_gaussian_lds(state_dim):
     model = replace(LDS, state_dim=state_dim, dynamics=None)
@@ -238,7 +233,7 @@ def with_posterior(change):
     """States drawn given something else."""
 
     def step(self, rng, state, data):
-        states = lds_module._posterior(*change(state, data)).sample(rng)
+        states = lds_module.law_of_states(*change(state, data)).sample(rng)
         return LDS._sample_parameters(rng, states, data)
 
     return mutant(LDS, step=step)
@@ -293,22 +288,20 @@ BROKEN_LDS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_LDS)
 def test_geweke_refuses_broken_gaussian_lds(kind):
     rejects(check_geweke, BROKEN_LDS[kind], VECTORS, statistics=LDS_STATISTICS, replicates=400)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_another_start(monkeypatch):
     """The sampler thinks that first states have the variance of the innovations."""
-    right = lds_module._posterior
+    right = lds_module.law_of_states
 
     def posterior(state, data):
         law = right(state, data)
         assert isinstance(law, LinearDynamics)
         return replace(law, initial_cov=100.0 * law.initial_cov)
 
-    monkeypatch.setattr(lds_module, "_posterior", posterior)
+    monkeypatch.setattr(lds_module, "law_of_states", posterior)
     statistics = {k: v for k, v in LDS_STATISTICS.items() if k != "log_likelihood"}
     rejects(check_geweke, LDS, VECTORS, statistics=statistics, replicates=300)

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+from pgmult.core.typing import coords_of
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences import LogisticNormalLDS, MultinomialHMM, MultinomialLDS
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.forecasts import filter_sequences, forecast, impute, smooth
 
@@ -25,9 +28,11 @@ def posterior_of(data, draws=4, *, link="sticks", **changes):
         "emission_weights": np.zeros((size, data.num_inputs)),
         "last_states": np.zeros((data.num_sequences, 1)),
     } | changes
+    model = MultinomialLDS(1) if link == "sticks" else LogisticNormalLDS(1)
     return Posterior(
         {name: np.tile(np.asarray(v, float), (2, draws // 2, *(1,) * np.ndim(v)))
-         for name, v in values.items()}
+         for name, v in values.items()},
+        dims=model.dims, coords=coords_of(model, data), origin=Origin.of(model, data),
     )  # fmt: skip
 
 
@@ -77,6 +82,7 @@ def test_filtered_probabilities_are_those_of_a_grid():
     assert (np.diff(found.quantiles, axis=0) >= 0).all()
 
 
+@pytest.mark.slow
 def test_smoothed_probabilities_are_those_of_a_grid():
     found = smooth(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
     _, expected = exact(TWO, GRID)
@@ -90,6 +96,7 @@ def test_smoothing_starts_where_the_filter_is():
     np.testing.assert_allclose(found.mean[:, 0], 0.99, atol=0.006)  # from 0 it would be at 0.93
 
 
+@pytest.mark.slow
 def test_imputed_symbols_have_the_smoothed_probabilities():
     _, expected = exact(TWO, GRID)
     found = impute(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
@@ -152,23 +159,72 @@ def test_bad_questions():
         forecast(posterior, TWO, 1, levels=[5, 95])
     with pytest.raises(ValueError, match="no inputs"):
         forecast(posterior, TWO, 1, inputs=np.zeros((2, 1, 1)))
-    with pytest.raises(ValueError, match="of 2 sequences, the data of 1"):
-        forecast(posterior, TWO.take([0]), 1)
-    with pytest.raises(ValueError, match="different alphabets"):
-        smooth(posterior, as_sequences([[0, 1, 2, 3]]))
     with pytest.raises(ValueError, match="nothing to impute"):
         impute(posterior, as_sequences([[0, 1]]))
-    without = Posterior({"offset": posterior["offset"]})
-    with pytest.raises(ValueError, match="lacks transition, noise_cov"):
-        filter_sequences(without, TWO)
+    one = Posterior({"offset": posterior["offset"]}, origin=Origin.of(MultinomialLDS(1), TWO))
+    with pytest.raises(ValueError, match="posterior lacks transition, noise_cov"):
+        filter_sequences(one, TWO)
 
 
-def test_sticks_in_another_order_are_refused():
+QUESTIONS = {
+    "forecast": lambda posterior, data: forecast(posterior, data, 1, new=True),
+    "filter_sequences": filter_sequences,
+    "smooth": smooth,
+    "impute": impute,
+}
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+def test_draws_that_do_not_know_their_model_are_refused(ask):
     posterior = posterior_of(TWO)
-    named = Posterior(
-        {name: posterior[name] for name in posterior},
-        dims={"offset": ["stick"]}, coords={"stick": [0]},
-    )  # fmt: skip
-    forecast(named, TWO, 1)
-    with pytest.raises(ValueError, match="sticks of the posterior break for"):
-        forecast(named, as_sequences(TWO, order=[1, 0]), 1)
+    with pytest.raises(TypeError, match=r"must be a Posterior.*got dict .*origin="):
+        ask(dict(posterior), TWO)
+    with pytest.raises(ValueError, match="posterior must know its model"):
+        ask(Posterior(dict(posterior)), TWO)
+    other = Posterior(dict(posterior), origin=Origin.of(MultinomialHMM(2), TWO))
+    with pytest.raises(ValueError, match="MultinomialHMM has none"):
+        ask(other, TWO)
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+def test_sequences_of_other_symbols_are_refused(ask):
+    """Two symbols under two sticks, which are of three symbols, are no softmax of two."""
+    three = as_sequences([[0, 1, 2, -1, 0]], num_symbols=3)
+    with pytest.raises(ValueError, match="posterior's 3 symbols, 0, 1, 2, got 2, 0, 1"):
+        ask(posterior_of(three), as_sequences([[0, 1, -1]], num_symbols=2))
+    named = posterior_of(as_sequences([["a", "b", None]]))
+    with pytest.raises(ValueError, match=r"symbols, a, b, got 2, a, c \(give as_sequences"):
+        ask(named, [["a", "c", None]])
+    with pytest.raises(ValueError, match="symbols, a, b, got 2, 0, 1"):
+        ask(named, TWO)
+
+
+def test_other_sequences_are_never_forecast_from_the_end_of_the_training_ones():
+    """A run of the second symbol, given to a posterior whose sequence ended in the first."""
+    train, other = as_sequences([28 * "A" + "B"]), as_sequences([18 * "B" + "A"])
+    posterior = posterior_of(train, 1000, last_states=[[2.0]])
+    assert forecast(posterior, train, 1, max_draws=1000).mean[0, 0, 0] > 0.85
+    for data in (other, train.take([0, 0]), train.split(5)[0]):
+        with pytest.raises(ValueError, match=r"got others \(new=True"):
+            forecast(posterior, data, 1)
+    found = forecast(posterior, other.split(-1)[0], 1, new=True, max_draws=1000)
+    assert found.mean[0, 0, 0] < 0.3
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+def test_raw_sequences_are_read_as_the_model_reads_them(ask):
+    raw = [["a", "b", "b", None], ["b", None]]
+    posterior = posterior_of(as_sequences(raw))
+    one, two = ask(posterior, raw), ask(posterior, as_sequences(raw))
+    np.testing.assert_array_equal(one.mean, two.mean)
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+def test_sticks_break_in_the_posteriors_order_whatever_that_of_the_data(ask):
+    data = as_sequences([[0, 0, 1, 2, -1, 0]], order=[0, 1, 2])
+    posterior = posterior_of(data, offset=[2.0, -1.0])
+    expected = ask(posterior, data).mean
+    np.testing.assert_array_equal(
+        ask(posterior, as_sequences(data, order=[2, 1, 0])).mean, expected
+    )
+    assert forecast(posterior, data, 1).mean[0, 0, 0] > 0.6

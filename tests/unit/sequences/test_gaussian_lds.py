@@ -210,16 +210,6 @@ def test_starts(state_dim):
     assert model.state_means(state, DATA).shape == (8, state_dim)
 
 
-def test_legacy_forecasts_are_shares_of_simulations():
-    state = random_state(scale=0.4)
-    train, test = SYMBOLS, as_sequences([[0, 1], [2]], num_symbols=3)
-    logs = MODEL.legacy_log_probs(np.random.default_rng(0), draw_of(state), train, test, 10)
-    probs = np.exp(logs)
-    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
-    whole = np.rint(10 * probs)
-    np.testing.assert_allclose(10 * probs, whole, atol=1e-5)
-
-
 def test_bad_input():
     with pytest.raises(ValueError, match="state_dim must be at least 1"):
         GaussianLDS(0)

@@ -53,7 +53,7 @@ def log_joint(model, data, state):
                 cov = state.noise_cov
             total += scipy.stats.multivariate_normal.logpdf(state.states[t], mean, cov)
     psi = state.states @ state.loadings.T + u @ state.emission_weights.T + state.offset
-    link = StickBreaking(order=data.symbol_order)
+    link = StickBreaking(order=data.order)
     total += link.log_likelihood(psi, data.to_csr().toarray()).sum()
     total += scipy.stats.norm.logpdf(state.loadings, 0.0, np.sqrt(state.loading_var)).sum()
     if model.inputs != "dynamics":
@@ -67,7 +67,7 @@ def log_omega(model, data, state, omega):
     """PG(omega | N, psi) / PG(omega | N, 0), in psi."""
     u = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
     psi = state.states @ state.loadings.T + u @ state.emission_weights.T + state.offset
-    reaching = StickBreaking(order=data.symbol_order).totals(data.to_csr().toarray())
+    reaching = StickBreaking(order=data.order).totals(data.to_csr().toarray())
     return (reaching * np.log(np.cosh(psi / 2.0)) - omega * psi**2 / 2.0).sum()
 
 
@@ -255,6 +255,7 @@ def test_more_coordinates_than_symbols_and_one_step():
         )
 
 
+@pytest.mark.slow
 def test_a_symbol_that_no_one_saw_keeps_its_prior():
     data = as_sequences([[0, 1, 0, 0]], num_symbols=40)
     model, rng = MultinomialLDS(1), np.random.default_rng(0)

@@ -47,7 +47,8 @@ def test_the_state_space_is_the_models(inputs):
     data = make_data(inputs)
     one = data.split(1)[0]
     state = MODEL.prior(np.random.default_rng(2), one)
-    draw = MODEL.state_space(state, one)
+    parameters = {name: getattr(state, name) for name in MODEL.predictive_variables}
+    draw = MODEL.state_space(parameters, MODEL.link(one))
     log_p = particle_log_predictive(np.random.default_rng(3), [draw], one, 20_000)[0]
     rng = np.random.default_rng(4)
     x = rng.multivariate_normal(state.initial_mean, state.initial_cov, size=20_000)
@@ -56,14 +57,16 @@ def test_the_state_space_is_the_models(inputs):
         psi = copies.states[::2] @ state.loadings.T + state.offset
         if inputs:
             psi += state.emission_weights @ one.inputs[s]
-        log_probs = MODEL.link.log_probs(psi) @ one.to_csr().toarray()[s]
+        log_probs = MODEL.link(one).log_probs(psi) @ one.to_csr().toarray()[s]
         np.testing.assert_allclose(log_p[s], np.log(np.exp(log_probs).mean()), atol=0.05)
 
 
+@pytest.mark.slow
 def test_threads():
     check_threads_do_not_matter(MODEL, make_data())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.sampling.diagnostics.ConvergenceWarning")
 def test_sampling():
     data = as_sequences(["ABBACABA", "CABB"], names=["one", "two"])
@@ -77,6 +80,7 @@ def test_sampling():
     assert 0.3 < posterior["moved"].mean() <= 1.0
 
 
+@pytest.mark.slow
 def test_a_chain_leaves_a_start_without_structure():
     """The loadings move from the first sweep: nothing is stuck at the start."""
     rng = np.random.default_rng(5)

@@ -1,28 +1,31 @@
 """Paths drawn by particle Gibbs against exact smoothing on a grid."""
 
+import importlib.util
 import inspect
+import sys
 
 import numpy as np
 import pytest
 from oracle.grid_states import GridStates
 
-from pgmult.compiled import jit as _jit
+from pgmult import LogisticNormal, StickBreaking
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences import as_sequences
-from pgmult.sequences.compiled import particles
+from pgmult.sequences.compiled import particle_blocks
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates import particle_gibbs as module
 from pgmult.sequences.updates.particle_gibbs import sample_paths
 from pgmult.testing import rejects
 
-LINKS = ["stick_breaking", "softmax"]
+LINKS = {"stick_breaking": StickBreaking([0, 2, 3, 1]), "softmax": LogisticNormal()}
 COPIES = 500  # of the same two sequences: independent chains, side by side
 
 
 def make_draw(link="stick_breaking", inputs=0, **changes):
     rng = np.random.default_rng(0)
-    rows = 3 if link == "stick_breaking" else 4
+    link = LINKS[link] if isinstance(link, str) else link
+    rows = 4 - isinstance(link, StickBreaking)
     draw = StateSpaceDraw(
         transition=np.array([[0.9]]),
         noise_cov=np.array([[0.5]]),
@@ -76,6 +79,7 @@ def check_smoothing(
     assert (np.abs(scores) < 4.5).all(), scores.round(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_length", [1, 4, 50])
 @pytest.mark.parametrize("total", [1, 60], ids=["symbols", "counts"])
 @pytest.mark.parametrize("link", LINKS)
@@ -87,6 +91,7 @@ def test_paths_are_smoothed(link, total, block_length):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", LINKS)
 def test_inputs(link):
     check_smoothing(
@@ -94,6 +99,7 @@ def test_inputs(link):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_any_share_of_blind_particles_will_do(share, monkeypatch):
     """With all of them blind, weights differ widely and ancestors are drawn often."""
@@ -104,6 +110,7 @@ def test_any_share_of_blind_particles_will_do(share, monkeypatch):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_observations_paths_are_draws_of_the_dynamics():
     """Every weight is 1: the present path is taken once in num_particles."""
     depth = 3
@@ -111,7 +118,7 @@ def test_without_observations_paths_are_draws_of_the_dynamics():
     transition = np.array([[0.9, 0.2, 0.0], [-0.2, 0.8, 0.1], [0.0, 0.1, 0.5]])
     draw = StateSpaceDraw(
         transition, 0.3 * np.eye(depth), np.ones(depth), np.eye(depth),
-        loadings=rng.normal(size=(3, depth)), offset=np.zeros(3),
+        loadings=rng.normal(size=(3, depth)), offset=np.zeros(3), link=StickBreaking(),
     )  # fmt: skip
     counts = np.zeros((5, 4), np.int64)
     counts[0, 1] = 1  # one observation there must be
@@ -137,6 +144,7 @@ def test_without_observations_paths_are_draws_of_the_dynamics():
 # ------------------------------------------------------------------ mutants
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -144,7 +152,7 @@ def test_without_observations_paths_are_draws_of_the_dynamics():
         {"initial_mean": np.zeros(1)},
         {"noise_cov": np.array([[1.0]])},
         {"transition": np.array([[0.7]])},
-        {"order": np.array([0, 1, 3, 2])},
+        {"link": StickBreaking([0, 1, 3, 2])},
     ],
     ids=["offset ignored", "initial mean", "noise", "transition", "order of sticks"],
 )
@@ -155,10 +163,11 @@ def test_paths_of_another_model_are_refused(changes):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["reference dropped", "reference of a neighbour", "no move"])
 def test_broken_references_are_refused(what, monkeypatch):
     """A path that forgets the present one is drawn from particles alone, biased by their number."""
-    right = module.particles.conditional_blocks
+    right = module.particle_blocks.conditional_blocks
 
     def broken(worker, start, stop, *arguments):
         states = arguments[-2]
@@ -170,7 +179,7 @@ def test_broken_references_are_refused(what, monkeypatch):
             return 0
         return right(worker, start, stop, *arguments)
 
-    monkeypatch.setattr(module.particles, "conditional_blocks", broken)
+    monkeypatch.setattr(module.particle_blocks, "conditional_blocks", broken)
     rejects(
         check_smoothing, make_draw(), make_data(4), make_data(4, COPIES), num_particles=2,
         block_length=2,
@@ -178,26 +187,30 @@ def test_broken_references_are_refused(what, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ancestors_drawn_without_the_transition_are_refused(monkeypatch):
+def test_ancestors_drawn_without_the_transition_are_refused(monkeypatch, tmp_path):
     """One line of the source, the transition density in the ancestors' weights, taken out."""
     density = "ahead[n] -= 0.5 * scaled[n] * scaled[n]"
-    function = particles.conditional_blocks
-    source = inspect.getsource(getattr(function, "py_func", function))
-    assert density in source
-    names = dict(vars(particles))
-    exec(source.replace("@jit\n", "").replace(density, "pass"), names)
+    source = inspect.getsource(particle_blocks)
+    assert source.count(density) == 1
+    path = tmp_path / "changed_blocks.py"
+    path.write_text(source.replace(density, "pass"))
+    spec = importlib.util.spec_from_file_location("changed_blocks", path)
+    changed = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "changed_blocks", changed)
+    spec.loader.exec_module(changed)
     monkeypatch.setattr(module, "_BLIND_SHARE", 1.0)  # ancestors are drawn often
     draw = make_draw(noise_cov=np.array([[0.05]]), transition=np.array([[0.98]]))
     arguments = draw, make_data(12), make_data(12, 800)
     options = {"num_particles": 6, "block_length": 50, "sweeps": 40}
     check_smoothing(*arguments, **options)
-    monkeypatch.setattr(particles, "conditional_blocks", _jit.jit(names["conditional_blocks"]))
+    monkeypatch.setattr(particle_blocks, "conditional_blocks", changed.conditional_blocks)
     rejects(check_smoothing, *arguments, **options)
 
 
 # ------------------------------------------------------------------ the rest of the contract
 
 
+@pytest.mark.slow
 def test_threads_do_not_matter():
     draw, data = make_draw(), make_data(3, 5)
     x = np.zeros((data.num_steps, 1))

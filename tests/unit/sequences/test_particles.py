@@ -6,7 +6,7 @@ from scipy.special import log_softmax
 
 from pgmult import LogisticNormal, StickBreaking
 from pgmult.compiled import vectors
-from pgmult.sequences.compiled import particles
+from pgmult.sequences.compiled import likelihoods
 
 DEPTH, SYMBOLS, SIZE = 3, 40, 7
 
@@ -52,9 +52,9 @@ def test_log_likelihoods_of_particles(softmax, kind, scale):
     loadings, offset, counts, positions = problem(softmax, kind)
     z = scale * np.random.default_rng(4).normal(size=(DEPTH, SIZE))
     out = np.empty(SIZE)
-    particles.log_likelihoods(
+    likelihoods.log_likelihoods(
         softmax, positions, counts[positions], loadings, offset, z,
-        np.empty((particles.WORK_ROWS, SIZE)), out,
+        np.empty((likelihoods.WORK_ROWS, SIZE)), out,
     )  # fmt: skip
     psi = (loadings @ z).T + offset
     if softmax:
@@ -68,9 +68,9 @@ def test_a_thousand_factors_do_not_overflow():
     """Products of 1 + exp(-|psi|) are taken apart before they reach 2**1024."""
     sticks = 2500
     out = np.empty(2)
-    particles.log_likelihoods(
+    likelihoods.log_likelihoods(
         False, np.array([sticks]), np.array([1]), np.zeros((sticks, 1)), np.zeros(sticks),
-        np.zeros((1, 2)), np.empty((particles.WORK_ROWS, 2)), out,
+        np.zeros((1, 2)), np.empty((likelihoods.WORK_ROWS, 2)), out,
     )  # fmt: skip
     np.testing.assert_allclose(out, -sticks * np.log(2.0), rtol=1e-14)
 
@@ -84,7 +84,7 @@ def test_expansions_are_the_links_own(softmax, kind):
     x = np.array([0.3, -0.4, 0.8])
     gradient, curvature = np.empty(DEPTH), np.empty((DEPTH, DEPTH))
     columns = np.ascontiguousarray(loadings.T)
-    value = particles.expand(
+    value = likelihoods.expand(
         softmax, positions, counts[positions], columns, offset, x, gradient, curvature
     )
     psi = offset + loadings @ x

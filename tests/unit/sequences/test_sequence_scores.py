@@ -1,16 +1,15 @@
-"""Scores of sequences: pooling of draws, pairing, blocks, continuation and the legacy number."""
+"""Scores of sequences: pooling of draws, pairing, blocks and continuation."""
 
-from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
-import pgmult
-from pgmult import StickBreaking
-from pgmult.sequences import MultinomialHMM, MultinomialLDS, as_sequences
-from pgmult.sequences.models.gaussian_lds import GaussianLDS
-from pgmult.sequences.scores.legacy import legacy_score
+from pgmult import Posterior, StickBreaking
+from pgmult.core.typing import coords_of
+from pgmult.sampling import Origin
+from pgmult.sequences import LogisticNormalLDS, MultinomialHMM, MultinomialLDS, as_sequences
 from pgmult.sequences.scores.ngrams import bigram, unigram
 from pgmult.sequences.scores.one_step import (
     SequenceScore,
@@ -152,13 +151,22 @@ def test_joined_undoes_split():
 # ------------------------------------------------------------------ posteriors of models
 
 
+def posterior_of(model, draws, data=TRAIN):
+    return Posterior(
+        draws, dims=model.dims, coords=coords_of(model, data), origin=Origin.of(model, data)
+    )
+
+
 def hmm_posterior(draws=6):
     rng = np.random.default_rng(2)
-    return {
-        "initial": rng.dirichlet(np.ones(2), size=(2, draws // 2)),
-        "transition": rng.dirichlet(np.ones(2), size=(2, draws // 2, 2)),
-        "emission": rng.dirichlet(np.ones(K), size=(2, draws // 2, 2)),
-    }
+    return posterior_of(
+        MultinomialHMM(2),
+        {
+            "initial": rng.dirichlet(np.ones(2), size=(2, draws // 2)),
+            "transition": rng.dirichlet(np.ones(2), size=(2, draws // 2, 2)),
+            "emission": rng.dirichlet(np.ones(K), size=(2, draws // 2, 2)),
+        },
+    )
 
 
 def test_exact_forecasts_of_new_sequences_and_of_continuations():
@@ -166,146 +174,98 @@ def test_exact_forecasts_of_new_sequences_and_of_continuations():
     draws = [
         {name: array[c, i] for name, array in posterior.items()} for c in range(2) for i in range(3)
     ]
-    new = one_step_ahead(posterior, model, TRAIN, TEST)
+    new = one_step_ahead(posterior, TEST)
     by_draw = np.array([model.log_predictive(draw, TEST) for draw in draws])
     seen = TEST.totals > 0
     np.testing.assert_allclose(new.log_predictive, mix_draws(by_draw, TEST.offsets)[seen])
     assert new.num_draws == 6
-    going_on = one_step_ahead(posterior, model, TRAIN, TEST, continues=True, pooling="average")
+    going_on = one_step_ahead(posterior, TEST, after=TRAIN, pooling="average")
     whole, tested = joined(TRAIN, TEST)
     by_draw = np.array([model.log_predictive(draw, whole)[tested] for draw in draws])
     expected = mix_draws(by_draw, TEST.offsets, "average")[seen]
     np.testing.assert_allclose(going_on.log_predictive, expected)
     assert not np.allclose(going_on.log_predictive, new.log_predictive)
-    assert one_step_ahead(posterior, model, TRAIN, TEST, max_draws=2).num_draws == 2
-
-
-STATE_SPACE = SimpleNamespace(
-    dims=dict.fromkeys(
-        ("transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset")
-    )
-)
-
-
-def state_space_posterior(rows=K - 1, loadings=1.0):
-    rng = np.random.default_rng(3)
-    spread = np.broadcast_to(np.eye(1), (1, 4, 1, 1))
-    return {
-        "transition": 0.8 * spread, "noise_cov": 0.5 * spread,
-        "initial_mean": np.zeros((1, 4, 1)), "initial_cov": spread,
-        "loadings": loadings * rng.normal(size=(1, 4, rows, 1)),
-        "offset": rng.normal(size=(1, 4, rows)),
-        "last_states": rng.normal(size=(1, 4, 2, 1)),
-    }  # fmt: skip
+    assert one_step_ahead(posterior, TEST, max_draws=2).num_draws == 2
 
 
 @pytest.mark.parametrize("continues", [False, True])
-@pytest.mark.parametrize("rows", [K - 1, K])
-def test_state_spaces_go_through_the_particle_filter(rows, continues):
-    posterior = state_space_posterior(rows)
-    got = one_step_ahead(
-        posterior, STATE_SPACE, TRAIN, TEST, continues=continues, num_particles=50, random_seed=7
-    )
+@pytest.mark.parametrize("model", [MultinomialLDS(1), LogisticNormalLDS(1)])
+def test_state_spaces_go_through_the_particle_filter(model, continues):
+    rows = K - isinstance(model, MultinomialLDS)
+    rng = np.random.default_rng(3)
+    spread = np.broadcast_to(np.eye(1), (1, 4, 1, 1))
+    posterior = posterior_of(
+        model,
+        {
+            "transition": 0.8 * spread, "noise_cov": 0.5 * spread,
+            "initial_mean": np.zeros((1, 4, 1)), "initial_cov": spread,
+            "loadings": rng.normal(size=(1, 4, rows, 1)), "offset": rng.normal(size=(1, 4, rows)),
+            "last_states": rng.normal(size=(1, 4, 2, 1)),
+            "input_weights": np.zeros((1, 4, 1, 0)), "emission_weights": np.zeros((1, 4, rows, 0)),
+        },
+    )  # fmt: skip
+    test = as_sequences(TEST, order=TEST.order[::-1])  # the posterior's order counts
+    after = TRAIN if continues else None
+    got = one_step_ahead(posterior, test, after=after, num_particles=50, random_seed=7)
     draws = []
     for i in range(4):
-        draw = StateSpaceDraw(
-            *(posterior[name][0, i] for name in STATE_SPACE.dims),
-            link="softmax" if rows == K else "stick_breaking",
-            order=None if rows == K else TRAIN.symbol_order,
-        )
+        parameters = {name: posterior[name][0, i] for name in model.predictive_variables}
+        draw = StateSpaceDraw(**parameters, link=model.link(TRAIN))
         draws.append(draw.continued(posterior["last_states"][0, i]) if continues else draw)
     by_draw = particle_log_predictive(np.random.default_rng(7), draws, TEST, 50)
     expected = mix_draws(by_draw, TEST.offsets)[TEST.totals > 0]
     np.testing.assert_allclose(got.log_predictive, expected)
 
 
+class Shares:
+    """Somebody's own model: one probability of the first of two symbols."""
+
+    dims: ClassVar = {"share": ()}
+    predictive_variables = ("share",)
+
+    def log_predictive(self, draw, data):
+        return np.log(np.where(data.to_csr().toarray()[:, 0] > 0, draw["share"], 1 - draw["share"]))
+
+
+def test_a_users_own_model_is_scored():
+    data = as_sequences([[0, 1, 1]], num_symbols=2)
+    posterior = posterior_of(Shares(), {"share": np.full((1, 3), 0.25)}, data)
+    score = one_step_ahead(posterior, data)
+    np.testing.assert_allclose(score.log_predictive, np.log([0.25, 0.75, 0.75]))
+    assert score.method.startswith("Shares, one step ahead, exact")
+
+
 def test_what_cannot_be_scored():
     posterior = hmm_posterior()
-    del posterior["emission"]
+    draws = {name: posterior[name] for name in ("initial", "transition")}
     with pytest.raises(ValueError, match="posterior lacks emission: sample with keep="):
-        one_step_ahead(posterior, MultinomialHMM(2), TRAIN, TEST)
-    with pytest.raises(TypeError, match="nor is it a state space: it has no transition"):
-        one_step_ahead(posterior, SimpleNamespace(dims={}), TRAIN, TEST)
+        one_step_ahead(posterior_of(MultinomialHMM(2), draws), TEST)
+    field = StickBreakingGaussian()
+    with pytest.raises(
+        TypeError, match=r"with a state space, as .*got one of StickBreakingGaussian"
+    ):
+        one_step_ahead(Posterior(draws, origin=Origin.of(field, TRAIN)), TEST)
+    with pytest.raises(ValueError, match="must know its model"):
+        one_step_ahead(Posterior(draws), TEST)
+    with pytest.raises(TypeError, match="must be a Posterior, which knows its model, got dict"):
+        one_step_ahead(draws, TEST)
     with pytest.raises(ValueError, match="2 training and 1 test"):
-        one_step_ahead(hmm_posterior(), MultinomialHMM(2), TRAIN, TEST.take([0]), continues=True)
+        one_step_ahead(posterior, TEST.take([0]), after=TRAIN)
+    with pytest.raises(ValueError, match="after must be the sequences that the posterior"):
+        one_step_ahead(posterior, TEST, after=TEST)
+    with pytest.raises(ValueError, match="posterior's 3 symbols, 0, 1, 2, got 4"):
+        one_step_ahead(posterior, as_sequences([[3, 0]]))
     with pytest.raises(ValueError, match="number their symbols alike"):
         unigram(as_sequences(["abc"]), as_sequences(["abd"]))
     with pytest.raises(ValueError, match="max_draws must be at least 1"):
-        one_step_ahead(hmm_posterior(), MultinomialHMM(2), TRAIN, TEST, max_draws=0)
+        one_step_ahead(posterior, TEST, max_draws=0)
 
 
-# ------------------------------------------------------------------ the legacy score
+class StickBreakingGaussian:
+    """A model with a link, but neither predictions nor a state space."""
 
-
-def legacy_baseline():
-    """Every training symbol's share; here none is 0."""
-    shares = np.bincount(TRAIN.symbols, minlength=K) / len(TRAIN.symbols)
-    return np.log(shares)[TEST.symbols].sum()
-
-
-def test_legacy_score_of_hidden_markov_models_is_joint():
-    posterior, model = hmm_posterior(), MultinomialHMM(2)
-    got = legacy_score(posterior, model, TRAIN, TEST)
-    whole, tested = joined(TRAIN, TEST)
-    totals = [
-        model.log_predictive({k: v[c, i] for k, v in posterior.items()}, whole)[tested].sum()
-        for c in range(2) for i in range(3)
-    ]  # fmt: skip
-    expected = logsumexp(totals) - np.log(6.0)
-    assert got.log_probability == pytest.approx(expected)
-    assert got.baseline == pytest.approx(legacy_baseline())
-    assert got.score == pytest.approx((expected - legacy_baseline()) / 6)
-
-
-def test_legacy_baseline_pays_for_unseen_symbols():
-    train = as_sequences([[0, 0]], num_symbols=K)
-    test = as_sequences([[0, 2]], num_symbols=K)
-    posterior = {name: array[:, :, :1] if name == "last_states" else array
-                 for name, array in state_space_posterior().items()}  # fmt: skip
-    got = legacy_score(posterior, STATE_SPACE, train, test)
-    assert got.baseline == pytest.approx(np.log(1e-8), rel=1e-6)
-
-
-@pytest.mark.parametrize("rows", [K - 1, K])
-def test_legacy_score_of_state_spaces_without_loadings(rows):
-    posterior = state_space_posterior(rows, loadings=0.0)
-    got = legacy_score(posterior, STATE_SPACE, TRAIN, TEST, num_simulations=3)
-    sticks = StickBreaking(TRAIN.symbol_order)
-    totals = [
-        (log_softmax(offset) if rows == K else sticks.log_probs(offset))[TEST.symbols].sum()
-        for offset in posterior["offset"][0]
-    ]
-    assert got.log_probability == pytest.approx(logsumexp(totals) - np.log(4.0))
-
-
-def test_legacy_simulations_go_on_from_the_last_state():
-    """One step ahead they estimate an integral over the next state."""
-    posterior = state_space_posterior(rows=K)
-    test = as_sequences([[2], [0]], num_symbols=K)
-    got = legacy_score(posterior, STATE_SPACE, TRAIN, test, num_simulations=1000)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    totals = []
-    for i in range(4):
-        joint = 0.0
-        for last, symbol in zip(posterior["last_states"][0, i], (2, 0), strict=True):
-            x = 0.8 * last + np.sqrt(0.5) * nodes
-            psi = posterior["offset"][0, i] + x[:, None] * posterior["loadings"][0, i].T
-            probs = np.exp(log_softmax(psi, axis=1))[:, symbol]
-            joint += np.log(weights @ probs / weights.sum())
-        totals.append(joint)
-    assert got.log_probability == pytest.approx(logsumexp(totals) - np.log(4.0), abs=0.05)
-
-
-def test_legacy_score_of_raw_vectors():
-    rng = np.random.default_rng(4)
-    posterior = {
-        "transition": 0.5 * np.ones((1, 2, 1, 1)), "noise_cov": np.ones((1, 2, 1, 1)),
-        "loadings": rng.normal(size=(1, 2, K, 1)), "offset": rng.normal(size=(1, 2, K)),
-        "emission_var": np.ones((1, 2, K)),
-    }  # fmt: skip
-    got = legacy_score(posterior, GaussianLDS(1), TRAIN, TEST, num_simulations=200)
-    assert "largest" in got.method
-    assert -20.0 < got.log_probability < -3.0
+    def link(self, data):
+        return StickBreaking()
 
 
 # ------------------------------------------------------------------ blending
@@ -356,18 +316,3 @@ def test_a_blend_with_what_is_impossible():
     found = blend(never, sure, num_weights=1000)
     assert np.exp(found.log_predictive[0]) == pytest.approx(0.5 * np.exp(-0.1))
     assert found.log_predictive[1] == pytest.approx(-0.1)
-
-
-# ------------------------------------------------------------------ orders of symbols
-
-
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_a_posterior_whose_sticks_break_in_another_order_is_refused():
-    model = MultinomialLDS(1)
-    posterior = pgmult.sample(
-        model, TRAIN, draws=3, tune=1, chains=1, random_seed=0, progressbar=False
-    )
-    backwards = as_sequences(TRAIN, order=TRAIN.symbol_order[::-1].copy())
-    with pytest.raises(ValueError, match="the sticks of the posterior break for"):
-        one_step_ahead(posterior, model, backwards, TEST)
-    one_step_ahead(posterior, model, TRAIN, as_sequences(TEST, order=[2, 1, 0]))  # TRAIN's counts

@@ -41,10 +41,12 @@ def test_counts(convert):
 
 
 def test_frequent_symbols_come_first_unless_told_otherwise():
-    assert as_sequences("CABBCB").symbol_order.tolist() == [1, 2, 0]
-    assert as_sequences("CABBCB", order=[2, 0, 1]).symbol_order.tolist() == [2, 0, 1]
+    assert as_sequences("CABBCB").order.tolist() == [1, 2, 0]
+    assert as_sequences("CABBCB", order=[2, 0, 1]).order.tolist() == [2, 0, 1]
     again = as_sequences(as_sequences("CABBCB"), order=[0, 1, 2])
-    assert again.symbol_order.tolist() == [0, 1, 2]
+    assert again.order.tolist() == [0, 1, 2]
+    assert as_sequences(again).order.tolist() == [0, 1, 2]
+    assert as_sequences(again, order="frequency").order.tolist() == [1, 2, 0]
 
 
 def test_inputs_for_all_steps_or_a_sequence_each():
@@ -75,7 +77,7 @@ def test_split_take_and_extend_keep_everything_together():
     np.testing.assert_array_equal(longer.inputs[:, 0], [0, 1, 2, 5, 6, 3, 4, 7, 8])
     np.testing.assert_array_equal(longer.symbols, data.symbols)
     for part in (past, future, second, longer):
-        np.testing.assert_array_equal(part.symbol_order, data.symbol_order)
+        np.testing.assert_array_equal(part.order, data.order)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,8 @@ def test_split_take_and_extend_keep_everything_together():
         ("AB", {"alphabet": "AAB"}, "3 different labels"),
         ("AB", {"num_symbols": 5}, "num_symbols is 5, the data have 2"),
         ("ABC", {"order": [0, 1, 1]}, "permutation of 0, ..., 2"),
-        ("ABC", {"order": "alphabetical"}, '"frequency" or a permutation'),
+        ("ABC", {"order": "alphabetical"}, "'frequency', 'given' or a permutation"),
+        ([[0, 10**9]], {}, r"must be below 1,000,000, got 1,000,000,000 \(num_symbols="),
         ("ABC", {"inputs": np.zeros((2, 1))}, r"\(3, num_inputs\)"),
         ("ABC", {"inputs": [[0.0], [np.nan], [1.0]]}, "inputs must be finite, got nan at row 1"),
         (["AB", "BA"], {"inputs": [np.zeros((2, 1)), np.zeros((3, 1))]}, "inputs of sequence 1"),
@@ -117,6 +120,48 @@ def test_bad_input_is_named(data, options, message):
 def test_what_is_no_sequence(data):
     with pytest.raises((TypeError, ValueError)):
         as_sequences(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"ABBA", [b"AB", b"BA"], {"x": [0, 1]}, {0, 1}, (x for x in "AB"), ["sun", None]]
+)
+def test_nothing_is_guessed_of_other_types(data):
+    with pytest.raises(TypeError, match=r"must be a list, string, .*decode bytes; .*names="):
+        as_sequences(data)
+
+
+def test_more_symbols_than_anybody_has_must_be_meant():
+    assert as_sequences([[0, 10**6 + 1]], num_symbols=2 * 10**6).num_symbols == 2 * 10**6
+
+
+def test_arrays_of_words_are_one_sequence():
+    for words in (np.array(["sun", "rain"]), np.array(["sun", None, "rain"], dtype=object)):
+        data = as_sequences(words)
+        assert data.lengths.tolist() == [len(words)]
+        assert data.alphabet.tolist() == ["rain", "sun"]
+    two = np.empty(2, dtype=object)
+    two[:] = [["sun", "rain"], ["sun"]]
+    assert as_sequences(two).lengths.tolist() == [2, 1]
+
+
+def test_tables_are_count_series_and_columns_are_sequences():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"wine": [2, 0, 1], "beer": [1, 0, 3]}, index=[1950, 1951, 1952])
+    data = as_sequences(table)
+    assert data.alphabet.tolist() == ["wine", "beer"]
+    np.testing.assert_array_equal(rows(data), [[2, 1], [0, 0], [1, 3]])
+    assert as_sequences([table, table]).lengths.tolist() == [3, 3]
+    with pytest.raises(ValueError, match="columns of sequence 1 must be the alphabet, wine, beer"):
+        as_sequences([table, table[["beer", "wine"]]])
+    with pytest.raises(TypeError, match="must hold integers, strings or counts"):
+        as_sequences(pandas.DataFrame({"day": ["sun", "rain"]}))
+    words = pandas.Series(["sun", None, "rain"])
+    for column in (words, words.astype("category"), pandas.Categorical(words)):
+        data = as_sequences(column)
+        assert data.alphabet.tolist() == ["rain", "sun"]
+        np.testing.assert_array_equal(data.totals, [1, 0, 1])
+    assert as_sequences([words, words]).lengths.tolist() == [3, 3]
+    np.testing.assert_array_equal(as_sequences(pandas.Series([0, 1, 1])).symbols, [0, 1, 1])
 
 
 def test_cuts_and_extensions_are_checked():

@@ -9,6 +9,8 @@ from pgmult.sequences.updates import softmax_loadings as module
 from pgmult.sequences.updates.softmax_loadings import sample_softmax_rows
 from pgmult.testing import rejects
 
+pytestmark = pytest.mark.slow  # the updates are compiled for nothing else that is quick
+
 PRECISION = np.array([0.7, 0.4])
 Z = np.array([[1.0, 1.0], [-0.5, 1.0], [2.0, 1.0], [0.3, 1.0]])  # the third step is missing
 COUNTS = np.array([[3, 0, 1], [0, 2, 0], [0, 0, 0], [5, 1, 0]])

@@ -33,14 +33,14 @@ def case(request):
     known = rng.standard_normal((data.num_steps, 2))
     design = np.c_[rng.standard_normal((data.num_steps, SIZE)), known, np.ones(data.num_steps)]
     weights = rng.standard_normal((data.num_symbols - 1, SIZE + 3))
-    link = StickBreaking(order=data.symbol_order)
+    link = StickBreaking(order=data.order)
     potential = link.augment(np.random.default_rng(2), design @ weights.T, data.to_csr().toarray())
     return data, ActiveSticks.of(data), design, weights, potential
 
 
 def test_depths_are_the_sticks_with_observations(case):
     data, active, *_ = case
-    reaching = StickBreaking(order=data.symbol_order).totals(data.to_csr().toarray())
+    reaching = StickBreaking(order=data.order).totals(data.to_csr().toarray())
     np.testing.assert_array_equal(active.depths, (reaching > 0).sum(axis=1))
     assert active.num_pairs == (reaching > 0).sum()
 
@@ -86,7 +86,7 @@ def test_statistics_of_the_weights(case):
 
 def test_log_likelihood_of_each_step(case):
     data, active, design, weights, _ = case
-    link = StickBreaking(order=data.symbol_order)
+    link = StickBreaking(order=data.order)
     expected = link.log_likelihood(design @ weights.T, data.to_csr().toarray())
     np.testing.assert_allclose(
         active.log_likelihood(design, weights), expected, rtol=1e-12, atol=1e-12

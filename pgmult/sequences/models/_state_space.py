@@ -1,0 +1,272 @@
+"""What linear dynamical systems of symbols share, whatever their link: parameters, priors, reports.
+
+::
+
+    (A, B)', Q   ~  matrix-normal inverse-Wishart                       dynamics
+    x_first      ~  N(m, V),  (m, V) ~ NIW                              every sequence's first state
+    x_t          ~  N(A x_{t-1} + B u_t, Q)
+    v_d          ~  IG(loading_shape, loading_scale),     d = 1..D
+    psi_t        =  b + E u_t + C x_t,    column d of C has variance v_d
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
+from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
+from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
+from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.updates.loadings import sample_loading_var
+from pgmult.sequences.updates.spectral_start import spectral_states
+
+__all__ = ["StateSpace", "StateSpaceState", "eigenvalue_moduli", "state_space_dims"]
+
+START_SWEEPS = 3  # of the weights given the states that a chain starts from
+_START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateSpaceState:
+    """One point of the chain; n = num_symbols - 1 sticks, or num_symbols under the softmax.
+
+    Attributes
+    ----------
+    states : array, ``(num_steps, state_dim)``
+        x.
+    transition : array, ``(state_dim, state_dim)``
+        A.
+    input_weights : array, ``(state_dim, num_inputs)``
+        B; zero where inputs do not enter the dynamics.
+    noise_cov : array, ``(state_dim, state_dim)``
+        Q.
+    initial_mean : array, ``(state_dim,)``
+    initial_cov : array, ``(state_dim, state_dim)``
+        Of first states: m and V.
+    loadings : array, ``(n, state_dim)``
+        C.
+    emission_weights : array, ``(n, num_inputs)``
+        E; zero where inputs do not enter the emissions.
+    offset : array, ``(n,)``
+        b.
+    loading_var : array, ``(state_dim,)``
+        v.
+    """
+
+    states: FloatArray
+    transition: FloatArray
+    input_weights: FloatArray
+    noise_cov: FloatArray
+    initial_mean: FloatArray
+    initial_cov: FloatArray
+    loadings: FloatArray
+    emission_weights: FloatArray
+    offset: FloatArray
+    loading_var: FloatArray
+
+
+def state_space_dims(row: str) -> dict[str, tuple[str, ...]]:
+    """Axes of the variables; a row of the loadings is a stick or a symbol."""
+    return {
+        "states": ("step", "state"),
+        "transition": ("state", "other_state"),
+        "input_weights": ("state", "input"),
+        "noise_cov": ("state", "other_state"),
+        "initial_mean": ("state",),
+        "initial_cov": ("state", "other_state"),
+        "loadings": (row, "state"),
+        "emission_weights": (row, "input"),
+        "offset": (row,),
+        "loading_var": ("state",),
+        "last_states": ("sequence", "state"),
+        "last_probs": ("sequence", "symbol"),
+        "mean_probs": ("symbol",),
+        "probs": ("step", "symbol"),
+        "eigenvalue_moduli": ("mode",),
+    }
+
+
+def eigenvalue_moduli(transition: FloatArray) -> FloatArray:
+    """Moduli of a transition's eigenvalues, largest first: what any basis agrees on."""
+    return np.sort(np.abs(np.linalg.eigvals(transition)))[::-1].copy()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateSpace(ABC):
+    """A linear dynamical system of symbols; `link` and the emissions' updates are its children's.
+
+    Parameters
+    ----------
+    state_dim : int
+    dynamics : MatrixNormalInverseWishart, optional
+    start : NormalInverseWishart, optional
+    loading_shape, loading_scale, emission_var : float
+        As in `MultinomialLDS`.
+    """
+
+    state_dim: int = 10
+    dynamics: MatrixNormalInverseWishart | None = None
+    start: NormalInverseWishart | None = None
+    loading_shape: float = 2.0
+    loading_scale: float = 0.05
+    emission_var: float = 1.0
+
+    label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
+    predictive_variables: ClassVar[tuple[str, ...]] = (
+        "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
+        "input_weights", "emission_weights",
+    )  # fmt: skip
+    default_keep: ClassVar[tuple[str, ...]] = (
+        *predictive_variables, "last_states", "last_probs", "eigenvalue_moduli",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        D = as_positive_int(self.state_dim, "state_dim")
+        for name in ("loading_shape", "loading_scale", "emission_var"):
+            as_positive(getattr(self, name), name)
+        if self.dynamics is not None and self.dynamics.mean.shape[1] != D:
+            raise ValueError(
+                f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
+            )
+        if self.start is None:
+            object.__setattr__(self, "start", NormalInverseWishart.weak(np.zeros(D)))
+        elif len(self.start.mean) != D:
+            raise ValueError(f"start must have {D} dimensions, got {len(self.start.mean)}")
+
+    # ------------------------------------------------------------------ data
+
+    def as_data(self, data: Any) -> Sequences:
+        """`Sequences`, from what `as_sequences` takes."""
+        sequences = as_sequences(data)
+        rows = self.state_dim + self._num_driving(sequences)
+        if self.dynamics is not None and len(self.dynamics.mean) != rows:
+            raise ValueError(
+                f"dynamics must have a row for each of {self.state_dim} states and"
+                f" {rows - self.state_dim} inputs, got {len(self.dynamics.mean)}"
+            )
+        return sequences
+
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Labels of symbols, or their numbers, and of sequences where they have any."""
+        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        return {"symbol": symbols} | ({} if data.names is None else {"sequence": data.names})
+
+    def _driving(self, data: Sequences) -> FloatArray | None:
+        """The inputs that enter the dynamics."""
+        return data.inputs
+
+    def _emitting(self, data: Sequences) -> FloatArray | None:
+        """The inputs that enter the emissions."""
+        return data.inputs
+
+    def _num_driving(self, data: Sequences) -> int:
+        inputs = self._driving(data)
+        return 0 if inputs is None else inputs.shape[1]
+
+    # ------------------------------------------------------------------ what a state says
+
+    @abstractmethod
+    def link(self, data: Sequences) -> StickBreaking | LogisticNormal:
+        """The link from psi to probabilities."""
+
+    @abstractmethod
+    def _psi(
+        self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
+    ) -> FloatArray:
+        """The link's argument at some steps."""
+
+    def simulate(
+        self, rng: np.random.Generator, state: StateSpaceState, data: Sequences
+    ) -> Sequences:
+        """Sequences of the same lengths, totals and inputs."""
+        return simulate_symbols(rng, self.probs(state, data), data)
+
+    def state_space(
+        self, draw: Mapping[str, Any], link: StickBreaking | LogisticNormal
+    ) -> StateSpaceDraw:
+        """One posterior draw of `predictive_variables`, as particle methods take it."""
+        return StateSpaceDraw(link=link, **{name: draw[name] for name in self.predictive_variables})
+
+    def probs(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""
+        return self.link(data).probs(self._psi(state, data))
+
+    def mean_probs(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """Probabilities averaged over all steps, ``(num_symbols,)``."""
+        return np.asarray(self.probs(state, data).mean(axis=0))
+
+    def last_states(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """The states of each sequence's last step, ``(num_sequences, state_dim)``: forecasts."""
+        return state.states[data.offsets[1:] - 1]
+
+    def last_probs(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """Probabilities at each sequence's last step, ``(num_sequences, num_symbols)``."""
+        return self.link(data).probs(self._psi(state, data, data.offsets[1:] - 1))
+
+    def eigenvalue_moduli(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """Moduli of the transition's eigenvalues, largest first, ``(state_dim,)``."""
+        return eigenvalue_moduli(state.transition)
+
+    # ------------------------------------------------------------------ priors and pieces of sweeps
+
+    @property
+    def _niw(self) -> NormalInverseWishart:
+        assert self.start is not None  # set by __post_init__
+        return self.start
+
+    def _dynamics(self, data: Sequences) -> MatrixNormalInverseWishart:
+        """The prior of (A, B)' and Q."""
+        if self.dynamics is not None:
+            return self.dynamics
+        D, U = self.state_dim, self._num_driving(data)
+        precision = np.diag(np.concatenate([np.full(D, 4.0 * D), np.ones(U)]))
+        return MatrixNormalInverseWishart(0.5 * np.eye(D + U, D), precision, D + 2.0, np.eye(D))
+
+    def _law_of(
+        self,
+        data: Sequences,
+        transition: FloatArray,
+        input_weights: FloatArray,
+        noise_cov: FloatArray,
+        initial_mean: FloatArray,
+        initial_cov: FloatArray,
+    ) -> LinearDynamics:
+        """The prior of the states."""
+        u = self._driving(data)
+        drive = None if u is None else input_drive(u, input_weights, data.offsets)
+        return LinearDynamics(
+            transition, noise_cov, initial_mean, initial_cov, data.offsets, drive=drive
+        )
+
+    def _design(self, states: FloatArray, data: Sequences) -> FloatArray:
+        """What psi is linear in: states, the inputs that enter emissions, and 1."""
+        columns = [states, np.ones((data.num_steps, 1))]
+        inputs = self._emitting(data)
+        if inputs is not None:
+            columns.insert(1, inputs)
+        return np.concatenate(columns, axis=1)
+
+    def _start(
+        self, rng: np.random.Generator, data: Sequences
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Spectral states, their design, weights of an offset alone, and the loadings' variance."""
+        states = spectral_states(rng, data, self.state_dim)
+        used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
+        smoothed = used + _START_CONCENTRATION
+        offset = self.link(data).inverse(smoothed / smoothed.sum())
+        design = self._design(states, data)
+        weights = np.zeros((len(offset), design.shape[1]))
+        weights[:, -1] = offset
+        loading_var = np.full(self.state_dim, self.loading_scale / self.loading_shape)
+        return states, design, weights, loading_var
+
+    def _sample_loading_var(self, rng: np.random.Generator, weights: FloatArray) -> FloatArray:
+        loadings = weights[:, : self.state_dim]
+        return sample_loading_var(rng, loadings, self.loading_shape, self.loading_scale)

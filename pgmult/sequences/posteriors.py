@@ -1,0 +1,137 @@
+"""What scores and forecasts ask of a posterior of sequences: its model's kind, draws and symbols.
+
+A model says how its draws foretell by one of two protocols. `PredictsSteps`: it knows the
+probability of a step given those before it. `HasStateSpace`: given a draw it is a linear Gaussian
+state seen through a link, which particles can filter.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.typing import FloatArray, data_of
+from pgmult.core.validate import as_positive_int
+from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.data.sequences import Sequences, as_sequences
+from pgmult.sequences.priors.state_space import StateSpaceDraw
+
+__all__ = ["HasStateSpace", "PredictsSteps", "draws_of", "sequences_of", "state_space_draws"]
+
+
+@runtime_checkable
+class PredictsSteps(Protocol):
+    """A model whose one-step-ahead probabilities given its parameters are known.
+
+    Attributes
+    ----------
+    predictive_variables : the kept variables that they depend on.
+    """
+
+    predictive_variables: tuple[str, ...]
+
+    def log_predictive(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+        """Log p(x_t | x_<t of the same sequence, draw), ``(num_steps,)``; 0 at missing steps."""
+
+
+@runtime_checkable
+class HasStateSpace(Protocol):
+    """A model of linear Gaussian states seen through a link.
+
+    Sequences can be continued where it keeps ``last_states``, ``(num_sequences, state_dim)``.
+
+    Attributes
+    ----------
+    predictive_variables : the kept variables that `state_space` takes.
+    """
+
+    predictive_variables: tuple[str, ...]
+
+    def state_space(
+        self, draw: Mapping[str, Any], link: StickBreaking | LogisticNormal
+    ) -> StateSpaceDraw:
+        """One posterior draw as particle methods take it."""
+
+
+def sequences_of(posterior: Posterior, data: Any) -> Sequences:
+    """Sequences of the posterior's symbols, from what its model takes.
+
+    Raises
+    ------
+    TypeError
+        If the posterior is a plain mapping of arrays.
+    ValueError
+        If the posterior does not know its model, or is of other symbols.
+    """
+    if not isinstance(posterior, Posterior):
+        raise TypeError(
+            f"posterior must be a Posterior, which knows its model, got {type(posterior).__name__}"
+            " (make one of arrays by Posterior(..., origin=Origin.of(model, data)))"
+        )
+    own = data_of(posterior.model, data)
+    sequences = own if isinstance(own, Sequences) else as_sequences(data)
+    symbols = np.arange(sequences.num_symbols) if sequences.alphabet is None else sequences.alphabet
+    known = posterior.coords.get("symbol")
+    if known is not None and known.tolist() != symbols.tolist():
+        raise ValueError(
+            f"data must have the posterior's {len(known)} symbols, {_named(known)}, got"
+            f" {len(symbols)}, {_named(symbols)} (give as_sequences their alphabet= or"
+            " num_symbols=)"
+        )
+    return sequences
+
+
+def _named(symbols: NDArray[Any]) -> str:
+    return ", ".join(map(str, symbols[:5])) + (", ..." if len(symbols) > 5 else "")
+
+
+def draws_of(
+    posterior: Mapping[str, NDArray[Any]], names: Iterable[str], max_draws: int
+) -> list[dict[str, NDArray[Any]]]:
+    """At most `max_draws` draws of some variables, evenly spread over all chains."""
+    names = tuple(names)
+    missing = [name for name in names if name not in posterior]
+    if missing:
+        raise ValueError(
+            f"the posterior lacks {', '.join(missing)}: sample with"
+            f" keep=[{', '.join(repr(name) for name in names)}, ...]"
+        )
+    arrays = {name: np.asarray(posterior[name]) for name in names}
+    num_chains, num_draws = next(iter(arrays.values())).shape[:2]
+    total = num_chains * num_draws
+    size = min(as_positive_int(max_draws, "max_draws"), total)
+    if size == 0:
+        raise ValueError("the posterior has no draws")
+    chosen = np.linspace(0, total - 1, size).astype(np.int64)
+    return [
+        {name: array[i // num_draws, i % num_draws] for name, array in arrays.items()}
+        for i in chosen
+    ]
+
+
+def state_space_draws(
+    posterior: Posterior, max_draws: int, *, continued: bool = False
+) -> list[StateSpaceDraw]:
+    """The parameters of draws, for sequences that begin or for those that continue the posterior's.
+
+    Raises
+    ------
+    TypeError
+        If the posterior's model has no state space.
+    ValueError
+        If a variable was not kept.
+    """
+    model, link = posterior.model, posterior.link
+    if not isinstance(model, HasStateSpace):
+        raise TypeError(
+            "posterior must be of a model with a state space, as MultinomialLDS and"
+            f" LogisticNormalLDS are, got one of {type(model).__name__}"
+        )
+    names = [*model.predictive_variables, *(["last_states"] if continued else [])]
+    draws = draws_of(posterior, names, max_draws)
+    points = [model.state_space(draw, link) for draw in draws]
+    if not continued:
+        return points
+    return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]
