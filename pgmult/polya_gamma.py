@@ -550,7 +550,7 @@ def _logpdf_huge(x: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
 def _standardised(
     x: FloatArray, b: FloatArray, c: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """x in standard deviations from the mean, the skewness and the standard deviation."""
+    """How many standard deviations x is from the mean; the skewness; the standard deviation."""
     first, second, third, _ = cumulants(np.ones_like(b), c)
     second = np.maximum(second, 1e-200)
     scale = np.sqrt(b) * np.sqrt(second)

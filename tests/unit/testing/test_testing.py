@@ -332,7 +332,6 @@ BROKEN_CONTRACTS = {
         normal,
         {"prior": lambda self, rng, data: NormalState(rng.normal(), [1.0])},
     ),
-    "must have a method coords": (normal, {"coords": None}),
     "must have a method prior": (normal, {"prior": None}),
     "must have an attribute dims": (normal, {"dims": property()}),
     "prior must not read the counts": (
