@@ -562,7 +562,7 @@ def _log_hitting(x: FloatArray, level: FloatArray, c: FloatArray) -> FloatArray:
     root = np.sqrt(x)
     ahead = (c * x - level) / root
     reflected = np.log(0.5 * erfcx((level + c * x) / (np.sqrt(2.0) * root))) - 0.5 * ahead * ahead
-    return np.logaddexp(log_ndtr(ahead), reflected)
+    return np.asarray(np.logaddexp(log_ndtr(ahead), reflected))
 
 
 def _saddlepoint(x: FloatArray, b: FloatArray) -> FloatArray:

@@ -537,6 +537,7 @@ print(" ".join(repr(float(x)) for x in np.concatenate(draws)))
 """
 
 
+@pytest.mark.slow
 def test_without_compilation_the_draws_are_the_same():
     def draws(**environment):
         done = subprocess.run(
