@@ -52,9 +52,9 @@ is otherwise decided by a fresh run of four times the length, which passes if p 
 sampler fails with probability at most 2 * level**2: 0.0002 by default.
 
 **How many replicates.** A bias of d standard deviations of a statistic shows in about 10 / d**2
-replicates. A subtle mutant, half a degree of freedom too many in a variance of four rows, is a tenth
-of a standard deviation away: 300 replicates let it through, and the 1000 that `check_model` makes
-do not. Fewer are for a first look.
+replicates. A subtle mutant, half a degree of freedom too many in a variance of four rows, is a
+tenth of a standard deviation away: 300 replicates let it through, and the 1000 that `check_model`
+makes do not. Fewer are for a first look.
 
 **Parts.** What a model is made of can be tested by itself, and faster. `check_link` compares what a
 link emits with its own log likelihood, and `check_prior` a Gaussian prior's draws and posterior
