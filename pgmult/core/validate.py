@@ -19,13 +19,15 @@ __all__ = [
     "as_offsets",
     "as_positive",
     "as_positive_int",
+    "as_positive_number",
     "as_simplex",
     "as_spd",
     "new_key",
+    "place_of",
 ]
 
 
-def _place(bad: NDArray[np.bool_]) -> str:
+def place_of(bad: NDArray[np.bool_]) -> str:
     """Words for the position of the first True."""
     if bad.ndim == 0:
         return ""
@@ -55,7 +57,7 @@ def as_finite(value: ArrayLike, name: str) -> NDArray[np.float64]:
     array = array.reshape(np.shape(value))
     bad = ~np.isfinite(array)
     if bad.any():
-        raise ValueError(f"{name} must be finite, got {array[bad].flat[0]}{_place(bad)}")
+        raise ValueError(f"{name} must be finite, got {array[bad].flat[0]}{place_of(bad)}")
     return array
 
 
@@ -72,8 +74,16 @@ def as_positive(value: ArrayLike, name: str) -> NDArray[np.float64]:
     array = as_finite(value, name)
     bad = array <= 0.0
     if bad.any():
-        raise ValueError(f"{name} must be positive, got {array[bad].flat[0]}{_place(bad)}")
+        raise ValueError(f"{name} must be positive, got {array[bad].flat[0]}{place_of(bad)}")
     return array
+
+
+def as_positive_number(value: Any, name: str) -> float:
+    """One finite number > 0."""
+    array = as_positive(value, name)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    return float(array)
 
 
 def as_nonnegative(value: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -81,7 +91,7 @@ def as_nonnegative(value: ArrayLike, name: str) -> NDArray[np.float64]:
     array = as_finite(value, name)
     bad = array < 0.0
     if bad.any():
-        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{_place(bad)}")
+        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{place_of(bad)}")
     return array
 
 
@@ -92,24 +102,24 @@ def as_counts(value: ArrayLike, name: str = "counts") -> NDArray[np.int64]:
         bad = ~np.isfinite(array)
         if bad.any():
             raise ValueError(
-                f"{name} must be non-negative integers, got {array[bad].flat[0]}{_place(bad)}"
+                f"{name} must be non-negative integers, got {array[bad].flat[0]}{place_of(bad)}"
                 " (a missing row is a row of zeros)"
             )
         bad = array != np.floor(array)
         if bad.any():
             raise ValueError(
-                f"{name} must be non-negative integers, got {array[bad].flat[0]}{_place(bad)}"
+                f"{name} must be non-negative integers, got {array[bad].flat[0]}{place_of(bad)}"
                 " (did you pass proportions?)"
             )
     bad = np.asarray(array < 0)
     if bad.any():
         raise ValueError(
-            f"{name} must be non-negative integers, got {array[bad].flat[0]}{_place(bad)}"
+            f"{name} must be non-negative integers, got {array[bad].flat[0]}{place_of(bad)}"
         )
     if array.dtype.kind in "uf" and array.dtype.itemsize >= 4:  # smaller ones end below 2**63
         bad = np.asarray(array >= 2**63)
         if bad.any():
-            raise ValueError(f"{name} must be below 2**63, got {array[bad].flat[0]}{_place(bad)}")
+            raise ValueError(f"{name} must be below 2**63, got {array[bad].flat[0]}{place_of(bad)}")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(array.shape)
 
 
@@ -122,12 +132,12 @@ def as_simplex(value: ArrayLike, name: str = "pi") -> NDArray[np.float64]:
         )
     bad = array < 0.0
     if bad.any():
-        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{_place(bad)}")
+        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{place_of(bad)}")
     totals = array.sum(axis=-1)
     bad = np.abs(totals - 1.0) > 1e-6
     if bad.any():
         raise ValueError(
-            f"{name} must sum to 1 on its last axis, got {totals[bad].flat[0]}{_place(bad)}"
+            f"{name} must sum to 1 on its last axis, got {totals[bad].flat[0]}{place_of(bad)}"
             " (divide by the sum first)"
         )
     return array
@@ -152,7 +162,7 @@ def as_spd(value: ArrayLike, name: str, size: int | None = None) -> NDArray[np.f
     scale = np.abs(array).max(axis=(-2, -1), keepdims=True)
     bad = np.abs(array - np.swapaxes(array, -1, -2)) > 1e-8 * scale
     if bad.any():
-        raise ValueError(f"{name} must be symmetric, it is not{_place(bad)}")
+        raise ValueError(f"{name} must be symmetric, it is not{place_of(bad)}")
     if not all(_has_root(matrix) for matrix in array.reshape(-1, *array.shape[-2:])):
         smallest = float(np.linalg.eigvalsh(array).min())
         raise ValueError(

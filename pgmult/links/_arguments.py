@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import _place, as_counts, as_finite, as_generator, as_simplex
+from pgmult.core.validate import as_counts, as_finite, as_generator, as_simplex, place_of
 
 
 def as_psi(psi: ArrayLike, smallest: int, name: str = "psi") -> FloatArray:
@@ -27,7 +27,7 @@ def as_interior(pi: ArrayLike) -> FloatArray:
     bad = array == 0.0
     if bad.any():
         raise ValueError(
-            f"pi must be positive, got 0.0{_place(bad)}"
+            f"pi must be positive, got 0.0{place_of(bad)}"
             " (a zero probability has an infinite psi; mix in a little of the uniform)"
         )
     return array

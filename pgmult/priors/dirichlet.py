@@ -29,7 +29,7 @@ from pgmult.core.validate import (
     new_key,
 )
 
-__all__ = ["Dirichlet"]
+__all__ = ["Dirichlet", "dirichlet_divergence"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +139,7 @@ class Dirichlet:
         return alpha
 
 
-def _dirichlet_divergence(concentration: FloatArray, prior: float) -> float:
+def dirichlet_divergence(concentration: FloatArray, prior: float) -> float:
     """KL of Dirichlet rows from the symmetric Dirichlet."""
     totals = concentration.sum(axis=1)
     size = concentration.shape[1]

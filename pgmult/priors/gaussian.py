@@ -42,7 +42,14 @@ from pgmult.core.validate import (
     new_key,
 )
 
-__all__ = ["MvNormal", "NormalInverseWishart"]
+__all__ = [
+    "MvNormal",
+    "NormalInverseWishart",
+    "covariance_root",
+    "expected_log_det",
+    "inverse_wishart_log_density",
+    "niw_divergence",
+]
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
@@ -174,7 +181,9 @@ class MvNormal:
                 else (as_positive_int(num_rows, "num_rows"), self.size)
             )
             noise = rng.standard_normal(shape)
-            return np.asarray(mean + np.einsum("...j,ij->...i", noise, _root(self.prior_cov)))
+            return np.asarray(
+                mean + np.einsum("...j,ij->...i", noise, covariance_root(self.prior_cov))
+            )
         if num_rows is not None:
             raise ValueError("num_rows is set by the potential here; leave it out")
         if isinstance(self.potential, DensePotential):
@@ -192,7 +201,7 @@ class MvNormal:
         observed = (J != 0.0) | (h != 0.0)
         depths = self.size - np.argmax(observed[:, ::-1], axis=1)
         depths[~observed.any(axis=1)] = 0
-        root = _root(self.prior_cov)
+        root = covariance_root(self.prior_cov)
         out = np.empty_like(h)
         groups = -(-len(h) // WIDTH)
         statuses = over_rows(
@@ -209,7 +218,7 @@ class MvNormal:
         return out.reshape(potential.h.shape)
 
 
-def _root(matrix: FloatArray) -> FloatArray:
+def covariance_root(matrix: FloatArray) -> FloatArray:
     """The lower Cholesky factor, by the same operations in the same order on every machine."""
     root = matrix.copy()
     if cholesky(root):
@@ -294,9 +303,11 @@ class NormalInverseWishart:
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: mu, ``(n,)``, and Sigma, ``(n, n)``."""
         cov = np.empty_like(self.scale)
-        sample_inverse_wishart(new_key(rng), _root(self.scale), float(self.dof), cov)
+        sample_inverse_wishart(new_key(rng), covariance_root(self.scale), float(self.dof), cov)
         noise = rng.standard_normal(len(self.mean))
-        return self.mean + (_root(cov) * noise).sum(axis=1) / math.sqrt(self.strength), cov
+        return self.mean + (covariance_root(cov) * noise).sum(axis=1) / math.sqrt(
+            self.strength
+        ), cov
 
     def log_density(self, mu: ArrayLike, Sigma: ArrayLike) -> float:
         """Normalised log density."""
@@ -322,7 +333,7 @@ def _log_det(matrix: FloatArray) -> float:
     return float(np.linalg.slogdet(matrix)[1])
 
 
-def _expected_log_det(q: NormalInverseWishart) -> float:
+def expected_log_det(q: NormalInverseWishart) -> float:
     """E log det Sigma."""
     n = len(q.mean)
     return float(
@@ -330,7 +341,7 @@ def _expected_log_det(q: NormalInverseWishart) -> float:
     )
 
 
-def _niw_divergence(q: NormalInverseWishart, prior: NormalInverseWishart) -> float:
+def niw_divergence(q: NormalInverseWishart, prior: NormalInverseWishart) -> float:
     """KL of one normal-inverse-Wishart from another."""
     n = len(q.mean)
     precision = q.dof * np.linalg.inv(q.scale)
@@ -343,7 +354,7 @@ def _niw_divergence(q: NormalInverseWishart, prior: NormalInverseWishart) -> flo
     wishart = 0.5 * (
         q.dof * _log_det(q.scale)
         - prior.dof * _log_det(prior.scale)
-        - (q.dof - prior.dof) * (n * math.log(2.0) + _expected_log_det(q))
+        - (q.dof - prior.dof) * (n * math.log(2.0) + expected_log_det(q))
         - q.dof * n
         + float(np.einsum("ij,ji->", precision, prior.scale))
     )

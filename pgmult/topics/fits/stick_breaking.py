@@ -51,8 +51,8 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_generator, as_positive, as_positive_int
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
-from pgmult.priors.dirichlet import _dirichlet_divergence
-from pgmult.priors.gaussian import _expected_log_det, _niw_divergence
+from pgmult.priors.dirichlet import dirichlet_divergence
+from pgmult.priors.gaussian import expected_log_det, niw_divergence
 from pgmult.topics.compiled.variational_topics import (
     infer_documents,
     log_theta_bounds,
@@ -293,11 +293,11 @@ class VariationalTopics:
         """
         count, n = documents.mean.shape
         scale = (num_documents or count) / count
-        constants = -0.5 * (_expected_log_det(self.gaussian) + n / self.gaussian.strength)
+        constants = -0.5 * (expected_log_det(self.gaussian) + n / self.gaussian.strength)
         return Bound(
             documents=scale * (float(documents._scores.sum()) + count * constants),
-            topics=-_dirichlet_divergence(self.concentration, self.model.word_concentration),
-            gaussian=-_niw_divergence(self.gaussian, self.model._niw),
+            topics=-dirichlet_divergence(self.concentration, self.model.word_concentration),
+            gaussian=-niw_divergence(self.gaussian, self.model._niw),
         )
 
     def _infer(

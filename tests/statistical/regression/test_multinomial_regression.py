@@ -57,7 +57,7 @@ def test_broken_samplers_are_refused(what, monkeypatch):
     elif what == "all totals":
 
         def of_all(rng, w, mean, P, sticks):
-            totals = COUNTS.sum(axis=1)[sticks.order]
+            totals = COUNTS.sum(axis=1)[sticks.rows]
             return RIGHT(rng, w, mean, P, replace_trials(sticks, totals))
 
         monkeypatch.setattr(module, "draw_weights", of_all)
