@@ -155,7 +155,9 @@ def penalised_evidence(data, method, mu, Sigma):
     return fit.objective.sum() + prior - 0.5 * np.trace(precision @ MODEL.scale)
 
 
-@pytest.mark.parametrize("method", ["jaakkola_jordan", "quadrature"])
+@pytest.mark.parametrize(
+    "method", ["jaakkola_jordan", pytest.param("quadrature", marks=pytest.mark.slow)]
+)
 def test_map_em_finds_the_maximum_of_the_bound(method):
     data = make(60, 2, 4)
     fit = fit_grouped_logistic_regression(MODEL, data, method=method, tolerance=1e-7)
