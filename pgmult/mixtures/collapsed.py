@@ -22,7 +22,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int, as_positive_number
 from pgmult.mixtures.compiled.gaussian_mixture import add_distances, weigh_components
-from pgmult.mixtures.data import Alignments
+from pgmult.mixtures.data import Alignments, require_alignments
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.variational.collapsed import CollapsedFit, _dirichlet_moments, _log_beta
 
@@ -148,11 +148,7 @@ class ExpressionProblem:
     concentration: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.data, Alignments):
-            raise TypeError(
-                f"data must be Alignments, got {type(self.data).__name__}"
-                " (make them with pgmult.mixtures.as_alignments)"
-            )
+        require_alignments(self.data)
         as_positive_number(self.concentration, "concentration")
 
     @property

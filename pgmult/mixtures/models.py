@@ -39,7 +39,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_number, new_key
 from pgmult.mixtures.compiled.expression import assign_rows, collapsed_sweeps
-from pgmult.mixtures.data import Alignments
+from pgmult.mixtures.data import Alignments, require_alignments
 from pgmult.priors import Dirichlet
 
 __all__ = ["TranscriptExpression", "TranscriptExpressionState"]
@@ -85,12 +85,7 @@ class TranscriptExpression:
 
     def as_data(self, data: Any) -> Alignments:
         """`data` itself, if it is a table of alignments."""
-        if not isinstance(data, Alignments):
-            raise TypeError(
-                f"data must be Alignments, got {type(data).__name__}"
-                " (make them with pgmult.mixtures.as_alignments)"
-            )
-        return data
+        return require_alignments(data)
 
     def coords(self, data: Alignments) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Names of transcripts, if there are any."""
