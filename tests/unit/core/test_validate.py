@@ -338,5 +338,5 @@ def test_one_positive_number():
     assert as_positive_number(np.float32(2.0), "rate") == 2.0
     with pytest.raises(ValueError, match=r"rate must be one number, got shape \(1,\)"):
         as_positive_number([2.0], "rate")
-    with pytest.raises(ValueError, match="rate must be positive, got -2.0"):
+    with pytest.raises(ValueError, match=r"rate must be positive, got -2\.0"):
         as_positive_number(-2.0, "rate")
