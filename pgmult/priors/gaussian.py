@@ -45,9 +45,9 @@ from pgmult.core.validate import (
 __all__ = [
     "MvNormal",
     "NormalInverseWishart",
-    "covariance_root",
     "expected_log_det",
     "inverse_wishart_log_density",
+    "lower_cholesky",
     "niw_divergence",
 ]
 
@@ -182,7 +182,7 @@ class MvNormal:
             )
             noise = rng.standard_normal(shape)
             return np.asarray(
-                mean + np.einsum("...j,ij->...i", noise, covariance_root(self.prior_cov))
+                mean + np.einsum("...j,ij->...i", noise, lower_cholesky(self.prior_cov))
             )
         if num_rows is not None:
             raise ValueError("num_rows is set by the potential here; leave it out")
@@ -201,7 +201,7 @@ class MvNormal:
         observed = (J != 0.0) | (h != 0.0)
         depths = self.size - np.argmax(observed[:, ::-1], axis=1)
         depths[~observed.any(axis=1)] = 0
-        root = covariance_root(self.prior_cov)
+        root = lower_cholesky(self.prior_cov)
         out = np.empty_like(h)
         groups = -(-len(h) // WIDTH)
         statuses = over_rows(
@@ -218,7 +218,7 @@ class MvNormal:
         return out.reshape(potential.h.shape)
 
 
-def covariance_root(matrix: FloatArray) -> FloatArray:
+def lower_cholesky(matrix: FloatArray) -> FloatArray:
     """The lower Cholesky factor, by the same operations in the same order on every machine."""
     root = matrix.copy()
     if cholesky(root):
@@ -303,11 +303,9 @@ class NormalInverseWishart:
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: mu, ``(n,)``, and Sigma, ``(n, n)``."""
         cov = np.empty_like(self.scale)
-        sample_inverse_wishart(new_key(rng), covariance_root(self.scale), float(self.dof), cov)
+        sample_inverse_wishart(new_key(rng), lower_cholesky(self.scale), float(self.dof), cov)
         noise = rng.standard_normal(len(self.mean))
-        return self.mean + (covariance_root(cov) * noise).sum(axis=1) / math.sqrt(
-            self.strength
-        ), cov
+        return self.mean + (lower_cholesky(cov) * noise).sum(axis=1) / math.sqrt(self.strength), cov
 
     def log_density(self, mu: ArrayLike, Sigma: ArrayLike) -> float:
         """Normalised log density."""

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart, scatter
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_spd, new_key
-from pgmult.priors.gaussian import covariance_root, inverse_wishart_log_density
+from pgmult.priors.gaussian import inverse_wishart_log_density, lower_cholesky
 
 __all__ = ["MatrixNormalInverseWishart", "linear_means"]
 
@@ -110,7 +110,7 @@ class MatrixNormalInverseWishart:
             return self
         surprise = y - linear_means(x, self.mean)
         row_precision = self.row_precision + scatter(x, np.zeros(p))
-        half = invert_lower(covariance_root(row_precision))
+        half = invert_lower(lower_cholesky(row_precision))
         pull = linear_means(half, np.einsum("rp,rn->pn", x, surprise))
         shift = np.einsum("qp,qn->pn", half, pull)
         residuals = surprise - linear_means(x, shift)
@@ -121,16 +121,16 @@ class MatrixNormalInverseWishart:
             scale=self.scale
             + scatter(residuals, np.zeros(n))
             + scatter(
-                np.einsum("pq,pn->qn", covariance_root(self.row_precision), shift), np.zeros(n)
+                np.einsum("pq,pn->qn", lower_cholesky(self.row_precision), shift), np.zeros(n)
             ),
         )
 
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: coefficients B, ``(p, n)``, and Sigma, ``(n, n)``."""
         cov = np.empty_like(self.scale)
-        sample_inverse_wishart(new_key(rng), covariance_root(self.scale), float(self.dof), cov)
-        noise = np.einsum("pj,ij->pi", rng.standard_normal(self.mean.shape), covariance_root(cov))
-        half = invert_lower(covariance_root(self.row_precision))
+        sample_inverse_wishart(new_key(rng), lower_cholesky(self.scale), float(self.dof), cov)
+        noise = np.einsum("pj,ij->pi", rng.standard_normal(self.mean.shape), lower_cholesky(cov))
+        half = invert_lower(lower_cholesky(self.row_precision))
         return self.mean + np.einsum("qp,qn->pn", half, noise), cov
 
     def log_density(self, coefficients: ArrayLike, Sigma: ArrayLike) -> float:

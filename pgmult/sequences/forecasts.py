@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.links import LogisticNormal, StickBreaking
-from pgmult.priors.gaussian import covariance_root
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import Sequences
@@ -183,7 +183,7 @@ def forecast(
             )
     paths = np.empty((len(draws), len(future), draws[0].state_dim))
     for draw, x, path in zip(draws, last, paths, strict=True):
-        root = covariance_root(draw.noise_cov)
+        root = lower_cholesky(draw.noise_cov)
         drive = _times(u, draw.input_weights, draw.state_dim).reshape(-1, steps, draw.state_dim)
         by_sequence = path.reshape(drive.shape)
         for t in range(steps):

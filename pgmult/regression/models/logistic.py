@@ -47,7 +47,7 @@ from pgmult.compiled.linalg import sample_inverse_wishart, scatter
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_generator, as_spd, new_key
-from pgmult.priors.gaussian import MvNormal, covariance_root, inverse_wishart_log_density
+from pgmult.priors.gaussian import MvNormal, inverse_wishart_log_density, lower_cholesky
 from pgmult.regression.data import LabelledRows, as_labelled_rows
 from pgmult.regression.updates import draw_weights
 
@@ -302,5 +302,5 @@ class GroupedLogisticRegression(_BinomialRows):
 
     def _sample_Sigma(self, rng: np.random.Generator, dof: float, scale: FloatArray) -> FloatArray:
         Sigma = np.empty_like(scale)
-        sample_inverse_wishart(new_key(rng), covariance_root(scale), float(dof), Sigma)
+        sample_inverse_wishart(new_key(rng), lower_cholesky(scale), float(dof), Sigma)
         return Sigma

@@ -38,7 +38,7 @@ from pgmult.compiled.linalg import invert_lower, scatter
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
-from pgmult.priors.gaussian import covariance_root
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.data.vectors import VectorSequences, as_vector_sequences
@@ -211,7 +211,7 @@ class GaussianLDS:
         size = x.shape[1]
         prior = np.diag([self.offset_precision] + [self.loadings_precision] * (size - 1))
         precision = prior + scatter(x, np.zeros(size))
-        root = covariance_root(precision)
+        root = lower_cholesky(precision)
         # precision = L L': with w = L^-1 X'y the mean is L'^-1 w, and y'y - w'w what is left over
         half = invert_lower(root)
         pulled = linear_means(half, np.einsum("tp,tn->pn", x, values))
@@ -290,11 +290,11 @@ class GaussianLDS:
         """
         state = GaussianLDSState(*(draw[name] for name in self.predictive_variables))
         means, covs = _posterior(state, as_vector_sequences(train)).filter()
-        root = covariance_root(state.noise_cov)
+        root = lower_cholesky(state.noise_cov)
         shares = np.zeros((test.num_steps, test.num_symbols))
         for s, last in enumerate(train.offsets[1:] - 1):
             for _ in range(num_simulations):
-                x = means[last] + covariance_root(covs[last]) @ rng.standard_normal(self.state_dim)
+                x = means[last] + lower_cholesky(covs[last]) @ rng.standard_normal(self.state_dim)
                 for t in range(test.offsets[s], test.offsets[s + 1]):
                     x = state.transition @ x + root @ rng.standard_normal(self.state_dim)
                     noise = np.sqrt(state.emission_var) * rng.standard_normal(test.num_symbols)

@@ -31,7 +31,7 @@ from pgmult.compiled.simd import WIDTH
 from pgmult.core.potentials import DensePotential, DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_offsets, as_spd, new_key
-from pgmult.priors.gaussian import MvNormal, covariance_root
+from pgmult.priors.gaussian import MvNormal, lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled import kalman, kalman_blocks
 from pgmult.sequences.compiled.kalman_projection import TILE, project_potentials
@@ -218,7 +218,7 @@ class LinearDynamics:
         out = np.empty(self.shape)
         over_rows(
             kalman.sample_chains, len(self.offsets) - 1, key, self.offsets, self.transition,
-            covariance_root(self.noise_cov), self._parts()[0], *filtered[:3], out, grain=1,
+            lower_cholesky(self.noise_cov), self._parts()[0], *filtered[:3], out, grain=1,
         )  # fmt: skip
         return out
 

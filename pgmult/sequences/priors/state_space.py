@@ -24,7 +24,7 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_spd
-from pgmult.priors.gaussian import covariance_root
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.sequences.data.sequences import Sequences
 
 __all__ = ["StateSpaceDraw", "StateSpaceDraws", "sorted_entries"]
@@ -173,7 +173,7 @@ class StateSpaceDraws(NamedTuple):
 
         def roots(name: str) -> FloatArray:
             covs = as_spd(stack(name, (D, D)), name, D)
-            return np.array([covariance_root(cov) for cov in covs])
+            return np.array([lower_cholesky(cov) for cov in covs])
 
         initial_mean, input_weights = (
             stack("initial_mean", (D,)),

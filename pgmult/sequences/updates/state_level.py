@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmult.compiled.linalg import invert_lower, invert_positive_definite
 from pgmult.core.typing import FloatArray
-from pgmult.priors.gaussian import NormalInverseWishart, covariance_root
+from pgmult.priors.gaussian import NormalInverseWishart, lower_cholesky
 from pgmult.sequences.priors.dynamics import LinearDynamics
 
 __all__ = ["level_potential", "sample_level"]
@@ -67,6 +67,6 @@ def level_potential(
 
 def sample_level(rng: np.random.Generator, precision: FloatArray, linear: FloatArray) -> FloatArray:
     """One draw of delta."""
-    half = invert_lower(covariance_root(precision))
+    half = invert_lower(lower_cholesky(precision))
     white = np.einsum("ij,j->i", half, linear) + rng.standard_normal(len(linear))
     return np.asarray(np.einsum("ij,i->j", half, white))
