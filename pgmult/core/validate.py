@@ -19,6 +19,7 @@ __all__ = [
     "as_offsets",
     "as_positive",
     "as_positive_int",
+    "as_positive_number",
     "as_simplex",
     "as_spd",
     "new_key",
@@ -75,6 +76,14 @@ def as_positive(value: ArrayLike, name: str) -> NDArray[np.float64]:
     if bad.any():
         raise ValueError(f"{name} must be positive, got {array[bad].flat[0]}{place_of(bad)}")
     return array
+
+
+def as_positive_number(value: Any, name: str) -> float:
+    """One finite number > 0."""
+    array = as_positive(value, name)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    return float(array)
 
 
 def as_nonnegative(value: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -66,14 +66,6 @@ class LogisticNormal:
         log_pi = np.log(as_interior(pi))
         return np.asarray(log_pi - log_pi.mean(axis=-1, keepdims=True))
 
-    def log_jacobian(self, psi: ArrayLike) -> FloatArray:
-        """Log absolute determinant of the map from K - 1 coordinates to K - 1 probabilities.
-
-        One coordinate of psi is held fixed, any one, and any one probability left out: the
-        determinant is pi_1 ... pi_K always. (The map from all K coordinates is singular.)
-        """
-        return np.asarray(self.log_probs(psi).sum(axis=-1))
-
     def log_likelihood(self, psi: ArrayLike, counts: ArrayLike) -> FloatArray:
         """Multinomial log likelihood of each row, without the multinomial coefficient.
 

@@ -32,8 +32,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.special import digamma, expit, gammaln, polygamma
+from scipy.special import digamma, expit, polygamma
 
 from pgmult import polya_gamma
 from pgmult.compiled import sticks
@@ -41,7 +40,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.orders import as_permutation
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_finite, as_nonnegative, as_positive, as_spd, new_key
+from pgmult.core.validate import as_counts, as_nonnegative, as_positive, new_key
 from pgmult.links._arguments import (
     as_interior,
     as_psi,
@@ -119,14 +118,6 @@ class StickBreaking:
         """
         pi = self._to_sticks(as_interior(pi), "pi")
         return np.log(pi[..., :-1]) - np.log(_sum_from(pi)[..., 1:])
-
-    def log_jacobian(self, psi: ArrayLike) -> FloatArray:
-        """Log absolute determinant of the map from psi to the first K - 1 probabilities.
-
-        The matrix of derivatives is triangular with pi_k sigma(-psi_k) on its diagonal, k < K, and
-        its determinant is pi_1 ... pi_K, so whichever category is left out it is the same.
-        """
-        return np.asarray(self.log_probs(psi).sum(axis=-1))
 
     def totals(self, counts: ArrayLike) -> IntArray:
         """N_k, the observations that reach each stick, ``(..., num_categories - 1)``."""
@@ -233,57 +224,6 @@ class StickBreaking:
         share, rest = expit(psi), expit(-psi)
         J = reaching * share * rest
         return DiagonalPotential(J, taken * rest - (reaching - taken) * share + J * psi)
-
-    def log_density_of_probs(self, pi: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> FloatArray:
-        """Log density of the probabilities when psi ~ Normal(mean, cov).
-
-        The density is over any K - 1 of the probabilities (Linderman et al. 2015, appendix A,
-        where the Jacobian's products run over the K - 1 sticks).
-
-        Parameters
-        ----------
-        pi : array, ``(..., num_categories)``
-        mean : array, ``(..., num_categories - 1)``
-        cov : array, ``(num_categories - 1, num_categories - 1)``
-
-        Returns
-        -------
-        array, ``(...)``
-        """
-        psi = self.inverse(pi)
-        size = psi.shape[-1]
-        mean = as_finite(mean, "mean")
-        if mean.ndim == 0 or mean.shape[-1] != size:
-            raise ValueError(f"mean must have {size} coordinates, got shape {mean.shape}")
-        leading = common_shape(pi=psi.shape[:-1], mean=mean.shape[:-1])
-        factor = np.linalg.cholesky(as_spd(cov, "cov", size))
-        difference = (psi - mean).reshape(-1, size)
-        white = solve_triangular(factor, difference.T, lower=True).T.reshape(*leading, size)
-        return np.asarray(
-            -0.5 * np.sum(white * white + np.log(2.0 * np.pi), axis=-1)
-            - np.log(np.diagonal(factor)).sum()
-            - np.log(np.asarray(pi)).sum(axis=-1)
-        )
-
-    def log_density_of_psi(self, psi: ArrayLike, concentration: ArrayLike) -> FloatArray:
-        """Log density of psi when the probabilities are Dirichlet.
-
-        Parameters
-        ----------
-        psi : array, ``(..., num_categories - 1)``
-        concentration : array, ``(num_categories,)``, or one number for all categories
-
-        Returns
-        -------
-        array, ``(...)``
-        """
-        log_probs = self.log_probs(psi)
-        alpha = as_positive(concentration, "concentration")
-        if alpha.ndim:
-            check_categories("concentration", alpha, log_probs.shape[-1])
-        alpha = np.broadcast_to(alpha, log_probs.shape)
-        normaliser = gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1))
-        return np.asarray((alpha * log_probs).sum(axis=-1) - normaliser)
 
     def match_dirichlet(self, concentration: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each psi_k when the probabilities are Dirichlet.

@@ -20,9 +20,9 @@ from scipy.special import digamma, multigammaln
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive, as_positive_int
+from pgmult.core.validate import as_finite, as_positive_int, as_positive_number
 from pgmult.mixtures.compiled.gaussian_mixture import add_distances, weigh_components
-from pgmult.mixtures.data import Alignments
+from pgmult.mixtures.data import Alignments, require_alignments
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
@@ -59,7 +59,7 @@ class GaussianMixtureProblem:
             raise ValueError(
                 f"num_components must be at most the {len(self.x)} rows, got {self.num_components}"
             )
-        as_positive(self.concentration, "concentration")
+        as_positive_number(self.concentration, "concentration")
         D = self.x.shape[1]
         if self.prior is None:
             constant = self.x.min(axis=0) == self.x.max(axis=0)
@@ -150,12 +150,8 @@ class ExpressionProblem:
     concentration: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.data, Alignments):
-            raise TypeError(
-                f"data must be Alignments, got {type(self.data).__name__}"
-                " (make them with pgmult.mixtures.as_alignments)"
-            )
-        as_positive(self.concentration, "concentration")
+        require_alignments(self.data)
+        as_positive_number(self.concentration, "concentration")
 
     @property
     def indptr(self) -> IntArray:

@@ -11,13 +11,14 @@ Alignments(2 reads, 2 transcripts, 3 alignments)
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.validate import as_counts, as_finite
 
-__all__ = ["Alignments", "as_alignments"]
+__all__ = ["Alignments", "as_alignments", "require_alignments"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +61,16 @@ class Alignments:
             f"Alignments({self.num_reads:,} reads, {self.num_transcripts:,} transcripts,"
             f" {len(self.transcripts):,} alignments)"
         )
+
+
+def require_alignments(data: Any) -> Alignments:
+    """`data` itself, if it is a table of alignments."""
+    if not isinstance(data, Alignments):
+        raise TypeError(
+            f"data must be Alignments, got {type(data).__name__}"
+            " (make them with pgmult.mixtures.as_alignments)"
+        )
+    return data
 
 
 def as_alignments(

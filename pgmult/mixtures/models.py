@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive, new_key
+from pgmult.core.validate import as_positive_number, new_key
 from pgmult.mixtures.compiled.expression import assign_rows, collapsed_sweeps
-from pgmult.mixtures.data import Alignments
+from pgmult.mixtures.data import Alignments, require_alignments
 from pgmult.priors import Dirichlet
 
 __all__ = ["TranscriptExpression", "TranscriptExpressionState"]
@@ -81,16 +81,11 @@ class TranscriptExpression:
     label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        as_positive(self.concentration, "concentration")
+        as_positive_number(self.concentration, "concentration")
 
     def as_data(self, data: Any) -> Alignments:
         """`data` itself, if it is a table of alignments."""
-        if not isinstance(data, Alignments):
-            raise TypeError(
-                f"data must be Alignments, got {type(data).__name__}"
-                " (make them with pgmult.mixtures.as_alignments)"
-            )
-        return data
+        return require_alignments(data)
 
     def coords(self, data: Alignments) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Names of transcripts, if there are any."""

@@ -2,6 +2,13 @@
 
 from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
+from pgmult.priors.markov_field import GaussianMarkovField
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 
-__all__ = ["Dirichlet", "MatrixNormalInverseWishart", "MvNormal", "NormalInverseWishart"]
+__all__ = [
+    "Dirichlet",
+    "GaussianMarkovField",
+    "MatrixNormalInverseWishart",
+    "MvNormal",
+    "NormalInverseWishart",
+]

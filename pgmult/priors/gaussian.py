@@ -42,8 +42,14 @@ from pgmult.core.validate import (
     new_key,
 )
 
-__all__ = ["MvNormal", "NormalInverseWishart", "expected_log_det", "inverse_wishart_log_density"]
-__all__ += ["lower_cholesky", "niw_divergence"]
+__all__ = [
+    "MvNormal",
+    "NormalInverseWishart",
+    "expected_log_det",
+    "inverse_wishart_log_density",
+    "lower_cholesky",
+    "niw_divergence",
+]
 
 _LOG_2PI = math.log(2.0 * math.pi)
 

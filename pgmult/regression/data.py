@@ -1,6 +1,6 @@
 """Rows with covariates and labels, of two classes or several: data of regressions.
 
-Rows of a group are kept next to each other, so that a group is a slice; `order` says where each row
+Rows of a group are kept next to each other, so that a group is a slice; `rows` says where each row
 came from.
 
 >>> x = [[1.0, 0.5], [1.0, -2.0], [1.0, 0.0]]
@@ -51,7 +51,7 @@ class LabelledRows:
         1 for binary labels; a row of 0 trials is a missing label.
     offsets : int64 array, ``(num_groups + 1,)``
         Group g is the rows ``offsets[g]:offsets[g + 1]``; groups may be empty.
-    order : int64 array, ``(num_rows,)``
+    rows : int64 array, ``(num_rows,)``
         Which of the rows as given stands at each place.
     group_names : array, ``(num_groups,)``
     """
@@ -60,7 +60,7 @@ class LabelledRows:
     successes: IntArray
     trials: IntArray
     offsets: IntArray
-    order: IntArray
+    rows: IntArray
     group_names: NDArray[Any]
 
     @property
@@ -137,6 +137,12 @@ def as_labelled_rows(
     labels = np.asarray(groups)
     if labels.shape != (num_rows,):
         raise ValueError(f"groups must have shape ({num_rows},), got {labels.shape}")
+    for row, label in enumerate(labels.tolist()):
+        if _is_missing(label):
+            raise ValueError(
+                f"groups must have a label in every row, got {label} at row {row} (leave the row"
+                " out, or give such rows a group of their own)"
+            )
     names, index = np.unique(labels, return_inverse=True)
     if group_names is not None:
         given = np.asarray(group_names)
@@ -148,9 +154,17 @@ def as_labelled_rows(
             raise ValueError(f"groups must be among group_names, got {unknown[0]!r}")
         index = np.array([places[name] for name in names.tolist()], dtype=np.int64)[index]
         names = given
-    order = np.argsort(index, kind="stable")
+    rows = np.argsort(index, kind="stable")
     offsets = np.concatenate([[0], np.bincount(index, minlength=len(names)).cumsum()])
-    return LabelledRows(x[order], y[order], n[order], offsets.astype(np.int64), order, names)
+    return LabelledRows(x[rows], y[rows], n[rows], offsets.astype(np.int64), rows, names)
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None or is not itself, as nan is; pandas.NA will not say."""
+    try:
+        return label is None or bool(label != label)
+    except TypeError:
+        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

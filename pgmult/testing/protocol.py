@@ -209,8 +209,11 @@ def check_model(
     model : Model
     data : Data
         Tiny. Include the awkward rows: an empty one, a category that never occurs.
-    statistics, replicates, sweeps, random_seed
+    statistics, sweeps, random_seed
         Of `geweke`.
+    replicates : int
+        Of `geweke` and `likelihood`. With 300 half a degree of freedom too many goes through;
+        with the default it does not.
 
     Returns
     -------

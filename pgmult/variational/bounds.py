@@ -77,6 +77,7 @@ from pgmult.variational.sites import Expectation
 __all__ = ["DENSE_LOG_SUM_EXP", "LOG_SUM_EXP", "SOFTPLUS", "Approximation", "tilted_by"]
 
 _MOST_STEPS = 200
+_MOST_HALVINGS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def _least_tilt(
         most = height(here, active) + rounding[active]
         rise = (slope * move).sum(axis=-1)
         waiting = np.arange(len(active))
-        for _ in range(60):
+        for _ in range(_MOST_HALVINGS):
             trial = _moved(here[waiting], size[waiting, None] * move[waiting])
             good = height(trial, active[waiting]) <= most[waiting] - 1e-4 * (size * rise)[waiting]
             a[active[waiting[good]]] = trial[good]
@@ -167,8 +168,9 @@ def _least_tilt(
             if len(waiting) == 0:
                 break
             size[waiting] *= 0.5
-        # steps shrink quadratically: after one of 1e-9 the next is rounding
-        far = (np.abs(move).max(axis=-1) > 1e-9) | (size < 1.0)
+        # steps shrink quadratically: after one of 1e-9 the next is rounding, and so is all that
+        # is left where large variances hide what a step gains
+        far = ((np.abs(move).max(axis=-1) > 1e-9) | (size < 1.0)) & (rise > rounding[active])
         far[waiting] = False
         active = active[far]
         if len(active) == 0:
@@ -352,8 +354,13 @@ def _marginal(method: Callable[[FloatArray, FloatArray], Expectation]) -> Any:
 
 def _dense_tilted(mean: FloatArray, cov: FloatArray) -> Expectation:
     shape = mean.shape
-    m, V = mean.reshape(-1, shape[-1]), cov.reshape(-1, shape[-1], shape[-1])
+    # the bound sees differences only, and what all classes share may be large: rounding drowns them
     eye = np.eye(shape[-1])
+    contrast = eye - 1.0 / shape[-1]
+    level = mean.mean(axis=-1, keepdims=True)
+    m = (mean - level).reshape(-1, shape[-1])
+    V = contrast @ cov.reshape(-1, shape[-1], shape[-1]) @ contrast
+    V = 0.5 * (V + V.swapaxes(1, 2))
 
     def pull(a: FloatArray, rows: Any) -> FloatArray:
         return np.asarray(np.einsum("nij,nj->ni", V[rows], a))
@@ -368,7 +375,7 @@ def _dense_tilted(mean: FloatArray, cov: FloatArray) -> Expectation:
     pulled = pull(a, slice(None))
     raised = m + 0.5 * v - pulled
     p = softmax(raised, axis=-1)
-    value = 0.5 * (a * pulled).sum(axis=-1) + logsumexp(raised, axis=-1)
+    value = level.ravel() + 0.5 * (a * pulled).sum(axis=-1) + logsumexp(raised, axis=-1)
     gap = p - a
     d_cov = 0.5 * (_curvature(p) + gap[:, :, None] * gap[:, None, :])
     return value.reshape(shape[:-1]), p.reshape(shape), d_cov.reshape(cov.shape)

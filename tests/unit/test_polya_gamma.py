@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import config
 from scipy.integrate import quad
+from scipy.special import ndtr
 
 from pgmult import polya_gamma
 from pgmult.compiled import polya_gamma as compiled
@@ -110,15 +111,44 @@ def test_density_outside_the_support():
     np.testing.assert_array_equal(polya_gamma.logpdf([0.0, 1.0], 0.0, 1.0), [np.inf, -np.inf])
 
 
-@pytest.mark.parametrize(("mean", "var"), [(0.0, 0.0), (1.0, 0.01), (-3.0, 1.0), (0.5, 60.0)])
-def test_expected_mean_is_the_integral(mean, var):
-    def integrand(z):
-        psi = mean + math.sqrt(var) * z
-        return math.exp(-0.5 * z * z) * float(polya_gamma.mean(1.5, psi))
+def test_far_below_the_mean_of_a_large_shape_nothing_is():
+    np.testing.assert_array_equal(polya_gamma.cdf([0.3, 100.0], 1e5, 0.5), [0.0, 0.0])
+    assert polya_gamma.logpdf(0.3, 1e5, 0.5) < -1e9
 
-    value, _ = quad(integrand, -9.0, 9.0, epsabs=1e-14, limit=200)
-    value /= math.sqrt(2.0 * math.pi)
-    np.testing.assert_allclose(polya_gamma.expected_mean(1.5, mean, var), value, rtol=1e-11)
+
+@pytest.mark.parametrize("c", [0.0, 0.5, 10.0, 60.0])
+@pytest.mark.parametrize("b", [1e3, 1e5, 1e8, 0.9e9, 1.1e9, 1e12, 1e20])
+def test_large_shapes_against_edgeworths_series(b, c):
+    first, second, third, fourth = oracle.cumulants(b, c)
+    z = np.linspace(-6.0, 6.0, 25)
+    skewness, excess = third / second**1.5, fourth / second**2
+    density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    H3, H5 = z**3 - 3.0 * z, z**5 - 10.0 * z**3 + 15.0 * z
+    terms = skewness / 6.0 * (z * z - 1.0) + excess / 24.0 * H3 + skewness**2 / 72.0 * H5
+    x = first + math.sqrt(second) * z
+    error = 1e-12 + 3.0 * skewness**3 + 1e-15 * min(b * (1.0 + c), 1e9)
+    error += 1e-16 * first / math.sqrt(second)  # that x is rounded
+    np.testing.assert_allclose(polya_gamma.cdf(x, b, c), ndtr(z) - density * terms, atol=error)
+    H4, H6 = z**4 - 6.0 * z * z + 3.0, z**6 - 15.0 * z**4 + 45.0 * z * z - 15.0
+    factor = 1.0 + skewness / 6.0 * H3 + excess / 24.0 * H4 + skewness**2 / 72.0 * H6
+    log_density = -0.5 * z * z - 0.5 * math.log(2.0 * math.pi * second) + np.log(factor)
+    near = np.abs(z) < 4.0
+    np.testing.assert_allclose(
+        polya_gamma.logpdf(x, b, c)[near], log_density[near], rtol=0, atol=1e3 * error
+    )
+
+
+def test_finite_arguments_give_numbers():
+    b = [0.0, 1e-300, 1e-10, 0.5, 1.0, 10.0, 1e3, 1e5, 1e8, 1e10, 1e15, 1e100, 1e300]
+    c = [0.0, 1e-300, 1e-5, 1.4999, 1.5, 10.0, 700.0, 1e5, 1e12, 1e100, 1e300]
+    x = [-1.0, 0.0, 1e-300, 1e-20, 1e-5, 0.3, 1.0, 100.0, 1e8, 1e15, 1e100, 1e300]
+    b, c, x = (array.ravel() for array in np.meshgrid(b, c, x))
+    for near in (x, polya_gamma.mean(b, c), 1.001 * polya_gamma.mean(b, c)):
+        below = polya_gamma.cdf(near, b, c)
+        assert ((below >= 0.0) & (below <= 1.0)).all()
+        assert not np.isnan(polya_gamma.logpdf(near, b, c)).any()
+        assert (below[near > 1e9 + 10.0 * b] == 1.0).all()
+    assert np.isfinite(polya_gamma.cumulants(b, c)).all()
 
 
 # What the samplers rest on
@@ -507,6 +537,7 @@ print(" ".join(repr(float(x)) for x in np.concatenate(draws)))
 """
 
 
+@pytest.mark.slow
 def test_without_compilation_the_draws_are_the_same():
     def draws(**environment):
         done = subprocess.run(

@@ -11,7 +11,7 @@
 """
 
 import warnings
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logit
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from pgmult.core.sklearn import as_seed
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive
+from pgmult.core.validate import as_positive_number
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import as_labelled_rows
 from pgmult.regression.estimators._linear import LinearPredictor, moments
@@ -30,7 +30,7 @@ from pgmult.regression.models.logistic import GroupedLogisticRegression, Logisti
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.variational.fixed_points import predictor_vars
-from pgmult.variational.logistic_sites import logistic_expectations
+from pgmult.variational.logistic_sites import LOGISTIC_SITES, logistic_expectations
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
 
@@ -42,18 +42,13 @@ class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignor
 
     average: str
     random_state: Any
-    method: str
     n_iter_: int
+    multilabel_: bool = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-    def _check_method(self) -> None:
-        methods = get_args(Method)
-        if self.method not in methods:
-            raise ValueError(f"method must be one of {', '.join(methods)}, got {self.method!r}")
 
     def _warn_unless(self, converged: bool) -> None:
         if not converged:
@@ -98,7 +93,7 @@ class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignor
         X : array, ``(n_samples, n_features)``
         """
         probs = self.predict_proba(X)
-        if getattr(self, "multilabel_", False):
+        if self.multilabel_:
             return (probs > 0.5).astype(np.int64)
         return self.classes_[(probs[:, 1] > 0.5).astype(np.int64)]
 
@@ -110,7 +105,7 @@ class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignor
         X : array, ``(n_samples, n_features)``
         """
         probs = self.predict_proba(X)
-        if not getattr(self, "multilabel_", False):
+        if not self.multilabel_:
             probs = probs[:, 1]
         return np.asarray(logit(np.clip(probs, 1e-300, 1.0 - 1e-16)))
 
@@ -155,7 +150,7 @@ class LogisticClassifier(_Logistic):
         Posterior covariance of the coefficients and, last, the intercept where there is one.
     log_evidence_ : array, ``(n_outputs,)``
         Log p(y), as the method bounds or approximates it; nan with "gibbs".
-    posterior_ : list of Posterior
+    posterior_ : list of Posterior, or None
         With "gibbs", one for each output.
     classes_ : array
         The two classes, or with labels ``(n, L)`` the numbers of the labels.
@@ -216,11 +211,12 @@ class LogisticClassifier(_Logistic):
             labels, self.classes_ = y.astype(np.float64), np.arange(y.shape[1])
         else:
             labels = self._binary(y)[:, None]
-        self._check_method()
+        self._check_method(*LOGISTIC_SITES, "gibbs")
         x = self._design(X)
         model = LogisticRegression(self._prior(x.shape[1]))
+        self._warn_of_scales(X, self.weight_var)
         outputs = [as_labelled_rows(x, column) for column in labels.T]
-        self.__dict__.pop("posterior_", None)
+        self.posterior_ = None
         if self.method == "gibbs":
             seed = as_seed(self.random_state)
             self.posterior_ = [
@@ -263,7 +259,7 @@ class LogisticClassifier(_Logistic):
         """
         check_is_fitted(self)
         x = self._design(validate_data(self, X, dtype=np.float64, reset=False))
-        if hasattr(self, "posterior_"):
+        if self.posterior_ is not None:
             draws = [p["weights"].reshape(-1, x.shape[1]) for p in self.posterior_]
             probs = np.column_stack([_mean_share(x, d) for d in draws])
         else:
@@ -304,7 +300,7 @@ class GroupedLogisticClassifier(_Logistic):
     coef_cov_ : array, ``(n_groups, n_weights, n_weights)``
     mean_, spread_ : arrays, ``(n_weights,)`` and ``(n_weights, n_weights)``
         mu and Sigma, their posterior means with "gibbs".
-    posterior_ : Posterior
+    posterior_ : Posterior or None
         With "gibbs".
     classes_, n_iter_, n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
@@ -358,20 +354,21 @@ class GroupedLogisticClassifier(_Logistic):
         X, groups = self._take_groups(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
         successes = self._binary(y)
+        self._check_method(*LOGISTIC_SITES, "gibbs")
         x = self._design(X)
         size = x.shape[1]
         labels = np.zeros(len(x), dtype=np.int64) if groups is None else groups
         data = as_labelled_rows(x, successes, labels)
         self.groups_ = data.group_names
         eye = np.eye(size)
-        self._check_method()
-        strength = float(as_positive(self.spread_strength, "spread_strength"))
+        strength = as_positive_number(self.spread_strength, "spread_strength")
+        mean_var = as_positive_number(self.mean_var, "mean_var")
+        spread_var = as_positive_number(self.spread_var, "spread_var")
+        self._warn_of_scales(X, spread_var)
         model = GroupedLogisticRegression(
-            MvNormal(np.zeros(size), float(as_positive(self.mean_var, "mean_var")) * eye),
-            size + strength,
-            strength * float(as_positive(self.spread_var, "spread_var")) * eye,
+            MvNormal(np.zeros(size), mean_var * eye), size + strength, strength * spread_var * eye
         )
-        self.__dict__.pop("posterior_", None)
+        self.posterior_ = None
         if self.method == "gibbs":
             self.posterior_ = sample(
                 model, data, draws=self.draws, tune=self.tune, chains=self.chains,
@@ -401,7 +398,7 @@ class GroupedLogisticClassifier(_Logistic):
         """
         mean, var, x, place = self._predictor(X)
         probs = self._average(mean, var)
-        if hasattr(self, "posterior_"):
+        if self.posterior_ is not None:
             draws = self.posterior_["weights"].reshape(-1, len(self.groups_), x.shape[1])
             for g in np.unique(place[place >= 0]):
                 rows = place == g

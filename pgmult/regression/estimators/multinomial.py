@@ -36,6 +36,7 @@ from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.regression.models.stick_breaking import StickBreakingRegression
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
+from pgmult.sampling.posterior import Posterior
 from pgmult.variational.messages import RegressionFit
 
 __all__ = ["MultinomialClassifier"]
@@ -97,7 +98,7 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
         The classes in the order of the sticks.
     log_evidence_ : float
         Log p(y), as the method bounds or approximates it; nan with "gibbs".
-    posterior_ : Posterior
+    posterior_ : Posterior or None
         With "gibbs".
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
@@ -148,16 +149,16 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
             the estimator is not one of those listed.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
-        if self.method not in _METHODS:
-            raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {self.method!r}")
+        self._check_method(*_METHODS)
         if self.covariance not in ("full", "class"):
             raise ValueError(f"covariance must be 'full' or 'class', got {self.covariance!r}")
         x = self._design(X)
         data = as_counted_rows(x, self._counts(y), order=self.order)
         prior = self._prior(x.shape[1])
+        self._warn_of_scales(X, self.weight_var)
         self._order = data.order
         self.stick_classes_ = self.classes_[data.order]
-        self.__dict__.pop("posterior_", None)
+        self.posterior_: Posterior | None = None
         if self.method == "gibbs":
             fit = self._sample(data, prior)
         else:
@@ -184,8 +185,8 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
         """
         check_is_fitted(self)
         x = self._design(validate_data(self, X, dtype=np.float64, reset=False))
-        if self.method == "gibbs":
-            return self._average_draws(x)
+        if self.posterior_ is not None:
+            return self._average_draws(self.posterior_["weights"], x)
         if self.method in _STICKS:
             return stick_probs(self._fit, x, self._order)
         if self.method == "probit":
@@ -258,17 +259,17 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
     def _sample(self, data: CountedRows, prior: MvNormal) -> RegressionFit:
         """Moments of the draws, which are kept in `posterior_`."""
         seed = as_seed(self.random_state)
-        self.posterior_ = sample(
+        posterior = sample(
             StickBreakingRegression(prior), data, draws=self.draws, tune=self.tune,
             chains=self.chains, random_seed=seed, progressbar=False,
         )  # fmt: skip
-        draws = self.posterior_["weights"].reshape(-1, data.num_categories - 1, prior.size)
+        self.posterior_ = posterior
+        draws = posterior["weights"].reshape(-1, data.num_categories - 1, prior.size)
         mean, cov = moments(draws)
         nan, num_sweeps = float("nan"), self.draws + self.tune
         return RegressionFit("gibbs", mean, cov, None, nan, False, True, num_sweeps)
 
-    def _average_draws(self, x: FloatArray) -> FloatArray:
-        weights = self.posterior_["weights"]
+    def _average_draws(self, weights: FloatArray, x: FloatArray) -> FloatArray:
         draws = weights.reshape(-1, *weights.shape[2:])
         link = StickBreaking(self._order)
         total = np.zeros((len(x), len(self.classes_)))

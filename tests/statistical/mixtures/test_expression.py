@@ -11,6 +11,8 @@ from pgmult.mixtures import models as expression
 from pgmult.priors import Dirichlet
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
+pytestmark = pytest.mark.slow
+
 # p(read | transcript): four reads are all there can be, and one of them was not seen.
 LIKELIHOOD = np.array(
     [[0.5, 0.0, 0.0, 0.0], [0.3, 0.6, 0.0, 0.0], [0.0, 0.4, 0.3, 0.0], [0.2, 0.0, 0.7, 1.0]]
@@ -20,12 +22,10 @@ DATA = as_alignments(ROWS, COLUMNS, np.log(LIKELIHOOD[ROWS, COLUMNS]), counts=[2
 MODEL = TranscriptExpression(concentration=0.7)
 
 
-@pytest.mark.slow
 def test_expression():
     check_model(MODEL, DATA)
 
 
-@pytest.mark.slow
 def test_expression_reaches_the_posterior():
     check_sbc(MODEL, DATA, ["shares"], tune=10, thin=3, replicates=300)
 
@@ -50,7 +50,6 @@ BROKEN = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_geweke_refuses_broken_expression(kind):
     rejects(check_geweke, mutant(MODEL, step=BROKEN[kind]), DATA, replicates=1000)
@@ -59,7 +58,6 @@ def test_geweke_refuses_broken_expression(kind):
 OTHER_CONCENTRATIONS = {"own read counted": 1.7, "prior left out": 1e-3}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", OTHER_CONCENTRATIONS)
 def test_geweke_refuses_broken_sweeps_over_reads(kind, monkeypatch):
     right = expression.collapsed_sweeps
@@ -72,13 +70,11 @@ def test_geweke_refuses_broken_sweeps_over_reads(kind, monkeypatch):
     rejects(check_geweke, MODEL, DATA, replicates=1000)
 
 
-@pytest.mark.slow
 def test_either_draw_of_assignments_would_do(monkeypatch):
     monkeypatch.setattr(expression, "collapsed_sweeps", lambda *arguments: None)
     check_geweke(MODEL, DATA)
 
 
-@pytest.mark.slow
 def test_exact_posterior_of_a_handful_of_reads():
     """Means and variances of shares against the sum over all assignments."""
     data = replace(DATA, counts=np.array([1, 2, 1, 2]))

@@ -25,6 +25,8 @@ from pgmult.testing import (
     rejects,
 )
 
+pytestmark = pytest.mark.slow
+
 # Nine rows of three groups, the second without rows; one row has no trial, some have several.
 X = np.array(
     [[1.0, 0.5], [1.0, -1.2], [1.0, 2.0], [1.0, 0.0], [1.0, -0.3], [1.0, 1.1], [1.0, -2.0],
@@ -39,13 +41,11 @@ MODEL = LogisticRegression(PRIOR)
 GROUPED = GroupedLogisticRegression(PRIOR, 5.0, np.array([[2.0, -0.5], [-0.5, 1.0]]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", [MODEL, LogisticRegression(), GROUPED])
 def test_logistic_regressions(model):
     check_model(model, DATA, replicates=5000)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", [MODEL, GROUPED], ids=["fixed prior", "learned prior"])
 def test_chains_reach_the_posterior(model):
     check_sbc(model, DATA, tune=30, thin=8, replicates=200)
@@ -206,7 +206,6 @@ BROKEN_KERNELS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN_KERNELS)
 def test_geweke_refuses_broken_weights(monkeypatch, kind):
     monkeypatch.setattr(module, "sample_weights", changed_kernel(BROKEN_KERNELS[kind]))
@@ -214,14 +213,12 @@ def test_geweke_refuses_broken_weights(monkeypatch, kind):
     rejects(check_geweke, MODEL, more, replicates=600)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*BROKEN_SIGMA, "a group counted twice"])
 def test_geweke_refuses_a_broken_learned_prior(kind):
     broken = {**BROKEN_SIGMA, "a group counted twice": EXTRA_GROUP}[kind]
     rejects(check_geweke, broken, DATA, replicates=5000)
 
 
-@pytest.mark.slow
 def test_geweke_refuses_a_stale_mu():
     def step(self, rng, state, data):
         new = GROUPED.step(rng, state, data)

@@ -12,6 +12,7 @@ METHODS += ["probit", "sticks", "mean_field", "gibbs"]
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["tilted", "laplace", "probit", "sticks", "gibbs"])
 def test_scikit_learns_own_checks(method):
     model = MultinomialClassifier(method, draws=50, tune=20, chains=1)
@@ -44,6 +45,7 @@ def test_every_method_predicts(method, flowers):
     assert np.isnan(fit.log_evidence_) == (method == "gibbs")
 
 
+@pytest.mark.slow
 def test_sticks_and_their_sampler_agree(flowers):
     x, y = flowers
     gibbs = MultinomialClassifier("gibbs", draws=2000, chains=2, random_state=0).fit(x, y)

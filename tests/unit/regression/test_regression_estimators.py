@@ -40,6 +40,7 @@ def grouped():
     return np.column_stack([group, x]), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -38,12 +38,16 @@ table = Table(np.array([[3, 1, 0], [2, 2, 2], [0, 0, 0], [1, 0, 5]]))
 # ------------------------------------------------------------------ right samplers
 
 
-@pytest.mark.parametrize(("model", "data"), [(normal, numbers), (mixture, table)])
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [(normal, numbers), pytest.param(mixture, table, marks=pytest.mark.slow)],
+)
 def test_right_samplers_pass(model, data):
     assert check_model(model, data).passed
     assert check_sbc(model, data).passed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweeps", [1, 4])
 def test_geweke_p_values_of_a_right_sampler_are_uniform(sweeps):
     verdicts = [
@@ -57,6 +61,7 @@ def test_geweke_p_values_of_a_right_sampler_are_uniform(sweeps):
     assert scipy.stats.binomtest(alarms, len(verdicts), 0.1, "greater").pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_sbc_p_values_of_a_right_sampler_are_uniform():
     p_values = np.array(
         [
@@ -222,6 +227,7 @@ def mixture_step(change):
     return step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     ["N instead of N_k", "stale allocation", "rows counted twice", "wrong concentration"],
@@ -230,6 +236,7 @@ def test_geweke_refuses_a_broken_mixture(change):
     rejects(check_geweke, mutant(mixture, step=mixture_step(change)), table)
 
 
+@pytest.mark.slow
 def test_the_step_that_the_mixture_mutants_change_is_right():
     check_geweke(mutant(mixture, step=mixture_step(None)), table)
 
@@ -332,7 +339,6 @@ BROKEN_CONTRACTS = {
         normal,
         {"prior": lambda self, rng, data: NormalState(rng.normal(), [1.0])},
     ),
-    "must have a method coords": (normal, {"coords": None}),
     "must have a method prior": (normal, {"prior": None}),
     "must have an attribute dims": (normal, {"dims": property()}),
     "prior must not read the counts": (
@@ -402,6 +408,17 @@ def test_check_model_refuses_with_a_sentence(message):
     assert message in rejects(check_model, mutant(model, **changes), example, replicates=200)
 
 
+def half_a_degree_of_freedom_too_many(self, mean, data):
+    shape, rate = normal.variance_posterior(mean, data)
+    return shape + 0.25, rate
+
+
+def test_check_model_makes_as_many_replicates_as_a_subtle_mutant_takes():
+    subtle = mutant(normal, variance_posterior=half_a_degree_of_freedom_too_many)
+    assert check_model(subtle, numbers, replicates=300, random_seed=1).passed
+    assert "geweke FAILED" in rejects(check_model, subtle, numbers, random_seed=1)
+
+
 def test_check_model_finds_draws_that_depend_on_the_number_of_threads():
     from pgmult.compiled.rows import num_workers
 
@@ -456,11 +473,12 @@ def test_statistics_that_are_constant_up_to_rounding_are_left_out():
 
     functions = {"total": total, "weights": lambda state, data: state.weights}
     assert not any(
-        "total" in name for name in geweke(mixture, table, statistics=functions).statistics
+        "total" in name
+        for name in geweke(mixture, table, statistics=functions, replicates=200).statistics
     )
     assert sbc(mixture, table, functions, replicates=20).statistics[0] == "weights[0]"
     with pytest.raises(AssertionError, match="no statistic varies"):
-        geweke(mixture, table, statistics={"total": total})
+        geweke(mixture, table, statistics={"total": total}, replicates=200)
 
 
 def test_a_statistic_that_is_not_finite_is_named():

@@ -1,0 +1,72 @@
+"""The example of a model of one's own: right, refused where broken, run from end to end."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.core.typing import coords_of, default_keep_of, label_dims_of
+from pgmult.testing import check_model, mutant, rejects
+
+PATH = Path(__file__).parents[3] / "examples" / "own_model.py"
+spec = importlib.util.spec_from_file_location("own_model", PATH)
+own = sys.modules["own_model"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(own)
+
+FIELD = own.lattice(2, 2)
+MODEL = own.MultinomialCAR(FIELD)
+TINY = own.Votes(np.array([[2, 1, 0], [0, 0, 0], [1, 0, 3], [0, 2, 0]]))
+
+
+def test_a_model_may_leave_out_what_has_a_default():
+    assert coords_of(MODEL, TINY) == {}
+    assert default_keep_of(MODEL) == ("probs", "level")
+    assert label_dims_of(MODEL) == frozenset()
+    with pytest.warns(pgmult.ConvergenceWarning):
+        posterior = pgmult.sample(
+            MODEL, TINY, draws=4, tune=1, chains=1, random_seed=0, progressbar=False
+        )
+    assert posterior["probs"].shape == (1, 4, 4, 3)
+
+
+@pytest.mark.slow
+def test_the_example_is_right():
+    assert check_model(MODEL, TINY).passed
+
+
+def sticks_in_the_wrong_order(self, rng, state, data):
+    return MODEL.step(rng, state, own.Votes(data.counts[:, [1, 0, 2]]))
+
+
+def levels_too_wide(self, rng, state, data):
+    new = MODEL.step(rng, state, data)
+    pull = FIELD.prior_precision.apply(np.ones(FIELD.size))
+    centre = new.psi @ pull / (0.25 + pull.sum())
+    return own.VotesState(new.psi, centre + 1.5 * (new.level - centre))
+
+
+def covariance_for_precision(self, rng, state, data):
+    cov = np.linalg.inv(FIELD.prior_precision.apply(np.eye(FIELD.size)))
+    wrong = own.MultinomialCAR(pgmult.GaussianMarkovField(np.zeros(FIELD.size), cov))
+    return wrong.step(rng, state, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "step", [sticks_in_the_wrong_order, levels_too_wide, covariance_for_precision]
+)
+def test_a_broken_example_is_refused(step):
+    assert "geweke FAILED" in rejects(check_model, mutant(MODEL, step=step), TINY)
+
+
+@pytest.mark.slow
+def test_the_example_runs(capsys):
+    import runpy
+
+    runpy.run_path(str(PATH), run_name="__main__")
+    told = capsys.readouterr().out
+    assert "points off" in told
+    assert "geweke passed" in told
