@@ -6,6 +6,7 @@ draw are imported when a command needs them, so that help and version come at on
 """
 
 import argparse
+import errno
 import os
 import shlex
 import shutil
@@ -144,6 +145,7 @@ def _add_corpus(group: Any) -> None:
         default="lines",
         help="what is a document in a file of text (default: lines)",
     )
+    group.add_argument("--delimiter", metavar="CHAR", help="of a table (default: as its header)")
     group.add_argument("--encoding", default="utf-8", metavar="NAME")
     group.add_argument("--min-count", type=_at_least(1), metavar="N", help="of a word, in all")
     group.add_argument("--min-documents", type=_at_least(1), metavar="N", help="with a word")
@@ -202,6 +204,13 @@ def _fit(options: argparse.Namespace) -> int:
     from pgmult.topics.report import run_facts, topic_report
 
     _silence_what_is_told_anyway()
+    is_begun = (options.out / "inputs.npz").exists()
+    if is_begun and not options.resume:
+        raise FileExistsError(
+            errno.EEXIST,
+            "RUN holds a run already (add --resume to go on with it, or name another directory)",
+            str(options.out),
+        )
     source = recognise(options.corpus)
     choices = {
         name: getattr(options, name)
@@ -213,6 +222,7 @@ def _fit(options: argparse.Namespace) -> int:
         vocabulary=options.vocabulary,
         column=options.column,
         documents=options.documents,
+        delimiter=options.delimiter,
         encoding=options.encoding,
         **choices,
     )
@@ -221,7 +231,7 @@ def _fit(options: argparse.Namespace) -> int:
     print(f"{options.corpus} ({source.kind}){words}: {corpus}", flush=True)
     running = {"cores": options.cores, "progressbar": not options.quiet}
     try:
-        if options.resume and (options.out / "meta.json").exists():
+        if is_begun:
             for name in ("tune", "chains", "thin", "seed", "keep_theta"):
                 if getattr(options, name) is not None:
                     option = name.replace("_", "-")

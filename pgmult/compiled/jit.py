@@ -1,10 +1,13 @@
 """The one decorator behind every compiled function, and where its machine code is kept.
 
-``@jit`` is `numba.njit` with three choices made once:
+``@jit`` is `numba.njit` with four choices made once:
 
 * ``nogil=True``: chains and blocks of rows run side by side in ordinary threads;
 * ``error_model="numpy"``: a division by zero gives inf or nan, never an exception that would
   serialise a loop;
+* no compilation on the main thread. Python raises KeyboardInterrupt there, between any two lines,
+  and in the middle of numba's tables that would leave them half filled: nothing would compile for
+  the rest of the process. Ctrl-C now ends the waiting at once, and the compilation ends by itself;
 * a cache on disk whose entries carry a hash of the function's source file *and of every file of
   this package that it imports*, from its own folder or another, however indirectly. Numba stamps a
   cached function with its own file only, so a caller would go on running stale machine code after
@@ -26,6 +29,8 @@ import os
 import re
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -149,6 +154,21 @@ class _FolderCache(FunctionCache):
             super().save_overload(sig, data)
 
 
+def _off_the_main_thread(compile_for_args):
+    """Numba's way from arguments to machine code, taken by another thread than the main one."""
+
+    def compile_elsewhere(*args, **kwargs):
+        if threading.current_thread() is not threading.main_thread():
+            return compile_for_args(*args, **kwargs)
+        pool = ThreadPoolExecutor(1, thread_name_prefix="pgmult-compile")
+        try:
+            return pool.submit(compile_for_args, *args, **kwargs).result()
+        finally:
+            pool.shutdown(wait=False)
+
+    return compile_elsewhere
+
+
 def jit(function=None, *, inline=False, reassociate=False):
     """Compile a function when it is first called.
 
@@ -169,6 +189,9 @@ def jit(function=None, *, inline=False, reassociate=False):
         forceinline=inline,
         fastmath={"reassoc", "contract"} if reassociate else False,
     )(function)
-    if not config.DISABLE_JIT and cache_directory() is not None:
+    if config.DISABLE_JIT:
+        return dispatcher
+    dispatcher._compile_for_args = _off_the_main_thread(dispatcher._compile_for_args)
+    if cache_directory() is not None:
         dispatcher._cache = _FolderCache(function)
     return dispatcher

@@ -1,13 +1,11 @@
 """Readers of alignments of sequenced reads to transcripts."""
 
 import os
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
-from pgmult.datasets.readers import _read
+from pgmult.datasets.readers import _lines, _read
 from pgmult.mixtures.data import Alignments, as_alignments
 
 __all__ = ["read_alignments"]
@@ -41,7 +39,7 @@ def read_alignments(path: str | os.PathLike[str]) -> Alignments:
     reads: dict[str, int] = {}
     transcripts: dict[str, int] = {}
     columns: tuple[list[int], list[int], list[float]] = [], [], []
-    for number, line in enumerate(_read(path, "utf-8").splitlines(), start=1):
+    for number, line in enumerate(_lines(_read(path)), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         cells = line.split("\t")
@@ -74,13 +72,15 @@ def read_alignments(path: str | os.PathLike[str]) -> Alignments:
 
 
 def _read_npz(path: Path) -> Alignments:
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+    with path.open("rb") as opened:
+        try:
+            file = np.load(opened, allow_pickle=False)
             missing = {"read", "tr", "logp"} - set(file.files)
             if missing:
                 raise ValueError(f"no array {sorted(missing)[0]!r} among {sorted(file.files)}")
             names = file["names"] if "names" in file.files else None
-            columns = file["read"], file["tr"], file["logp"]
-        return as_alignments(*columns, names=names)
-    except (TypeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path}: not a table of alignments ({error})") from None
+            return as_alignments(file["read"], file["tr"], file["logp"], names=names)
+        except Exception as error:  # a damaged archive can raise anything
+            raise ValueError(
+                f"{path}: not a table of alignments ({error or type(error).__name__})"
+            ) from None

@@ -4,8 +4,9 @@
 'MA*'
 """
 
-import gzip
 from pathlib import Path
+
+from pgmult.datasets.readers import _lines, _read
 
 __all__ = ["read_fasta", "translate"]
 
@@ -35,28 +36,27 @@ def read_fasta(path: str | Path) -> dict[str, str]:
     Raises
     ------
     ValueError
-        If a line comes before the first name, or a name is empty, without a sequence or repeated.
+        If a line comes before the first name, a name is empty, without a sequence or repeated, or
+        the file is damaged or not plain ASCII.
     """
     path = Path(path)
     lines: dict[str, list[str]] = {}
     name = None
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="ascii") as file:
-        for number, line in enumerate(file, start=1):
-            text = line.strip()
-            if text.startswith(">"):
-                name = (text[1:].split() or [""])[0]
-                if name == "" or name in lines:
-                    what = f"the name {name!r} stands there twice" if name else "a name is empty"
-                    raise ValueError(f"{path}, line {number}: {what}")
-                lines[name] = []
-            elif text and name is None:
-                raise ValueError(
-                    f"{path}, line {number}: a line starting with '>' must come first, got"
-                    f" {text[:20]!r}"
-                )
-            elif text and name is not None:
-                lines[name].append(text)
+    for number, line in enumerate(_lines(_read(path, own="ascii")), start=1):
+        text = line.strip()
+        if text.startswith(">"):
+            name = (text[1:].split() or [""])[0]
+            if name == "" or name in lines:
+                what = f"the name {name!r} stands there twice" if name else "a name is empty"
+                raise ValueError(f"{path}, line {number}: {what}")
+            lines[name] = []
+        elif text and name is None:
+            raise ValueError(
+                f"{path}, line {number}: a line starting with '>' must come first, got"
+                f" {text[:20]!r}"
+            )
+        elif text and name is not None:
+            lines[name].append(text)
     empty = [name for name, parts in lines.items() if not parts]
     if empty or not lines:
         raise ValueError(f"{path}: " + (f"{empty[0]!r} has no sequence" if empty else "is empty"))

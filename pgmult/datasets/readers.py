@@ -5,12 +5,13 @@
 names the file and, where there is one, the line.
 """
 
+import codecs
 import csv
 import gzip
+import io
 import json
 import os
 import re
-import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_choice
 from pgmult.datasets.text import TextOptions, corpus_from_texts
 from pgmult.topics.data.corpus import Corpus, as_corpus
 
@@ -79,6 +81,7 @@ def read_corpus(
     vocabulary: Vocabulary | None = None,
     column: str | None = None,
     documents: Literal["lines", "paragraphs"] = "lines",
+    delimiter: str | None = None,
     encoding: str = "utf-8",
     **text_options: Unpack[TextOptions],
 ) -> Corpus:
@@ -95,6 +98,8 @@ def read_corpus(
         The column of a table that holds the texts; required for a table.
     documents : "lines" or "paragraphs"
         What is a document in a file of text.
+    delimiter : str, optional
+        What separates the cells of a table: see `read_table`.
     encoding : str
     **text_options
         How words are chosen: see `corpus_from_texts`. Only for texts.
@@ -120,7 +125,9 @@ def read_corpus(
     if source.kind == "table":
         if column is None:
             raise ValueError(f"{path} is a table: say which column holds the texts")
-        return read_table(source.path, column, encoding=encoding, **text_options)
+        return read_table(
+            source.path, column, delimiter=delimiter, encoding=encoding, **text_options
+        )
     return read_text(source.path, documents=documents, encoding=encoding, **text_options)
 
 
@@ -140,13 +147,13 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
     ------
     ValueError
         Naming file and line: if M is not the number of entries (a truncated line), an entry is
-        not ``term:count``, a word comes twice in a line or its number is not below the
-        vocabulary's size.
+        not ``term:count``, both below 2**31, a word comes twice in a line or its number is not
+        below the vocabulary's size.
     """
     path = Path(path)
     words = _as_words(vocabulary)
     indptr, indices, counts = [0], [], []
-    lines = _read(path, "utf-8").splitlines()
+    lines = _lines(_read(path))
     if not lines:
         raise ValueError(f"{path}: the file is empty")
     for number, line in enumerate(lines, start=1):
@@ -165,8 +172,8 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
 def _parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[list[int], list[int]]:
     first, *entries = line.split() or ["(nothing)"]
     if not first.isdecimal():
-        raise ValueError(f"{place}: expected the number of entries, got {first!r}")
-    if int(first) != len(entries):
+        raise ValueError(f"{place}: expected the number of entries, got {first[:40]!r}")
+    if _whole_number(first, place) != len(entries):
         raise ValueError(
             f"{place}: announces {first} entries but has {len(entries)} (a truncated file?)"
         )
@@ -174,9 +181,11 @@ def _parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[li
     for entry in entries:
         word, _, amount = entry.partition(":")
         if not (word.isdecimal() and amount.isdecimal()):
-            raise ValueError(f"{place}: expected term:count, both whole numbers, got {entry!r}")
-        ids.append(int(word))
-        amounts.append(int(amount))
+            raise ValueError(
+                f"{place}: expected term:count, both whole numbers, got {entry[:40]!r}"
+            )
+        ids.append(_whole_number(word, place))
+        amounts.append(_whole_number(amount, place))
     if ids and words is not None and max(ids) >= len(words):
         raise ValueError(
             f"{place}: word number {max(ids)} is beyond the vocabulary of {len(words)} words"
@@ -186,6 +195,15 @@ def _parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[li
         twice = next(i for i in ids if ids.count(i) > 1)
         raise ValueError(f"{place}: word number {twice} comes twice")
     return ids, amounts
+
+
+def _whole_number(text: str, place: str) -> int:
+    """The value of decimal digits, if it is one of a file of counts."""
+    if len(text) > 18 or int(text) >= 2**31 - 1:
+        raise ValueError(
+            f"{place}: expected a number below 2**31 - 1, got {text[:40]} (a damaged file?)"
+        )
+    return int(text)
 
 
 def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None) -> Corpus:
@@ -198,17 +216,18 @@ def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None)
         The word of each column, or a file with a word a line.
     """
     path = Path(path)
+    words = _as_words(vocabulary)
+    with path.open("rb") as file:  # numpy leaves a broken file open that it opened itself
+        try:
+            matrix = scipy.sparse.load_npz(file)
+        except Exception as error:  # a damaged archive can raise anything
+            raise ValueError(
+                f"{path}: not a sparse matrix as scipy.sparse.save_npz writes it"
+                f" ({error or type(error).__name__})"
+            ) from None
     try:
-        with path.open("rb") as file:  # numpy leaves a broken file open that it opened itself
-            matrix = scipy.sparse.csr_array(scipy.sparse.load_npz(file))
-        matrix.check_format(full_check=True)
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path}: not a sparse matrix as scipy.sparse.save_npz writes it ({error})"
-        ) from None
-    try:
-        return as_corpus(matrix, _as_words(vocabulary))
-    except ValueError as error:
+        return as_corpus(matrix, words)
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
 
 
@@ -238,8 +257,7 @@ def read_text(
         Its names are the files' paths inside the folder, or ``line 7`` for what starts there.
     """
     path = Path(path)
-    if documents not in ("lines", "paragraphs"):
-        raise ValueError(f"documents must be 'lines' or 'paragraphs', got {documents!r}")
+    as_choice(documents, "documents", ("lines", "paragraphs"))
     if path.is_dir():
         files = sorted(f for f in path.rglob("*") if f.is_file() and _suffix(f) == ".txt")
         if not files:
@@ -262,7 +280,7 @@ def _documents_of(text: str, documents: str) -> tuple[list[int], list[str]]:
     starts: list[int] = []
     texts: list[str] = []
     inside = False
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_lines(text), start=1):
         if not line.strip():
             inside = False
         elif inside and documents == "paragraphs":
@@ -278,6 +296,7 @@ def read_table(
     path: str | os.PathLike[str],
     column: str,
     *,
+    delimiter: str | None = None,
     encoding: str = "utf-8",
     **text_options: Unpack[TextOptions],
 ) -> Corpus:
@@ -290,6 +309,10 @@ def read_table(
         also compressed, ``.gz``.
     column : str
         The name of the column. A missing value is an empty document.
+    delimiter : str, optional
+        What separates cells: one character. If left out, a tab in a ``.tsv``, and in a ``.csv``
+        whichever of comma, semicolon and tab stands in the header row outside quotes; it is an
+        error if several do.
     encoding : str
     **text_options
         How words are chosen: see `corpus_from_texts`.
@@ -300,7 +323,9 @@ def read_table(
     if suffix in (".jsonl", ".ndjson"):
         texts = _json_column(text, path, column)
     elif suffix in (".csv", ".tsv"):
-        texts = _csv_column(text, path, column, delimiter="\t" if suffix == ".tsv" else ",")
+        if delimiter is None:
+            delimiter = "\t" if suffix == ".tsv" else _delimiter(text, path)
+        texts = _csv_column(text, path, column, delimiter)
     else:
         raise ValueError(f"{path}: the name of a table must end in {', '.join(_TABLES)}")
     if not texts:
@@ -311,10 +336,22 @@ def read_table(
         raise ValueError(f"{path}: {error}") from None
 
 
+def _delimiter(text: str, path: Path) -> str:
+    """What separates the names in the header row."""
+    header = _lines(re.sub(r'"[^"]*"', "", text[:100_000]))[:1]
+    there = [mark for mark in (",", ";", "\t") if mark in "".join(header)]
+    if len(there) > 1:
+        raise ValueError(
+            f"{path}, line 1: {' and '.join(map(repr, there))} stand in the header; say which one"
+            f" separates cells, delimiter={there[0]!r} or another"
+        )
+    return there[0] if there else ","
+
+
 def _csv_column(text: str, path: Path, column: str, delimiter: str) -> list[str]:
     usual_limit = csv.field_size_limit(2**31 - 1)  # a cell can hold a whole book
     try:
-        reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         header = next(reader, [])
         if column not in header:
             raise ValueError(f"{path}: no column {column!r} among {header}")
@@ -331,6 +368,8 @@ def _csv_column(text: str, path: Path, column: str, delimiter: str) -> list[str]
         return texts
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    except TypeError:
+        raise ValueError(f"delimiter must be one character, got {delimiter!r}") from None
     finally:
         csv.field_size_limit(usual_limit)
 
@@ -345,13 +384,15 @@ def _json_column(text: str, path: Path, column: str) -> list[str]:
             row: Any = json.loads(line)
         except json.JSONDecodeError as error:
             raise ValueError(f"{place}: not JSON ({error.msg}, column {error.colno})") from None
+        except (ValueError, RecursionError) as error:  # a number or a nesting without end
+            raise ValueError(f"{place}: not JSON that can be read ({error})") from None
         if not isinstance(row, dict):
             raise ValueError(f"{place}: expected an object, got {type(row).__name__}")
         if column not in row:
             raise ValueError(f"{place}: no {column!r} among {list(row)}")
         value = "" if row[column] is None else row[column]
         if not isinstance(value, str):
-            raise ValueError(f"{place}: {column!r} must be a string, got {value!r}")
+            raise ValueError(f"{place}: {column!r} must be a string, got {repr(value)[:40]}")
         texts.append(value)
     return texts
 
@@ -370,7 +411,7 @@ def _as_words(vocabulary: Vocabulary | None) -> list[str] | None:
     if vocabulary is None:
         return None
     if isinstance(vocabulary, str | os.PathLike):
-        words = [line.strip() for line in _read(Path(vocabulary), "utf-8").splitlines()]
+        words = [line.strip() for line in _lines(_read(Path(vocabulary)))]
         if "" in words:
             raise ValueError(f"{vocabulary}, line {words.index('') + 1}: a blank line, not a word")
         return words
@@ -380,13 +421,25 @@ def _as_words(vocabulary: Vocabulary | None) -> list[str] | None:
 def _first_line(path: Path) -> bytes:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return file.readline(2**20)
+            return file.readline(2**20).removeprefix(codecs.BOM_UTF8)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         return b""  # `_read` says what is wrong
 
 
-def _read(path: Path, encoding: str) -> str:
-    """A file's text, decompressed; newlines are as in the file, a byte order mark is dropped."""
+def _lines(text: str) -> list[str]:
+    """Lines as an editor counts them: they end in LF, CR LF or CR, and nowhere else.
+
+    ``str.splitlines`` also ends them at form feeds and at the line separators of Unicode, which
+    stand inside texts.
+    """
+    return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
+
+
+def _read(path: Path, encoding: str | None = None, own: str = "utf-8") -> str:
+    """A file's text, decompressed; newlines are as in the file, a byte order mark is dropped.
+
+    Without `encoding` it must be in the format's `own`.
+    """
     if path.is_dir():
         raise IsADirectoryError(f"{path}: a folder, expected a file")
     try:
@@ -397,13 +450,21 @@ def _read(path: Path, encoding: str) -> str:
         raise FileNotFoundError(f"{path}: no such file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path}: damaged or truncated gzip data ({error})") from None
-    if b"\0" in data[:65536] and "16" not in encoding and "32" not in encoding:
+    name = encoding or own
+    if b"\0" in data[:65536] and "16" not in name and "32" not in name:
         raise ValueError(f"{path}: a binary file, expected text")
     try:
-        return data.decode(encoding).removeprefix("\N{BYTE ORDER MARK}")
+        return data.decode(name).removeprefix("\N{BYTE ORDER MARK}")
+    except LookupError:
+        raise ValueError(
+            f"encoding must be one that Python knows, got {name!r} (such as 'utf-8', 'latin-1')"
+        ) from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        remedy = "pass encoding='latin-1' or what the file was written in"
         raise ValueError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not {encoding}"
-            " (pass encoding='latin-1' or what the file was written in)"
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not {name}"
+            f" ({remedy if encoding else f'save the file as {name}'})"
         ) from None
+    except UnicodeError as error:
+        raise ValueError(f"{path}: not {name} ({error})") from None

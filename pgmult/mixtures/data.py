@@ -113,6 +113,16 @@ def as_alignments(
             "read, transcript and log_likelihood must be columns of one length, got shapes"
             f" {reads.shape}, {transcripts.shape} and {values.shape}"
         )
+    if reads.max() >= len(reads):  # some read below it has no alignment
+        raise ValueError(
+            f"read must be numbered 0, 1, ... without gaps, got {reads.max()} at position"
+            f" {reads.argmax()} of {len(reads)} alignments"
+        )
+    if num_transcripts is None and names is None and transcripts.max() >= 2**31:
+        raise ValueError(
+            f"transcript must be below 2**31, got {transcripts.max()} at position"
+            f" {transcripts.argmax()} (number them 0, 1, ...)"
+        )
     if num_transcripts is None:
         num_transcripts = int(transcripts.max()) + 1 if names is None else len(names)
     if transcripts.max() >= num_transcripts:

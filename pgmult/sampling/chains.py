@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
+from pgmult.core.arguments import as_flag
 from pgmult.core.machine import as_cores, available_memory
 from pgmult.core.typing import Model, label_dims_of, variable
 from pgmult.sampling._progress import Progress
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior, load
+from pgmult.sampling.store import Counters
 
 __all__ = ["Sweep"]
 
@@ -74,6 +76,7 @@ class _Settings:
 class _Recorder(Protocol):
     """Where one chain's draws go."""
 
+    def begin(self, values: Mapping[str, NDArray[Any]]) -> None: ...
     def append(self, values: Mapping[str, NDArray[Any]]) -> None: ...
     def due(self) -> bool: ...
     def commit(self, checkpoint: Mapping[str, Any]) -> None: ...
@@ -93,10 +96,10 @@ class _Chain:
     shown: float = -math.inf
     began: float = 0.0
 
-    def restore(self, checkpoint: Mapping[str, Any]) -> None:
+    def restore(self, checkpoint: Mapping[str, Any], counters: Counters) -> None:
+        _check_generator(checkpoint["generator"], self.rng.bit_generator.state)
         self.state = checkpoint["state"]
-        self.sweep = checkpoint["sweep"]
-        self.seconds = checkpoint["seconds"]
+        self.sweep, self.seconds = counters.sweep, counters.seconds
         self.rng.bit_generator.state = checkpoint["generator"]
 
     def advance(self, state: Any, sweep: int) -> None:
@@ -129,13 +132,11 @@ class _Chains:
     ):
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, got {callback!r}")
-        if not isinstance(progressbar, bool | np.bool_):
-            raise TypeError(f"progressbar must be True or False, got {progressbar!r}")
         self.model, self.data, self.settings, self.coords = model, data, settings, coords
         self._initvals = initvals
         self._callback = callback
         self._cores = as_cores(cores)
-        self._progressbar = bool(progressbar)
+        self._progressbar = as_flag(progressbar, "progressbar")
         self._variables = _Variables(model, data, settings, coords)
         seeds = np.random.SeedSequence(settings.entropy).spawn(settings.chains)
         self.chains = [
@@ -227,9 +228,7 @@ class _Chains:
             with row_threads(self._share()):
                 chain.state = self._start(chain)
         chain.advance(contiguous(chain.state), chain.sweep)
-        values = self._variables(chain.state)
-        if isinstance(recorder, _MemoryChain):
-            recorder.memory.allocate(values)
+        recorder.begin(self._variables(chain.state))
         recorder.commit(chain.checkpoint())
         try:
             while chain.sweep < self.settings.sweeps and not self._stop.is_set():
@@ -406,6 +405,9 @@ class _MemoryChain:
         self.memory = memory
         self._number = number
 
+    def begin(self, values: Mapping[str, NDArray[Any]]) -> None:
+        self.memory.allocate(values)
+
     def append(self, values: Mapping[str, NDArray[Any]]) -> None:
         memory, chain = self.memory, self._number
         for name, value in values.items():
@@ -417,6 +419,20 @@ class _MemoryChain:
 
     def commit(self, checkpoint: Mapping[str, Any]) -> None:
         """Nothing to do: the draws are where they belong."""
+
+
+def _check_generator(state: Any, fresh: Mapping[str, Any]) -> None:
+    """Refuse a Philox state that the chain's generator, of its own key, cannot come to."""
+    pairs = [(state["buffer"], fresh["buffer"])]
+    pairs += [(state["state"][name], value) for name, value in fresh["state"].items()]
+    limits = {"buffer_pos": len(fresh["buffer"]), "has_uint32": 1, "uinteger": 2**32 - 1}
+    if not (
+        state["bit_generator"] == fresh["bit_generator"]
+        and all(found.dtype == like.dtype and found.shape == like.shape for found, like in pairs)
+        and np.array_equal(state["state"]["key"], fresh["state"]["key"])
+        and all(type(state[n]) is int and 0 <= state[n] <= limits[n] for n in limits)
+    ):
+        raise ValueError("its generator is not that of this chain and seed")
 
 
 def _replaced(state: Any, given: Mapping[str, Any]) -> Any:

@@ -141,6 +141,8 @@ def decode(
 
 def _find_class(name: str, modules: Collection[str]) -> Any:
     module, _, qualname = name.partition(":")
+    if "__" in name:  # a module that runs when it is imported, or what classes are made of
+        raise ValueError(f"{name} is not a public class")
     if module.split(".")[0] == "pgmult":
         found: Any = import_module(module)
     elif module in modules and module in sys.modules:

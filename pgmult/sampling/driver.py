@@ -2,8 +2,15 @@
 
 Chains run in threads; the compiled parts of a sweep release the interpreter's lock, and threads to
 spare share the rows inside a chain. Chain c draws from a Philox generator seeded with the c-th
-child of the seed, so draws depend on the seed and nothing else: not on `cores`, not on how the
-threads take turns, not on whether the run was stored, killed and resumed.
+child of the seed. The same seed gives the same draws, bit for bit, whatever `cores` is, however the
+threads take turns, whether or not the run is watched, and whether it was stored, interrupted,
+killed or resumed.
+
+Bits may change with what computes them: another release of pgmult, numpy, scipy or numba (or of the
+BLAS or LLVM in them), a processor with other vector instructions, since machine code is made for
+the one it runs on, and ``NUMBA_DISABLE_JIT=1``, since the interpreter rounds step by step where
+compiled code fuses. Draws of such runs are from the same distribution. A run that is resumed with
+another pgmult says so in a warning.
 
 ::
 
@@ -19,9 +26,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-
 from pgmult.core._version import __version__
+from pgmult.core.arguments import as_seed
 from pgmult.core.typing import Model, coords_of, data_of, default_keep_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.chains import (
@@ -38,7 +44,7 @@ from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
-from pgmult.sampling.store import RunWriter, rectangle
+from pgmult.sampling.store import RunWriter, reading, rectangle
 
 __all__ = ["resume", "sample"]
 
@@ -119,7 +125,7 @@ def sample(
         tune=as_positive_int(tune, "tune", minimum=0),
         chains=as_positive_int(chains, "chains"),
         thin=as_positive_int(thin, "thin"),
-        entropy=_as_entropy(random_seed),
+        entropy=as_seed(random_seed),
         keep=_as_keep(keep, model),
     )
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
@@ -143,7 +149,7 @@ def sample(
         meta = _meta(model, data, settings, origin)
         with RunWriter.create(store, meta, coords, inputs) as writer:
             run.go([writer.chain(i) for i in range(settings.chains)], str(store))
-        posterior = run.load(store)
+            posterior = run.load(store)  # while nobody else can write there
     _warn_of_problems(posterior)
     return posterior
 
@@ -195,7 +201,8 @@ def resume(
             _check_decodable(meta, store, modules)
         model, data, initvals = _checked_inputs(writer, model, data, modules)
         settings = _Settings(**meta["settings"])
-        longest = max(writer.counters(i)["kept"] for i in range(settings.chains))
+        counters = [writer.counters(i) for i in range(settings.chains)]
+        longest = max(chain.kept for chain in counters)
         if draws is not None:
             draws = as_positive_int(draws, "draws")
             if draws < longest:
@@ -212,13 +219,14 @@ def resume(
         for chain in run.chains:
             checkpoint = writer.checkpoint(chain.number, modules)
             if checkpoint is not None:
-                chain.restore(checkpoint)
+                with reading(writer.path / f"chain-{chain.number}" / "checkpoint.npz"):
+                    chain.restore(checkpoint, counters[chain.number])
         if settings.draws != meta["settings"]["draws"]:
             writer.update(
                 settings=asdict(settings), attrs=meta["attrs"] | {"draws": settings.draws}
             )
         run.go([writer.chain(i) for i in range(settings.chains)], str(store))
-    posterior = run.load(store)
+        posterior = run.load(store)
     _warn_of_problems(posterior)
     return posterior
 
@@ -235,17 +243,6 @@ def _check_model(model: Any) -> None:
             f"model must have {', '.join(_MODEL_PARTS)} (see pgmult.core.typing.Model);"
             f" {type(model).__name__} has no {', '.join(missing)}"
         )
-
-
-def _as_entropy(random_seed: Any) -> int:
-    if random_seed is None:
-        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
-    try:
-        return as_positive_int(random_seed, "random_seed", minimum=0)
-    except TypeError:
-        raise TypeError(
-            f"random_seed must be an integer or None, got {type(random_seed).__name__}"
-        ) from None
 
 
 def _as_keep(keep: Any, model: Model[Any, Any]) -> tuple[str, ...]:
@@ -272,7 +269,8 @@ def _checked_inputs(writer: RunWriter, model: Any, data: Any, modules: set[str])
     """Model, data and initial values; those given must be those that the run was begun with."""
     meta = writer.meta
     if model is None:
-        model = decode(meta["model"], modules=modules)
+        with reading(writer.path / "meta.json"):
+            model = decode(meta["model"], modules=modules)
     else:
         _check_model(model)
         model = contiguous(model)
@@ -281,10 +279,8 @@ def _checked_inputs(writer: RunWriter, model: Any, data: Any, modules: set[str])
             raise ValueError(
                 f"model must be that of the run, {meta['attrs']['model']}, got {model!r}"
             )
-    if data is None:
-        inputs = writer.inputs(modules)
-        return model, inputs["data"], inputs["initvals"]
-    data = contiguous(data_of(model, data))
+    inputs = writer.inputs(modules)
+    data = inputs["data"] if data is None else contiguous(data_of(model, data))
     if fingerprint(data) != meta["data_hash"]:
         raise ValueError(f"data must be that of the run in {writer.path}: its hash differs")
-    return model, data, writer.inputs(modules)["initvals"]
+    return model, data, inputs["initvals"]

@@ -19,6 +19,7 @@ mu[right]  -0.006033  0.9946    -1.6  1.636    0.02211      2022      2013  1.00
 """
 
 import json
+import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,11 +30,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
+from pgmult.core.arguments import as_choice
 from pgmult.core.typing import data_of
+from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.codec import contiguous, encode, fingerprint
 from pgmult.sampling.origin import Origin
-from pgmult.sampling.store import Run, RunWriter, StoredDraws, flat_entries, rectangle
+from pgmult.sampling.store import Run, RunWriter, StoredDraws, flat_entries, reading, rectangle
 
 __all__ = ["Posterior", "Summary", "load"]
 
@@ -209,7 +212,16 @@ class Posterior(Mapping[str, NDArray[Any]]):
         """One variable's draws in one chain, one after the other.
 
         Of a run on disk, one file of draws is in memory at a time.
+
+        Parameters
+        ----------
+        name : str
+        chain : int
+            From 0: its place among the chains that are here, ``posterior.coords["chain"]``.
         """
+        chain = as_positive_int(chain, "chain", minimum=0)
+        if chain >= self.num_chains:
+            raise ValueError(f"chain must be from 0 to {self.num_chains - 1}, got {chain}")
         if name in self._draws and isinstance(self._draws, StoredDraws):
             return self._draws.each(name, chain)
         return iter(self[name][chain])
@@ -235,6 +247,8 @@ class Posterior(Mapping[str, NDArray[Any]]):
             One row an entry. Variables along `label_dims` have one row for every chain, since
             label 0 of one chain need not be label 0 of another.
         """
+        if max_entries is not None:
+            max_entries = as_positive_int(max_entries, "max_entries")
         if var_names is None:
             names = [*self, *self.sample_stats]
         else:
@@ -251,6 +265,8 @@ class Posterior(Mapping[str, NDArray[Any]]):
         for name in names:
             labels, draws, note = self._entries(name, max_entries)
             notes += [note] if note else []
+            if not labels:
+                continue
             within = self.num_chains > 1 and self._is_labelled(name)
             for chain in range(self.num_chains) if within else [None]:
                 if chain is None:
@@ -278,7 +294,9 @@ class Posterior(Mapping[str, NDArray[Any]]):
         source = self._draws if name in self._draws else self.sample_stats
         axes = self.dims.get(name, ("chain", "draw"))[2:]
         shape = _shape_of(source, name)[2:]
-        size = int(np.prod(shape))
+        size = math.prod(shape)
+        if size == 0:
+            return [], np.empty((self.num_chains, self.num_draws, 0)), f"{name}: no entries"
         chosen, note = np.arange(size), ""
         if limit is not None and size > limit:
             chosen = np.linspace(0, size - 1, limit).astype(np.int64)
@@ -309,6 +327,8 @@ class Posterior(Mapping[str, NDArray[Any]]):
         for name in [*self, *self.sample_stats]:
             labels, draws, note = self._entries(name, CHECKED_ENTRIES)
             notes += [note] if note else []
+            if not labels:
+                continue
             checked += len(labels)
             undefined += [labels[i] for i in np.flatnonzero(np.isnan(draws).any(axis=(0, 1)))]
             r_hat, ess = self._worst(name, draws)
@@ -377,12 +397,12 @@ class Posterior(Mapping[str, NDArray[Any]]):
         with RunWriter.create(path, meta, self.coords, None) as run:
             for i in range(self.num_chains):
                 chain = run.chain(i)
-                counters = {"sweep": self.num_draws, "seconds": self._seconds(i)}
+                chain.begin({n: np.empty(a.shape[2:], a.dtype) for n, a in arrays.items()})
                 for draw in range(self.num_draws):
                     chain.append({name: array[i, draw] for name, array in arrays.items()})
                     if chain.due():
-                        chain.commit(counters)
-                chain.commit(counters)
+                        chain.commit({"sweep": draw + 1, "seconds": self._seconds(i)})
+                chain.commit({"sweep": self.num_draws, "seconds": self._seconds(i)})
 
     def _seconds(self, chain: int) -> float:
         return float(self.attrs["seconds"][chain]) if "seconds" in self.attrs else 0.0
@@ -434,17 +454,15 @@ def load(
     ValueError
         If a file is damaged, or `model` is not that of the draws.
     """
-    if damaged not in ("raise", "drop"):
-        raise ValueError(f"damaged must be 'raise' or 'drop', got {damaged!r}")
+    as_choice(damaged, "damaged", ("raise", "drop"))
     run = Run(path)
     origin = _origin(run, model)
     numbers = range(run.num_chains)
+    read = run.undamaged if damaged == "drop" else run.counters
+    counters = [read(chain) for chain in numbers]
+    kept = [chain.kept for chain in counters]
     if damaged == "drop":
-        kept = [run.undamaged(chain) for chain in numbers]
         warnings.warn(f"{path}: read {kept} undamaged draws of the chains", stacklevel=2)
-    else:
-        counters = [run.counters(chain) for chain in numbers]
-        kept = [chain["kept"] for chain in counters]
     chains, num_draws = rectangle(kept)
     if num_draws == 0:
         warnings.warn(f"{path}: there are no draws yet", stacklevel=2)
@@ -454,18 +472,18 @@ def load(
             f"{path}: chains left out of {num_draws} draws a chain: {left_out}", stacklevel=2
         )
     dims, coords = run.meta["dims"], run.coords()
-    sizes = {
-        name: tuple(len(coords.get(axis, ())) for axis in dims.get(name, ())) for name in run.names
+    kinds: dict[str, Any] = {  # where no chain has begun, all that the labels tell
+        name: (tuple(len(coords.get(axis, ())) for axis in dims.get(name, ())), np.dtype(float))
+        for name in run.names
     }
+    kinds |= next((counters[i].kinds for i in chains if counters[i].kinds), {})
     readable = {chain: kept[chain] for chain in chains}
-    stats = StoredDraws(run, run.meta["sample_stats"], readable, num_draws, sizes)
-    attrs = run.meta["attrs"]
-    if damaged == "raise":
-        attrs = attrs | {"seconds": [counters[i]["seconds"] for i in chains]}
+    stats = StoredDraws(run, run.meta["sample_stats"], readable, num_draws, kinds)
+    attrs = run.meta["attrs"] | {"seconds": [counters[i].seconds for i in chains]}
     all_labels = coords.pop("chain", np.arange(run.num_chains))
     coords.pop("draw", None)
     return Posterior(
-        StoredDraws(run, dims, readable, num_draws, sizes),
+        StoredDraws(run, dims, readable, num_draws, kinds),
         dims=dims,
         coords={"chain": all_labels[chains], **coords},
         sample_stats=dict(stats),
@@ -488,7 +506,8 @@ def _origin(run: Run, model: Any) -> Origin | None:
             )
     elif not run.meta["model"]["$class"].startswith("pgmult."):
         return None
-    return Origin.decoded(run.meta, () if model is None else {type(model).__module__})
+    with reading(run.path / "meta.json"):
+        return Origin.decoded(run.meta, () if model is None else {type(model).__module__})
 
 
 def _shape_of(draws: Mapping[str, NDArray[Any]], name: str) -> tuple[int, ...]:

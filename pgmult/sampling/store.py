@@ -1,4 +1,4 @@
-"""The run directory: a run on disk that survives being killed at any moment.
+"""The run directory: a run on disk that survives being killed, and being damaged, at any moment.
 
 ::
 
@@ -9,12 +9,18 @@
       lock                  held by the process that writes
       chain-0/
         checkpoint.npz      state, generator and counters after some sweep
-        mu.000000000-000000250.1c291ca3.npy     draws 0 to 249 of mu, and the file's CRC-32
+        mu.000000000-000000250.1c291ca3.npy     draws 0 to 249 of mu
 
-Draws are appended in parts, and each part is on disk before the checkpoint that counts it. A
-checkpoint is written beside the old one, synced and renamed over it, so there is always a whole
-one; parts beyond it belong to sweeps that a resumed chain makes again, with the same bits, and are
-dropped. Nothing here is a pickle.
+Draws are appended in parts, and each part is on disk before the checkpoint that counts it. Every
+file is written beside its place, synced and renamed into it, so there is a whole one or none; parts
+beyond the checkpoint belong to sweeps that a resumed chain makes again, with the same bits, and are
+dropped.
+
+Every file carries a CRC-32 of the run's identity, the file's place in the directory and its
+content: in its last bytes or, of a part, in its name. Nothing is believed before that agrees, and
+what is said then must have the types and ranges that are written. So a flipped bit, a missing key,
+or a checkpoint of another chain or another run is refused with a ValueError that names the file.
+Nothing here is a pickle, and symbolic links inside the directory are refused.
 """
 
 import errno
@@ -23,15 +29,17 @@ import json
 import math
 import os
 import re
+import secrets
+import stat
 import time
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +51,18 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ChainWriter", "Run", "RunWriter", "StoredDraws", "flat_entries", "rectangle"]
+__all__ = [
+    "ChainWriter",
+    "Counters",
+    "Run",
+    "RunWriter",
+    "StoredDraws",
+    "flat_entries",
+    "reading",
+    "rectangle",
+]
 
-SCHEMA = 1
+SCHEMA = 2
 FLUSH_SECONDS = 5.0
 """How often a chain writes its draws and a checkpoint."""
 FLUSH_SHARE = 0.05
@@ -53,30 +70,73 @@ FLUSH_SHARE = 0.05
 FLUSH_BYTES = 2**25
 """A part is written as soon as it holds so much."""
 
-_PART = re.compile(r"(\w+)\.(\d{9,})-(\d{9,})\.([0-9a-f]{8})\.npy")
+_PART = re.compile(r"((\w+)\.(\d{9,})-(\d{9,}))\.([0-9a-f]{8})\.npy")
+_CHAIN = re.compile(r"chain-\d+")
+_FILES = ("coords.npz", "meta.json", "inputs.npz")
 _CRC_DIGITS = 8
-_BEFORE_INPUTS = {"lock", "coords.npz", "meta.json"}
+_JSON_END = b'"\n}'
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_LEAST = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "entropy": 0}
+
+Kind = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and dtype of one draw of a variable."""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say of the file whatever goes wrong while its content is understood."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # a hostile file can raise anything
+        words = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ValueError(f"{path} is damaged, or not of this pgmult: {words}") from None
 
 
 @dataclass(frozen=True)
 class Part:
-    """One file of draws: ``start <= draw < stop`` of one variable."""
+    """One file of draws: ``start <= draw < stop`` of one variable.
+
+    `seed` is the CRC-32 of all that `crc` covers besides the file's content.
+    """
 
     path: Path
     start: int
     stop: int
     crc: int
+    seed: int
 
-    def read(self) -> NDArray[Any]:
+    def read(self, kind: Kind | None = None) -> NDArray[Any]:
         """The draws, ``(stop - start, ...)``, after checking every byte."""
-        content = self.path.read_bytes()
-        if zlib.crc32(content) != self.crc:
+        content = _content(self.path)
+        found = zlib.crc32(content, self.seed)
+        if found != self.crc:
             raise ValueError(
-                f"{self.path} is damaged: its CRC-32 is {zlib.crc32(content):08x} and should be"
+                f"{self.path} is damaged: its CRC-32 is {found:08x} and should be"
                 f" {self.crc:08x} (pgmult.load(..., damaged='drop') reads the draws before it)"
             )
-        array: NDArray[Any] = np.load(io.BytesIO(content), allow_pickle=False)
+        with reading(self.path):
+            array = _parsed(content)
+            shape, dtype = kind or (array.shape[1:], array.dtype)
+            if (array.shape, array.dtype) != ((self.stop - self.start, *shape), dtype):
+                raise ValueError(
+                    f"it holds {array.dtype} {array.shape}, and draws {self.start} to {self.stop}"
+                    f" of {dtype} {shape} are expected"
+                )
         return array
+
+
+class Counters(NamedTuple):
+    """How far a chain came: draws kept, sweeps and seconds, and the kind of each variable."""
+
+    kept: int = 0
+    sweep: int = 0
+    seconds: float = 0.0
+    kinds: Mapping[str, Kind] = {}
 
 
 class Run:
@@ -87,28 +147,34 @@ class Run:
     FileNotFoundError
         If there is no directory, or no run in it.
     ValueError
-        If ``meta.json`` is damaged or of a newer schema.
+        If ``meta.json`` is damaged or of another schema, or the folder of a chain is missing.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
         file = self.path / "meta.json"
         try:
-            content = file.read_bytes()
+            content = _unsealed(file, zlib.crc32(b"meta.json"), _JSON_END)
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
                 errno.ENOENT, "not a run directory of pgmult: there is no meta.json", str(self.path)
             ) from None
-        try:
-            self.meta: dict[str, Any] = json.loads(content)
+        with reading(file):
+            self.meta: dict[str, Any] = json.loads(content + _JSON_END)
+            del self.meta["crc32"]
             schema = self.meta["pgmult_run"]
-        except (ValueError, TypeError, KeyError):
-            raise ValueError(f"{file} is damaged, or not of pgmult") from None
-        if schema != SCHEMA:
-            raise ValueError(
-                f"{file} has schema {schema} and this pgmult reads schema {SCHEMA}"
-                f" (it was written by pgmult {self.meta.get('version')})"
-            )
+            if schema != SCHEMA:
+                raise ValueError(
+                    f"it has schema {schema} and this pgmult reads schema {SCHEMA}"
+                    f" (it was written by pgmult {self.meta.get('version')})"
+                )
+            _check_meta(self.meta)
+            for chain in range(self.num_chains):
+                folder = self._folder(chain)
+                if folder.is_symlink() or not folder.is_dir():
+                    raise ValueError(
+                        f"it has {self.num_chains} chains, and {folder.name} is no folder"
+                    )
 
     @property
     def num_chains(self) -> int:
@@ -122,30 +188,43 @@ class Run:
 
     def coords(self) -> dict[str, NDArray[Any]]:
         """Labels of the labelled axes."""
-        with _read_npz(self.path / "coords.npz") as file:
-            return dict(file)
+        file = self.path / "coords.npz"
+        content = _unsealed(file, self._seed("coords.npz"))
+        with reading(file):
+            coords = _unpacked(content)
+            if any(labels.ndim != 1 for labels in coords.values()):
+                raise ValueError("labels must be vectors")
+            if len(coords.get("chain", range(self.num_chains))) != self.num_chains:
+                raise ValueError(f"there are {self.num_chains} chains, and other labels for them")
+        return coords
 
     def inputs(self, modules: Collection[str] = ()) -> dict[str, Any]:
         """What the run was begun with, ``{"data": ..., "initvals": ...}``."""
         file = self.path / "inputs.npz"
-        if not file.exists():
+        if not os.path.lexists(file):
             raise FileNotFoundError(
                 errno.ENOENT, "the run was stopped before its data was written: begin again", file
             )
-        inputs: dict[str, Any] = _read_bundle(file, modules)
-        return inputs
+        return self._bundle("inputs.npz", ("data", "initvals"), modules)
 
     def checkpoint(self, chain: int, modules: Collection[str] = ()) -> dict[str, Any] | None:
-        """State, generator and counters of a chain; None before its first checkpoint."""
-        file = self._folder(chain) / "checkpoint.npz"
-        return _read_bundle(file, modules) if file.exists() else None
+        """State and generator of a chain; None before its first checkpoint."""
+        place = self._checkpoint(chain)
+        return self._bundle(place, ("state", "generator"), modules) if place else None
 
-    def counters(self, chain: int) -> dict[str, Any]:
+    def counters(self, chain: int) -> Counters:
         """The numbers of a chain's checkpoint, without reading its state."""
-        file = self._folder(chain) / "checkpoint.npz"
-        if not file.exists():
-            return {"kept": 0, "sweep": 0, "seconds": 0.0}
-        return _read_bundle(file, only=("kept", "sweep", "seconds"))
+        place = self._checkpoint(chain)
+        if place is None:
+            return Counters()
+        read = self._bundle(place, Counters._fields)
+        with reading(self.path / place):
+            counters = Counters(**read)
+            _check_counters(counters, self.meta.get("settings"))
+            if set(counters.kinds) != set(self.names):
+                raise ValueError(f"it counts draws of {', '.join(counters.kinds)}")
+            kinds = {name: (_as_shape(s), np.dtype(d)) for name, (s, d) in counters.kinds.items()}
+        return counters._replace(kinds=kinds)
 
     def parts(self, chain: int, name: str, kept: int) -> list[Part]:
         """The files that hold draws 0 to `kept` of one variable, in order."""
@@ -165,43 +244,78 @@ class Run:
             )
         return found
 
-    def undamaged(self, chain: int) -> int:
-        """How many draws of a chain can be read, checking every byte of them."""
-        try:
-            limit: float = self.counters(chain)["kept"]
-        except ValueError:
-            limit = float("inf")
-        return min(self._undamaged(chain, name, limit) for name in self.names)
+    def undamaged(self, chain: int) -> Counters:
+        """What can be read of a chain, after checking every byte of its draws."""
+        limit: float = self.meta.get("settings", {}).get("draws", math.inf)
+        counters = Counters(seconds=math.nan)
+        with suppress(ValueError):
+            counters = self.counters(chain)
+            limit = counters.kept
+        kinds = dict(counters.kinds)
+        kept = min(self._undamaged(chain, name, limit, kinds) for name in self.names)
+        return counters._replace(kept=kept, kinds=kinds)
 
-    def _undamaged(self, chain: int, name: str, limit: float) -> int:
+    def _undamaged(self, chain: int, name: str, limit: float, kinds: dict[str, Kind]) -> int:
         by_start = {part.start: part for part in self._all_parts(chain, name) if part.stop <= limit}
         reached = 0
         while reached in by_start:
             try:
-                by_start[reached].read()
+                array = by_start[reached].read(kinds.get(name))
             except (OSError, ValueError):
                 break
+            kinds[name] = array.shape[1:], array.dtype
             reached = by_start[reached].stop
         return reached
 
     def _folder(self, chain: int) -> Path:
         return self.path / f"chain-{chain}"
 
+    def _checkpoint(self, chain: int) -> str | None:
+        """The place of a chain's checkpoint, if it has one."""
+        place = f"chain-{chain}/checkpoint.npz"
+        if os.path.lexists(self.path / place):
+            return place
+        if any(self._all_parts(chain)):
+            raise ValueError(f"{self.path / place} is missing, and there are draws of that chain")
+        return None
+
     def _all_parts(self, chain: int, name: str | None = None) -> Iterator[Part]:
-        with suppress(FileNotFoundError):
-            for path in self._folder(chain).iterdir():
-                match = _PART.fullmatch(path.name)
-                if match and name in (None, match[1]):
-                    yield Part(path, int(match[2]), int(match[3]), int(match[4], 16))
+        for path in self._folder(chain).iterdir():
+            match = _PART.fullmatch(path.name)
+            if match and name in (None, match[2]) and int(match[3]) < int(match[4]):
+                seed = self._seed(f"chain-{chain}/{match[1]}")
+                yield Part(path, int(match[3]), int(match[4]), int(match[5], 16), seed)
+
+    def _seed(self, place: str) -> int:
+        return _seed(self.meta["id"], place)
+
+    def _bundle(
+        self, place: str, names: Collection[str], modules: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Some entries of a mapping that was written to a file."""
+        file = self.path / place
+        content = _unsealed(file, self._seed(place))
+        with reading(file):
+            arrays = _unpacked(content)
+            entries = json.loads(arrays["tree"].tobytes())["$dict"]
+            return {name: decode(entries[name], arrays, modules) for name in names}
 
 
 class RunWriter(Run):
     """A run directory that this process, and no other, writes to. Use it in a ``with`` block."""
 
-    def __init__(self, path: str | os.PathLike[str]):
-        super().__init__(path)
-        self._lock = _lock(self.path)
-        super().__init__(path)  # what was there before the lock may have changed
+    def __init__(self, path: str | os.PathLike[str], lock: BinaryIO | None = None):
+        if lock is None:
+            Run(path)  # nothing is touched unless it is a run
+            lock = _lock(Path(path))
+        self._lock = lock
+        try:
+            super().__init__(path)
+            for name in _FILES:
+                (self.path / f"{name}.tmp").unlink(missing_ok=True)
+        except BaseException:
+            lock.close()
+            raise
 
     @classmethod
     def create(
@@ -211,33 +325,38 @@ class RunWriter(Run):
         coords: Mapping[str, NDArray[Any]],
         inputs: Mapping[str, Any] | None,
     ) -> "RunWriter":
-        """Begin a run in a new or empty directory.
+        """Begin a run in a new or empty directory, and hold it from the first look on.
 
         Raises
         ------
         FileExistsError
             If something is there already.
+        BlockingIOError
+            If another process begins a run there.
         OSError
             If the directory cannot be made or written to, naming it.
         TypeError
             If a part of `inputs` cannot be written as plain arrays.
         """
         folder = Path(path)
-        _refuse_occupied(folder)
-        content = b"" if inputs is None else _bundle(inputs)
+        _refuse_occupied(folder)  # before anything is touched
+        identity = secrets.token_hex(8)
+        bundle = None if inputs is None else _bundle(inputs, _seed(identity, "inputs.npz"))
         folder.mkdir(parents=True, exist_ok=True)
         lock = _lock(folder)
         try:
-            _replace(folder / "coords.npz", _npz({k: _plain(v) for k, v in coords.items()}))
-            _replace(
-                folder / "meta.json",
-                json.dumps({"pgmult_run": SCHEMA, **meta}, indent=1).encode(),
-            )
-            if inputs is not None:
-                _replace(folder / "inputs.npz", content)
-        finally:
+            _refuse_occupied(folder)  # another process may have been quicker
+            for chain in range(meta["chains"]):
+                (folder / f"chain-{chain}").mkdir(exist_ok=True)
+            labels = {name: _plain(array) for name, array in coords.items()}
+            _replace(folder / "coords.npz", _npz(labels, _seed(identity, "coords.npz")))
+            _write_meta(folder, {"pgmult_run": SCHEMA, "id": identity, **meta})
+            if bundle is not None:
+                _replace(folder / "inputs.npz", bundle)
+        except BaseException:
             lock.close()
-        return cls(path)
+            raise
+        return cls(path, lock)
 
     def __enter__(self) -> "RunWriter":
         return self
@@ -253,34 +372,47 @@ class RunWriter(Run):
     def update(self, **changes: Any) -> None:
         """Change entries of ``meta.json``."""
         self.meta |= changes
-        _replace(self.path / "meta.json", json.dumps(self.meta, indent=1).encode())
+        _write_meta(self.path, self.meta)
 
     def chain(self, number: int) -> "ChainWriter":
-        """Go on with a chain, after dropping parts that its checkpoint does not count."""
-        folder = self._folder(number)
-        folder.mkdir(exist_ok=True)
-        kept = self.counters(number)["kept"]
+        """Go on with a chain, after dropping what its checkpoint does not count."""
+        folder, counters = self._folder(number), self.counters(number)
         for part in self._all_parts(number):
-            if part.stop > kept:
+            if part.stop > counters.kept:
                 part.path.unlink()
+        for left_over in folder.glob("*.tmp"):
+            left_over.unlink()
         _sync_folder(folder)
-        return ChainWriter(folder, kept)
+        return ChainWriter(folder, self.meta["id"], counters)
 
 
 class ChainWriter:
     """Appends one chain's draws and writes its checkpoints."""
 
-    def __init__(self, folder: Path, kept: int):
+    def __init__(self, folder: Path, identity: str, counters: Counters):
         self._folder = folder
-        self._kept = kept
+        self._identity = identity
+        self._kept, self._kinds = counters.kept, counters.kinds
         self._waiting: dict[str, list[NDArray[Any]]] = {}
         self._bytes = 0
         self._next_time = time.monotonic() + FLUSH_SECONDS
 
+    def begin(self, values: Mapping[str, NDArray[Any]]) -> None:
+        """Learn from one draw of every variable, which is not kept, of what kind they are."""
+        kinds = {name: (value.shape, value.dtype) for name, value in values.items()}
+        for name, kind in self._kinds.items():
+            if kinds[name] != kind:
+                raise ValueError(
+                    f"{name} must keep one shape and dtype; in {self._folder} it is"
+                    f" {kind[1]} {kind[0]}, now it is {kinds[name][1]} {kinds[name][0]}"
+                )
+        self._kinds = kinds
+
     def append(self, values: Mapping[str, NDArray[Any]]) -> None:
         """Take one draw of every variable."""
-        for name, value in values.items():
-            self._waiting.setdefault(name, []).append(np.array(value))
+        copies = {name: np.array(value) for name, value in values.items()}
+        for name, value in copies.items():
+            self._waiting.setdefault(name, []).append(value)
             self._bytes += value.nbytes
 
     def due(self) -> bool:
@@ -296,14 +428,22 @@ class ChainWriter:
             np.save(buffer, np.stack(values), allow_pickle=False)
             content = buffer.getvalue()
             stop = self._kept + len(values)
-            crc = zlib.crc32(content)
-            _write(self._folder / f"{name}.{self._kept:09}-{stop:09}.{crc:08x}.npy", content)
+            label = f"{name}.{self._kept:09}-{stop:09}"
+            crc = zlib.crc32(content, self._seed(label))
+            _write(self._folder / f"{label}.{crc:08x}.npy", content)
         if self._waiting:
             _sync_folder(self._folder)
-        _replace(self._folder / "checkpoint.npz", _bundle({"kept": stop, **checkpoint}))
+        kinds = {name: (shape, dtype.str) for name, (shape, dtype) in self._kinds.items()}
+        content = _bundle(
+            {"kept": stop, "kinds": kinds, **checkpoint}, self._seed("checkpoint.npz")
+        )
+        _replace(self._folder / "checkpoint.npz", content)
         self._kept, self._waiting, self._bytes = stop, {}, 0
         ended = time.monotonic()
         self._next_time = ended + max(FLUSH_SECONDS, (ended - began) / FLUSH_SHARE)
+
+    def _seed(self, name: str) -> int:
+        return _seed(self._identity, f"{self._folder.name}/{name}")
 
 
 class StoredDraws(Mapping[str, NDArray[Any]]):
@@ -316,7 +456,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
     kept : mapping from a chain's number to how many of its draws can be read
     num_draws : int
         Draws of each chain to show, at most the smallest of `kept`.
-    empty_shapes : mapping from name to the axes' sizes where there is no draw to tell them
+    kinds : mapping from name to shape and dtype of one draw
     """
 
     def __init__(
@@ -325,30 +465,21 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         names: Collection[str],
         kept: Mapping[int, int],
         num_draws: int,
-        empty_shapes: Mapping[str, tuple[int, ...]],
+        kinds: Mapping[str, Kind],
     ):
         self._arrays: dict[str, NDArray[Any]] = {}
         self._num_draws = num_draws
+        self._kinds = kinds
         self._parts: dict[str, list[list[Part]]] = {}
-        self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         for name in names:
             chains = [run.parts(chain, name, count) for chain, count in kept.items()]
             self._parts[name] = [
                 [part for part in parts if part.start < num_draws] for parts in chains
             ]
-            first = next((parts[0] for parts in self._parts[name] if parts), None)
-            if first is None:
-                self._kinds[name] = (empty_shapes[name], np.dtype(np.float64))
-            else:
-                shape, dtype = _header(first.path)
-                self._kinds[name] = (shape[1:], dtype)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._arrays:
-            array = np.empty(self.shape_of(name), self._kinds[name][1])
-            for chain, draws, values in self._pieces(name):
-                array[chain, draws] = values
-            self._arrays[name] = array
+            self._arrays[name] = self._gathered(name, self._kinds[name][0], lambda values: values)
         return self._arrays[name]
 
     def __contains__(self, name: object) -> bool:
@@ -368,10 +499,9 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         """Some entries ``(chain, draw, len(chosen))``, holding one part in memory at a time."""
         if name in self._arrays:
             return flat_entries(self._arrays[name], 2)[:, :, chosen]
-        array = np.empty((*self.shape_of(name)[:2], len(chosen)), self._kinds[name][1])
-        for chain, draws, values in self._pieces(name):
-            array[chain, draws] = flat_entries(values, 1)[:, chosen]
-        return array
+        return self._gathered(
+            name, (len(chosen),), lambda values: flat_entries(values, 1)[:, chosen]
+        )
 
     def each(self, name: str, chain: int) -> Iterator[NDArray[Any]]:
         """The draws of one chain in order, holding one part in memory at a time."""
@@ -379,13 +509,29 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
             yield from self._arrays[name][chain]
             return
         for part in self._parts[name][chain]:
-            yield from part.read()[: self._num_draws - part.start]
+            yield from part.read(self._kinds[name])[: self._num_draws - part.start]
 
-    def _pieces(self, name: str) -> Iterator[tuple[int, slice, NDArray[Any]]]:
-        for chain, parts in enumerate(self._parts[name]):
-            for part in parts:
-                stop = min(part.stop, self._num_draws)
-                yield chain, slice(part.start, stop), part.read()[: stop - part.start]
+    def _gathered(
+        self, name: str, shape: tuple[int, ...], chosen: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """What is chosen of every part, ``(chain, draw, *shape)``."""
+        kind = self._kinds[name]
+        parts = [(chain, part) for chain, there in enumerate(self._parts[name]) for part in there]
+        for _, part in parts:  # before memory is taken for what a file only claims to hold
+            if part.path.stat().st_size < (part.stop - part.start) * _size(kind):
+                raise ValueError(
+                    f"{part.path} is damaged: it is shorter than the draws in it"
+                    " (pgmult.load(..., damaged='drop') reads the draws before it)"
+                )
+        array = np.empty((len(self._parts[name]), self._num_draws, *shape), kind[1])
+        for chain, part in parts:
+            stop = min(part.stop, self._num_draws)
+            array[chain, part.start : stop] = chosen(part.read(kind)[: stop - part.start])
+        return array
+
+
+def _size(kind: Kind) -> int:
+    return math.prod(kind[0]) * kind[1].itemsize
 
 
 def flat_entries(array: NDArray[Any], lead: int) -> NDArray[Any]:
@@ -403,17 +549,80 @@ def rectangle(kept: list[int]) -> tuple[list[int], int]:
     return best, draws
 
 
+# What may be said in a file
+
+
+def _check_meta(meta: Any) -> None:
+    """Refuse what `RunWriter` would not have written."""
+    kinds = {"id": str, "version": str, "chains": int, "dims": dict, "attrs": dict}
+    _check_types(meta, kinds | {"sample_stats": list, "label_dims": list})
+    names = [*meta["dims"], *meta["sample_stats"]]
+    if not names or not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"variables must have different names, got {names}")
+    for axes in [*meta["dims"].values(), meta["label_dims"]]:
+        if not (isinstance(axes, list) and all(isinstance(axis, str) for axis in axes)):
+            raise ValueError(f"axes must be a list of names, got {axes}")
+    if meta["chains"] < 1:
+        raise ValueError(f"chains must be at least 1, got {meta['chains']}")
+    if "model" in meta:
+        _check_types(meta, {"model": dict, "link": object, "data_hash": str | None})
+        _check_types(meta["model"], {"$class": str, "fields": dict})
+    if "settings" in meta:
+        _check_types(meta, {"settings": dict, "data_type": str, "model": dict})
+        settings = meta["settings"]
+        _check_types(settings, dict.fromkeys(_LEAST, int) | {"keep": list})
+        _check_types(meta["attrs"], {"model": str, "draws": int})
+        for name, least in _LEAST.items():
+            if settings[name] < least:
+                raise ValueError(f"{name} must be at least {least}, got {settings[name]}")
+        same = (
+            settings["chains"] == meta["chains"]
+            and settings["keep"] == list(meta["dims"])
+            and settings["draws"] == meta["attrs"]["draws"]
+        )
+        if not same or len(settings) > len(_LEAST) + 1:
+            raise ValueError("its settings contradict what else it says")
+
+
+def _check_types(values: Any, kinds: Mapping[str, Any]) -> None:
+    for name, kind in kinds.items():
+        if name not in values:
+            raise ValueError(f"{name!r} is missing")
+        if not isinstance(values[name], kind) or isinstance(values[name], bool):
+            raise ValueError(f"{name!r} is a {type(values[name]).__name__}")
+
+
+def _check_counters(counters: Counters, settings: Mapping[str, Any] | None) -> None:
+    kinds = {"kept": int, "sweep": int, "seconds": float, "kinds": dict}
+    _check_types(counters._asdict(), kinds)
+    kept = counters.sweep
+    if settings is not None:
+        kept = max(0, counters.sweep - settings["tune"]) // settings["thin"]
+    if counters.kept != kept or not 0 <= kept <= (settings or {"draws": kept})["draws"]:
+        raise ValueError(f"it counts {counters.kept} draws after {counters.sweep} sweeps")
+
+
+def _as_shape(shape: Any) -> tuple[int, ...]:
+    if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
+        raise ValueError(f"{shape} is no shape")
+    return tuple(shape)
+
+
+# Files
+
+
 def _refuse_occupied(folder: Path) -> None:
-    if not folder.exists():
+    if not os.path.lexists(folder):
         return
     if not folder.is_dir():
         raise FileExistsError(
             errno.EEXIST, "store must be a directory, this is a file", str(folder)
         )
-    there = {path.name for path in folder.iterdir() if path.suffix != ".tmp"}
-    if there <= _BEFORE_INPUTS:
+    before_data = {"lock", "coords.npz", "meta.json", *(f"{name}.tmp" for name in _FILES)}
+    there = {path.name: path for path in folder.iterdir() if path.name not in before_data}
+    if all(_CHAIN.fullmatch(name) and _is_empty_folder(path) for name, path in there.items()):
         return  # empty, or a run that was killed before its data was written
-    if "meta.json" in there and "coords.npz" in there:
+    if (folder / "meta.json").exists() and (folder / "coords.npz").exists():
         raise FileExistsError(
             errno.EEXIST,
             "store holds a run already (pgmult.resume goes on with it; or name another directory)",
@@ -426,10 +635,20 @@ def _refuse_occupied(folder: Path) -> None:
     )
 
 
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+
+
+def _open_itself(path: str, flags: int) -> int:
+    """A file's descriptor; a symbolic link is not followed, a pipe not waited for."""
+    safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return os.open(path, flags | safe, 0o666)
+
+
 def _lock(folder: Path) -> BinaryIO:
     """The open lock file; closing it, or dying, releases the lock."""
     try:
-        file = open(folder / "lock", "ab")  # noqa: SIM115
+        file = open(folder / "lock", "ab", opener=_open_itself)  # noqa: SIM115
     except OSError as error:
         raise OSError(
             error.errno, f"the run directory cannot be written to: {error.strerror}", str(folder)
@@ -445,12 +664,46 @@ def _lock(folder: Path) -> BinaryIO:
     return file
 
 
+def _seed(identity: str, place: str) -> int:
+    """The CRC-32 that a file's own one goes on from."""
+    return zlib.crc32(f"{identity}/{place}".encode())
+
+
+def _sealed(content: bytes, seed: int, end: bytes = b"") -> bytes:
+    """The content, followed by its CRC-32 and the closing bytes of its format."""
+    return content + f"{zlib.crc32(content, seed):08x}".encode() + end
+
+
+def _unsealed(path: Path, seed: int, end: bytes = b"") -> bytes:
+    """A sealed file's content up to its CRC-32, which is checked."""
+    whole = _content(path)
+    content = whole[: max(0, len(whole) - _CRC_DIGITS - len(end))]
+    if _sealed(content, seed, end) != whole:
+        raise ValueError(
+            f"{path} is damaged, or not of pgmult, or was written for another place: its CRC-32 is"
+            " not the one at its end"
+        )
+    return content
+
+
+def _content(path: Path) -> bytes:
+    """All bytes of a regular file."""
+    try:
+        with open(path, "rb", opener=_open_itself) as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.read()
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO):
+            raise
+    raise ValueError(f"{path} is damaged: it is no regular file")
+
+
 def _plain(labels: NDArray[Any]) -> NDArray[Any]:
     """Labels that a .npy file can hold: of mixed types, as strings."""
     return labels.astype(np.str_) if labels.dtype.hasobject else labels
 
 
-def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def _npz(arrays: Mapping[str, NDArray[Any]], seed: int) -> bytes:
     """The content of an .npz file that ends, in its comment, with the CRC-32 of all before."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
@@ -458,76 +711,76 @@ def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
             with file.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
         file.comment = bytes(_CRC_DIGITS)
-    content = buffer.getvalue()[:-_CRC_DIGITS]
-    return content + f"{zlib.crc32(content):08x}".encode()
+    return _sealed(buffer.getvalue()[:-_CRC_DIGITS], seed)
 
 
-def _read_npz(path: Path) -> "np.lib.npyio.NpzFile":
-    content = path.read_bytes()
-    if f"{zlib.crc32(content[:-_CRC_DIGITS]):08x}".encode() != content[-_CRC_DIGITS:]:
-        raise ValueError(f"{path} is damaged: its CRC-32 is not the one at its end")
-    file: np.lib.npyio.NpzFile = np.load(io.BytesIO(content), allow_pickle=False)
-    return file
+def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays in the content of an .npz file, which cannot hold more than its own bytes."""
+    with zipfile.ZipFile(io.BytesIO(content + bytes(_CRC_DIGITS))) as file:
+        members = file.infolist()
+        if sum(member.file_size for member in members) > len(content):
+            raise ValueError("it is compressed")
+        return {m.filename.removesuffix(".npy"): _parsed(file.read(m)) for m in members}
 
 
-def _bundle(value: Mapping[str, Any]) -> bytes:
+def _parsed(content: bytes) -> NDArray[Any]:
+    """The array in the content of a .npy file, which must be as long as its header claims."""
+    file = io.BytesIO(content)
+    shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects")
+    if math.prod(shape) * dtype.itemsize != len(content) - file.tell():
+        raise ValueError(f"it is too short or too long for {dtype} {shape}")
+    order: Any = "F" if is_fortran else "C"
+    return np.ndarray(shape, dtype, content, file.tell(), order=order).copy("K")
+
+
+def _bundle(value: Mapping[str, Any], seed: int) -> bytes:
     """A mapping of encodable values as the content of an .npz file."""
     arrays: dict[str, NDArray[Any]] = {}
     tree = json.dumps(encode(value, arrays))
-    return _npz({"tree": np.frombuffer(tree.encode(), np.uint8), **arrays})
+    return _npz({"tree": np.frombuffer(tree.encode(), np.uint8), **arrays}, seed)
 
 
-def _read_bundle(
-    path: Path, modules: Collection[str] = (), only: Collection[str] = ()
-) -> dict[str, Any]:
-    """The mapping that was written, or some entries of it that hold no arrays."""
-    with _read_npz(path) as file:
-        tree = json.loads(file["tree"].tobytes())
-        if only:
-            return {name: decode(tree["$dict"][name]) for name in only}
-        value: dict[str, Any] = decode(tree, file, modules)
-    return value
-
-
-def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of a .npy file."""
-    try:
-        with open(path, "rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, _, dtype = read(file)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    return shape, dtype
+def _write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
+    text = json.dumps({**meta, "crc32": ""}, indent=1).encode()
+    content = text.removesuffix(_JSON_END)
+    _replace(folder / "meta.json", _sealed(content, zlib.crc32(b"meta.json"), _JSON_END))
 
 
 def _write(path: Path, content: bytes) -> None:
+    """Write a file so that it is there as a whole or not at all; what stood there is replaced."""
+    temporary = path.with_name(path.name + ".tmp")
     try:
-        with open(path, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        temporary.unlink(missing_ok=True)
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()  # a full disk needs the room
+            raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    _write(temporary, content)
-    os.replace(temporary, path)
+    """Write a file, and make its name last."""
+    _write(path, content)
     _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
     if os.name != "posix":  # elsewhere a directory cannot be opened
         return
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error

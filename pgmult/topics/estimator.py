@@ -25,7 +25,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors import MvNormal
 from pgmult.sampling.driver import sample
-from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens
+from pgmult.topics.data.corpus import Corpus, as_corpus, refuse_texts, split_tokens
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
@@ -302,6 +302,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return len(self.components_)
 
     def _corpus(self, X: Any, *, reset: bool) -> Corpus:
+        refuse_texts(X, "X")
         X = validate_data(
             self, X, accept_sparse="csr", ensure_non_negative=True,
             ensure_min_features=2 if reset else 1, reset=reset,

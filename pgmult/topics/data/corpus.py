@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from pgmult.core.validate import as_counts
 
-__all__ = ["Corpus", "as_corpus", "simulate_words", "split_tokens"]
+__all__ = ["Corpus", "as_corpus", "refuse_texts", "simulate_words", "split_tokens"]
+
+_MOST = np.iinfo(np.int32).max  # of word numbers and of counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,9 +93,12 @@ def as_corpus(
 
     Raises
     ------
+    TypeError
+        If `counts` are not numbers: texts are for `pgmult.datasets.corpus_from_texts`.
     ValueError
         If a count is negative, fractional, nan, infinite or above 2**31 - 1; if the shape is not
-        two-dimensional; if `vocabulary` or `names` has the wrong length.
+        two-dimensional, there are 2**31 words or more, or an index of a sparse matrix is outside
+        of it; if `vocabulary` or `names` has the wrong length.
     """
     if isinstance(counts, Corpus):
         if vocabulary is None and names is None:
@@ -101,44 +106,70 @@ def as_corpus(
         vocabulary = counts.vocabulary if vocabulary is None else vocabulary
         names = counts.names if names is None else names
         counts = counts.to_csr()
-    table = counts if scipy.sparse.issparse(counts) else as_counts(counts)
+    refuse_texts(counts, "counts")
+    table: Any = counts if scipy.sparse.issparse(counts) else as_counts(counts)
     if table.ndim != 2:
         raise ValueError(
             f"counts must be documents by words, got {table.ndim} axes (shape {table.shape})"
         )
-    matrix = scipy.sparse.csr_array(table, copy=True)
-    entries = _checked_entries(matrix)
-    matrix = scipy.sparse.csr_array((entries, matrix.indices, matrix.indptr), shape=matrix.shape)
+    num_documents, num_words = table.shape
+    if num_words > _MOST:
+        raise ValueError(
+            f"counts must have fewer than 2**31 words (columns), got {num_words}"
+            " (leave out the columns without counts)"
+        )
+    try:  # compiled code, here and in models, trusts indices
+        if scipy.sparse.issparse(table) and table.format in ("csr", "csc", "bsr"):
+            table.check_format(full_check=True)
+        entries = scipy.sparse.coo_array(table)
+    except ValueError as error:
+        raise ValueError(f"counts must have all indices inside the matrix, and {error}") from None
+    matrix = scipy.sparse.csr_array((_checked_counts(entries), entries.coords), shape=table.shape)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    if matrix.nnz and matrix.data.max() > np.iinfo(np.int32).max:
+    if matrix.nnz and matrix.data.max() > _MOST:
         raise ValueError(f"counts must be below 2**31, got {matrix.data.max()}")
-    num_documents, num_words = matrix.shape
     return Corpus(
         indptr=matrix.indptr.astype(np.int64),
         words=matrix.indices.astype(np.int32),
         counts=matrix.data.astype(np.int32),
-        num_words=num_words,
+        num_words=int(num_words),
         vocabulary=_as_names(vocabulary, "vocabulary", num_words, "words (columns)"),
         names=_as_names(names, "names", num_documents, "documents (rows)"),
     )
 
 
-def _checked_entries(matrix: "scipy.sparse.csr_array") -> NDArray[np.int64]:
+def refuse_texts(counts: Any, name: str) -> None:
+    """Tell whoever passes texts instead of counts where to go."""
+    first = counts
+    for _ in range(2):  # texts, or rows of them; a list may hold itself
+        if isinstance(first, list | tuple) and first:
+            first = first[0]
+    if isinstance(first, np.ndarray) and first.dtype.kind in "OU" and first.size:
+        first = first.flat[0]
+    if isinstance(first, str):
+        raise TypeError(
+            f"{name} must be numbers, documents by words, got texts such as {first[:20]!r}"
+            " (count their words with pgmult.datasets.corpus_from_texts or scikit-learn's"
+            " CountVectorizer; pgmult.datasets.read_corpus reads files)"
+        )
+
+
+def _checked_counts(entries: "scipy.sparse.coo_array") -> NDArray[np.int64]:
     """The stored entries as integers; an error names the row and column of a bad one."""
-    try:
-        return as_counts(matrix.data)
-    except ValueError:
-        data = matrix.data
-        whole = data == np.floor(data)
-        entry = int(np.argmin(np.isfinite(data) & (data >= 0) & (data < 2**63) & whole))
-        row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-        fraction = np.isfinite(data[entry]) and not whole[entry]
-        hint = " (did you pass proportions or tf-idf weights?)" if fraction else ""
-        raise ValueError(
-            f"counts must be non-negative integers, got {data[entry]} at row {row},"
-            f" column {int(matrix.indices[entry])}{hint}"
-        ) from None
+    data, (row, column) = entries.data, entries.coords
+    if data.dtype.kind in "biuf":
+        fits = np.isfinite(data) & (data >= 0) & (data == np.floor(data))
+        bad = ~(fits & (data <= _MOST))
+        if bad.any():
+            place = int(np.argmax(bad))
+            fraction = np.isfinite(data[place]) and data[place] != np.floor(data[place])
+            raise ValueError(
+                f"counts must be {'below 2**31' if fits[place] else 'non-negative integers'}, got"
+                f" {data[place]} at row {row[place]}, column {column[place]}"
+                + (" (did you pass proportions or tf-idf weights?)" if fraction else "")
+            )
+    return as_counts(data)
 
 
 def _as_names(

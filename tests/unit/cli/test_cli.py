@@ -1,5 +1,6 @@
 """The command line: what it writes, its exit codes, and one clear line for bad input."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -162,6 +163,12 @@ class TestBadInput:
         (tmp_path / "folder").mkdir()
         (tmp_path / "binary.txt").write_bytes(b"\0\1\2")
         (tmp_path / "words.txt").write_text("a\nb\n")
+        wide = tmp_path / "wide.dat"
+        wide.write_text("1 2147483648:1\n")
+        table = tmp_path / "t.csv"
+        table.write_text("body,a;b\nred,1\n")
+        cut = tmp_path / "cut.dat.gz"
+        cut.write_bytes(gzip.compress(b"1 0:1\n" * 999)[:20])
         for arguments, expected in {
             (tmp_path / "nothing",): "nothing: no such file or folder",
             (broken,): "broken.dat, line 2: announces 2 entries but has 1",
@@ -170,10 +177,15 @@ class TestBadInput:
             (tmp_path / "binary.txt",): "a binary file, expected text",
             (corpus, "--vocabulary", tmp_path / "words.txt"): "beyond the vocabulary of 2 words",
             (corpus, "--min-count", 2): "min_count cannot be applied",
+            (wide,): "wide.dat, line 1: expected a number below 2**31 - 1, got 2147483648",
+            (table, "--column", "body"): "';' stand in the header; say which one",
+            (table, "--column", "body", "--encoding", "nope"): "one that Python knows, got 'nope'",
+            (cut,): "cut.dat.gz: damaged or truncated gzip data",
         }.items():
             assert expected in self.complaint(capsys, "topics", "fit", *arguments, *out)
         assert not (tmp_path / "run").exists()
 
+    @pytest.mark.usefixtures("_few_documents")
     def test_run_directories(self, capsys, corpus, tmp_path):
         foreign = tmp_path / "foreign"
         foreign.mkdir()
@@ -195,7 +207,8 @@ class TestBadInput:
         out = tmp_path / "run"
         assert fit(capsys, corpus, out, *SMALL)[0] == 0
         again = ("topics", "fit", corpus, "--out", out)
-        assert str(out) in self.complaint(capsys, *again, *SMALL)
+        held = self.complaint(capsys, *again, *SMALL)
+        assert f"{out}: RUN holds a run already (add --resume" in held
         resuming = (*again, "--resume", "--quiet")
         assert "--seed cannot change" in self.complaint(capsys, *resuming, "--seed", 1)
         assert "model" in self.complaint(capsys, *resuming, "--topics", 4)
@@ -340,16 +353,19 @@ class TestShow:
         assert "Exception" not in shown.stderr
 
 
+@pytest.fixture
+def _few_documents(monkeypatch):
+    """A demonstration of a corpus that need not be gathered first."""
+    from pgmult.cli import demo
+
+    counts = np.random.default_rng(0).poisson(0.5, size=(60, 40))
+    words, names = [f"word{j}" for j in range(40)], [f"document {i}" for i in range(60)]
+    few = pgmult.topics.as_corpus(counts, words, names)
+    monkeypatch.setattr(demo, "demo_corpus", lambda: few)
+
+
+@pytest.mark.usefixtures("_few_documents")
 class TestDemo:
-    @pytest.fixture(autouse=True)
-    def _few_documents(self, monkeypatch):
-        from pgmult.cli import demo
-        from pgmult.datasets import demo_corpus
-
-        whole = demo_corpus(max_words=100)
-        few = pgmult.topics.as_corpus(whole.to_csr()[:60], whole.vocabulary, whole.names[:60])
-        monkeypatch.setattr(demo, "demo_corpus", lambda: few)
-
     def test_small(self, capsys, tmp_path):
         out = tmp_path / "run"
         code, output, errors = run(capsys, "demo", "--out", out, *SMALL)
@@ -415,6 +431,7 @@ class TestHousekeeping:
             assert code == 1
             assert words in output
 
+    @pytest.mark.slow
     def test_doctor_says_where_nothing_is_cached(self):
         command = [sys.executable, "-m", "pgmult.cli", "doctor"]
         environment = {**os.environ, "PGMULT_CACHE": "0"}

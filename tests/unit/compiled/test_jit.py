@@ -10,6 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numba
 import pytest
 
 import pgmult
@@ -269,3 +270,57 @@ def test_a_full_disk_costs_the_cache_and_not_the_result(fresh, monkeypatch):
     monkeypatch.setattr(jit.FunctionCache, "save_overload", full)
     assert jit.jit(lambda x: 3 * x)(2) == 6
     assert list(jit.cache_directory().iterdir()) == []
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the parent may ignore it
+import numpy as np
+from pgmult.compiled.jit import jit
+
+@jit
+def total(x):
+    return x.size + x.sum()
+
+left = int(sys.argv[1])
+
+def count(*where):  # calls and returns, of whichever thread compiles
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+
+threading.setprofile(count)
+sys.setprofile(count)
+try:
+    total(np.ones(3))
+except KeyboardInterrupt:
+    print("interrupted")
+sys.setprofile(None)
+threading.setprofile(None)
+print(total(np.ones(3)), total(np.ones(3, np.float32)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [100_000, 118_000, 120_000, 122_000, 400_000])
+def test_an_interrupted_compilation_leaves_a_compiler_that_works(moment):
+    """One of these moments lies where numba fills its tables; elsewhere it may swallow Ctrl-C."""
+    environment = os.environ | {"PGMULT_CACHE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    finished = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(moment)],
+        env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.split() == ["interrupted", "6.0", "6.0"]
+
+
+def test_errors_of_the_compiler_come_through():
+    @jit.jit
+    def wrong(x):
+        return x.nowhere
+
+    if hasattr(wrong, "signatures"):
+        with pytest.raises(numba.core.errors.TypingError, match="nowhere"):
+            wrong(1.0)

@@ -16,11 +16,13 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pgmult
 from pgmult.datasets import (
     associated_press,
     corpus_from_texts,
     demo_corpus,
     public,
+    read_alignments,
     read_corpus,
     read_ldac,
     read_npz,
@@ -130,6 +132,17 @@ class TestLdac:
         with pytest.raises(ValueError, match=f"c.dat, {message}"):
             read_ldac(path, ["a", "b"])
 
+    @pytest.mark.parametrize(
+        "line", ["1 2147483648:1", "1 0:2147483648", f"1 0:{10**30}", f"1 {10**30}:1",
+                 f"{10**30} 0:1", f"{'9' * 5000} 0:1", f"1 0:{'9' * 5000}", "1 4294967297:1"],
+        ids=lambda line: line[:20],
+    )  # fmt: skip
+    def test_numbers_that_do_not_fit(self, tmp_path, line):
+        """They used to wrap: word 2**31 became word -2**31 of a compiled loop."""
+        path = write(tmp_path / "c.dat", f"1 0:1\n{line}\n")
+        with pytest.raises(ValueError, match=r"c.dat, line 2: expected a number below 2\*\*31"):
+            read_ldac(path)
+
     def test_damaged_files(self, tmp_path):
         whole = gzip.compress(b"1 0:1\n" * 1000)
         (tmp_path / "cut.dat.gz").write_bytes(whole[: len(whole) // 2])
@@ -142,6 +155,9 @@ class TestLdac:
             read_ldac(write(tmp_path / "empty.dat", ""))
         with pytest.raises(FileNotFoundError, match=r"nothing.dat: no such file"):
             read_ldac(tmp_path / "nothing.dat")
+        (tmp_path / "latin.dat").write_bytes(b"1 0:1\n1 0:1 \xfc\n")
+        with pytest.raises(ValueError, match=r"latin.dat, line 2: .* \(save the file as utf-8\)"):
+            read_ldac(tmp_path / "latin.dat")
 
     def test_blank_line_in_a_vocabulary(self, tmp_path):
         words = write(tmp_path / "words.txt", "a\n\nb\n")
@@ -184,13 +200,80 @@ class TestPlainText:
         (tmp_path / "x.txt").write_bytes(b"\x7fELF\0\0\0")
         with pytest.raises(ValueError, match=r"x.txt: a binary file, expected text"):
             read_text(tmp_path / "x.txt")
+        for encoding in ("nope", "hex"):
+            with pytest.raises(ValueError, match=f"encoding must be one that Python .*{encoding}"):
+                read_text(tmp_path / "latin.txt", encoding=encoding)
+        with pytest.raises(ValueError, match=r"latin.txt: not undefined"):
+            read_text(tmp_path / "latin.txt", encoding="undefined")
         with pytest.raises(ValueError, match=r"blank.txt: the file is empty"):
             read_text(write(tmp_path / "blank.txt", "\n \n"))
         with pytest.raises(ValueError, match=r"stop.txt: no word is left"):
             read_text(write(tmp_path / "stop.txt", "the and\n"))
 
 
+SEPARATORS = "\u2028", "\u2029", "\x85", "\f", "\v", "\x1c"
+
+
+class TestLineDiscipline:
+    """Lines end in LF, CR LF or CR; what else Unicode calls a line's end stands inside a text."""
+
+    @pytest.mark.parametrize("mark", SEPARATORS)
+    def test_separators_inside_texts_split_no_document(self, tmp_path, mark):
+        inside = f"red{mark}blue"
+        table = write(tmp_path / "t.csv", f'id,body\n1,{inside}\n2,green\n3,"{inside}"\n')
+        np.testing.assert_array_equal(
+            dense(read_table(table, "body")), [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
+        )
+        for documents in ("lines", "paragraphs"):
+            text = write(tmp_path / "t.txt", f"{inside}\n\ngreen\n\n{inside}\n")
+            corpus = read_text(text, documents=documents)
+            assert corpus.names.tolist() == ["line 1", "line 3", "line 5"]
+        words = write(tmp_path / "words.txt", f"{inside}\ngreen\n")
+        ldac = write(tmp_path / "c.dat", "1 1:1\n")
+        assert read_ldac(ldac, words).vocabulary.tolist() == [inside, "green"]
+        rows = write(tmp_path / "t.jsonl", json.dumps({"body": inside}, ensure_ascii=False))
+        assert read_table(rows, "body").num_documents == 1
+        reads = write(tmp_path / "reads.tsv", f"r{mark}1\tt\t-1.0\nr2\tt\t-2.0\n")
+        assert read_alignments(reads).num_reads == 2
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+    def test_every_usual_end_of_a_line(self, tmp_path, end):
+        path = tmp_path / "t.csv"
+        path.write_bytes(f'id,body{end}1,"red{end}blue"{end}{end}2,blue{end}'.encode())
+        np.testing.assert_array_equal(dense(read_table(path, "body")), [[1, 1], [1, 0]])
+        (tmp_path / "t.txt").write_bytes(f"red{end}{end}blue".encode())
+        assert read_text(tmp_path / "t.txt").names.tolist() == ["line 1", "line 3"]
+        (tmp_path / "c.dat").write_bytes(f"1 0:1{end}0{end}".encode())
+        assert read_ldac(tmp_path / "c.dat").num_documents == 2
+
+    def test_byte_order_marks(self, tmp_path):
+        path = write(tmp_path / "t.csv", "\ufeffbody,id\nred,1\n")
+        assert read_table(path, "body").num_documents == 1
+        (tmp_path / "u.csv").write_bytes("body;id\nred;1\n".encode("utf-16"))
+        assert read_table(tmp_path / "u.csv", "body", encoding="utf-16").num_tokens == 1
+        path = write(tmp_path / "c.dat", "\ufeff2 0:1 4:2\n")
+        assert recognise(path).kind == "LDA-C"
+        assert read_corpus(path).num_words == 5
+
+
 class TestTable:
+    @pytest.mark.parametrize("mark", [",", ";", "\t"])
+    def test_the_header_tells_what_separates_cells(self, tmp_path, mark):
+        text = f'id{mark}"a, b; c\td"{mark}body\n1{mark}x{mark}"red, blue; red"\n'
+        path = write(tmp_path / "t.csv", text)
+        assert read_table(path, "body").num_tokens == 3
+        assert read_corpus(path, column="body", delimiter=mark).num_tokens == 3
+
+    def test_an_ambiguous_header(self, tmp_path):
+        path = write(tmp_path / "t.csv", "id;body, in full\n1;red\n")
+        with pytest.raises(ValueError, match=r"t.csv, line 1: ',' and ';' stand in .* delimiter="):
+            read_table(path, "body, in full")
+        assert read_table(path, "body, in full", delimiter=";").num_tokens == 1
+        with pytest.raises(ValueError, match="delimiter must be one character, got 'xy'"):
+            read_table(path, "body", delimiter="xy")
+        alone = write(tmp_path / "alone.csv", "body\nred\n")
+        assert read_table(alone, "body").num_tokens == 1
+
     def test_csv(self, tmp_path):
         path = write(tmp_path / "t.csv", 'id,body\n1,"red, blue\nred"\n2,\n\n3,blue\n')
         corpus = read_table(path, "body")
@@ -217,6 +300,8 @@ class TestTable:
             ("t.jsonl", '{"body": 3}\n', "line 1: 'body' must be a string, got 3"),
             ("t.jsonl", '{"text": "a"}\n', r"line 1: no 'body' among \['text'\]"),
             ("t.jsonl", '["red"]\n', "line 1: expected an object, got list"),
+            ("t.jsonl", '{"body": ' + "[" * 10**5 + "\n", "t.jsonl, line 1: not JSON that can be"),
+            ("t.jsonl", '{"body": ' + "9" * 10**4 + "}\n", "t.jsonl, line 1: not JSON that can be"),
             ("t.json", "{}", "must end in .csv, .tsv, .jsonl, .ndjson"),
         ],
     )
@@ -250,15 +335,116 @@ class TestNpz:
         with pytest.raises(ValueError, match=r"c.npz: not a sparse matrix"):
             read_npz(path)
 
+    def test_every_flipped_bit(self, tmp_path):
+        """A damaged archive is one sentence, or still a corpus; never another exception."""
+        path = tmp_path / "c.npz"
+        scipy.sparse.save_npz(path, scipy.sparse.csr_array([[2, 1], [0, 3]]))
+        content = path.read_bytes()
+        complaints = []
+        for bit in range(0, 8 * len(content), 29):
+            changed = bytearray(content)
+            changed[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(changed)
+            try:
+                assert read_npz(path).num_documents == 2
+            except ValueError as error:
+                complaints.append(str(error))
+        assert len(complaints) > 50
+        assert all("c.npz: " in complaint for complaint in complaints)
+
     def test_indices_out_of_range_and_pickles_are_refused(self, tmp_path):
         path = tmp_path / "c.npz"
         parts = {"format": np.array(b"csr"), "shape": np.array([1, 2]), "indptr": np.array([0, 1])}
         np.savez(path, data=np.array([1]), indices=np.array([9]), **parts)
-        with pytest.raises(ValueError, match=r"c.npz: not a sparse matrix"):
+        with pytest.raises(
+            ValueError, match=r"c.npz: counts must have all indices inside .*must be < 2"
+        ):
             read_npz(path)
         np.savez(path, data=np.array([{}], dtype=object), indices=np.array([0]), **parts)
         with pytest.raises(ValueError, match=r"c.npz: not a sparse matrix"):
             read_npz(path)
+
+
+class TestAlignments:
+    def test_numbers_that_do_not_fit(self, tmp_path):
+        """One sentence, and no attempt at a table of 2**40 reads."""
+        path = tmp_path / "a.npz"
+        for read, transcript, message in (
+            ([0, 2**40], [0, 0], "read must be numbered 0, 1, ... without gaps, got 1099511627776"),
+            ([0, 1], [0, 2**40], "transcript must be below 2\\*\\*31, got 1099511627776 at posi"),
+        ):
+            np.savez(path, read=read, tr=transcript, logp=np.zeros(2))
+            with pytest.raises(ValueError, match=f"a.npz: not a table of alignments .{message}"):
+                read_alignments(path)
+
+    def test_every_flipped_bit(self, tmp_path):
+        path = tmp_path / "a.npz"
+        np.savez(path, read=[0, 1, 1], tr=[0, 0, 1], logp=[-1.0, -2.0, -3.0])
+        content = path.read_bytes()
+        complaints = []
+        for bit in range(0, 8 * len(content), 29):
+            changed = bytearray(content)
+            changed[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(changed)
+            try:
+                assert read_alignments(path).num_reads == 2
+            except ValueError as error:
+                complaints.append(str(error))
+        assert len(complaints) > 50
+        assert all("a.npz: " in complaint for complaint in complaints)
+
+
+class TestBoundaryOfCorpora:
+    @pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.coo_array])
+    def test_a_column_beyond_32_bits(self, kind):
+        """Column 2**32 + 5 used to become word 5."""
+        column = np.array([2**32 + 5])
+        wide = scipy.sparse.coo_array(([1], (np.array([0]), column)), shape=(1, 2**32 + 6))
+        with pytest.raises(ValueError, match=r"fewer than 2\*\*31 words \(columns\), got 42949673"):
+            as_corpus(kind(wide))
+
+    @pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+    @pytest.mark.parametrize("index", [-1, 2, 2**31])
+    def test_indices_outside(self, kind, index):
+        matrix = scipy.sparse.coo_array([[1, 2], [3, 4]]).asformat(kind)
+        if kind == "coo":
+            matrix.coords = tuple(np.array([0, 0, index, 1]) for _ in range(2))
+        else:
+            matrix.indices = np.array([0, 1, index, 1])
+        with pytest.raises(ValueError, match="counts must have all indices inside the matrix"):
+            as_corpus(matrix)
+
+    def test_duplicates_whose_sum_wraps(self):
+        matrix = scipy.sparse.coo_array(([2**62] * 4, ([0] * 4, [1] * 4)), shape=(1, 2))
+        with pytest.raises(
+            ValueError, match=r"below 2\*\*31, got 4611686018427387904 at row 0, col"
+        ):
+            as_corpus(matrix)
+        small = scipy.sparse.coo_array(
+            (np.full(3, 100, np.uint8), ([0] * 3, [1] * 3)), shape=(1, 2)
+        )
+        assert as_corpus(small).num_tokens == 300
+        matrix = scipy.sparse.coo_array(([2**30] * 2, ([0] * 2, [1] * 2)), shape=(1, 2))
+        with pytest.raises(ValueError, match=r"below 2\*\*31, got 2147483648"):
+            as_corpus(matrix)
+
+    def test_a_list_that_holds_itself(self):
+        endless = []
+        endless.append(endless)
+        with pytest.raises((TypeError, ValueError), match="counts must be"):
+            as_corpus(endless)
+
+    @pytest.mark.parametrize(
+        "texts", [["a cat", "a dog"], "a cat", np.array(["a cat"]), np.array(["a cat"], object)]
+    )
+    def test_raw_texts_are_told_where_to_go(self, texts):
+        with pytest.raises(
+            TypeError, match=r"'a cat' .*corpus_from_texts.*CountVectorizer.*read_c"
+        ):
+            as_corpus(texts)
+        pytest.importorskip("sklearn")
+        with pytest.raises(TypeError, match=r"^X must be .*'a cat' .*CountVectorizer"):
+            pgmult.topics.TopicTransformer(2).fit(texts)
 
 
 class TestReadCorpus:
@@ -367,6 +553,7 @@ class TestAssociatedPress:
 
 
 class TestDemoCorpus:
+    @pytest.mark.slow
     def test_is_thousands_of_documents_of_english(self):
         corpus = demo_corpus()
         assert corpus.num_documents >= 1500
@@ -420,6 +607,7 @@ class TestDemoCorpus:
             " Calm seas."
         )
 
+    @pytest.mark.slow
     def test_same_in_another_process(self):
         script = (
             "import sys; [__import__(name) for name in sys.argv[1:]];"

@@ -34,6 +34,22 @@ def test_bad_files(tmp_path, text, message):
         read_fasta(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.fa", ">one\nACGT\nACGÉ\n".encode(), "line 3: byte 0xc3 is not ascii .save the file as"),
+        ("a.fa", ">é\nACGT\n".encode(), "line 1: byte 0xc3 is not ascii"),
+        ("a.fa.gz", gzip.compress(TEXT.encode() * 99)[:-9], "damaged or truncated gzip data"),
+        ("a.fa.gz", TEXT.encode(), "damaged or truncated gzip data"),
+        ("a.fa", b"\x7fELF\0\0", "a binary file, expected text"),
+    ],
+)
+def test_damaged_files(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name}(:|,) {message}"):
+        read_fasta(tmp_path / name)
+
+
 def test_the_standard_code():
     table = {
         "TTT": "F", "TTA": "L", "CTG": "L", "ATA": "I", "ATG": "M", "GTC": "V", "TCG": "S",

@@ -68,6 +68,48 @@ def test_each_draw_in_memory_and_on_disk(posterior, tmp_path, monkeypatch):
         stored.each("x")
 
 
+@pytest.mark.parametrize(("chain", "error"), [(3, ValueError), (-1, ValueError), (1.0, TypeError)])
+def test_each_of_a_chain_that_is_not_there(posterior, tmp_path, chain, error):
+    """Refused at the call, not at the first draw, in memory as on disk."""
+    posterior.save(tmp_path / "run")
+    for draws in (posterior, pgmult.load(tmp_path / "run")):
+        with pytest.raises(error, match=r"chain must be (from 0 to 2|at least 0|an integer)"):
+            draws.each("cov", chain)
+
+
+@pytest.mark.parametrize("limit", [0, -3])
+def test_summary_of_less_than_one_entry(posterior, limit):
+    with pytest.raises(ValueError, match=f"max_entries must be at least 1, got {limit}"):
+        posterior.summary(max_entries=limit)
+
+
+def test_a_variable_without_entries(posterior, tmp_path):
+    """Such as predictions at no new inputs: nothing to summarise, nothing to complain of."""
+    level = np.random.default_rng(0).normal(size=(4, 1000))
+    dims = {"new": ("place", "side"), "level": ()}
+    both = Posterior({"new": np.zeros((4, 1000, 0, 2)), "level": level}, dims=dims)
+    both.save(tmp_path / "run")
+    for draws in (both, pgmult.load(tmp_path / "run")):
+        table = draws.summary()
+        assert table.rows == ("level",)
+        assert str(table).splitlines()[-1] == "(new: no entries)"
+        assert len(draws.summary("new")) == 0
+        assert "no entries" in str(draws.summary("new"))
+        assert draws.convergence_problems() == ""
+        assert draws["new"].shape == (4, 1000, 0, 2)
+
+
+def test_shapes_and_dtypes_outlive_a_save_without_draws(posterior, tmp_path):
+    """Also of an axis without entries beside one with labels."""
+    shapes = {"new": (2, 0, 0, 2), "size": (2, 0, 5)}
+    nothing = Posterior({name: np.zeros(shape, np.int32) for name, shape in shapes.items()})
+    nothing.save(tmp_path / "run")
+    with pytest.warns(UserWarning, match="no draws yet"):
+        again = pgmult.load(tmp_path / "run")
+    for name, shape in shapes.items():
+        assert (again[name].shape, again[name].dtype) == (shape, np.int32)
+
+
 def test_stack_puts_chains_one_after_the_other(posterior):
     stacked = posterior.stack("cov")
     assert stacked.shape == (120, 2, 2)

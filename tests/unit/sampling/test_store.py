@@ -3,12 +3,14 @@
 import errno
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -165,14 +167,44 @@ def test_load_before_the_first_draw(tmp_path):
         sample(tmp_path / "run", callback=callback, cores=1)
 
 
-def test_load_while_it_is_written(tmp_path, often, whole):
+@dataclass(frozen=True)
+class Wide(Normal):
+    """Variables whose axes have no labels, one of them without entries."""
+
+    dims: ClassVar = Normal.dims | {"wide": ("row", "column"), "none": ("nothing",)}
+
+    def wide(self, state, data):
+        return np.zeros((3, 4), np.float32)
+
+    def none(self, state, data):
+        return np.zeros(0)
+
+
+def test_shapes_before_the_first_draw(tmp_path):
+    def stop(sweep):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample(tmp_path / "run", model=Wide(), keep=["wide", "none"], callback=stop, cores=1)
+    with pytest.warns(UserWarning, match="there are no draws yet"):
+        posterior = pgmult.load(tmp_path / "run")
+    assert posterior["wide"].shape == (2, 0, 3, 4)
+    assert posterior["wide"].dtype == np.float32
+    assert posterior["none"].shape == (2, 0, 0)
+    assert "wide  (row: 3, column: 4)" in repr(posterior)
+
+
+def test_load_while_it_is_written(tmp_path, often):
+    few = {"draws": 12, "tune": 2}
+    whole = sample(**few)
+
     def callback(sweep):
-        if (sweep.chain, sweep.index) == (1, 30):
-            with pytest.warns(UserWarning, match=r"left out of 60 draws a chain: 1 \(10 draws\)"):
+        if (sweep.chain, sweep.index) == (1, 7):
+            with pytest.warns(UserWarning, match=r"left out of 12 draws a chain: 1 \(5 draws\)"):
                 posterior = pgmult.load(tmp_path / "run")
             np.testing.assert_array_equal(posterior["latent"], whole["latent"][:1])
 
-    sample(tmp_path / "run", cores=1, callback=callback)
+    sample(tmp_path / "run", cores=1, callback=callback, **few)
 
 
 def test_reads_nothing_until_asked(run):
@@ -270,7 +302,7 @@ def test_a_damaged_checkpoint_is_named(run, whole, damage):
 def test_every_byte_of_a_checkpoint_counts(run):
     checkpoint = run / "chain-0" / "checkpoint.npz"
     content = checkpoint.read_bytes()
-    assert Run(run).checkpoint(0, {"chain_models"})["kept"] == 60
+    assert Run(run).counters(0).kept == 60
     for position in range(0, len(content), 11):
         changed = bytearray(content)
         changed[position] ^= 0x10
@@ -279,20 +311,291 @@ def test_every_byte_of_a_checkpoint_counts(run):
             Run(run).checkpoint(0, {"chain_models"})
 
 
-def test_damaged_meta(run):
-    meta = run / "meta.json"
-    content = json.loads(meta.read_text())
-    meta.write_text(json.dumps(content | {"pgmult_run": 99, "version": "7.0"}))
-    with pytest.raises(ValueError, match=r"has schema 99 .* reads schema 1 .*by pgmult 7\.0"):
+def rewrite_meta(run, change):
+    """Change ``meta.json`` and give it the checksum of what it then says."""
+    meta = json.loads((run / "meta.json").read_text())
+    change(meta)
+    store._write_meta(run, meta)
+
+
+def test_a_newer_meta(run):
+    rewrite_meta(run, lambda meta: meta.update(pgmult_run=99, version="7.0"))
+    with pytest.raises(ValueError, match=r"has schema 99 .* reads schema 2 .*by pgmult 7\.0"):
         pgmult.load(run)
-    for text in ("{", "[]", '{"name": "another tool"}'):
-        meta.write_text(text)
-        with pytest.raises(ValueError, match="is damaged, or not of pgmult"):
+
+
+@pytest.mark.parametrize("text", ["{", "", "[]", '{"name": "another tool"}', "[" * 10**6])
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_a_meta_that_is_none(run, text, is_sealed):
+    content = text.encode()
+    if is_sealed:
+        content = store._sealed(content, store.zlib.crc32(b"meta.json"), b'"\n}')
+    (run / "meta.json").write_bytes(content)
+    for function in (pgmult.load, resume):
+        with pytest.raises(ValueError, match=r"meta\.json is damaged, or not of"):
+            function(run)
+
+
+def deep(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta: meta["settings"].update(tune=-5),
+        lambda meta: meta["settings"].update(thin=0),
+        lambda meta: meta["settings"].update(thin=True),
+        lambda meta: meta["settings"].update(draws="60"),
+        lambda meta: meta["settings"].update(chains=10**5),
+        lambda meta: (meta.update(chains=10**5), meta["settings"].update(chains=10**5)),
+        lambda meta: (meta.update(chains=-1), meta["settings"].update(chains=-1)),
+        lambda meta: meta["settings"].update(more=1),
+        lambda meta: meta["settings"].pop("entropy"),
+        lambda meta: meta["settings"].update(keep=["mean"]),
+        lambda meta: meta.update(settings=[]),
+        lambda meta: meta.update(dims=[]),
+        lambda meta: meta.update(dims={"../mean": []}),
+        lambda meta: meta["dims"].update(mean=3),
+        lambda meta: meta["dims"].update(mean=[3]),
+        lambda meta: meta.update(sample_stats=[["log_likelihood"]]),
+        lambda meta: meta.update(sample_stats=["mean"]),
+        lambda meta: meta.update(label_dims=[{}]),
+        lambda meta: meta.update(attrs=None),
+        lambda meta: meta["attrs"].update(draws=10**9),
+        lambda meta: meta.update(model="Normal"),
+        lambda meta: meta["model"].pop("$class"),
+        lambda meta: meta.update(data_hash=7),
+        *(lambda meta, name=name: meta.pop(name) for name in
+          ("id", "version", "chains", "dims", "sample_stats", "label_dims", "attrs", "link")),
+    ],
+)  # fmt: skip
+def test_a_meta_that_nobody_wrote(run, change):
+    """Its checksum is right and what it says is not: one error, and at once."""
+    rewrite_meta(run, change)
+    for function in (pgmult.load, resume):
+        with pytest.raises(ValueError, match=r"meta\.json is damaged, or not of this pgmult: "):
+            function(run)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pgmult.cli.__main__:x", "os:system", "pgmult.topics.models.lda:x", "pgmult.:x", "pgmult.x:x"],
+)
+def test_a_model_that_nobody_wrote(run, name):
+    rewrite_meta(run, lambda meta: meta.update(model={"$class": name, "fields": {}}))
+    if name.startswith("pgmult"):
+        with pytest.raises(ValueError, match=r"meta\.json is damaged"):
             pgmult.load(run)
+    with pytest.raises(ValueError, match=r"damaged|not of pgmult"):
+        pgmult.resume(run, data=values())
+
+
+def rewrite_checkpoint(run, change):
+    """The same of a chain's checkpoint."""
+    there = Run(run)
+    content = there._bundle(
+        "chain-1/checkpoint.npz", [*store.Counters._fields, "state", "generator"], {"chain_models"}
+    )
+    change(content)
+    sealed = store._bundle(content, there._seed("chain-1/checkpoint.npz"))
+    (run / "chain-1" / "checkpoint.npz").write_bytes(sealed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.update(kept=61, sweep=81),
+        lambda content: content.update(kept=59),
+        lambda content: content.update(kept=-1),
+        lambda content: content.update(sweep="80"),
+        lambda content: content.update(seconds=None),
+        lambda content: content.update(kinds={}),
+        lambda content: content["kinds"].update(mean=((-1,), "<f8")),
+        lambda content: content["kinds"].update(mean=((), "nothing")),
+        lambda content: content["kinds"].pop("mean"),
+        lambda content: content.pop("kinds"),
+    ],
+)
+def test_counters_that_nobody_wrote(run, change):
+    rewrite_checkpoint(run, change)
+    for function in (pgmult.load, resume):
+        with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged"):
+            function(run)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.pop("state"),
+        lambda content: content.pop("generator"),
+        lambda content: content["generator"].update(buffer_pos=-7),
+        lambda content: content["generator"].update(bit_generator="PCG64"),
+        lambda content: content["generator"].update(buffer=np.zeros(3, np.uint64)),
+        lambda content: content["generator"]["state"].update(key=np.zeros(2, np.uint64)),
+        lambda content: content.update(generator=None),
+    ],
+)
+def test_generators_that_nobody_wrote(run, change):
+    rewrite_checkpoint(run, change)
+    with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged"):
+        resume(run, draws=80)
+
+
+def test_a_file_of_another_chain_or_run_is_refused(run, tmp_path):
+    """Whole as it is, it is in the wrong place."""
+    sample(tmp_path / "other")
+    for theirs in (run / "chain-0", tmp_path / "other" / "chain-1"):
+        ours = tmp_path / theirs.parent.name / "copy"
+        shutil.copytree(run, ours)
+        shutil.copy(theirs / "checkpoint.npz", ours / "chain-1")
+        for function in (pgmult.load, resume):
+            with pytest.raises(ValueError, match=r"damaged, .* or was written for another place"):
+                function(ours)
+    part = some_part(run)
+    other = sorted((run / "chain-0").glob("mean.*.npy"))[30]
+    part.unlink()
+    shutil.copy(other, run / "chain-1")
+    with pytest.raises(ValueError, match="CRC-32"):
+        pgmult.load(run)["mean"]
+
+
+def test_a_lost_checkpoint_does_not_lose_the_draws(run):
+    (run / "chain-1" / "checkpoint.npz").unlink()
+    parts = sorted((run / "chain-1").iterdir())
+    for function in (pgmult.load, resume):
+        with pytest.raises(ValueError, match="is missing, and there are draws of that chain"):
+            function(run)
+    assert sorted((run / "chain-1").iterdir()) == parts
+
+
+def put_in_place_of(part, content, start, stop):
+    seed = Run(part.parents[1])._seed(f"{part.parent.name}/mean.{start:09}-{stop:09}")
+    crc = store.zlib.crc32(content, seed)
+    part.unlink()
+    part.with_name(f"mean.{start:09}-{stop:09}.{crc:08x}.npy").write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': " + "(" * 3000 + "), }",
+        "-" * 9000 + "1",
+        "",
+    ],
+    ids=lambda header: header[:50],
+)
+def test_a_part_that_claims_what_it_is_not(run, header):
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(8)
+    part = some_part(run)
+    put_in_place_of(part, content, *map(int, part.name.split(".")[1].split("-")))
+    with pytest.raises(ValueError, match="is damaged"):
+        pgmult.load(run)["mean"]
+
+
+def test_a_name_that_claims_more_draws_than_there_is_memory(run):
+    def change(meta):
+        meta["settings"]["draws"] = meta["attrs"]["draws"] = 10**12
+
+    rewrite_meta(run, change)
+    for part in (run / "chain-1").glob("mean.*.npy"):
+        part.rename(part.with_name("unused"))
+    rewrite_checkpoint(run, lambda content: content.update(kept=10**12, sweep=10**12 + 20))
+    for name in ("mean", "latent", "log_likelihood"):
+        for part in (run / "chain-1").glob(f"{name}.*.npy"):
+            part.unlink()
+        (run / "chain-1" / f"{name}.000000000-1000000000000.00000000.npy").write_bytes(b"")
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(ValueError, match="is damaged: it is shorter than the draws in it"),
+    ):
+        pgmult.load(run)
+
+
+# Links
+
+
+def test_links_are_not_followed(run, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(run, elsewhere)
+    for name in ("meta.json", "coords.npz", "inputs.npz", "chain-0/checkpoint.npz"):
+        (run / name).unlink()
+        (run / name).symlink_to(elsewhere / name)
+        with pytest.raises(ValueError, match="it is no regular file"):
+            (pgmult.load(run), resume(run, draws=80))
+        (run / name).unlink()
+        shutil.copy(elsewhere / name, run / name)
+    shutil.rmtree(run / "chain-1")
+    (run / "chain-1").symlink_to(elsewhere / "chain-1")
+    for function in (pgmult.load, resume):
+        with pytest.raises(ValueError, match="chain-1 is no folder"):
+            function(run)
+    (run / "chain-1").unlink()
+    shutil.copytree(elsewhere / "chain-1", run / "chain-1")
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (run / "meta.json.tmp").symlink_to(precious)
+    (run / "chain-0" / "checkpoint.npz.tmp").symlink_to(precious)
+    assert same(resume(run, draws=70), sample(draws=70))
+    (run / "lock").unlink()
+    (run / "lock").symlink_to(tmp_path / "new")
+    with pytest.raises(OSError, match="cannot be written to"):
+        resume(run)
+    assert precious.read_text() == "mine"
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_are_not_waited_for(run):
+    (run / "coords.npz").unlink()
+    os.mkfifo(run / "coords.npz")
+    with pytest.raises(ValueError, match="it is no regular file"):
+        pgmult.load(run)
+
+
+# Flipped bits
+
+READERS = (
+    pgmult.load,
+    lambda path: resume(path, draws=70),
+    lambda path: resume(path, data=None, draws=70),
+)
+
+
+@pytest.mark.parametrize("number", [30, pytest.param(600, marks=pytest.mark.slow)])
+def test_no_flipped_bit_passes(tmp_path, whole, number):
+    """A single bit, anywhere in any file: refused by name, or the result is the same."""
+    run, copy = tmp_path / "run", tmp_path / "copy"
+    sample(run)
+    expected = [whole, *[sample(draws=70)] * 2]
+    files = sorted(path for path in run.rglob("*") if path.is_file() and path.stat().st_size)
+    moments = random.Random(number)
+    complaints = []
+    for i in range(number):
+        path = files[i // 3 % len(files)]
+        there = path.read_bytes()
+        bit = moments.randrange(8 * len(there))
+        shutil.copytree(run, copy)
+        changed = bytearray(there)
+        changed[bit // 8] ^= 1 << bit % 8
+        (copy / path.relative_to(run)).write_bytes(changed)
+        try:
+            assert same(READERS[i % 3](copy), expected[i % 3]), f"bit {bit} of {path}"
+        except ValueError as error:
+            complaints.append(str(error))
+        shutil.rmtree(copy)
+    assert all(str(copy) in complaint for complaint in complaints)
+    assert len(complaints) > 0.8 * number, "whatever is read stands under a checksum"
 
 
 def test_load_takes_two_words_for_damage(run):
-    with pytest.raises(ValueError, match="must be 'raise' or 'drop', got 'ignore'"):
+    with pytest.raises(ValueError, match="damaged must be one of raise, drop, got 'ignore'"):
         pgmult.load(run, damaged="ignore")
 
 
@@ -317,6 +620,70 @@ def test_foreign_directories(tmp_path, run):
     assert len(sample(tmp_path / "empty")["mean"]) == 2
 
 
+CREATOR = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import pgmult
+from chain_models import Normal, values
+seed = int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    found = pgmult.sample(
+        Normal(), values(), draws=30, tune=0, chains=2, random_seed=seed, store=sys.argv[1],
+        keep=["mean"], callback=lambda sweep: __import__("time").sleep(0.001),
+    )
+except (FileExistsError, BlockingIOError) as error:
+    print("refused", type(error).__name__)
+else:
+    print("drew", found.attrs["random_seed"], found["mean"].tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_two_creators_at_once(tmp_path):
+    """One has the run, whole; the other is told, and is never given the draws of the first."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for attempt in range(5):
+        path = tmp_path / f"run-{attempt}"
+        children = [
+            subprocess.Popen(
+                [sys.executable, "-c", CREATOR, str(path), str(seed)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+            )
+            for seed in range(2)
+        ]  # fmt: skip
+        for child in children:
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            child.stdin.write("\n")
+            child.stdin.flush()
+        said = [child.communicate(timeout=60)[0].split() for child in children]
+        (winner,) = [words for words in said if words[0] == "drew"]
+        (loser,) = [words for words in said if words[0] == "refused"]
+        assert loser[1] in ("FileExistsError", "BlockingIOError")
+        seed = said.index(winner)
+        expected = sample(draws=30, tune=0, random_seed=seed, keep=["mean"])["mean"]
+        assert winner[1:] == [str(seed), expected.tobytes().hex()]
+        assert pgmult.load(path)["mean"].tobytes() == expected.tobytes()
+
+
+def test_the_lock_is_held_from_the_look_to_the_end(tmp_path, monkeypatch):
+    """A run that another process began between the first look and the lock is left alone."""
+    lock, begun = store._lock, []
+
+    def slowly(folder):
+        if not begun:
+            begun.append(True)
+            sample(folder)
+        return lock(folder)
+
+    monkeypatch.setattr(store, "_lock", slowly)
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        sample(tmp_path / "run", random_seed=1)
+    assert pgmult.load(tmp_path / "run").attrs["random_seed"] == OPTIONS["random_seed"]
+
+
 def test_unwritable_directories(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(NotADirectoryError):
@@ -324,7 +691,7 @@ def test_unwritable_directories(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir(mode=0o500)
     if os.geteuid() == 0:  # whom no mode stops
 
-        def refuse(*arguments):
+        def refuse(*arguments, **more):
             raise PermissionError(errno.EACCES, "Permission denied")
 
         monkeypatch.setattr(store, "open", refuse, raising=False)
@@ -335,6 +702,7 @@ def test_unwritable_directories(tmp_path, monkeypatch):
 def test_begun_and_killed_before_the_data_was_written(run, whole):
     for chain in ("chain-0", "chain-1"):
         shutil.rmtree(run / chain)
+        (run / chain).mkdir()
     (run / "inputs.npz").rename(run / "inputs.npz.tmp")
     with pytest.warns(UserWarning, match="no draws yet"):
         pgmult.load(run)
@@ -346,6 +714,54 @@ def test_begun_and_killed_before_the_data_was_written(run, whole):
 # A full disk
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 256 KiB, where one can be mounted."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_disk_that_is_full(small_disk, often):
+    """The error names the file, what was committed is there, and with room the run goes on."""
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(150_000))
+    with pytest.raises(OSError, match=r"No space left on device: '.*run/chain-0/") as caught:
+        sample(small_disk / "run", chains=1)
+    assert caught.value.errno == errno.ENOSPC
+    assert not list((small_disk / "run").rglob("*.tmp"))
+    expected = sample(chains=1)
+    posterior = pgmult.load(small_disk / "run")
+    kept = posterior.num_draws
+    assert kept > 0
+    np.testing.assert_array_equal(posterior["latent"], expected["latent"][:, :kept])
+    ballast.unlink()
+    moved = small_disk.parent / "moved"
+    shutil.copytree(small_disk / "run", moved)
+    assert same(resume(moved), expected)
+
+
+def test_a_disk_too_full_to_begin(tmp_path, monkeypatch, whole):
+    """Whichever write of the creation fails, the same call succeeds later."""
+    for stage in range(3):
+        left = [stage]
+
+        def failing(handle, left=left):
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store.os, "fsync", failing)
+            with pytest.raises(OSError, match=r"No space left on device: '.*run"):
+                sample(tmp_path / "run")
+    assert same(sample(tmp_path / "run"), whole)
+
+
 def test_a_disk_that_refuses(tmp_path, whole, monkeypatch):
     """Writes begin to fail in the middle of a run: what was committed before is readable."""
     written = []
@@ -354,7 +770,6 @@ def test_a_disk_that_refuses(tmp_path, whole, monkeypatch):
     def failing(path, content):
         written.append(path)
         if len(written) > 200:
-            path.write_bytes(content[:20])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         write(path, content)
 
@@ -496,8 +911,7 @@ def test_a_run_of_pgmults_own_model_is_read_without_help(tmp_path):
 
 
 def test_another_version_is_mentioned(run, whole):
-    meta = json.loads((run / "meta.json").read_text())
-    (run / "meta.json").write_text(json.dumps(meta | {"version": "0.0.1"}))
+    rewrite_meta(run, lambda meta: meta.update(version="0.0.1"))
     with pytest.warns(UserWarning, match=r"begun by pgmult 0\.0\.1 and goes on with"):
         assert same(resume(run), whole)
 
