@@ -166,7 +166,6 @@ CALLS = {
             "probs": {"psi": lambda: PSI},
             "log_probs": {"psi": lambda: PSI},
             "inverse": {"pi": lambda: PI},
-            "log_jacobian": {"psi": lambda: PSI},
             "totals": {"counts": lambda: THREE},
             "log_likelihood": {"psi": lambda: PSI, "counts": lambda: THREE},
             "simulate": {"rng": rng, "psi": lambda: PSI, "totals": lambda: np.array([3, 4])},
@@ -177,12 +176,6 @@ CALLS = {
                 "counts": lambda: THREE,
             },
             "quadratic": {"psi": lambda: PSI, "counts": lambda: THREE},
-            "log_density_of_probs": {
-                "pi": lambda: PI,
-                "mean": lambda: np.zeros(2),
-                "cov": lambda: np.eye(2),
-            },
-            "log_density_of_psi": {"psi": lambda: PSI, "concentration": lambda: np.ones(3)},
             "match_dirichlet": {"concentration": lambda: np.ones(3)},
         }.items()
     },
@@ -281,7 +274,6 @@ CALLS = {
             "laplace_transform": {"t": 0.3, "b": 1.0, "c": 0.5},
             "logpdf": {"x": 0.3, "b": 1.0, "c": 0.5},
             "cdf": {"x": 0.3, "b": 1.0, "c": 0.5},
-            "expected_mean": {"b": 1.0, "mean": 0.2, "var": 0.5},
         }.items()
     },
     # topics
@@ -566,6 +558,30 @@ CALLS = {
             "inputs": TIMES[:, None],
         },
     ),
+    **{
+        f"fields.{name}": (
+            lambda name=name: getattr(fields, name),
+            lambda more=more: {
+                "covariance": covariances.Matern(1.5, 3.0),
+                "inputs": TIMES[:, None],
+                **more,
+            },
+        )
+        for name, more in {
+            "GaussianProcess": {},
+            "SpaceTimeProcess": {},
+            "GridProcess": {
+                "covariance": covariances.Matern(1.5, 3.0, active=[0])
+                * covariances.Matern(1.5, 3.0, active=[1]),
+                "inputs": np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]),
+            },
+            "InducingProcess": {},
+        }.items()
+    },
+    "fields.empirical_bayes": (
+        lambda: fields.empirical_bayes,
+        lambda: {"model": fields.MultinomialGP(covariances.Matern(1.5, 3.0)), "data": field()},
+    ),
     "fields.coverage": (
         lambda: fields.coverage,
         lambda: {"draws": np.stack([PI, PI]), "truth": PI},
@@ -627,7 +643,7 @@ CALLS = {
     ),
     "regression.as_counted_rows": (
         lambda: regression.as_counted_rows,
-        lambda: {"covariates": X, "counts": LABELS},
+        lambda: {"covariates": X, "outcomes": LABELS},
     ),
     "regression.LogisticRegression": (lambda: regression.LogisticRegression, dict),
     "regression.StickBreakingRegression": (lambda: regression.StickBreakingRegression, dict),

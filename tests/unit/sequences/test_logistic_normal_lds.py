@@ -38,6 +38,7 @@ def test_log_likelihood_is_the_multinomials(inputs):
     np.testing.assert_allclose(MODEL.log_likelihood(state, data), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", [0, 2])
 def test_the_state_space_is_the_models(inputs):
     """States simulated from the prior and those of the particle filter have one law: first steps.
