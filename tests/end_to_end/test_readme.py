@@ -11,7 +11,9 @@ import pytest
 import pgmult
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-CORPUS, SEQUENCES, FIELD, REGRESSION, SWEEP = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+CORPUS, SEQUENCES, FIELD, REGRESSION, OWN, SWEEP = re.findall(
+    r"```python\n(.*?)```", README, re.DOTALL
+)
 SMALLER = {"num_topics=50": "num_topics=3", "draws=500, tune=500": "draws=10, tune=10"}
 
 
@@ -39,6 +41,12 @@ def test_a_corpus_from_a_file(monkeypatch, tmp_path, capsys):
         code = code.replace(as_printed, smaller)
     exec(code, {})
     assert capsys.readouterr().out.count(" ± ") == 3 * 6
+
+
+def test_the_sweep_of_the_example_is_shown():
+    example = (Path(__file__).parents[2] / "examples" / "own_model.py").read_text(encoding="utf-8")
+    for line in OWN.splitlines():
+        assert f"        {line}\n" in example
 
 
 def test_the_sweep_that_is_shown():
