@@ -89,7 +89,7 @@ def demo_corpus(max_words: int = 2000) -> Corpus:
         if len(set(_words(text)) - _STOP_WORDS) >= 10:
             names.setdefault(text, name)
     return corpus_from_texts(
-        names,
+        list(names),
         names=list(names.values()),
         tokenizer=_words,
         stop_words=_STOP_WORDS,

@@ -25,7 +25,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors import MvNormal
 from pgmult.sampling.driver import sample
-from pgmult.topics.data.corpus import Corpus, as_corpus, refuse_texts, split_tokens
+from pgmult.topics.data.corpus import Corpus, corpus_from, refuse_texts, split_tokens
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
@@ -307,7 +307,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self, X, accept_sparse="csr", ensure_non_negative=True,
             ensure_min_features=2 if reset else 1, reset=reset,
         )  # fmt: skip
-        corpus = as_corpus(X)
+        corpus = corpus_from(X, "X")
         if reset and corpus.num_tokens == 0:
             raise ValueError(f"X must hold at least one token, got {corpus!r}")
         return corpus

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_flag, brief
 from pgmult.core.typing import FloatArray, IntArray
 
 __all__ = ["Columns", "Design", "make_design"]
@@ -120,6 +121,9 @@ def make_design(
 ) -> Design:
     """A design of so many rows: see `pgmult.topics.with_covariates`, which describes the rest."""
     given = _as_mapping(covariates, names)
+    standardize = as_flag(standardize, "standardize")
+    if formula is not None and not isinstance(formula, str):
+        raise TypeError(f"formula must be a string, got {brief(formula)}")
     if formula is not None:
         given = {name: column for name, column in given.items() if _mentions(formula, name)}
     columns = _read_columns(given, num_rows=num_rows)

@@ -69,7 +69,7 @@ class TestLocalFolder:
         np.testing.assert_array_equal(inputs[2, 1:], everything.places[column])
 
     def test_bad_choices(self, local):
-        with pytest.raises(ValueError, match="unknown state 'XX'"):
+        with pytest.raises(ValueError, match="states must be known, got 'XX'"):
             us_names(states=["CA", "XX"])
         with pytest.raises(ValueError, match="unknown year 1900: there are 1910 to 2014"):
             us_names(years=[1900])
