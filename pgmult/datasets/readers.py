@@ -357,7 +357,9 @@ def _csv_column(text: str, path: Path, column: str, delimiter: str) -> list[str]
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         header = next(reader, [])
         if column not in header:
-            raise ValueError(f"{path}: no column {column!r} among {header}")
+            raise ValueError(
+                f"{path}: no column {column!r} among {header} with delimiter {delimiter!r}"
+            )
         place = header.index(column)
         texts = []
         for row in reader:

@@ -56,9 +56,8 @@ def tokenize(text: str) -> list[str]:
     (``don't``), except that a possessive ``'s`` is cut off. Digits, underscores and hyphens
     separate words.
     """
-    words = _WORD.findall(
-        as_kind(text, "text", str).lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    )
+    lower = as_kind(text, "text", str).lower()
+    words = _WORD.findall(lower.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
     return [word for word in (w.removesuffix("'s") for w in words) if len(word) > 1]
 
 
@@ -165,7 +164,11 @@ def _as_stop_words(stop_words: Any) -> frozenset[str]:
 def _tokens(tokenizer: Any, text: str) -> list[str]:
     if not callable(tokenizer):
         raise TypeError(f"tokenizer must be a function of a text, got {brief(tokenizer)}")
-    return as_strings(tokenizer(text), "tokenizer's words")
+    try:
+        words = tokenizer(text)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"tokenizer must take a text: {error}") from error
+    return as_strings(words, "tokenizer's words")
 
 
 def _choose_vocabulary(
@@ -193,8 +196,8 @@ def _choose_vocabulary(
         kept = sorted(sorted(kept, key=lambda word: (-counts[word], word))[:max_words])
     if not kept:
         raise ValueError(
-            f"no word is left of {len(counts)} different words in texts of {len(documents)}"
-            " documents (is the text empty, or do min_count, min_documents and max_document_share"
-            " leave nothing?)"
+            f"no word is left of {len(counts)} different words in {len(documents)} documents"
+            " (are the texts empty, or do tokenizer, stop_words, min_count, min_documents and"
+            " max_document_share leave nothing?)"
         )
     return kept

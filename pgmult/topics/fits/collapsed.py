@@ -43,9 +43,11 @@ class TopicProblem:
     def __post_init__(self) -> None:
         self.num_topics = as_num_topics(self.num_topics)
         self.topic_concentration = as_real(
-            self.topic_concentration, "topic_concentration", above=0.0
+            self.topic_concentration, "topic_concentration", above=0.0, minimum=1e-300
         )
-        self.word_concentration = as_real(self.word_concentration, "word_concentration", above=0.0)
+        self.word_concentration = as_real(
+            self.word_concentration, "word_concentration", above=0.0, minimum=1e-300
+        )
         self.corpus = as_words(self.corpus)
         words = self.corpus.words
         per_word = np.bincount(words, minlength=self.corpus.num_words)

@@ -336,7 +336,10 @@ def fit_ctm(
                 fit, history=np.array(history), change=np.array(changes), converged=converged
             )
             if callback is not None:
-                callback(fit)
+                try:
+                    callback(fit)
+                except TypeError as error:
+                    raise TypeError(f"callback must take a fit: {error}") from error
             if converged or len(history) == max_iterations:
                 return fit
             fit = fit._maximized(documents, with_covariances)

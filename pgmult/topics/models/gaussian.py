@@ -61,7 +61,9 @@ class GaussianTopics(AllocatedTopics):
     def __post_init__(self) -> None:
         num_topics = as_num_topics(self.num_topics)
         refuse_unaffordable(32.0 * num_topics**2, "num_topics", num_topics)  # for covariances
-        word_concentration = as_real(self.word_concentration, "word_concentration", above=0.0)
+        word_concentration = as_real(
+            self.word_concentration, "word_concentration", above=0.0, minimum=1e-300
+        )
         object.__setattr__(self, "num_topics", num_topics)
         object.__setattr__(self, "word_concentration", word_concentration)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)

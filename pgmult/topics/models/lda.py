@@ -74,7 +74,7 @@ class _DirichletTopics(AllocatedTopics):
         for name in ("alpha_shape", "alpha_rate", "word_shape", "word_rate", "word_concentration"):
             value = getattr(self, name)
             if value is not None or name != "word_concentration":
-                object.__setattr__(self, name, as_real(value, name, above=0.0))
+                object.__setattr__(self, name, as_real(value, name, above=0.0, minimum=1e-300))
         if self.alpha is not None:
             alpha = as_positive(self.alpha, "alpha")
             if alpha.shape not in ((), (self.num_topics,)):

@@ -103,7 +103,7 @@ def completion_score(
         If shapes do not agree, or there is nothing to score or to score it by.
     """
     _check_tokens(held_out)
-    if not isinstance(draws, Iterable):
+    if not isinstance(draws, Iterable) or getattr(draws, "ndim", 1) == 0:
         raise TypeError(f"draws must be pairs of theta and topics, got {brief(draws)}")
     expected = (held_out.num_documents, held_out.num_words)
     total, count = np.zeros(len(held_out.words)), 0
@@ -183,7 +183,10 @@ class DocumentCompletion:
         if chains and chain is not None:
             chains = [as_positive_int(chain, "chain", minimum=0, maximum=max(chains))]
         if not chains or chains[0] not in self._sums:
-            raise ValueError("no draws to score yet: the callback counts sweeps after tuning only")
+            raise ValueError(
+                f"no draws to score yet: the callback counts sweeps after tuning only, of"
+                f" which every={self.every} takes one in so many"
+            )
         draws = sum(self._draws[c] for c in chains)
         total = np.sum([self._sums[c] for c in chains], axis=0)
         return _score(self.held_out, total / draws, draws)

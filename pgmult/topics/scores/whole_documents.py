@@ -63,7 +63,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgmult.compiled.rows import over_rows, row_threads
-from pgmult.core.arguments import as_kind, as_repeats, as_seed, brief
+from pgmult.core.arguments import as_kind, as_list, as_repeats, as_seed
 from pgmult.core.machine import as_cores
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray
@@ -273,13 +273,11 @@ def _estimate(
     runs = as_repeats(runs, "runs")
     cores = as_cores(cores)
     as_kind(corpus, "corpus", Corpus, "make one with as_corpus")
-    if not isinstance(draws, Iterable):
-        raise TypeError(f"draws must be TopicDraws, got {brief(draws)} (see topic_draws)")
     if corpus.num_tokens == 0:
         raise ValueError("corpus has no tokens to score")
     rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
     estimates = []
-    for draw in draws:
+    for draw in as_list(draws, "draws", "TopicDraws"):
         topics, prior = as_kind(draw, "draws", TopicDraw, "see topic_draws")
         topics = as_simplex(topics, "topics")
         mean_theta = _mean_theta(rng, prior, topics, corpus)

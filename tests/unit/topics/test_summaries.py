@@ -147,7 +147,7 @@ class TestScores:
             top_words(draws, by="lift", weight=0.5)
         with pytest.raises(ValueError, match=r"weight must be at most 1, got 2"):
             top_words(draws, by="relevance", weight=2)
-        with pytest.raises(ValueError, match="chain must be from 0 to 0, got 1"):
+        with pytest.raises(ValueError, match="chain must be at most 0, got 1"):
             top_words(draws, chain=1)
         with pytest.raises(ValueError, match="no draws"):
             top_words({"topics": np.empty((1, 0, 2, 3))})
