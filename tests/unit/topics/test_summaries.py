@@ -149,7 +149,7 @@ class TestScores:
             top_words(draws, by="relevance", weight=2)
         with pytest.raises(ValueError, match="chain must be at most 0, got 1"):
             top_words(draws, chain=1)
-        with pytest.raises(ValueError, match="no draws"):
+        with pytest.raises(ValueError, match="must have draws, and has none"):
             top_words({"topics": np.empty((1, 0, 2, 3))})
 
     def test_a_run_on_disk_is_read_part_by_part(self, tmp_path, monkeypatch):
