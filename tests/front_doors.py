@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 from odd_values import VALUES
 
 import pgmult
@@ -94,6 +95,29 @@ def structural_draws():
 
 
 @cache
+def variational_topics():
+    return topics.fit_cavi(
+        topics.CorrelatedTopics(2), corpus(), max_iterations=1, start_sweeps=1, random_seed=1
+    )
+
+
+@cache
+def completion():
+    scores = topics.DocumentCompletion(corpus(), every=1)
+    pgmult.sample(topics.LDA(2), corpus(), callback=scores, keep=(), **FEW)
+    return scores
+
+
+@cache
+def report():
+    return topics.topic_report(topic_draws(), title="t", num_words=2)
+
+
+def transformer():
+    return topics.TopicTransformer(2, method="svi", max_iter=1, random_state=0).fit(COUNTS)
+
+
+@cache
 def sequence_draws():
     return pgmult.sample(sequences.MultinomialLDS(state_dim=1), words(), **FEW)
 
@@ -113,6 +137,12 @@ def stored():
 def written(name, content):
     path = folder() / name
     path.write_text(content)
+    return path
+
+
+def saved_matrix():
+    path = folder() / "a.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.csr_array(COUNTS))
     return path
 
 
@@ -459,6 +489,101 @@ CALLS = {
         lambda: fit_of(topics.TopicTransformer, n_components=2, chains=1, **CHAINS),
         lambda: {"X": COUNTS},
     ),
+    "topics.with_covariates.rows": (
+        lambda: structured().design.rows,
+        lambda: {"covariates": {"x": [0.0, 1.0]}},
+    ),
+    "topics.TopicProblem.sampled_start": (
+        lambda: topics.TopicProblem(corpus(), 2).sampled_start,
+        lambda: {"random_seed": 1, "sweeps": 2},
+    ),
+    "topics.VariationalTopics.start": (
+        lambda: topics.VariationalTopics.start,
+        lambda: {
+            "rng": rng(),
+            "model": topics.CorrelatedTopics(2),
+            "corpus": corpus(),
+            "start_sweeps": 1,
+        },
+    ),
+    **{
+        f"topics.VariationalTopics.{name}": (
+            lambda name=name: getattr(variational_topics(), name),
+            lambda arguments=arguments: {key: value() for key, value in arguments.items()},
+        )
+        for name, arguments in {
+            "infer": {"corpus": corpus},
+            "theta": {"corpus": corpus},
+            "update": {"minibatch": corpus, "num_documents": lambda: 8},
+            "bound": {"documents": lambda: variational_topics().infer(corpus())},
+        }.items()
+    },
+    "topics.LanguageModelFit.log_predictive": (
+        lambda: topics.fit_language_model(corpus(), max_iterations=1).log_predictive,
+        lambda: {"observed": corpus(), "held_out": corpus()},
+    ),
+    "topics.Prevalence.contrast": (
+        lambda: (
+            topics.prevalence(
+                structural_draws(), structured(), {"x": [0.0, 1.0]}, num_simulated=2
+            ).contrast
+        ),
+        lambda: {"setting": 0, "baseline": 1},
+    ),
+    "topics.TopicChoice.smallest_within": (
+        lambda: (
+            topics.TopicChoice(
+                (topics.Candidate(2, -1.0, 0.0, 0.0, 1.0),), np.zeros((1, 3)), np.ones(3)
+            ).smallest_within
+        ),
+        lambda: {"errors": 1.0},
+    ),
+    "topics.DocumentCompletion.score": (
+        lambda: completion().score,
+        lambda: {"chain": 0},
+    ),
+    "topics.completion_score": (
+        lambda: topics.completion_score,
+        lambda: {"draws": [(np.full((8, 2), 0.5), np.full((2, 6), 1 / 6))], "held_out": corpus()},
+    ),
+    "topics.compare_scores": (
+        lambda: topics.compare_scores,
+        lambda: {
+            "scores": {"unigram": topics.unigram_log_predictive(corpus(), corpus())},
+            "held_out": corpus(),
+        },
+    ),
+    **{
+        f"topics.{name}": (
+            lambda name=name: getattr(topics, name),
+            lambda: {"correlations": topics.topic_correlations(topic_draws(), num_simulated=5)},
+        )
+        for name in ("correlated_pairs", "correlation_graph", "strongest_pairs")
+    },
+    "topics.WordScores.top": (
+        lambda: topics.word_scores(topic_draws()).top,
+        lambda: {"num_words": 2},
+    ),
+    "topics.run_facts": (lambda: topics.run_facts, lambda: {"posterior": topic_draws()}),
+    **{
+        f"topics.{name}": (lambda name=name: getattr(topics, name), lambda: {"report": report()})
+        for name in ("as_text", "as_html")
+    },
+    "topics.matches_as_text": (
+        lambda: topics.matches_as_text,
+        lambda: {
+            "matches": topics.match_runs(topic_draws(), topic_draws()),
+            "first": topics.top_words(topic_draws()),
+            "second": topics.top_words(topic_draws()),
+        },
+    ),
+    **{
+        f"topics.TopicTransformer.{name}": (
+            lambda name=name: getattr(transformer(), name),
+            lambda: {"X": COUNTS},
+        )
+        for name in ("transform", "sample_transform", "score", "partial_fit")
+    },
     # sequences
     "sequences.as_sequences": (lambda: sequences.as_sequences, lambda: {"data": ["ABBA", "BAB"]}),
     "sequences.as_vector_sequences": (
@@ -752,13 +877,38 @@ CALLS = {
         lambda: {"path": written("a.fa", ">a\nACGT\n")},
     ),
     "datasets.translate": (lambda: datasets.translate, lambda: {"dna": "ATGGCC"}),
+    "datasets.recognise": (
+        lambda: datasets.recognise,
+        lambda: {"path": written("c.txt", "some text\n")},
+    ),
+    "datasets.read_npz": (
+        lambda: datasets.read_npz,
+        lambda: {"path": saved_matrix(), "vocabulary": list("abcdef")},
+    ),
+    "datasets.read_alignments": (
+        lambda: datasets.read_alignments,
+        lambda: {"path": written("a.tsv", "r\tt\t-1\nr\tu\t-2\n")},
+    ),
+    "datasets.NameCounts.take": (
+        lambda: (
+            datasets.NameCounts(
+                np.ones((2, 2, 2), dtype=np.int64),
+                np.array([1990, 1991]),
+                np.array(["CA", "NY"]),
+                np.array(["Mary", "John"]),
+                np.zeros((2, 2)),
+            ).take
+        ),
+        lambda: {"years": [1990], "states": ["NY"]},
+    ),
+    "datasets.demo_corpus": (lambda: datasets.demo_corpus, lambda: {"max_words": 1}),
     "datasets.thin": (
         lambda: datasets.thin,
         lambda: {"counts": THREE, "size": 2, "random_seed": 1},
     ),
 }
 
-PATHS = {"path", "store"}  # arguments whose errors are the file system's
+PATHS = {"path", "store", "vocabulary"}  # arguments whose errors are the file system's
 
 
 def all_calls():

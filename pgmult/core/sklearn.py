@@ -11,7 +11,10 @@ __all__ = ["as_seed", "as_threads"]
 
 def as_seed(random_state: Any) -> int:
     """A seed from an int, a RandomState, or None for a fresh one."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise ValueError(f"random_state must be a seed: {error}") from None
 
 
 def as_threads(n_jobs: int | None) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pgmult.core.arguments import as_path
 from pgmult.datasets.readers import _lines, _read
 from pgmult.mixtures.data import Alignments, as_alignments
 
@@ -33,7 +34,7 @@ def read_alignments(path: str | os.PathLike[str]) -> Alignments:
         Naming the file and, of text, the line: if it cannot be understood, or a value is not
         finite.
     """
-    path = Path(path)
+    path = as_path(path)
     if path.suffix == ".npz":
         return _read_npz(path)
     reads: dict[str, int] = {}

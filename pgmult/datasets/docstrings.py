@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from pgmult.core.validate import as_positive_int
 from pgmult.datasets.text import ENGLISH_STOP_WORDS, corpus_from_texts, tokenize
 from pgmult.topics.data.corpus import Corpus
 
@@ -79,6 +80,7 @@ def demo_corpus(max_words: int = 2000) -> Corpus:
         Documents of at least 10 different words, named by where the object is found, for example
         ``scipy.optimize.minimize``; a text that is found under several names comes once.
     """
+    max_words = as_positive_int(max_words, "max_words", minimum=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of deprecated names, met on the way
         prose = {name: list(_paragraphs(docstring)) for name, docstring in _docstrings()}
@@ -89,7 +91,7 @@ def demo_corpus(max_words: int = 2000) -> Corpus:
         if len(set(_words(text)) - _STOP_WORDS) >= 10:
             names.setdefault(text, name)
     return corpus_from_texts(
-        names,
+        list(names),
         names=list(names.values()),
         tokenizer=_words,
         stop_words=_STOP_WORDS,

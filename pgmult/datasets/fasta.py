@@ -6,6 +6,7 @@
 
 from pathlib import Path
 
+from pgmult.core.arguments import as_kind, as_path
 from pgmult.datasets.readers import _lines, _read
 
 __all__ = ["read_fasta", "translate"]
@@ -39,7 +40,7 @@ def read_fasta(path: str | Path) -> dict[str, str]:
         If a line comes before the first name, a name is empty, without a sequence or repeated, or
         the file is damaged or not plain ASCII.
     """
-    path = Path(path)
+    path = as_path(path)
     lines: dict[str, list[str]] = {}
     name = None
     for number, line in enumerate(_lines(_read(path, own="ascii")), start=1):
@@ -69,5 +70,5 @@ def translate(dna: str) -> str:
     Stop codons are ``*``, codons with a base other than A, C, G and T are ``X``, and a last one or
     two bases are left out.
     """
-    dna = dna.upper().replace("U", "T")
+    dna = as_kind(dna, "dna", str).upper().replace("U", "T")
     return "".join(_CODE.get(dna[i : i + 3], "X") for i in range(0, len(dna) - 2, 3))

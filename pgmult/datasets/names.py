@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pgmult.core.arguments import as_choice, as_list, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.datasets.public import _download
@@ -31,6 +32,8 @@ _SHA256 = "b170dc18bd6c20cffff21cb0d27aa6f91d5980f78791970d9ea03acdb42312b2"
 _FIRST_YEAR, _LAST_RANKED_YEAR, _LAST_YEAR = 1910, 2013, 2014
 _LISTED = {"M": 155_117_516, "F": 143_776_767}  # births in all states, 1910-2014, as of March 2015
 _TOLERANCE = 0.01  # the Administration revises its counts every year, by far less
+
+_MOST_ITEMS = 10**9  # of a row, in numpy's draws without replacement
 
 # Latitude and longitude of the middle of each state, degrees.
 _PLACES = """
@@ -92,11 +95,9 @@ class NameCounts:
         """
         rows, columns = np.arange(len(self.years)), np.arange(len(self.states))
         if years is not None:
-            rows = _positions("year", list(years), self.years.tolist())
+            rows = _positions("year", as_list(years, "years", "numbers"), self.years.tolist())
         if states is not None:
-            if isinstance(states, str):
-                raise TypeError(f"states must be a sequence of codes, got {states!r}")
-            columns = _positions("state", list(states), self.states.tolist())
+            columns = _positions("state", as_list(states, "states", "codes"), self.states.tolist())
         return NameCounts(
             np.ascontiguousarray(self.counts[rows][:, columns]), self.years[rows],
             self.states[columns], self.names, self.places[columns],
@@ -133,8 +134,7 @@ def us_names(
     ValueError
         If the file is not the expected one, or a state or year is unknown.
     """
-    if sex not in _LISTED:
-        raise ValueError(f"sex must be 'M' or 'F', got {sex!r}")
+    as_choice(sex, "sex", _LISTED)
     top = as_positive_int(top, "top", minimum=2)
     folder = os.environ.get("PGMULT_DATA")
     local = Path(folder) / "names" / "ssa_names_by_state.npz" if folder else None
@@ -171,17 +171,26 @@ def thin(counts: ArrayLike, size: int, random_seed: Any = None) -> IntArray:
     """
     counts = as_counts(counts)
     size = as_positive_int(size, "size", minimum=0)
+    if counts.ndim == 0 or counts.shape[-1] == 0:
+        raise ValueError(f"counts must have categories on their last axis, got {counts.shape}")
+    if counts.size and counts.sum(axis=-1, dtype=np.float64).max() >= _MOST_ITEMS:
+        raise ValueError(f"counts must have rows of fewer than {_MOST_ITEMS:,} items")
     rows = counts.reshape(-1, counts.shape[-1])
-    rng = np.random.default_rng(random_seed)
+    rng = np.random.default_rng(as_seed(random_seed))
     kept = [rng.multivariate_hypergeometric(x, min(size, x.sum())) for x in rows]
     return np.array(kept, dtype=np.int64).reshape(counts.shape)
 
 
 def _positions(what: str, wanted: list[Any], known: list[Any]) -> IntArray:
-    unknown = [item for item in wanted if item not in known]
+    kind = str if isinstance(known[0], str) else int | np.integer
+    unknown = [
+        item
+        for item in wanted
+        if isinstance(item, bool) or not isinstance(item, kind) or item not in known
+    ]
     if unknown:
         raise ValueError(
-            f"unknown {what} {unknown[0]!r}: there are {known[0]} to {known[-1]}"
+            f"{what}s must be known, got {brief(unknown[0])}: there are {known[0]} to {known[-1]}"
             f" ({what}s are {type(known[0]).__name__}s such as {known[0]!r})"
         )
     return np.array([known.index(item) for item in wanted], dtype=np.int64)

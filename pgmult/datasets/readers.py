@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice
+from pgmult.core.arguments import as_choice, as_kind, as_path, as_strings, brief
 from pgmult.datasets.text import TextOptions, corpus_from_texts
 from pgmult.topics.data.corpus import Corpus, as_corpus
 
@@ -61,7 +61,7 @@ def recognise(path: str | os.PathLike[str]) -> Source:
     FileNotFoundError
         If nothing is at `path`.
     """
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file or folder")
     if path.is_dir():
@@ -150,7 +150,7 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
         not ``term:count``, both below 2**31, a word comes twice in a line or its number is not
         below the vocabulary's size.
     """
-    path = Path(path)
+    path = as_path(path)
     words = _as_words(vocabulary)
     indptr, indices, counts = [0], [], []
     lines = _lines(_read(path))
@@ -215,7 +215,7 @@ def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None)
     vocabulary : path or sequence of str, optional
         The word of each column, or a file with a word a line.
     """
-    path = Path(path)
+    path = as_path(path)
     words = _as_words(vocabulary)
     with path.open("rb") as file:  # numpy leaves a broken file open that it opened itself
         try:
@@ -256,7 +256,7 @@ def read_text(
     Corpus
         Its names are the files' paths inside the folder, or ``line 7`` for what starts there.
     """
-    path = Path(path)
+    path = as_path(path)
     as_choice(documents, "documents", ("lines", "paragraphs"))
     if path.is_dir():
         files = sorted(f for f in path.rglob("*") if f.is_file() and _suffix(f) == ".txt")
@@ -317,9 +317,12 @@ def read_table(
     **text_options
         How words are chosen: see `corpus_from_texts`.
     """
-    path = Path(path)
+    path = as_path(path)
     text = _read(path, encoding)
     suffix = _suffix(path)
+    as_kind(column, "column", str)
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise ValueError(f"delimiter must be one character, got {brief(delimiter)}")
     if suffix in (".jsonl", ".ndjson"):
         texts = _json_column(text, path, column)
     elif suffix in (".csv", ".tsv"):
@@ -354,7 +357,9 @@ def _csv_column(text: str, path: Path, column: str, delimiter: str) -> list[str]
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         header = next(reader, [])
         if column not in header:
-            raise ValueError(f"{path}: no column {column!r} among {header}")
+            raise ValueError(
+                f"{path}: no column {column!r} among {header} with delimiter {delimiter!r}"
+            )
         place = header.index(column)
         texts = []
         for row in reader:
@@ -368,8 +373,10 @@ def _csv_column(text: str, path: Path, column: str, delimiter: str) -> list[str]
         return texts
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
-    except TypeError:
-        raise ValueError(f"delimiter must be one character, got {delimiter!r}") from None
+    except (TypeError, ValueError) as error:  # csv refuses some characters
+        if str(error).startswith(str(path)):
+            raise
+        raise ValueError(f"delimiter must separate cells, got {delimiter!r}: {error}") from None
     finally:
         csv.field_size_limit(usual_limit)
 
@@ -411,11 +418,11 @@ def _as_words(vocabulary: Vocabulary | None) -> list[str] | None:
     if vocabulary is None:
         return None
     if isinstance(vocabulary, str | os.PathLike):
-        words = [line.strip() for line in _lines(_read(Path(vocabulary)))]
+        words = [line.strip() for line in _lines(_read(as_path(vocabulary, "vocabulary")))]
         if "" in words:
             raise ValueError(f"{vocabulary}, line {words.index('') + 1}: a blank line, not a word")
         return words
-    return [str(word) for word in vocabulary]
+    return as_strings(vocabulary, "vocabulary")
 
 
 def _first_line(path: Path) -> bytes:
@@ -435,6 +442,18 @@ def _lines(text: str) -> list[str]:
     return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
 
 
+def _known(encoding: str) -> str:
+    """The name of an encoding of text."""
+    as_kind(encoding, "encoding", str)
+    try:
+        "".encode(encoding)
+    except (LookupError, UnicodeError, ValueError):
+        raise ValueError(
+            f"encoding must be one that Python knows, got {encoding!r} (such as 'utf-8', 'latin-1')"
+        ) from None
+    return encoding
+
+
 def _read(path: Path, encoding: str | None = None, own: str = "utf-8") -> str:
     """A file's text, decompressed; newlines are as in the file, a byte order mark is dropped.
 
@@ -450,15 +469,11 @@ def _read(path: Path, encoding: str | None = None, own: str = "utf-8") -> str:
         raise FileNotFoundError(f"{path}: no such file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path}: damaged or truncated gzip data ({error})") from None
-    name = encoding or own
+    name = own if encoding is None else _known(encoding)
     if b"\0" in data[:65536] and "16" not in name and "32" not in name:
         raise ValueError(f"{path}: a binary file, expected text")
     try:
         return data.decode(name).removeprefix("\N{BYTE ORDER MARK}")
-    except LookupError:
-        raise ValueError(
-            f"encoding must be one that Python knows, got {name!r} (such as 'utf-8', 'latin-1')"
-        ) from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         remedy = "pass encoding='latin-1' or what the file was written in"

@@ -7,13 +7,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypedDict
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any, TypedDict
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_kind, as_real, as_strings, brief
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus, as_corpus
 
@@ -55,7 +56,8 @@ def tokenize(text: str) -> list[str]:
     (``don't``), except that a possessive ``'s`` is cut off. Digits, underscores and hyphens
     separate words.
     """
-    words = _WORD.findall(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    lower = as_kind(text, "text", str).lower()
+    words = _WORD.findall(lower.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
     return [word for word in (w.removesuffix("'s") for w in words) if len(word) > 1]
 
 
@@ -117,31 +119,27 @@ def corpus_from_texts(
     ValueError
         If no word is left, or an option is out of its range.
     """
-    if isinstance(texts, str):
-        raise TypeError("texts must be a sequence of strings, got one string (pass [text])")
     min_count = as_positive_int(min_count, "min_count")
     min_documents = as_positive_int(min_documents, "min_documents")
     if max_words is not None:
         max_words = as_positive_int(max_words, "max_words", minimum=2)
-    if not 0.0 < max_document_share <= 1.0:
-        raise ValueError(f"max_document_share must be in (0, 1], got {max_document_share}")
-    documents = []
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"texts must be strings, got {type(text).__name__} at {number}")
-        documents.append(Counter(tokenizer(text)))
-    if vocabulary is None:
+    max_document_share = as_real(max_document_share, "max_document_share", above=0.0, maximum=1.0)
+    stop_words = _as_stop_words(stop_words)
+    documents = [Counter(_tokens(tokenizer, text)) for text in _as_texts(texts)]
+    if vocabulary is not None:
+        vocabulary = as_strings(vocabulary, "vocabulary")
+    else:
         vocabulary = _choose_vocabulary(
             documents,
-            frozenset(stop_words),
+            stop_words,
             min_count,
             min_documents,
             max_document_share,
             max_words,
         )
-    column = {str(word): j for j, word in enumerate(vocabulary)}
+    column = {word: j for j, word in enumerate(vocabulary)}
     if len(column) < len(vocabulary):
-        twice = Counter(map(str, vocabulary)).most_common(1)[0][0]
+        twice = Counter(vocabulary).most_common(1)[0][0]
         raise ValueError(f"vocabulary must not repeat words, got {twice!r} more than once")
     kept = [{column[w]: c for w, c in words.items() if w in column} for words in documents]
     indptr = np.cumsum([0, *map(len, kept)])
@@ -149,6 +147,28 @@ def corpus_from_texts(
     counts = np.array([c for words in kept for c in words.values()], dtype=np.int64)
     matrix = scipy.sparse.csr_array((counts, indices, indptr), shape=(len(kept), len(column)))
     return as_corpus(matrix, vocabulary, names)
+
+
+def _as_texts(texts: Any) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError("texts must be a sequence of strings, got one string (pass [text])")
+    return as_strings(texts, "texts")
+
+
+def _as_stop_words(stop_words: Any) -> frozenset[str]:
+    """Words in any order, so that a set will do."""
+    in_order = sorted(stop_words, key=str) if isinstance(stop_words, Set) else stop_words
+    return frozenset(as_strings(in_order, "stop_words"))
+
+
+def _tokens(tokenizer: Any, text: str) -> list[str]:
+    if not callable(tokenizer):
+        raise TypeError(f"tokenizer must be a function of a text, got {brief(tokenizer)}")
+    try:
+        words = tokenizer(text)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"tokenizer must take a text: {error}") from error
+    return as_strings(words, "tokenizer's words")
 
 
 def _choose_vocabulary(
@@ -177,7 +197,7 @@ def _choose_vocabulary(
     if not kept:
         raise ValueError(
             f"no word is left of {len(counts)} different words in {len(documents)} documents"
-            " (is the text empty, or do min_count, min_documents and max_document_share"
-            " leave nothing?)"
+            " (are the texts empty, or do tokenizer, stop_words, min_count, min_documents and"
+            " max_document_share leave nothing?)"
         )
     return kept

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -17,10 +18,13 @@ from pgmult.topics.models.correlated import CorrelatedTopics
 
 __all__ = [
     "Draws",
+    "as_chain",
+    "as_draws",
     "each_draw",
     "mean_of",
     "names_along",
     "num_chains",
+    "of_chain",
     "spread",
     "stick_order_of",
     "with_model",
@@ -35,8 +39,43 @@ def spread(num_draws: int, max_draws: int) -> IntArray:
     return np.unique(np.linspace(0, num_draws - 1, count).astype(np.int64))
 
 
+def as_draws(posterior: Any, *names: str, argument: str = "posterior") -> Draws:
+    """The posterior itself, if it holds these variables, ``(chain, draw, ...)``."""
+    if not isinstance(posterior, Mapping):
+        raise TypeError(
+            f"{argument} must be a Posterior or a mapping from names to draws, got"
+            f" {brief(posterior)}"
+        )
+    missing = [name for name in names if name not in posterior]
+    if missing:
+        raise ValueError(
+            f"{argument} must hold {missing[0]!r}, got only {', '.join(map(str, posterior))}"
+            " (name it in keep= of pgmult.sample)"
+        )
+    if not isinstance(posterior, Posterior):
+        for name in names:
+            if np.ndim(posterior[name]) < 2:
+                raise ValueError(f"{argument} must hold {name}, (chain, draw, ...)")
+    return posterior
+
+
+def as_chain(posterior: Draws, name: str, chain: Any, argument: str = "chain") -> int:
+    """The number of a chain that the posterior has."""
+    return as_positive_int(chain, argument, minimum=0, maximum=num_chains(posterior, name) - 1)
+
+
+def of_chain(posterior: Draws, chain: Any, *names: str) -> list[NDArray[Any]]:
+    """Draws of some variables in one chain, ``(draw, ...)`` each."""
+    as_draws(posterior, *names)
+    draws = [posterior[name][as_chain(posterior, name, chain)] for name in names]
+    if len(draws[0]) == 0:
+        raise ValueError("posterior must have draws, and has none yet")
+    return draws
+
+
 def with_model(posterior: Draws) -> Posterior:
     """The posterior itself, which must know its model: a plain mapping is refused."""
+    as_draws(posterior)
     if not isinstance(posterior, Posterior):
         raise ValueError(
             f"posterior must know its model, got a plain {type(posterior).__name__} (take it from"
@@ -68,22 +107,17 @@ def each_draw(
 
     Raises
     ------
-    KeyError
-        If the variable was not kept.
     ValueError
-        If there is no such chain, or no draw.
+        If the variable was not kept, or there is no such chain, or no draw.
     """
-    if name not in posterior:
-        raise KeyError(f"the posterior holds no {name!r}, only {', '.join(posterior)}")
-    chains = num_chains(posterior, name)
-    if not 0 <= chain < chains:
-        raise ValueError(f"chain must be from 0 to {chains - 1}, got {chain}")
+    as_draws(posterior, name)
+    chain = as_chain(posterior, name, chain)
     if isinstance(posterior, Posterior):
         num_draws, draws = posterior.num_draws, posterior.each(name, chain)
     else:
         num_draws, draws = len(posterior[name][chain]), iter(posterior[name][chain])
     if num_draws == 0:
-        raise ValueError("the posterior has no draws yet")
+        raise ValueError("posterior must have draws, and has none yet")
     used = set(spread(num_draws, num_draws if max_draws is None else max_draws).tolist())
     return (np.asarray(d, dtype=np.float64) for i, d in enumerate(draws) if i in used)
 

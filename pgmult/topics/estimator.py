@@ -20,12 +20,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmult.compiled.rows import row_threads
+from pgmult.core.arguments import as_choice, as_repeats
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int
 from pgmult.priors import MvNormal
 from pgmult.sampling.driver import sample
-from pgmult.topics.data.corpus import Corpus, as_corpus, refuse_texts, split_tokens
+from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, refuse_texts, split_tokens
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
@@ -231,7 +232,9 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         corpus = self._corpus(X, reset=False)
-        n_draws = as_positive_int(n_draws, "n_draws")
+        n_draws = as_repeats(n_draws, "n_draws")
+        size = corpus.num_documents * len(self.components_)
+        refuse_unaffordable(16.0 * n_draws * size, "n_draws", n_draws)
         seed = as_seed(random_state)
         if not self._is_variational:
             chains, kept = self.posterior_.num_chains, self.posterior_.num_draws
@@ -307,15 +310,15 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self, X, accept_sparse="csr", ensure_non_negative=True,
             ensure_min_features=2 if reset else 1, reset=reset,
         )  # fmt: skip
-        corpus = as_corpus(X)
+        corpus = corpus_from(X, "X")
         if reset and corpus.num_tokens == 0:
             raise ValueError(f"X must hold at least one token, got {corpus!r}")
         return corpus
 
     def _model(self) -> CorrelatedTopics:
-        if self.method not in ("gibbs", "svi"):
-            raise ValueError(f"method must be 'gibbs' or 'svi', got {self.method!r}")
-        return CorrelatedTopics(self.n_components, self.word_concentration)
+        as_choice(self.method, "method", ("gibbs", "svi"))
+        n_components = as_num_topics(self.n_components, "n_components")
+        return CorrelatedTopics(n_components, self.word_concentration)
 
     @property
     def _is_variational(self) -> bool:

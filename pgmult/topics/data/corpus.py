@@ -14,11 +14,21 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.validate import as_counts
+from pgmult.core.arguments import as_kind, as_probability, as_seed, as_strings
+from pgmult.core.validate import as_counts, as_positive_int
 
-__all__ = ["Corpus", "as_corpus", "refuse_texts", "simulate_words", "split_tokens"]
+__all__ = [
+    "Corpus",
+    "as_corpus",
+    "as_num_topics",
+    "corpus_from",
+    "refuse_texts",
+    "simulate_words",
+    "split_tokens",
+]
 
 _MOST = np.iinfo(np.int32).max  # of word numbers and of counts
+_MOST_TOPICS = 2**16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,22 +110,27 @@ def as_corpus(
         two-dimensional, there are 2**31 words or more, or an index of a sparse matrix is outside
         of it; if `vocabulary` or `names` has the wrong length.
     """
+    return corpus_from(counts, "counts", vocabulary, names)
+
+
+def corpus_from(counts: Any, name: str, vocabulary: Any = None, names: Any = None) -> Corpus:
+    """As `as_corpus`, of an argument that has another name."""
     if isinstance(counts, Corpus):
         if vocabulary is None and names is None:
             return counts
         vocabulary = counts.vocabulary if vocabulary is None else vocabulary
         names = counts.names if names is None else names
         counts = counts.to_csr()
-    refuse_texts(counts, "counts")
-    table: Any = counts if scipy.sparse.issparse(counts) else as_counts(counts)
+    refuse_texts(counts, name)
+    table: Any = counts if scipy.sparse.issparse(counts) else as_counts(counts, name)
     if table.ndim != 2:
         raise ValueError(
-            f"counts must be documents by words, got {table.ndim} axes (shape {table.shape})"
+            f"{name} must be documents by words, got {table.ndim} axes (shape {table.shape})"
         )
     num_documents, num_words = table.shape
     if num_words > _MOST:
         raise ValueError(
-            f"counts must have fewer than 2**31 words (columns), got {num_words}"
+            f"{name} must have fewer than 2**31 words (columns), got {num_words}"
             " (leave out the columns without counts)"
         )
     try:  # compiled code, here and in models, trusts indices
@@ -123,20 +138,27 @@ def as_corpus(
             table.check_format(full_check=True)
         entries = scipy.sparse.coo_array(table)
     except ValueError as error:
-        raise ValueError(f"counts must have all indices inside the matrix, and {error}") from None
-    matrix = scipy.sparse.csr_array((_checked_counts(entries), entries.coords), shape=table.shape)
+        raise ValueError(f"{name} must have all indices inside the matrix, and {error}") from None
+    matrix = scipy.sparse.csr_array(
+        (_checked_counts(entries, name), entries.coords), shape=table.shape
+    )
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if matrix.nnz and matrix.data.max() > _MOST:
-        raise ValueError(f"counts must be below 2**31, got {matrix.data.max()}")
+        raise ValueError(f"{name} must be below 2**31, got {matrix.data.max()}")
     return Corpus(
         indptr=matrix.indptr.astype(np.int64),
         words=matrix.indices.astype(np.int32),
         counts=matrix.data.astype(np.int32),
         num_words=int(num_words),
-        vocabulary=_as_names(vocabulary, "vocabulary", num_words, "words (columns)"),
-        names=_as_names(names, "names", num_documents, "documents (rows)"),
+        vocabulary=_as_names(vocabulary, "vocabulary", num_words, f"words (columns) of {name}"),
+        names=_as_names(names, "names", num_documents, f"documents (rows) of {name}"),
     )
+
+
+def as_num_topics(value: Any, name: str = "num_topics") -> int:
+    """A number of topics."""
+    return as_positive_int(value, name, minimum=2, maximum=_MOST_TOPICS)
 
 
 def refuse_texts(counts: Any, name: str) -> None:
@@ -155,7 +177,7 @@ def refuse_texts(counts: Any, name: str) -> None:
         )
 
 
-def _checked_counts(entries: "scipy.sparse.coo_array") -> NDArray[np.int64]:
+def _checked_counts(entries: "scipy.sparse.coo_array", name: str) -> NDArray[np.int64]:
     """The stored entries as integers; an error names the row and column of a bad one."""
     data, (row, column) = entries.data, entries.coords
     if data.dtype.kind in "biuf":
@@ -165,19 +187,17 @@ def _checked_counts(entries: "scipy.sparse.coo_array") -> NDArray[np.int64]:
             place = int(np.argmax(bad))
             fraction = np.isfinite(data[place]) and data[place] != np.floor(data[place])
             raise ValueError(
-                f"counts must be {'below 2**31' if fits[place] else 'non-negative integers'}, got"
+                f"{name} must be {'below 2**31' if fits[place] else 'non-negative integers'}, got"
                 f" {data[place]} at row {row[place]}, column {column[place]}"
                 + (" (did you pass proportions or tf-idf weights?)" if fraction else "")
             )
-    return as_counts(data)
+    return as_counts(data, name)
 
 
-def _as_names(
-    names: Sequence[str] | NDArray[np.str_] | None, argument: str, length: int, what: str
-) -> NDArray[np.str_] | None:
+def _as_names(names: Any, argument: str, length: int, what: str) -> NDArray[np.str_] | None:
     if names is None:
         return None
-    array = np.asarray(names, dtype=np.str_)
+    array = np.array(as_strings(names, argument), dtype=np.str_)
     if array.shape != (length,):
         raise ValueError(
             f"{argument} must have one entry for each of the {length} {what}, got {array.shape}"
@@ -240,11 +260,10 @@ def split_tokens(
     training, held_out : Corpus
         Both with all rows and all words; their counts add up to `corpus`.
     """
-    if not 0.0 < observed < 1.0:
-        raise ValueError(f"observed must be a share between 0 and 1, got {observed}")
-    if not 0 < documents <= corpus.num_documents:
-        raise ValueError(f"documents must be from 1 to {corpus.num_documents}, got {documents}")
-    rng = np.random.default_rng(random_seed)
+    corpus = as_kind(corpus, "corpus", Corpus, "make one with as_corpus")
+    observed = as_probability(observed, "observed")
+    documents = as_positive_int(documents, "documents", maximum=corpus.num_documents)
+    rng = np.random.default_rng(as_seed(random_seed))
     chosen = np.sort(rng.permutation(corpus.num_documents)[:documents])
     held = scipy.sparse.lil_array((corpus.num_documents, corpus.num_words), dtype=np.int64)
     for d in chosen:

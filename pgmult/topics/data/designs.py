@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_flag, as_strings, brief
 from pgmult.core.typing import FloatArray, IntArray
 
 __all__ = ["Columns", "Design", "make_design"]
@@ -120,6 +121,9 @@ def make_design(
 ) -> Design:
     """A design of so many rows: see `pgmult.topics.with_covariates`, which describes the rest."""
     given = _as_mapping(covariates, names)
+    standardize = as_flag(standardize, "standardize")
+    if formula is not None and not isinstance(formula, str):
+        raise TypeError(f"formula must be a string, got {brief(formula)}")
     if formula is not None:
         given = {name: column for name, column in given.items() if _mentions(formula, name)}
     columns = _read_columns(given, num_rows=num_rows)
@@ -147,7 +151,12 @@ def _as_mapping(covariates: Any, names: Sequence[str] | None) -> dict[str, Any]:
                 f" {', '.join(name for name, _ in pairs)}"
             )
         return columns
-    matrix = np.asanyarray(covariates)
+    try:
+        matrix = np.asanyarray(covariates)
+    except ValueError as error:
+        raise ValueError(f"covariates must be columns or a matrix: {error}") from None
+    if names is not None:
+        names = as_strings(names, "names")
     if matrix.ndim != 2:
         raise ValueError(
             "covariates must be a mapping of columns, a DataFrame or a matrix (documents,"
@@ -158,7 +167,7 @@ def _as_mapping(covariates: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if len(names) != matrix.shape[1] or len(set(names)) < len(names):
         raise ValueError(
             f"covariates must have {len(names)} columns, each with its own name"
-            f" ({', '.join(names)}), got {matrix.shape[1]}"
+            f" (names: {', '.join(names)}), got {matrix.shape[1]}"
         )
     return {str(name): matrix[:, j] for j, name in enumerate(names)}
 
@@ -187,8 +196,8 @@ def _read_columns(
     for j, name in enumerate(names):
         if np.shape(given[name]) != (num_rows,):
             raise ValueError(
-                f"column {name!r} must have one value for each of the {num_rows} rows, got shape"
-                f" {np.shape(given[name])}"
+                f"column {name!r} of covariates must have one value for each of the {num_rows} rows"
+                f" (documents of the corpus), got shape {np.shape(given[name])}"
             )
         column, labels = _read_column(
             name, given[name], None if known is None else known.levels_of(j)
@@ -270,7 +279,7 @@ def _evaluate(formula: str | None, columns: Columns, rows: Columns) -> tuple[lis
     if bad.any():
         row, j = np.unravel_index(int(np.argmax(bad)), matrix.shape)
         raise ValueError(
-            f"covariate {labels[j]!r} must be finite, got {matrix[row, j]} at row {row}"
+            f"covariates must be finite: {labels[j]!r} is not, got {matrix[row, j]} at row {row}"
         )
     return labels, matrix
 
@@ -336,8 +345,8 @@ def _check_design(labels: list[str], matrix: FloatArray) -> None:
     """Refuse columns that the data cannot tell from each other."""
     if len(labels) > len(matrix):
         raise ValueError(
-            f"{len(labels)} covariates, the intercept included, need at least as many documents,"
-            f" got {len(matrix)}"
+            f"{len(labels)} covariates, the intercept included, need at least as many documents in"
+            f" the corpus, got {len(matrix)}"
         )
     others = matrix[:, 1:]
     centred = others - others.mean(axis=0)
@@ -346,8 +355,8 @@ def _check_design(labels: list[str], matrix: FloatArray) -> None:
     if flat.any():
         j = int(np.argmax(flat))
         raise ValueError(
-            f"covariate {labels[j + 1]!r} is constant, {others[0, j]} in every document (leave it"
-            " out: the intercept is there already)"
+            f"covariates must vary: {labels[j + 1]!r} is constant, {others[0, j]} in every"
+            " document (leave it out: the intercept is there already)"
         )
     unit = centred / lengths
     left_over = np.abs(np.diagonal(np.linalg.qr(unit, mode="r")))
@@ -356,6 +365,6 @@ def _check_design(labels: list[str], matrix: FloatArray) -> None:
         weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
         partners = [labels[i + 1] for i in range(j) if abs(weights[i]) > 1e-6]
         raise ValueError(
-            f"covariate {labels[j + 1]!r} is a linear combination of {', '.join(partners)} (leave"
-            " one of them out)"
+            f"covariates must differ: {labels[j + 1]!r} is a linear combination of"
+            f" {', '.join(partners)} (leave one of them out)"
         )

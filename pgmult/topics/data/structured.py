@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgmult.core.typing import FloatArray
-from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.designs import Design, make_design
 
 __all__ = ["StructuredCorpus", "with_covariates"]
@@ -94,7 +94,7 @@ def with_covariates(
     ImportError
         If there is a formula and formulaic is not installed.
     """
-    counts = as_corpus(corpus)
+    counts = corpus_from(corpus, "corpus")
     design = make_design(covariates, counts.num_documents, formula, names, standardize)
     return StructuredCorpus(
         counts.indptr, counts.words, counts.counts, counts.num_words, counts.vocabulary,

@@ -90,8 +90,8 @@ def as_timed_corpus(
     steps = as_finite(times, "times")
     if steps.shape != (corpus.num_documents,) or not steps.size:
         raise ValueError(
-            f"times must have one entry for each of the {corpus.num_documents} documents,"
-            f" at least one, got shape {steps.shape}"
+            f"times must have one entry for each of the {corpus.num_documents} documents"
+            f" of counts, at least one, got shape {steps.shape}"
         )
     fractional = steps != np.floor(steps)
     if fractional.any():

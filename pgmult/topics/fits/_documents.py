@@ -7,18 +7,18 @@ import numpy as np
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
 from pgmult.topics.compiled.variational_topics import expected_word_counts
-from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.corpus import Corpus, corpus_from
 
 __all__ = ["START_SWEEPS", "as_words", "word_counts"]
 
 START_SWEEPS = 100
 
 
-def as_words(counts: Any) -> Corpus:
+def as_words(counts: Any, name: str = "corpus") -> Corpus:
     """A corpus with at least one token."""
-    corpus = as_corpus(counts)
+    corpus = corpus_from(counts, name)
     if corpus.num_tokens == 0:
-        raise ValueError(f"the corpus must have at least one token, got {corpus!r}")
+        raise ValueError(f"{name} must have at least one token, got {corpus!r}")
     return corpus
 
 

@@ -8,9 +8,10 @@ from scipy.special import digamma
 
 from pgmult.compiled.collapsed_bounds import add_pairs, add_up_groups
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_real, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
-from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.corpus import Corpus, as_num_topics
+from pgmult.topics.fits._documents import as_words
 from pgmult.topics.updates.collapsed import collapsed_sweeps, random_allocation
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
@@ -40,12 +41,14 @@ class TopicProblem:
     _entries: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        as_positive_int(self.num_topics, "num_topics", minimum=2)
-        as_positive(self.topic_concentration, "topic_concentration")
-        as_positive(self.word_concentration, "word_concentration")
-        self.corpus = as_corpus(self.corpus)
-        if self.corpus.num_tokens == 0:
-            raise ValueError("the corpus must have a token, it has none")
+        self.num_topics = as_num_topics(self.num_topics)
+        self.topic_concentration = as_real(
+            self.topic_concentration, "topic_concentration", above=0.0, minimum=1e-300
+        )
+        self.word_concentration = as_real(
+            self.word_concentration, "word_concentration", above=0.0, minimum=1e-300
+        )
+        self.corpus = as_words(self.corpus)
         words = self.corpus.words
         per_word = np.bincount(words, minlength=self.corpus.num_words)
         starts = np.concatenate([[0], np.cumsum(per_word)]).astype(np.int64)
@@ -91,8 +94,8 @@ class TopicProblem:
         random_seed : int, optional
         sweeps : int
         """
-        as_positive_int(sweeps, "sweeps")
-        rng = np.random.default_rng(random_seed)
+        sweeps = as_repeats(sweeps, "sweeps")
+        rng = np.random.default_rng(as_seed(random_seed))
         K, alpha, eta = self.num_topics, self.topic_concentration, self.word_concentration
         allocation = random_allocation(rng, self.corpus, K)
         allocation = collapsed_sweeps(rng, self.corpus, allocation, np.full(K, alpha), eta, sweeps)

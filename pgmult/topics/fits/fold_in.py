@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_repeats, as_seed
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int, new_key
+from pgmult.core.validate import new_key
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
-from pgmult.topics.data.corpus import as_corpus
-from pgmult.topics.draws import spread, stick_order_of
+from pgmult.topics.data.corpus import corpus_from
+from pgmult.topics.draws import of_chain, spread, stick_order_of
 
 __all__ = ["FoldedIn", "fold_in"]
 
@@ -82,15 +83,15 @@ def fold_in(
         does not know its model.
     """
     order = stick_order_of(posterior)
-    topics, mu, Sigma = (posterior[name][chain] for name in ("topics", "mu", "Sigma"))
+    topics, mu, Sigma = of_chain(posterior, chain, "topics", "mu", "Sigma")
     used = spread(len(topics), max_draws)
-    sweeps = as_positive_int(sweeps, "sweeps")
-    warm_up = as_positive_int(warm_up, "warm_up", minimum=0)
-    corpus = as_corpus(corpus)
+    sweeps = as_repeats(sweeps, "sweeps")
+    warm_up = as_repeats(warm_up, "warm_up", minimum=0)
+    corpus = corpus_from(corpus, "corpus")
     num_topics, num_words = topics.shape[1:]
     if corpus.num_words != num_words:
         raise ValueError(f"corpus must have the posterior's {num_words} words, got {corpus!r}")
-    rng = np.random.Generator(np.random.Philox(random_seed))
+    rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
     count = corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.indptr, corpus.words, corpus.counts, ids)

@@ -49,10 +49,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, digamma, gammaln, polygamma
 
+from pgmult.core.arguments import as_choice, as_flag, as_real
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_finite, as_positive, as_positive_int
-from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.core.validate import as_counts, as_positive_int
+from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.fits._documents import as_words
 from pgmult.topics.scores.completion import CompletionScore
 from pgmult.variational.ascent import Climb, has_settled
@@ -135,7 +136,8 @@ class LanguageModelFit:
         ValueError
             If shapes do not agree, or there is nothing to score.
         """
-        observed, held_out = as_corpus(observed), as_corpus(held_out)
+        observed = corpus_from(observed, "observed")
+        held_out = corpus_from(held_out, "held_out")
         expected = (observed.num_documents, self.mean.shape[1])
         for name, corpus in (("observed", observed), ("held_out", held_out)):
             if (corpus.num_documents, corpus.num_words) != expected:
@@ -421,10 +423,10 @@ def fit_language_model(
     A step costs O(num_words + distinct (word, count) pairs) a group.
     """
     corpus = as_words(corpus)
-    if method not in _METHODS:
-        raise ValueError(f"method must be one of {', '.join(_METHODS)}, got {method!r}")
-    mu, sigma_var = float(as_finite(mu, "mu")), float(as_positive(sigma_var, "sigma_var"))
-    as_positive(tolerance, "tolerance")
+    as_choice(method, "method", _METHODS)
+    mu, sigma_var = as_real(mu, "mu"), as_real(sigma_var, "sigma_var", above=0.0)
+    learn_prior = as_flag(learn_prior, "learn_prior")
+    tolerance = as_real(tolerance, "tolerance", above=0.0)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     labels = _as_groups(groups, corpus.num_documents)
     data = [GroupCounts.of(corpus, np.flatnonzero(labels == g)) for g in range(labels.max() + 1)]

@@ -49,9 +49,10 @@ from typing import Any
 import numpy as np
 
 from pgmult.compiled.rows import over_rows, row_threads
+from pgmult.core.arguments import as_choice, as_flag, as_kind, as_real, as_repeats, as_seed, brief
 from pgmult.core.machine import as_cores
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.core.validate import as_positive_int
 from pgmult.topics.compiled import variational_ctm as compiled
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.fits._documents import START_SWEEPS, as_words, word_counts
@@ -300,19 +301,22 @@ def fit_ctm(
     An iteration takes documents up to five steps further from where the last one left them.
     """
     if covariance is None:
-        covariance = "diagonal" if method == "bound" else "full"
-    if (method, covariance) not in _METHODS:
-        known = ", ".join(f"{m} ({c})" for m, c in _METHODS)
-        raise ValueError(f"method (covariance) must be one of {known}, got {method} ({covariance})")
+        covariance = "diagonal" if isinstance(method, str) and method == "bound" else "full"
+    as_choice(method, "method", dict.fromkeys(m for m, _ in _METHODS))
+    as_choice(covariance, f"covariance of method {method}", [c for m, c in _METHODS if m == method])
+    with_covariances = as_flag(with_covariances, "with_covariances")
+    as_kind(model, "model", LogisticNormalTopics)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a fit, got {brief(callback)}")
     corpus = as_words(corpus)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
-    as_positive(tolerance, "tolerance")
-    start_sweeps = as_positive_int(start_sweeps, "start_sweeps", minimum=0)
+    tolerance = as_real(tolerance, "tolerance", above=0.0)
+    start_sweeps = as_repeats(start_sweeps, "start_sweeps", minimum=0)
     history: list[float] = []
     changes: list[float] = []
     with row_threads(as_cores(cores)):
         _, word_counts, theta = start_by_size(
-            np.random.default_rng(random_seed), corpus, model.num_topics,
+            np.random.default_rng(as_seed(random_seed)), corpus, model.num_topics,
             model.word_concentration, start_sweeps,
         )  # fmt: skip
         eta = model.link().inverse(theta)
@@ -332,7 +336,10 @@ def fit_ctm(
                 fit, history=np.array(history), change=np.array(changes), converged=converged
             )
             if callback is not None:
-                callback(fit)
+                try:
+                    callback(fit)
+                except TypeError as error:
+                    raise TypeError(f"callback must take a fit: {error}") from error
             if converged or len(history) == max_iterations:
                 return fit
             fit = fit._maximized(documents, with_covariances)

@@ -5,9 +5,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive, as_positive_int
-from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.corpus import Corpus, corpus_from
 
 __all__ = ["MeanFieldFit", "antithetic_half", "as_precision", "num_pieces", "refuse_failed"]
 
@@ -71,9 +71,9 @@ class MeanFieldFit(ABC, Generic[Documents]):
         A step costs O(entries K + K**3) a document, the latter in SIMD lanes. Rows run on the
         threads of the enclosing context; a document's answer does not depend on the others.
         """
-        as_positive(tolerance, "tolerance")
-        max_steps = as_positive_int(max_steps, "max_steps")
-        return self._infer(as_corpus(corpus), float(tolerance), max_steps)
+        tolerance = as_real(tolerance, "tolerance", above=0.0)
+        max_steps = as_repeats(max_steps, "max_steps")
+        return self._infer(corpus_from(corpus, "corpus"), tolerance, max_steps)
 
     def theta(self, corpus: Any) -> FloatArray:
         """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""

@@ -38,7 +38,6 @@ speed and for streams, and Gibbs (`pgmult.sample`) for uncertainty.
 True
 """
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,10 +45,11 @@ import numpy as np
 from scipy.special import digamma
 
 from pgmult.compiled.rows import over_rows, row_threads
+from pgmult.core.arguments import as_kind, as_real, as_seed
 from pgmult.core.machine import as_cores
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_generator, as_positive, as_positive_int
+from pgmult.core.validate import as_generator, as_positive_int
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.priors.dirichlet import dirichlet_divergence
 from pgmult.priors.gaussian import expected_log_det, niw_divergence
@@ -208,9 +208,10 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
             As in `fit_cavi`.
         """
         corpus = as_words(corpus)
+        as_kind(model, "model", CorrelatedTopics)
         starting = replace(model, start_sweeps=start_sweeps)  # which also checks it
         state = starting.init(as_generator(rng), corpus)
-        scale = _scale(corpus, num_documents)
+        scale = _scale(corpus.num_documents, num_documents)
         sizes = scale * state.topic_counts.sum(axis=0)
         sample = _gaussian_posterior(
             model._niw, state.psi, np.zeros_like(model._niw.scale), scale * len(state.psi)
@@ -249,12 +250,11 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
         VariationalTopics
             With step size 1 and all documents this is one iteration of `fit_cavi`.
         """
-        minibatch = as_words(minibatch)
+        minibatch = as_words(minibatch, "minibatch")
         if step_size is None:
             step_size = _step_size(self.num_updates + 1, delay, forgetting)
-        if not 0.0 < step_size <= 1.0:
-            raise ValueError(f"step_size must be in (0, 1], got {step_size}")
-        scale = _scale(minibatch, num_documents)
+        step_size = as_real(step_size, "step_size", above=0.0, maximum=1.0)
+        scale = _scale(minibatch.num_documents, num_documents)
         documents = self._infer(minibatch, _FIT_TOLERANCE, _FIT_STEPS)
         return self._toward(documents, scale, step_size)
 
@@ -268,8 +268,8 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
         num_documents : int, optional
             If `documents` are a sample of so many, their terms are scaled up: an estimate.
         """
-        count, n = documents.mean.shape
-        scale = (num_documents or count) / count
+        count, n = as_kind(documents, "documents", DocumentPosterior).mean.shape
+        scale = _scale(count, num_documents)
         constants = -0.5 * (expected_log_det(self.gaussian) + n / self.gaussian.strength)
         return Bound(
             documents=scale * (float(documents._scores.sum()) + count * constants),
@@ -286,7 +286,9 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
     ) -> DocumentPosterior:
         num_topics, num_words = self.concentration.shape
         if corpus.num_words != num_words:
-            raise ValueError(f"corpus must have the fit's {num_words} words, got {corpus!r}")
+            raise ValueError(
+                f"corpus (or minibatch) must have the fit's {num_words} words, got {corpus!r}"
+            )
         log_topics = digamma(self.concentration)
         log_topics -= digamma(self.concentration.sum(axis=1, keepdims=True))
         shift = log_topics.max(axis=0)
@@ -374,13 +376,14 @@ def fit_cavi(
     ValueError
         If the corpus has no tokens, or an argument is out of range.
     """
+    as_kind(model, "model", CorrelatedTopics)
     corpus = as_words(corpus)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
-    as_positive(tolerance, "tolerance")
+    tolerance = as_real(tolerance, "tolerance", above=0.0)
     history: list[float] = []
     with row_threads(as_cores(cores)):
         q = VariationalTopics.start(
-            np.random.default_rng(random_seed), model, corpus, start_sweeps=start_sweeps
+            np.random.default_rng(as_seed(random_seed)), model, corpus, start_sweeps=start_sweeps
         )
         documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS)
         history.append(q.bound(documents).total)
@@ -432,12 +435,13 @@ def fit_svi(
     VariationalTopics
         Its objective is an estimate of the bound during the last pass.
     """
+    as_kind(model, "model", CorrelatedTopics)
     corpus = as_words(corpus)
     batch_size = as_positive_int(batch_size, "batch_size")
     max_epochs = as_positive_int(max_epochs, "max_epochs")
-    as_positive(tolerance, "tolerance")
+    tolerance = as_real(tolerance, "tolerance", above=0.0)
     _step_size(1, delay, forgetting)
-    rng = np.random.default_rng(random_seed)
+    rng = np.random.default_rng(as_seed(random_seed))
     counts, total = corpus.to_csr(), corpus.num_documents
     history: list[float] = []
     with row_threads(as_cores(cores)):
@@ -458,20 +462,16 @@ def fit_svi(
     return replace(q, history=np.array(history), converged=has_settled(history, tolerance))
 
 
-def _scale(corpus: Corpus, num_documents: int | None) -> float:
+def _scale(there: int, num_documents: int | None) -> float:
+    """Documents in all for each of those that are there."""
     if num_documents is None:
         return 1.0
-    least = corpus.num_documents
-    return as_positive_int(num_documents, "num_documents", minimum=least) / least
+    return as_positive_int(num_documents, "num_documents", minimum=there, maximum=2**62) / there
 
 
 def _step_size(t: int, delay: float, forgetting: float) -> float:
-    if not 0.5 < forgetting <= 1.0:
-        raise ValueError(
-            f"forgetting must be in (0.5, 1], else the steps do not converge, got {forgetting}"
-        )
-    if not (math.isfinite(delay) and delay >= 0.0):
-        raise ValueError(f"delay must be at least 0, got {delay}")
+    delay = as_real(delay, "delay", minimum=0.0)
+    forgetting = as_real(forgetting, "forgetting", above=0.5, maximum=1.0)  # else no convergence
     return float((t + delay) ** -forgetting)
 
 

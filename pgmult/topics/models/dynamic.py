@@ -49,13 +49,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_real, as_repeats, as_share
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.data.corpus import simulate_words
+from pgmult.topics.data.corpus import as_num_topics, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian
 from pgmult.topics.priors.chains import ScalarChains
@@ -163,15 +164,16 @@ class DynamicTopics(AllocatedTopics):
     label_dims: ClassVar[frozenset[str]] = GaussianTopics.label_dims
 
     def __post_init__(self) -> None:
-        as_positive_int(self.num_topics, "num_topics", minimum=2)
-        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        num_topics = as_num_topics(self.num_topics)
+        refuse_unaffordable(32.0 * num_topics**2, "num_topics", num_topics)  # for covariances
+        object.__setattr__(self, "num_topics", num_topics)
+        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
         for name in (
             "prevalence_shape", "prevalence_scale", "base_var",
             "initial_shape", "initial_scale", "drift_shape", "drift_scale",
         ):  # fmt: skip
-            as_positive(getattr(self, name), name)
-        if not 0.0 <= self.persistence <= 1.0:
-            raise ValueError(f"persistence must be from 0 to 1, got {self.persistence}")
+            object.__setattr__(self, name, as_real(getattr(self, name), name, above=0.0))
+        object.__setattr__(self, "persistence", as_share(self.persistence, "persistence"))
         centre = _uniform_sticks(self.num_topics)
         gaussian = as_gaussian(self.gaussian, centre, "num_topics - 1")
         object.__setattr__(self, "gaussian", gaussian)

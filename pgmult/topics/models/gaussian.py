@@ -9,11 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from pgmult.core.arguments import as_kind, as_real, as_repeats
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
-from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.data.corpus import Corpus, as_num_topics
 from pgmult.topics.updates.allocation import AllocatedTopics, start_by_size
 
 __all__ = ["ExchangeableTopics", "ExchangeableTopicsState", "GaussianTopics", "as_gaussian"]
@@ -25,6 +26,7 @@ def as_gaussian(
     """The prior of a mean and covariance of psi: a weak one around `centre` unless given."""
     if gaussian is None:
         return NormalInverseWishart.weak(centre)
+    as_kind(gaussian, "gaussian", NormalInverseWishart)
     if len(gaussian.mean) != len(centre):
         raise ValueError(
             f"gaussian must have {len(centre)} dimensions ({size}), got {len(gaussian.mean)}"
@@ -57,9 +59,14 @@ class GaussianTopics(AllocatedTopics):
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
 
     def __post_init__(self) -> None:
-        as_positive_int(self.num_topics, "num_topics", minimum=2)
-        as_positive(self.word_concentration, "word_concentration")
-        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        num_topics = as_num_topics(self.num_topics)
+        refuse_unaffordable(32.0 * num_topics**2, "num_topics", num_topics)  # for covariances
+        word_concentration = as_real(
+            self.word_concentration, "word_concentration", above=0.0, minimum=1e-300
+        )
+        object.__setattr__(self, "num_topics", num_topics)
+        object.__setattr__(self, "word_concentration", word_concentration)
+        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
         if self.order is not None:
             order = as_permutation(self.order, self.num_topics)
             object.__setattr__(self, "order", tuple(order.tolist()))

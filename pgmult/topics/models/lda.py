@@ -33,10 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
-from pgmult.topics.data.corpus import Corpus, simulate_words
+from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens, start_by_size
 from pgmult.topics.updates.collapsed import (
     Allocation,
@@ -69,11 +70,11 @@ class _DirichletTopics(AllocatedTopics):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        as_positive_int(self.num_topics, "num_topics", minimum=2)
-        for name in ("alpha_shape", "alpha_rate", "word_shape", "word_rate"):
-            as_positive(getattr(self, name), name)
-        if self.word_concentration is not None:
-            as_positive(self.word_concentration, "word_concentration")
+        object.__setattr__(self, "num_topics", as_num_topics(self.num_topics))
+        for name in ("alpha_shape", "alpha_rate", "word_shape", "word_rate", "word_concentration"):
+            value = getattr(self, name)
+            if value is not None or name != "word_concentration":
+                object.__setattr__(self, name, as_real(value, name, above=0.0, minimum=1e-300))
         if self.alpha is not None:
             alpha = as_positive(self.alpha, "alpha")
             if alpha.shape not in ((), (self.num_topics,)):
@@ -278,7 +279,7 @@ class UncollapsedLDA(_DirichletTopics):
 
     def __post_init__(self) -> None:
         _DirichletTopics.__post_init__(self)
-        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
         """A state from the prior, its topic counts from the documents' totals."""

@@ -39,6 +39,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
@@ -116,7 +117,10 @@ class StructuralTopics(GaussianTopics):
 
     def __post_init__(self) -> None:
         GaussianTopics.__post_init__(self)
-        if self.regression is not None and self.regression.mean.shape[1] != self.num_topics - 1:
+        if self.regression is None:
+            return
+        as_kind(self.regression, "regression", MatrixNormalInverseWishart)
+        if self.regression.mean.shape[1] != self.num_topics - 1:
             raise ValueError(
                 f"regression must have {self.num_topics - 1} columns (num_topics - 1),"
                 f" got {self.regression.mean.shape[1]}"

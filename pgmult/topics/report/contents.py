@@ -6,16 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice, as_flag, as_kind, as_list, brief
 from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, R_HAT_LIMIT, Posterior
 from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.draws import as_draws
 from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.coherence import exclusivity, npmi, topic_diversity
 from pgmult.topics.summaries.correlations import TopicCorrelations, topic_correlations
 from pgmult.topics.summaries.documents import TopDocument, representative_documents
 from pgmult.topics.summaries.matching import TopicMatches, match_topics
-from pgmult.topics.summaries.words import TopWord, WordScores, word_scores
+from pgmult.topics.summaries.words import SCORES, TopWord, WordScores, word_scores
 
 __all__ = [
     "COHERENCE_WORDS",
@@ -124,6 +127,21 @@ def topic_report(
     ValueError
         If correlations or documents need the posterior's model, and it does not know it.
     """
+    as_draws(as_kind(posterior, "posterior", Posterior), "topics")
+    if "log_likelihood" not in posterior.sample_stats:
+        raise ValueError("posterior must hold the log likelihood in its sample_stats")
+    as_kind(title, "title", str)
+    facts = {} if facts is None else facts
+    if not isinstance(facts, Mapping) or not all(
+        isinstance(text, str) for pair in facts.items() for text in pair
+    ):
+        raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
+    held_out = as_list(held_out, "held_out", "HeldOutScores")
+    for score in held_out:
+        as_kind(score, "held_out", HeldOutScore, "see compare_scores")
+    as_choice(by, "by", SCORES)
+    num_documents = as_positive_int(num_documents, "num_documents", minimum=0)
+    rank_for_page = as_flag(rank_for_page, "rank_for_page")
     probability = word_scores(posterior)
     scores = probability if by == "probability" else word_scores(posterior, by)
     rankings = {}
@@ -139,7 +157,7 @@ def topic_report(
     most_probable = probability.top(COHERENCE_WORDS)
     return TopicReport(
         title=title,
-        facts=dict(facts or {}),
+        facts=dict(facts),
         by=by,
         words=scores.top(num_words),
         rankings=rankings,
@@ -159,6 +177,7 @@ def topic_report(
 
 def run_facts(posterior: Posterior) -> dict[str, str]:
     """What a posterior knows of the run behind it, in words."""
+    as_draws(as_kind(posterior, "posterior", Posterior), "topics")
     attrs = posterior.attrs
     run = f"{posterior.num_chains} x {posterior.num_draws} draws"
     if posterior.num_draws < attrs.get("draws", 0):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray
 from pgmult.topics.report.contents import COHERENCE_WORDS, DIVERSITY_WORDS, TopicReport
 from pgmult.topics.report.looks import SCRIPT, STYLE
@@ -38,7 +39,7 @@ def as_html(report: TopicReport) -> str:
     """
     from pgmult.core._version import __version__
 
-    if not report.rankings:
+    if not as_kind(report, "report", TopicReport).rankings:
         raise ValueError("the page needs a report made with rank_for_page=True")
     title = html.escape(report.title)
     labels = topic_labels(report.rankings["frex"].top(3))

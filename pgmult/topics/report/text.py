@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from pgmult.core.arguments import as_kind
+from pgmult.core.validate import as_positive_int
 from pgmult.topics.report.contents import COHERENCE_WORDS, TopicReport
 from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.correlations import PairCorrelation, TopicCorrelations, strongest_pairs
 from pgmult.topics.summaries.documents import TopDocument
 from pgmult.topics.summaries.matching import RunMatches
-from pgmult.topics.summaries.words import TopWord, topic_labels
+from pgmult.topics.summaries.words import TopWord, names_of, topic_labels
 
 __all__ = [
     "as_text",
@@ -21,7 +23,10 @@ __all__ = [
 
 def as_text(report: TopicReport, *, width: int = 100, topic: int | None = None) -> str:
     """The report, or what it says of one topic, in lines of at most about `width` characters."""
+    as_kind(report, "report", TopicReport)
+    width = as_positive_int(width, "width")
     if topic is not None:
+        topic = as_positive_int(topic, "topic", minimum=0, maximum=len(report.words) - 1)
         return _one_topic_text(report, topic, width)
     blocks = [_heading(report.title)]
     if report.facts:
@@ -104,6 +109,17 @@ def matches_as_text(
     width: int = 100,
 ) -> str:
     """Which topics of two runs go together, and which have no partner, with the words of each."""
+    as_kind(matches, "matches", RunMatches)
+    width = as_positive_int(width, "width")
+    tops = names_of(first, "first"), names_of(second, "second")
+    for argument, words, used in (
+        ("first", tops[0], [*matches.pairs[:, 0], *matches.only_first]),
+        ("second", tops[1], [*matches.pairs[:, 1], *matches.only_second]),
+    ):
+        if max(used, default=-1) >= len(words):
+            raise ValueError(
+                f"{argument} must hold the words of topic {max(used)}, got {len(words)} topics"
+            )
     pairs = zip(matches.pairs.tolist(), matches.distance, strict=True)
     lines = [
         _heading(
@@ -112,16 +128,16 @@ def matches_as_text(
         )
     ]
     for (i, j), distance in pairs:
-        lines += _wrapped(f"{distance:5.2f} {i:4d}", [word.word for word in first[i]], width)
-        lines += _wrapped(f"{'':5} {j:4d}", [word.word for word in second[j]], width)
+        lines += _wrapped(f"{distance:5.2f} {i:4d}", tops[0][i], width)
+        lines += _wrapped(f"{'':5} {j:4d}", tops[1][j], width)
     for which, alone, words in (
-        ("first", matches.only_first, first),
-        ("second", matches.only_second, second),
+        ("first", matches.only_first, tops[0]),
+        ("second", matches.only_second, tops[1]),
     ):
         if len(alone):
             lines += ["", _heading(f"{len(alone)} topics of the {which} run alone")]
         for k in alone:
-            lines += _wrapped(f"{k:10d}", [word.word for word in words[k]], width)
+            lines += _wrapped(f"{k:10d}", words[k], width)
     return "\n".join(lines) + "\n"
 
 

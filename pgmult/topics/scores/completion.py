@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_kind, brief
 from pgmult.core.scores import mean_by_token, paired_difference
 from pgmult.core.typing import FloatArray, variable
-from pgmult.core.validate import as_positive_int
+from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.compiled.tokens import entry_probs
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.timed import TimedCorpus
@@ -68,6 +69,12 @@ class CompletionScore:
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
 
 
+def _check_tokens(held_out: Any) -> None:
+    as_kind(held_out, "held_out", Corpus, "make one with as_corpus or split_tokens")
+    if held_out.num_tokens == 0:
+        raise ValueError("held_out has no tokens to score")
+
+
 def _score(held_out: Corpus, probs: FloatArray, num_draws: int) -> CompletionScore:
     with np.errstate(divide="ignore"):
         entries = np.concatenate([[0.0], np.cumsum(held_out.counts * np.log(probs))])
@@ -95,12 +102,20 @@ def completion_score(
     ValueError
         If shapes do not agree, or there is nothing to score or to score it by.
     """
-    if held_out.num_tokens == 0:
-        raise ValueError("held_out has no tokens to score")
+    _check_tokens(held_out)
+    if not isinstance(draws, Iterable) or getattr(draws, "ndim", 1) == 0:
+        raise TypeError(f"draws must be pairs of theta and topics, got {brief(draws)}")
     expected = (held_out.num_documents, held_out.num_words)
     total, count = np.zeros(len(held_out.words)), 0
     probs = np.empty_like(total)
-    for theta, topics in draws:
+    for pair in draws:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise TypeError(f"draws must be pairs of theta and topics, got {brief(pair)}")
+        theta, topics = (as_nonnegative(array, "an array of draws") for array in pair)
+        if theta.ndim != 2 or topics.ndim != 2:
+            raise ValueError(
+                f"draws must be matrices theta and topics, got shapes {theta.shape}, {topics.shape}"
+            )
         if (len(theta), topics.shape[1]) != expected or theta.shape[1] != len(topics):
             raise ValueError(
                 f"theta @ topics must be {expected} like held_out, got"
@@ -134,8 +149,7 @@ class DocumentCompletion:
     """
 
     def __init__(self, held_out: Corpus, *, every: int = 5) -> None:
-        if held_out.num_tokens == 0:
-            raise ValueError("held_out has no tokens to score")
+        _check_tokens(held_out)
         self.held_out = held_out
         self.every = as_positive_int(every, "every")
         self._sums: dict[int, FloatArray] = {}
@@ -165,9 +179,14 @@ class DocumentCompletion:
 
     def score(self, chain: int | None = None) -> CompletionScore:
         """The score over all chains' draws, or one chain's."""
-        chains = sorted(self._sums) if chain is None else [chain]
-        if not chains or any(c not in self._sums for c in chains):
-            raise ValueError("no draws to score yet: the callback counts sweeps after tuning only")
+        chains = sorted(self._sums)
+        if chains and chain is not None:
+            chains = [as_positive_int(chain, "chain", minimum=0, maximum=max(chains))]
+        if not chains or chains[0] not in self._sums:
+            raise ValueError(
+                f"no draws to score yet: the callback counts sweeps after tuning only, of"
+                f" which every={self.every} takes one in so many"
+            )
         draws = sum(self._draws[c] for c in chains)
         total = np.sum([self._sums[c] for c in chains], axis=0)
         return _score(self.held_out, total / draws, draws)
@@ -185,6 +204,12 @@ class DocumentCompletion:
 
 def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScore:
     """The score of one word distribution for all documents: training frequencies, plus one each."""
+    as_kind(training, "training", Corpus, "make one with as_corpus or split_tokens")
+    _check_tokens(held_out)
+    if training.num_words != held_out.num_words:
+        raise ValueError(
+            f"held_out must have the {training.num_words} words of training, got {held_out!r}"
+        )
     frequencies = np.bincount(training.words, training.counts, minlength=training.num_words) + 1.0
     return _score(held_out, (frequencies / frequencies.sum())[held_out.words], 1)
 
@@ -221,6 +246,12 @@ def compare_scores(scores: Mapping[str, CompletionScore], held_out: Corpus) -> l
     held_out : Corpus
         The tokens scored.
     """
+    _check_tokens(held_out)
+    if not isinstance(scores, Mapping) or not scores:
+        raise TypeError(f"scores must be a mapping from names to scores, got {brief(scores)}")
+    for score in scores.values():
+        if as_kind(score, "scores", CompletionScore).by_document.shape != held_out.totals.shape:
+            raise ValueError(f"scores must be of the documents of held_out, {held_out!r}")
     first = next(iter(scores.values())).by_document
     return [
         HeldOutScore(

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgmult.core.arguments import as_list, as_real, brief
 from pgmult.core.scores import paired_difference
 from pgmult.core.typing import FloatArray, IntArray, Model
-from pgmult.core.validate import as_positive_int
 from pgmult.sampling.driver import sample
-from pgmult.topics.data.corpus import as_corpus, split_tokens
+from pgmult.topics.data.corpus import as_num_topics, corpus_from, split_tokens
 from pgmult.topics.scores.completion import DocumentCompletion
 
 __all__ = ["Candidate", "TopicChoice", "compare_num_topics"]
@@ -79,6 +79,7 @@ class TopicChoice:
 
     def smallest_within(self, errors: float = 1.0) -> Candidate:
         """The fewest topics that are worse than the best by at most so many standard errors."""
+        errors = as_real(errors, "errors", minimum=0.0)
         return next(
             candidate
             for candidate in self.candidates
@@ -139,19 +140,23 @@ def compare_num_topics(
     --------
     ``pgmult.topics.plots.score_by_num_topics(compare_num_topics(...))`` draws the table.
     """
-    numbers = sorted(as_positive_int(k, "candidates", minimum=2) for k in candidates)
+    given = as_list(candidates, "candidates", "numbers of topics")
+    numbers = sorted(as_num_topics(k, "candidates") for k in given)
     if not numbers or len(set(numbers)) < len(numbers):
-        raise ValueError(f"candidates must be different numbers of topics, got {list(candidates)}")
-    corpus = as_corpus(data)
+        raise ValueError(f"candidates must be different numbers of topics, got {given}")
+    corpus = corpus_from(data, "data")
+    if not (corpus.totals > 1).any():
+        raise ValueError(f"data must have documents of two tokens or more, got {corpus!r}")
     if documents is None:
         documents = min(corpus.num_documents, max(2, corpus.num_documents // 10))
+    models = [_made(make_model, number) for number in numbers]
     training, held_out = split_tokens(corpus, documents, observed, random_seed=random_seed)
     scores, seconds = [], []
-    for number in numbers:
+    for model in models:
         completion = DocumentCompletion(held_out, every=every)
         begin = time.perf_counter()
         sample(
-            make_model(number), training, keep=(), callback=completion, random_seed=random_seed,
+            model, training, keep=(), callback=completion, random_seed=random_seed,
             **options,
         )  # fmt: skip
         scores.append(completion.score())
@@ -167,3 +172,18 @@ def compare_num_topics(
         for number, score, elapsed in zip(numbers, scores, seconds, strict=True)
     )
     return TopicChoice(table, np.stack([score.by_document for score in scores]), held_out.totals)
+
+
+def _made(make_model: Any, number: int) -> Model[Any, Any]:
+    """A model of so many topics."""
+    if not callable(make_model):
+        raise TypeError(
+            f"make_model must be a function of a number of topics, got {brief(make_model)}"
+        )
+    try:
+        model: Model[Any, Any] = make_model(number)
+    except TypeError as error:
+        raise TypeError(f"make_model must take a number of topics: {error}") from error
+    if not hasattr(model, "step"):
+        raise TypeError(f"make_model must make a model, got {brief(model)}")
+    return model

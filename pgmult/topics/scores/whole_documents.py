@@ -63,15 +63,16 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgmult.compiled.rows import over_rows, row_threads
+from pgmult.core.arguments import as_kind, as_list, as_repeats, as_seed
 from pgmult.core.machine import as_cores
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int, as_simplex, new_key
+from pgmult.core.validate import as_simplex, new_key
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal
 from pgmult.topics.compiled import document_probability as kernels
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.draws import Draws, spread, stick_order_of
+from pgmult.topics.draws import Draws, as_draws, spread, stick_order_of
 
 __all__ = ["DocumentScore", "TopicDraw", "annealed", "left_to_right", "topic_draws"]
 
@@ -144,16 +145,15 @@ def topic_draws(posterior: Draws, *, max_draws: int = 20) -> list[TopicDraw]:
 
     Raises
     ------
-    KeyError
-        If the posterior holds neither prior.
     ValueError
-        If a posterior without alpha is not of `CorrelatedTopics`, or does not know its model.
+        If the posterior holds neither prior, or one without alpha is not of `CorrelatedTopics` or
+        does not know its model.
     """
-    needed = {"topics", "alpha"} if "alpha" in posterior else {"topics", "mu", "Sigma"}
+    needed = {"topics", "alpha"} if "alpha" in as_draws(posterior) else {"topics", "mu", "Sigma"}
     if not needed <= set(posterior):
-        raise KeyError(
-            "the posterior must hold topics and alpha, or topics, mu and Sigma, got"
-            f" {', '.join(posterior)}"
+        raise ValueError(
+            "posterior must hold topics and alpha, or topics, mu and Sigma, got"
+            f" {', '.join(map(str, posterior))}"
         )
     topics = posterior["topics"]
     places = list(np.ndindex(topics.shape[:2]))
@@ -200,7 +200,7 @@ def left_to_right(
     A document of N tokens costs O(N**2 K) a particle, and O(N K**3) more under Gaussian sticks: for
     short documents. The relative variance of p^ grows like N / particles.
     """
-    particles = as_positive_int(particles, "particles")
+    particles = as_repeats(particles, "particles")
     return _estimate(
         f"left to right, {particles} particles", kernels.filter_dirichlet, kernels.filter_sticks,
         particles, draws, corpus, runs, random_seed, cores,
@@ -243,7 +243,7 @@ def annealed(
     relative variance of p^ falls like 1 / (steps * runs) once there are steps enough, and with too
     few the runs miss the best theta together: compare with twice as many.
     """
-    shares = anneal_shares(as_positive_int(steps, "steps"))
+    shares = anneal_shares(as_repeats(steps, "steps"))
     return _estimate(
         f"annealed importance sampling, {steps} steps", kernels.anneal_dirichlet,
         kernels.anneal_sticks, shares, draws, corpus, runs, random_seed, cores,
@@ -270,13 +270,15 @@ def _estimate(
 
     Each prior has a compiled estimator of its own; both take the setting of the method.
     """
-    runs = as_positive_int(runs, "runs")
+    runs = as_repeats(runs, "runs")
     cores = as_cores(cores)
+    as_kind(corpus, "corpus", Corpus, "make one with as_corpus")
     if corpus.num_tokens == 0:
         raise ValueError("corpus has no tokens to score")
-    rng = np.random.Generator(np.random.Philox(random_seed))
+    rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
     estimates = []
-    for topics, prior in draws:
+    for draw in as_list(draws, "draws", "TopicDraws"):
+        topics, prior = as_kind(draw, "draws", TopicDraw, "see topic_draws")
         topics = as_simplex(topics, "topics")
         mean_theta = _mean_theta(rng, prior, topics, corpus)
         background = mean_theta @ topics

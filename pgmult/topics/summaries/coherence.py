@@ -25,10 +25,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.summaries.words import TopWord, frex
+from pgmult.topics.summaries.words import TopWord, as_topics, frex, names_of
 
 __all__ = ["exclusivity", "npmi", "topic_diversity", "u_mass"]
 
@@ -50,9 +51,10 @@ def npmi(words: Words, reference: Corpus) -> FloatArray:
         From -1, no pair ever together, over 0, independent, to 1, always together. A pair that is
         never together counts -1, and a pair that is in every document 0; nan with one word.
     """
+    counts = _documents_with(words, reference)
     num_documents = reference.num_documents
-    result = np.full(len(words), np.nan)
-    for k, together in enumerate(_documents_with(words, reference)):
+    result = np.full(len(counts), np.nan)
+    for k, together in enumerate(counts):
         first, second = np.triu_indices(len(together), k=1)
         if len(first) == 0:
             continue
@@ -77,8 +79,9 @@ def u_mass(words: Words, reference: Corpus) -> FloatArray:
         Higher is better; it grows more negative with the number of words. nan where a word is in
         no reference document.
     """
-    result = np.empty(len(words))
-    for k, together in enumerate(_documents_with(words, reference)):
+    counts = _documents_with(words, reference)
+    result = np.empty(len(counts))
+    for k, together in enumerate(counts):
         better, worse = np.triu_indices(len(together), k=1)
         alone = np.diag(together)[better].astype(np.float64)
         alone[alone == 0.0] = np.nan
@@ -91,7 +94,9 @@ def topic_diversity(words: Words) -> float:
 
     1 where no two topics share a word; they take 25 words a topic.
     """
-    names = [_name(word) for topic in words for word in topic]
+    names = [name for topic in names_of(words) for name in topic]
+    if not names:
+        raise ValueError("words must hold at least one word, got none")
     return len(set(names)) / len(names)
 
 
@@ -111,24 +116,20 @@ def exclusivity(topics: ArrayLike, num_words: int = 10, *, weight: float = 0.7) 
     array, ``(num_topics,)``
         At most `num_words`.
     """
-    topics = np.asarray(topics, dtype=np.float64)
+    topics = as_topics(topics)
     count = as_positive_int(num_words, "num_words")
     best = np.argsort(-topics, axis=1, kind="stable")[:, :count]
     return np.asarray(np.take_along_axis(frex(topics, weight), best, axis=1).sum(axis=1))
 
 
-def _name(word: TopWord | str) -> str:
-    return word.word if isinstance(word, TopWord) else word
-
-
 def _documents_with(words: Words, reference: Corpus) -> list[IntArray]:
     """For each topic's words, the number of documents with each pair of them."""
-    names = reference.vocabulary
+    names = as_kind(reference, "reference", Corpus, "make one with as_corpus").vocabulary
     number = {
         str(name): j
         for j, name in enumerate(range(reference.num_words) if names is None else names)
     }
-    topics = [[number.get(_name(word), -1) for word in topic] for topic in words]
+    topics = [[number.get(word, -1) for word in topic] for topic in names_of(words)]
     used = sorted({j for topic in topics for j in topic if j >= 0})
     present = reference.to_csr()[:, used]
     present.data = np.ones_like(present.data, dtype=np.int64)

@@ -12,9 +12,11 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import spread, with_model
+from pgmult.topics.draws import of_chain, spread, with_model
 
 __all__ = [
     "CorrelationGraph",
@@ -83,19 +85,22 @@ def topic_correlations(
     ValueError
         If the posterior does not know its model, or the model has no one mean of psi.
     """
-    if not 0.0 < probability < 1.0:
-        raise ValueError(f"probability must be in (0, 1), got {probability}")
+    probability = as_probability(probability, "probability")
+    num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
     link = with_model(posterior).link
-    mu = np.asarray(posterior["mu"][chain], dtype=np.float64)
+    means, covs = of_chain(posterior, chain, "mu", "Sigma")
+    mu = np.asarray(means, dtype=np.float64)
     if mu.ndim != 2:
         raise ValueError(
             f"mu must be one mean of psi, (chain, draw, stick), got axes {posterior.dims['mu']}"
             f" of {type(posterior.model).__name__}"
         )
-    noise = np.random.default_rng(random_seed).standard_normal((num_simulated, mu.shape[1]))
+    noise = np.random.default_rng(as_seed(random_seed)).standard_normal(
+        (num_simulated, mu.shape[1])
+    )
     correlations = []
     for i in spread(len(mu), max_draws):
-        factor = np.linalg.cholesky(np.asarray(posterior["Sigma"][chain, i], dtype=np.float64))
+        factor = np.linalg.cholesky(np.asarray(covs[i], dtype=np.float64))
         theta = link.probs(mu[i] + noise @ factor.T)
         with np.errstate(invalid="ignore", divide="ignore"):
             correlations.append(np.corrcoef(theta, rowvar=False))
@@ -124,6 +129,7 @@ def strongest_pairs(
     correlations: TopicCorrelations, num_pairs: int = 5
 ) -> tuple[list[PairCorrelation], list[PairCorrelation]]:
     """The pairs of topics with the largest positive and the largest negative mean correlations."""
+    num_pairs = as_positive_int(num_pairs, "num_pairs", minimum=0)
     ascending = sorted(_all_pairs(correlations), key=lambda pair: pair.mean)
     positive = [pair for pair in reversed(ascending) if pair.mean > 0.0]
     negative = [pair for pair in ascending if pair.mean < 0.0]
@@ -131,6 +137,7 @@ def strongest_pairs(
 
 
 def _all_pairs(correlations: TopicCorrelations) -> list[PairCorrelation]:
+    as_kind(correlations, "correlations", TopicCorrelations)
     pairs = np.triu_indices(len(correlations.mean), k=1)
     columns = (
         *pairs,
@@ -186,7 +193,9 @@ def correlation_graph(
         of one whole crowd each other out, so without a limit most lines would be weak negatives.
     """
     sure = correlated_pairs(correlations)
-    limit = len(correlations.mean) if max_pairs is None else max_pairs
+    limit = len(correlations.mean)
+    if max_pairs is not None:
+        limit = as_positive_int(max_pairs, "max_pairs", minimum=0)
     positive = [pair for pair in sure if pair.mean > 0.0][:limit]
     negative = [pair for pair in sure if pair.mean <= 0.0][:limit]
     pairs = positive + negative

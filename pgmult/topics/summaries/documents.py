@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_list, as_probability
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.topics.draws import Draws, each_draw, mean_of, names_along, with_model
+from pgmult.topics.draws import Draws, as_draws, each_draw, mean_of, names_along, with_model
 
 __all__ = ["DocumentTopics", "TopDocument", "document_topics", "representative_documents"]
 
@@ -65,13 +66,12 @@ def document_topics(
 
     Raises
     ------
-    KeyError
-        If neither variable was kept, or a document is unknown.
     ValueError
-        If there is psi alone and the posterior does not know its model.
+        If neither variable was kept, a document is unknown, or there is psi alone and the posterior
+        does not know its model.
     """
-    if not 0.0 < probability < 1.0:
-        raise ValueError(f"probability must be in (0, 1), got {probability}")
+    probability = as_probability(probability, "probability")
+    max_draws = as_positive_int(max_draws, "max_draws")
     num_documents, num_topics = next(_theta(posterior, None, chain, 1)).shape
     names = names_along(posterior, "document", num_documents)
     rows = _rows(names, range(num_documents) if documents is None else documents)
@@ -143,9 +143,9 @@ def _theta(
     posterior: Draws, rows: IntArray | None, chain: int, max_draws: int
 ) -> Iterator[FloatArray]:
     """Proportions in some documents, or all, draw by draw."""
-    if "theta" not in posterior and "psi" not in posterior:
-        raise KeyError(
-            f"the posterior holds neither 'theta' nor 'psi', only {', '.join(posterior)}"
+    if "theta" not in as_draws(posterior) and "psi" not in posterior:
+        raise ValueError(
+            f"posterior must hold 'theta' or 'psi', got only {', '.join(map(str, posterior))}"
             " (name one in keep= of pgmult.sample)"
         )
     name, link = ("theta", None) if "theta" in posterior else ("psi", with_model(posterior).link)
@@ -158,9 +158,11 @@ def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -
     """Numbers of documents given by number or name."""
     places = {name: d for d, name in enumerate(names)}
     rows = []
-    for document in documents:
-        row = places.get(document, -1) if isinstance(document, str) else int(document)
-        if not 0 <= row < len(names):
-            raise KeyError(f"no document {document!r} among {len(names)}")
+    for document in as_list(documents, "documents", "numbers or names"):
+        row = places.get(document, -1) if isinstance(document, str) else document
+        if as_positive_int(row, "documents", minimum=-1) not in range(len(names)):
+            raise ValueError(f"documents must be among the {len(names)}, got {document!r}")
         rows.append(row)
+    if not rows:
+        raise ValueError("documents must name at least one, got none")
     return np.asarray(rows, dtype=np.int64)

@@ -11,8 +11,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from pgmult.core.arguments import as_list, as_real
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.topics.draws import Draws, each_draw, names_along, num_chains
+from pgmult.topics.draws import Draws, as_chain, as_draws, each_draw, names_along, num_chains
 from pgmult.topics.summaries.words import mean_topics
 
 __all__ = [
@@ -147,8 +148,13 @@ def match_runs(
     ValueError
         If the runs have no word in common.
     """
-    if not 0.0 < max_distance <= 1.0:
-        raise ValueError(f"max_distance must be in (0, 1], got {max_distance}")
+    max_distance = as_real(max_distance, "max_distance", above=0.0, maximum=1.0)
+    pair = as_list(chains, "chains", "two numbers of chains")
+    if len(pair) != 2:
+        raise ValueError(f"chains must be one for each of the two runs, got {len(pair)}")
+    for run, name, chain in ((first, "first", pair[0]), (second, "second", pair[1])):
+        as_chain(as_draws(run, "topics", argument=name), "topics", chain, "chains")
+    chains = pair[0], pair[1]
     costs = _distances(*_in_one_vocabulary(first, second, chains))
     rows, columns = linear_sum_assignment(np.minimum(costs, max_distance))
     near = costs[rows, columns] < max_distance
@@ -174,8 +180,8 @@ def _in_one_vocabulary(
     ]
     if set(words[0]).isdisjoint(words[1]):
         raise ValueError(
-            f"the runs have no word in common: the first has {words[0][0]!r}, the second"
-            f" {words[1][0]!r}"
+            f"first and second must have words in common: the first has {words[0][0]!r}, the"
+            f" second {words[1][0]!r}"
         )
     number = {name: j for j, name in enumerate(dict.fromkeys([*words[0], *words[1]]))}
     wide = []

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.draws import spread, with_model
+from pgmult.topics.draws import of_chain, spread, with_model
 
 __all__ = ["Prevalence", "prevalence"]
 
@@ -46,6 +47,9 @@ class Prevalence:
 
     def contrast(self, setting: int, baseline: int) -> "Prevalence":
         """How much more of each topic is expected in one setting than in another, ``(topic,)``."""
+        most = self.draws.shape[1] - 1
+        setting = as_positive_int(setting, "setting", minimum=0, maximum=most)
+        baseline = as_positive_int(baseline, "baseline", minimum=0, maximum=most)
         return Prevalence(self.draws[:, setting] - self.draws[:, baseline], self.probability)
 
 
@@ -93,12 +97,14 @@ def prevalence(
         If `covariates` do not fit the data, `data` are not the posterior's, the posterior does not
         know its model, or `probability` is none.
     """
-    if not 0.0 < probability < 1.0:
-        raise ValueError(f"probability must be in (0, 1), got {probability}")
-    as_positive_int(num_simulated, "num_simulated", minimum=2)
+    probability = as_probability(probability, "probability")
+    num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
+    as_kind(data, "data", StructuredCorpus, "make one with with_covariates")
     link = with_model(posterior).link
-    coefficients = np.asarray(posterior["coefficients"][chain], dtype=np.float64)
-    Sigma = np.asarray(posterior["Sigma"][chain], dtype=np.float64)
+    coefficients, Sigma = (
+        np.asarray(draws, dtype=np.float64)
+        for draws in of_chain(posterior, chain, "coefficients", "Sigma")
+    )
     if not posterior.is_of(data):
         raise ValueError(
             f"data must be what the posterior was sampled with, got other data"
@@ -106,7 +112,7 @@ def prevalence(
         )
     rows = data.design.rows(covariates)
     sticks = coefficients.shape[2]
-    rng = np.random.default_rng(random_seed)
+    rng = np.random.default_rng(as_seed(random_seed))
     half = rng.standard_normal(((num_simulated + 1) // 2, sticks))
     noise = np.concatenate([half, -half])
     used = spread(len(coefficients), max_draws)
@@ -115,4 +121,4 @@ def prevalence(
         scattered = noise @ np.linalg.cholesky(Sigma[i]).T
         for setting, mean in enumerate(linear_means(rows, coefficients[i])):
             place[setting] = link.probs(mean + scattered).mean(axis=0)
-    return Prevalence(expected, float(probability))
+    return Prevalence(expected, probability)

@@ -24,17 +24,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pgmult.core.arguments import as_choice, as_list, as_share, as_strings, brief
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int
-from pgmult.topics.draws import Draws, each_draw, mean_of, names_along
+from pgmult.core.validate import as_nonnegative, as_positive_int
+from pgmult.topics.draws import Draws, as_draws, each_draw, mean_of, names_along
 
 __all__ = [
     "SCORES",
     "TopWord",
     "WordScores",
+    "as_topics",
     "frex",
     "lift",
     "mean_topics",
+    "names_of",
     "relevance",
     "top_words",
     "topic_labels",
@@ -55,8 +58,8 @@ def lift(topics: ArrayLike, shares: ArrayLike) -> FloatArray:
     -------
     array, ``(num_topics, num_words)``
     """
-    topics = _as_topics(topics)
-    return np.asarray(topics / (np.asarray(shares) @ topics))
+    topics = as_topics(topics)
+    return np.asarray(topics / (_as_shares(shares, topics) @ topics))
 
 
 def relevance(topics: ArrayLike, shares: ArrayLike, weight: float = 0.6) -> FloatArray:
@@ -64,9 +67,9 @@ def relevance(topics: ArrayLike, shares: ArrayLike, weight: float = 0.6) -> Floa
 
     Parameters and result are as of `lift`; `weight` is their lambda, in [0, 1].
     """
-    topics = _as_topics(topics)
-    common = np.log(np.asarray(shares) @ topics)
-    return np.asarray(np.log(topics) - (1.0 - _as_weight(weight)) * common)
+    topics = as_topics(topics)
+    common = np.log(_as_shares(shares, topics) @ topics)
+    return np.asarray(np.log(topics) - (1.0 - as_share(weight, "weight")) * common)
 
 
 def frex(topics: ArrayLike, weight: float = 0.5) -> FloatArray:
@@ -83,21 +86,41 @@ def frex(topics: ArrayLike, weight: float = 0.5) -> FloatArray:
     array, ``(num_topics, num_words)``
         Ranks are shares of the vocabulary, 1 the best; ties share their mean rank.
     """
-    topics = _as_topics(topics)
-    weight = _as_weight(weight)
+    topics = as_topics(topics)
+    weight = as_share(weight, "weight")
     exclusive = _ranks(topics / topics.sum(axis=0))
     return np.asarray(1.0 / (weight / exclusive + (1.0 - weight) / _ranks(topics)))
 
 
-def _as_topics(topics: ArrayLike) -> FloatArray:
+def as_topics(topics: ArrayLike) -> FloatArray:
     """Word probabilities without zeros, which rounding may leave in a draw."""
-    return np.maximum(np.asarray(topics, dtype=np.float64), np.finfo(np.float64).tiny)
+    probs = as_nonnegative(topics, "topics")
+    if probs.ndim != 2 or not probs.size:
+        raise ValueError(f"topics must have shape (num_topics, num_words), got {probs.shape}")
+    return np.maximum(probs, np.finfo(np.float64).tiny)
 
 
-def _as_weight(weight: float) -> float:
-    if not 0.0 <= weight <= 1.0:
-        raise ValueError(f"weight must be in [0, 1], got {weight}")
-    return weight
+def _as_shares(shares: ArrayLike, topics: FloatArray) -> FloatArray:
+    """One share a topic."""
+    array = as_nonnegative(shares, "shares")
+    if array.shape != topics.shape[:1]:
+        raise ValueError(
+            f"shares must be one for each of the {len(topics)} topics, got shape {array.shape}"
+        )
+    return array
+
+
+def names_of(words: Any, argument: str = "words") -> list[list[str]]:
+    """The top words of each topic as strings."""
+    result = []
+    for topic in as_list(words, argument, "words of topics"):
+        if not isinstance(topic, list | tuple | np.ndarray) or isinstance(topic, TopWord):
+            raise TypeError(
+                f"{argument} must be a list of words for each topic, got {brief(topic)} for one"
+            )
+        names = [word.word if isinstance(word, TopWord) else word for word in topic]
+        result.append(as_strings(names, argument))
+    return result
 
 
 def _ranks(values: FloatArray) -> FloatArray:
@@ -192,13 +215,12 @@ def word_scores(
     WordScores
         Where the corpus has no vocabulary, a word's name is its number.
     """
-    if by not in SCORES:
-        raise ValueError(f"by must be one of {', '.join(SCORES)}, got {by!r}")
+    as_choice(by, "by", SCORES)
     usual, score = SCORES[by]
     if weight is None:
         weight = usual
     elif usual is None:
-        raise ValueError(f"{by} has no weight, got {weight}")
+        raise ValueError(f"weight must be left out, for {by} has none, got {brief(weight)}")
     count, mean, squares = 0, np.zeros((1, 1)), np.zeros((1, 1))
     draws = _topics_and_shares(posterior, chain, max_draws)
     for count, (topics, shares) in enumerate(draws, start=1):
@@ -214,7 +236,7 @@ def _topics_and_shares(
     posterior: Draws, chain: int, max_draws: int
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     draws = each_draw(posterior, "topics", chain, max_draws)
-    if "topic_shares" in posterior:
+    if "topic_shares" in as_draws(posterior):
         return zip(draws, each_draw(posterior, "topic_shares", chain, max_draws), strict=True)
     return ((topics, np.full(len(topics), 1.0 / len(topics))) for topics in draws)
 
@@ -252,4 +274,5 @@ def mean_topics(posterior: Draws, chain: int = 0) -> FloatArray:
 
 def topic_labels(words: Sequence[Sequence[TopWord]], num_words: int = 3) -> list[str]:
     """A short name for each topic: its first words."""
-    return [" ".join(word.word for word in topic[:num_words]) for topic in words]
+    num_words = as_positive_int(num_words, "num_words")
+    return [" ".join(topic[:num_words]) for topic in names_of(words)]

@@ -15,7 +15,7 @@ from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled.tokens import allocate, entry_probs
-from pgmult.topics.data.corpus import Corpus, as_corpus, simulate_words
+from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 from pgmult.topics.updates.collapsed import collapsed_sweeps, random_allocation
 
 __all__ = [
@@ -114,7 +114,7 @@ class AllocatedTopics:
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
-        return as_corpus(data)
+        return corpus_from(data, "data")
 
     def coords(self, data: Any) -> Mapping[str, NDArray[Any]]:
         """Words and documents by name where the corpus has names."""

@@ -69,15 +69,15 @@ class TestLocalFolder:
         np.testing.assert_array_equal(inputs[2, 1:], everything.places[column])
 
     def test_bad_choices(self, local):
-        with pytest.raises(ValueError, match="unknown state 'XX'"):
+        with pytest.raises(ValueError, match="states must be known, got 'XX'"):
             us_names(states=["CA", "XX"])
-        with pytest.raises(ValueError, match="unknown year 1900: there are 1910 to 2014"):
+        with pytest.raises(ValueError, match=r"years must be known, got 1900 .*: there are 1910"):
             us_names(years=[1900])
         with pytest.raises(TypeError, match="states must be a sequence of codes, got 'CA'"):
             us_names(states="CA")
         with pytest.raises(ValueError, match="top must be at most 200"):
             us_names(top=201)
-        with pytest.raises(ValueError, match="sex must be 'M' or 'F'"):
+        with pytest.raises(ValueError, match="sex must be one of M, F"):
             us_names("X")
 
     def test_another_file_is_refused(self, monkeypatch, tmp_path):
@@ -130,8 +130,7 @@ class TestPublicFile:
 
 class TestThin:
     def test_law(self):
-        rng = np.random.default_rng(0)
-        draws = thin(np.tile([3, 2, 1], (6000, 1)), 2, random_seed=rng)
+        draws = thin(np.tile([3, 2, 1], (6000, 1)), 2, random_seed=0)
         kinds, seen = np.unique(draws, axis=0, return_counts=True)
         expected = 6000 * multivariate_hypergeom.pmf(kinds, [3, 2, 1], 2)
         assert expected.sum() == pytest.approx(6000)

@@ -173,7 +173,7 @@ def test_draws_of_a_posterior(rng, corpus, tmp_path):
         StickBreaking().probs(psi) @ draw.topics, model.link().probs(psi) @ sticks["topics"][0, 0]
     )
     np.testing.assert_array_equal(draw.prior.prior_cov, sticks["Sigma"][0, 0])
-    with pytest.raises(KeyError, match="must hold topics and alpha"):
+    with pytest.raises(ValueError, match="must hold topics and alpha"):
         topic_draws({"topics": lda["topics"], "mu": sticks["mu"]})
     assert len(topic_draws({"topics": lda["topics"], "alpha": lda["alpha"]})) == 8
     with pytest.raises(ValueError, match="posterior must know its model, got a plain dict"):

@@ -232,10 +232,10 @@ def test_what_lda_keeps(corpus):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"word_concentration": 0.0}, "word_concentration must be positive"),
-        ({"word_shape": -1.0}, "word_shape must be positive"),
+        ({"word_concentration": 0.0}, "word_concentration must be above 0"),
+        ({"word_shape": -1.0}, "word_shape must be above 0"),
         ({"word_rate": np.inf}, "word_rate must be finite"),
-        ({"alpha_rate": 0.0}, "alpha_rate must be positive"),
+        ({"alpha_rate": 0.0}, "alpha_rate must be above 0"),
         ({"num_topics": 1}, "num_topics must be at least 2, got 1"),
     ],
 )

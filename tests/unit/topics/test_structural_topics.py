@@ -169,7 +169,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
             "'year' has a missing value at row 4",
         ),
         ({"year": [1, 2, np.inf, 4, 5, 6]}, None, ValueError, "'year' must be finite, got inf at"),
-        ({"year": YEARS[:5]}, None, ValueError, r"each of the 6 rows, got shape \(5,\)"),
+        ({"year": YEARS[:5]}, None, ValueError, r"each of the 6 rows .*got shape \(5,\)"),
         ({"flat": np.full(6, 3.0)}, None, ValueError, "'flat' is constant, 3.0 in every document"),
         ({"a": YEARS, "b": 2 * YEARS + 1}, None, ValueError, "'b' is a linear combination of a "),
         (
@@ -190,7 +190,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
             {"x": [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]},
             "~ log(x)",
             ValueError,
-            r"'log\(x\)' must be finite, got -inf at row 2",
+            r"'log\(x\)' is not, got -inf at row 2",
         ),
     ],
 )
