@@ -6,7 +6,9 @@ and what came.
 
 import math
 import numbers
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Set
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,13 +19,20 @@ __all__ = [
     "as_choice",
     "as_flag",
     "as_kind",
+    "as_list",
+    "as_path",
     "as_probability",
     "as_real",
+    "as_repeats",
     "as_seed",
+    "as_share",
+    "as_strings",
     "brief",
 ]
 
 T = TypeVar("T")
+
+_MOST_REPEATS = 1_000_000  # of what takes its time: more is a slip, and would take days
 
 
 def brief(value: Any) -> str:
@@ -105,3 +114,44 @@ def as_kind(value: Any, name: str, kind: type[T], hint: str = "") -> T:
         more = f" ({hint})" if hint else ""
         raise TypeError(f"{name} must be a {kind.__name__}, got {brief(value)}{more}")
     return value
+
+
+def as_repeats(value: Any, name: str, minimum: int = 1) -> int:
+    """How often to do what takes its time: sweeps, steps, simulated rows."""
+    return as_positive_int(value, name, minimum, _MOST_REPEATS)
+
+
+def as_share(value: Any, name: str) -> float:
+    """A number from 0 to 1, both included."""
+    return as_real(value, name, minimum=0.0, maximum=1.0)
+
+
+def as_list(value: Any, name: str, of: str) -> list[Any]:
+    """What has an order: a list, say, an array or a column; no string, set or mapping."""
+    is_vector = isinstance(value, Iterable) and getattr(value, "ndim", 1) == 1
+    if not is_vector or isinstance(value, str | bytes | bytearray | Set | Mapping | type):
+        raise TypeError(f"{name} must be a sequence of {of}, got {brief(value)}")
+    return list(value)
+
+
+def as_strings(value: Any, name: str) -> list[str]:
+    """Strings that have an order."""
+    strings = as_list(value, name, "strings")
+    for place, item in enumerate(strings):
+        if not isinstance(item, str):
+            raise TypeError(f"{name} must be strings, got {brief(item)} at position {place}")
+    return [str(string) for string in strings]
+
+
+def as_path(value: Any, name: str = "path") -> Path:
+    """A path that can be one of a file or folder."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise TypeError(f"{name} must be a path, got {brief(value)}")
+    text = os.fspath(value)
+    try:
+        possible = text != "" and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise ValueError(f"{name} must be a path that a file can have, got {text!r}")
+    return Path(text)

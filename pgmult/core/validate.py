@@ -172,12 +172,14 @@ def as_spd(value: ArrayLike, name: str, size: int | None = None) -> NDArray[np.f
     return array
 
 
-def as_positive_int(value: Any, name: str, minimum: int = 1) -> int:
-    """A Python int, at least `minimum`; True and 3.0 are not integers here."""
+def as_positive_int(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
+    """A Python int from `minimum` to `maximum`; True and 3.0 are not integers here."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    if maximum is not None and value > maximum:
+        raise ValueError(f"{name} must be at most {maximum:,}, got {value:,}")
     return int(value)
 
 
