@@ -40,7 +40,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgmult.core.arguments import as_seed
+from pgmult.core.arguments import as_choice, as_seed
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -185,8 +185,7 @@ def mix_draws(
         A step that no draw with any weight left holds possible is -inf; the steps of its sequence
         after it are averaged.
     """
-    if pooling not in ("mixture", "average"):
-        raise ValueError(f'pooling must be "mixture" or "average", got {pooling!r}')
+    as_choice(pooling, "pooling", ("mixture", "average"))
     average = logsumexp(by_draw, axis=0) - np.log(len(by_draw))
     if pooling == "average":
         return np.asarray(average)

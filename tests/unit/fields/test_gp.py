@@ -296,7 +296,7 @@ def test_rare_categories_do_not_creep():
         (
             lambda: replace(MODEL, hyperparameter_rate=0.0),
             ValueError,
-            "hyperparameter_rate must be above 0, got 0.0",
+            "rate must be above 0, got 0.0",
         ),
         (lambda: replace(MODEL, mean=np.zeros(5)).as_data(DATA), ValueError, "each of 2 sticks"),
         (lambda: MODEL.as_data(COUNTS), TypeError, "make the data with as_field"),

@@ -105,7 +105,7 @@ def test_split_take_and_extend_keep_everything_together():
         (
             [[0, 10**9]],
             {},
-            r"data must be symbols below 1,000,000, got 1,000,000,000 \(num_symbols=",
+            r"symbols below 1,000,000, got 1,000,000,000 \(num_symbols=",
         ),
         ("ABC", {"inputs": np.zeros((2, 1))}, r"\(3, num_inputs\)"),
         ("ABC", {"inputs": [[0.0], [np.nan], [1.0]]}, "inputs must be finite, got nan at row 1"),
