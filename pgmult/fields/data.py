@@ -214,7 +214,10 @@ def smoothed_shares(counts: ArrayLike, pseudo_count: ArrayLike) -> FloatArray:
 def _as_labels(labels: Any, name: str, size: int) -> NDArray[np.str_] | None:
     if labels is None:
         return None
-    array = np.asarray(labels, dtype=np.str_)
+    try:
+        array = np.asarray(labels, dtype=np.str_)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a list of labels, got {error}") from None
     if array.shape != (size,):
         raise ValueError(f"{name} must have {size} labels, got shape {array.shape}")
     return array

@@ -23,6 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from pgmult.compiled.rows import row_threads
+from pgmult.core.arguments import as_flag
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
@@ -162,7 +163,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
                 " classes"
             )
         covariance = self._covariance()
-        scale = X.std(axis=0) if self.scale_inputs else np.ones(X.shape[1])
+        scale = X.std(axis=0) if as_flag(self.scale_inputs, "scale_inputs") else np.ones(X.shape[1])
         for leaf in _leaves(covariance):
             if isinstance(leaf, GreatCircle | Chordal):
                 scale[[leaf.latitude, leaf.longitude]] = 1.0

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln, logsumexp
 
+from pgmult.core.arguments import as_flag, as_kind, as_probability, as_seed
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.fields.data import CountField
@@ -134,7 +135,7 @@ class FieldPredictions:
             not know their model.
         """
         needed = ("psi", "beta", "hyperparameters")
-        model = posterior.model
+        model = as_kind(posterior, "posterior", Posterior).model
         if not isinstance(model, MultinomialGP):
             raise TypeError(
                 f"posterior must be of a MultinomialGP, got one of {type(model).__name__} (it"
@@ -142,7 +143,7 @@ class FieldPredictions:
             )
         _check(posterior, data, needed)
         wider = data.with_new_inputs(new_inputs, names)
-        rng, link = np.random.default_rng(random_seed), posterior.link
+        rng, link = np.random.default_rng(as_seed(random_seed)), posterior.link
         draws = [
             model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
             for values in zip(*(posterior.stack(name) for name in needed), strict=True)
@@ -179,9 +180,7 @@ class FieldPredictions:
 
     def interval(self, probability: float = 0.95) -> FloatArray:
         """Ends of the central intervals of pi, ``(2, num_new, num_categories)``."""
-        if not 0.0 < probability < 1.0:
-            raise ValueError(f"probability must be between 0 and 1, got {probability}")
-        tail = 0.5 * (1.0 - probability)
+        tail = 0.5 * (1.0 - as_probability(probability, "probability"))
         return np.asarray(np.quantile(self.pi, [tail, 1.0 - tail], axis=0))
 
     def to_xarray(self, probability: float = 0.95) -> "xarray.Dataset":
@@ -223,7 +222,7 @@ class FieldPredictions:
         if sizes.shape not in ((), (num_new,)):
             raise ValueError(f"totals must be one number or {num_new}, got shape {sizes.shape}")
         shares = self.pi / self.pi.sum(axis=-1, keepdims=True)
-        rng = np.random.default_rng(random_seed)
+        rng = np.random.default_rng(as_seed(random_seed))
         return rng.multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares)
 
     def log_predictive_density(self, counts: ArrayLike, *, coefficients: bool = True) -> FloatArray:
@@ -256,14 +255,14 @@ class FieldPredictions:
                 ]
             )
         density = logsumexp(each, axis=0) - np.log(len(each))
-        if coefficients:
+        if as_flag(coefficients, "coefficients"):
             density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
         return np.asarray(density)
 
 
 def _check(posterior: Posterior, data: CountField, needed: Sequence[str]) -> None:
     """Refuse data that the posterior is not of, and a posterior that did not keep what it takes."""
-    if not posterior.is_of(data):
+    if not as_kind(posterior, "posterior", Posterior).is_of(data):
         raise ValueError(
             f"data must be those that the posterior was sampled from, got other ones: {data!r}"
             " (new inputs, labels and the order of sticks belong to them)"

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp, xlogy
 
+from pgmult.core.arguments import as_flag
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int, as_simplex
@@ -103,7 +104,7 @@ def overlap(
     size = as_positive_int(size, "size")
     if size > counts.shape[1]:
         raise ValueError(f"size must be at most {counts.shape[1]}, the categories, got {size}")
-    sign = -1 if lowest else 1
+    sign = -1 if as_flag(lowest, "lowest") else 1
     chosen = _among_the_first(sign * predicted, size) * _among_the_first(sign * counts, size)
     return np.asarray(chosen.sum(axis=1))
 
@@ -155,7 +156,12 @@ def gain_by_count(
         Rows that go together, such as the years of a place: the error is over groups. By default
         every row is a group.
     """
-    gains = as_finite(np.subtract(by_row, reference), "the gains")
+    gains = as_finite(by_row, "by_row")
+    _check_length("by_row", gains, np.size(gains))
+    other = as_finite(reference, "reference")
+    if other.ndim:
+        _check_length("reference", other, len(gains))
+    gains = gains - other
     totals = as_counts(totals, "totals")
     _check_length("totals", totals, len(gains))
     number, members = _groups(groups, len(gains))
@@ -174,7 +180,7 @@ def mean_over_groups(by_row: ArrayLike, groups: ArrayLike | None = None) -> tupl
     groups : array, ``(num_rows,)``, optional
         As in `gain_by_count`.
     """
-    by_row = as_finite(by_row, "by_row")
+    by_row = np.atleast_1d(as_finite(by_row, "by_row"))
     return gain_by_count(by_row, np.zeros(len(by_row)), np.ones(len(by_row)), groups)
 
 
@@ -221,7 +227,12 @@ def _groups(groups: ArrayLike | None, num_rows: int) -> tuple[int, IntArray]:
     """How many groups there are, and the group of each row."""
     if groups is None:
         return num_rows, np.arange(num_rows)
-    labels = np.asarray(groups)
+    try:
+        labels = np.asarray(groups)
+    except ValueError as error:
+        raise ValueError(f"groups must be a list of labels, got {error}") from None
+    if labels.dtype == object and not all(isinstance(label, str) for label in labels.flat):
+        raise TypeError("groups must be numbers, or all of them strings")
     _check_length("groups", labels, num_rows)
     kinds, members = np.unique(labels, return_inverse=True)
     return len(kinds), members

@@ -31,8 +31,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pgmult.core.arguments import as_flag, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.core.validate import as_finite
 from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
@@ -167,9 +168,9 @@ def forecast(
         If the posterior does not know its model or lacks a variable, or the data are others than
         its own, or of other symbols.
     """
-    steps, wanted = as_positive_int(steps, "steps"), _as_levels(levels)
-    rng, data = np.random.default_rng(random_seed), sequences_of(posterior, data)
-    if not (new or posterior.is_of(data)):
+    steps, wanted = as_repeats(steps, "steps"), _as_levels(levels)
+    rng, data = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
+    if not (as_flag(new, "new") or posterior.is_of(data)):
         raise ValueError(
             "data must be the sequences that the posterior was sampled from, got others"
             " (new=True forecasts these)"
@@ -215,7 +216,7 @@ def filter_sequences(
 
     Parameters as in `forecast`; `data` are any sequences of the posterior's symbols.
     """
-    wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
+    wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
     data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     filtered = particle_filter(rng, draws, data, num_particles)
     mean, quantiles, _ = _summaries(rng, draws, filtered.state_draw, data.inputs, wanted)
@@ -254,7 +255,7 @@ def smooth(
     TypeError, ValueError
         As in `forecast`, and if the posterior is of another link.
     """
-    wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
+    wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
     data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     states, means = _smoothed_states(rng, draws, data, sweeps, warm_up)
     mean, quantiles, _ = _summaries(rng, draws, states, data.inputs, wanted)
@@ -280,7 +281,7 @@ def impute(
     ValueError
         Also if no step is missing.
     """
-    wanted, rng = _as_levels(levels), np.random.default_rng(random_seed)
+    wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
     data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     missing = np.flatnonzero(data.totals == 0)
     if len(missing) == 0:
@@ -316,8 +317,8 @@ def _smoothed_states(
     """A draw of all states under each draw of the parameters, and their averaged means."""
     if not isinstance(draws[0].link, StickBreaking):
         raise ValueError("smoothing needs the stick-breaking link: filter_sequences takes both")
-    sweeps = as_positive_int(sweeps, "sweeps")
-    warm_up = as_positive_int(warm_up, "warm_up", minimum=0)
+    sweeps = as_repeats(sweeps, "sweeps")
+    warm_up = as_repeats(warm_up, "warm_up", minimum=0)
     active = ActiveSticks.of(replace(data, order=draws[0].order))
     D = draws[0].state_dim
     known = np.ones((data.num_steps, 1))

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmult.core.arguments import as_kind, as_probability
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sequences.forecasts import StepProbs
@@ -80,8 +81,8 @@ def latent_axes(probs: StepProbs, num_axes: int = 2, probability: float = 0.9) -
         If there are more axes than dimensions of the states or directions of movement.
     """
     num_axes = as_positive_int(num_axes, "num_axes")
-    if not 0.0 < probability < 1.0:
-        raise ValueError(f"probability must be between 0 and 1, got {probability}")
+    probability = as_probability(probability, "probability")
+    as_kind(probs, "probs", StepProbs)
     num_states = probs.state_mean.shape[2]
     if num_axes > num_states:
         raise ValueError(f"num_axes must be at most the {num_states} dimensions of the states")

@@ -12,7 +12,7 @@ from pgmult.core.validate import as_finite, as_positive
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
 from pgmult.fields.inputs import as_inputs
 
-__all__ = ["Constant", "Covariance", "Family", "Product", "Sum"]
+__all__ = ["Constant", "Covariance", "Family", "Product", "Sum", "as_covariance"]
 
 
 class Covariance(ABC):
@@ -400,3 +400,13 @@ class Constant(Family):
     def _gradients(self, X: FloatArray) -> Iterable[FloatArray]:
         if self._free:
             yield self._cov(X, X)
+
+
+def as_covariance(value: Any) -> Covariance:
+    """A covariance as it is; anything else is refused."""
+    if not isinstance(value, Covariance):
+        raise TypeError(
+            f"covariance must be a Covariance, got {type(value).__name__}"
+            " (a kernel of scikit-learn becomes one by from_sklearn)"
+        )
+    return value

@@ -36,7 +36,9 @@ def from_sklearn(kernel: Any) -> Covariance:
     """
     kind = type(kernel).__name__
     if not type(kernel).__module__.startswith("sklearn.gaussian_process.kernels"):
-        raise TypeError(f"kernel must be a kernel of scikit-learn, got {kind}")
+        raise TypeError(
+            f"kernel must be a kernel of scikit-learn to become a covariance, got {kind}"
+        )
     if kind == "Sum":
         return from_sklearn(kernel.k1) + from_sklearn(kernel.k2)
     if kind == "Product":

@@ -6,25 +6,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmult.core.typing import FloatArray, Link
-from pgmult.fields.covariances import Covariance
 from pgmult.fields.data import CountField
 
-__all__ = ["FieldModel", "as_covariance"]
+__all__ = ["FieldModel"]
 
 
 class _State(Protocol):
     @property
     def psi(self) -> FloatArray: ...
-
-
-def as_covariance(value: Any) -> Covariance:
-    """A covariance as it is; anything else is refused."""
-    if not isinstance(value, Covariance):
-        raise TypeError(
-            f"covariance must be a Covariance, got {type(value).__name__}"
-            " (a kernel of scikit-learn becomes one by from_sklearn)"
-        )
-    return value
 
 
 class FieldModel(ABC):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize
 
+from pgmult.core.arguments import as_kind, as_seed
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray
 from pgmult.fields.data import CountField
@@ -39,11 +40,15 @@ def empirical_bayes(
     data : CountField
     random_seed : int
     """
+    from pgmult.fields.models.multinomial_gp import MultinomialGP
+
+    as_kind(model, "model", MultinomialGP)
+    as_kind(data, "data", CountField, "make one with as_field")
+    rng = np.random.default_rng(as_seed(random_seed))
     _log.warning(
         "MultinomialGP: hyperparameters are estimated and then fixed (empirical Bayes);"
         " intervals do not know that they are estimates"
     )
-    rng = np.random.default_rng(random_seed)
     fixed = replace(model, hyperparameters="fixed", shared=True)
     state = fixed.init(rng, data)
     link, counts = model.link(data), data.site_counts()

@@ -47,12 +47,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_choice
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_positive_int, new_key
 from pgmult.fields.compiled.softmax_fields import multiply_lower, rotate_functions, smooth_columns
 from pgmult.fields.covariances import Covariance
+from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.models.base import FieldModel, as_covariance
+from pgmult.fields.models.base import FieldModel
 from pgmult.fields.priors.dense import _root
 from pgmult.links import LogisticNormal
 from pgmult.sampling.moves import slice_sample
@@ -128,10 +130,7 @@ class LogisticNormalGP(FieldModel):
 
     def __post_init__(self) -> None:
         as_covariance(self.covariance)
-        if self.hyperparameters not in ("fixed", "sampled"):
-            raise ValueError(
-                f'hyperparameters must be "fixed" or "sampled", got {self.hyperparameters!r}'
-            )
+        as_choice(self.hyperparameters, "hyperparameters", ("fixed", "sampled"))
         if isinstance(self.mean, str):
             if self.mean != "empirical":
                 raise ValueError(f'mean must be numbers or "empirical", got {self.mean!r}')

@@ -47,6 +47,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_choice, as_real
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.fields.covariances import Constant, Product
 from pgmult.fields.data import CountField
@@ -134,14 +135,8 @@ class MultinomialGP(StickFields):
     def __post_init__(self) -> None:
         StickFields.__post_init__(self)
         choices = ("sampled", "empirical_bayes", "fixed")
-        if self.hyperparameters not in choices:
-            raise ValueError(
-                f"hyperparameters must be one of {choices}, got {self.hyperparameters!r}"
-            )
-        if not 0.0 < self.hyperparameter_rate <= 1.0:
-            raise ValueError(
-                f"hyperparameter_rate must be above 0, to 1, got {self.hyperparameter_rate}"
-            )
+        as_choice(self.hyperparameters, "hyperparameters", choices)
+        as_real(self.hyperparameter_rate, "hyperparameter_rate", above=0.0, maximum=1.0)
 
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of categories, sticks, rows, new rows, features and hyperparameters."""

@@ -38,11 +38,12 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
+from pgmult.core.arguments import as_kind, as_repeats, as_seed
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.core.validate import as_positive
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.data import CountField, as_field, smoothed_shares
-from pgmult.fields.models.base import as_covariance
+from pgmult.fields.covariances.base import as_covariance
+from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.links import StickBreaking
 
 __all__ = ["RawGP"]
@@ -91,7 +92,7 @@ class RawGP:
         max_iterations : int
             Of L-BFGS; one costs one inversion, O(n^3).
         """
-        inputs, sticks = self._training(as_field(data))
+        inputs, sticks = self._training(as_kind(data, "data", CountField, "make one with as_field"))
         start = np.append(self.covariance.log_params, np.log(self.noise_var))
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
@@ -104,13 +105,15 @@ class RawGP:
             jac=True,
             method="L-BFGS-B",
             bounds=[(x - np.log(_FACTOR), x + np.log(_FACTOR)) for x in start],
-            options={"maxiter": as_positive_int(max_iterations, "max_iterations")},
+            options={"maxiter": as_repeats(max_iterations, "max_iterations")},
         )
         return self._with(found.x)
 
     def log_marginal_likelihood(self, data: Any) -> float:
         """Log density of all sticks together, their means given."""
-        return self._evidence(*self._training(as_field(data)))[0]
+        return self._evidence(
+            *self._training(as_kind(data, "data", CountField, "make one with as_field"))
+        )[0]
 
     def predict(self, data: Any) -> tuple[FloatArray, FloatArray]:
         """Mean of each stick at the new inputs and its variance, without noise.
@@ -121,7 +124,7 @@ class RawGP:
         var : array, ``(num_new_inputs,)``
             The same for all sticks.
         """
-        data = as_field(data)
+        data = as_kind(data, "data", CountField, "make one with as_field")
         inputs, sticks = self._training(data)
         mean = sticks.mean(axis=0)
         root = self._root(inputs)
@@ -133,7 +136,7 @@ class RawGP:
 
     def predict_probs(self, data: Any) -> FloatArray:
         """Probabilities at the new inputs, of the mean sticks, ``(num_new_inputs, K)``."""
-        data = as_field(data)
+        data = as_kind(data, "data", CountField, "make one with as_field")
         return self.link(data).probs(self.predict(data)[0])
 
     def sample_probs(self, data: Any, draws: int, random_seed: Any = None) -> FloatArray:
@@ -147,10 +150,10 @@ class RawGP:
         draws : int
         random_seed : int, optional
         """
-        data = as_field(data)
+        data = as_kind(data, "data", CountField, "make one with as_field")
         mean, var = self.predict(data)
-        shape = (as_positive_int(draws, "draws"), *mean.shape)
-        noise = np.random.default_rng(random_seed).standard_normal(shape)
+        shape = (as_repeats(draws, "draws"), *mean.shape)
+        noise = np.random.default_rng(as_seed(random_seed)).standard_normal(shape)
         return self.link(data).probs(mean + np.sqrt(var)[:, None] * noise)
 
     def link(self, data: CountField) -> StickBreaking:

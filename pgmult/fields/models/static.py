@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
-from pgmult.fields.data import as_field, smoothed_shares
+from pgmult.fields.data import CountField, smoothed_shares
 
 __all__ = ["Static"]
 
@@ -39,7 +40,7 @@ class Static:
         ValueError
             If a new input's place has no counts at its time or before.
         """
-        data = as_field(data)
+        data = as_kind(data, "data", CountField, "make one with as_field")
         if self.time >= data.inputs.shape[1]:
             raise ValueError(
                 f"time must be a column of the inputs, of which there are"

@@ -14,15 +14,17 @@ from typing import Literal
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice, as_flag
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_positive
 from pgmult.fields.covariances import Covariance
+from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.models.base import FieldModel, as_covariance
+from pgmult.fields.models.base import FieldModel
 from pgmult.fields.priors.dense import IndependentFields
 from pgmult.fields.priors.field import Field, Trend
-from pgmult.fields.priors.structures import Structure, make_field
+from pgmult.fields.priors.structures import STRUCTURES, Structure, make_field
 from pgmult.links import StickBreaking
 
 __all__ = ["StickFields"]
@@ -59,6 +61,8 @@ class StickFields(FieldModel):
                 f"mean must be one number or one a stick, got shape {np.shape(self.mean)}"
             )
         as_positive(self.mean_var, "mean_var")
+        as_flag(self.shared, "shared")
+        as_choice(self.structure, "structure", STRUCTURES)
 
     def _check(self, data: CountField) -> None:
         self._level(data)

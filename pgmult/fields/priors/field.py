@@ -16,6 +16,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_generator, as_nonnegative
 from pgmult.fields.covariances import Covariance
+from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.inputs import as_inputs
 
 __all__ = [
@@ -154,7 +155,10 @@ class Process(Field):
     potential: DiagonalPotential | None = None
 
     def __post_init__(self) -> None:
+        as_covariance(self.covariance)
         inputs = as_inputs(self.inputs)
+        if 0 in inputs.shape:
+            raise ValueError(f"inputs must have rows and columns, got shape {inputs.shape}")
         self._set(inputs=inputs, prior_mean=_as_prior_mean(self.prior_mean, len(inputs)))
 
     def _set(self, **values: Any) -> None:

@@ -36,7 +36,7 @@ from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import new_key
+from pgmult.core.validate import as_positive_int, new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.space_time import solve_columns
 from pgmult.fields.covariances import Covariance, Matern, White
@@ -279,10 +279,8 @@ def _markov_in(
     num_columns = inputs.shape[1]
     if time is None:
         columns = sorted(range(num_columns), key=lambda c: -len(np.unique(inputs[:, c])))
-    elif 0 <= time < num_columns:
-        columns = [time]
     else:
-        raise ValueError(f"time must be a column from 0 to {num_columns - 1}, got {time}")
+        columns = [as_positive_int(time, "time", 0, num_columns - 1)]
     refusals = []
     for column in columns:
         try:

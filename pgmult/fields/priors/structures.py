@@ -21,19 +21,20 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, get_args
 
-import numpy as np
-
+from pgmult.core.arguments import as_choice
 from pgmult.core.typing import ArrayLike
 from pgmult.fields.covariances import Covariance
+from pgmult.fields.inputs import as_inputs
 from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.priors.field import Field
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess
 
-__all__ = ["Structure", "make_field"]
+__all__ = ["STRUCTURES", "Structure", "make_field"]
 
 Structure = Literal["dense", "state_space", "grid", "inducing_points", "auto"]
+STRUCTURES: tuple[Structure, ...] = get_args(Structure)
 
 _log = logging.getLogger("pgmult")
 _DENSE = 500  # inputs for which a dense draw takes milliseconds
@@ -60,12 +61,9 @@ def make_field(
     ValueError
         If the structure is unknown, or does not fit the covariance and the inputs.
     """
+    as_choice(structure, "structure", STRUCTURES)
     if structure == "auto":
         return _choose(covariance, inputs, prior_mean)
-    if structure not in _MAKERS:
-        raise ValueError(
-            f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}"
-        )
     field: Field = _MAKERS[structure](covariance, inputs, prior_mean)
     return field
 
@@ -80,7 +78,7 @@ _MAKERS: Mapping[str, Any] = {
 
 def _choose(covariance: Covariance, inputs: ArrayLike, prior_mean: ArrayLike) -> Field:
     """The first exact structure that fits, cheapest first."""
-    n = len(np.asarray(inputs))
+    n = len(as_inputs(inputs))
     if n <= _DENSE:
         _tell(f"structure='auto' took 'dense': {n} inputs are few")
         return make_field("dense", covariance, inputs, prior_mean)

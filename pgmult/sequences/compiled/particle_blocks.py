@@ -259,31 +259,27 @@ def _find_mode(block, model, steps, gaussian):
     """
     length, depth = block.length, block.start.shape[0]
     path, best = np.empty((length, depth)), np.empty((length, depth))
-    J, h = np.empty((length, depth, depth)), np.empty((length, depth))
     gaussian.J[:length] = 0.0
     gaussian.h[:length] = 0.0
-    if not _send_back(block, model.transition, gaussian):
-        return False
-    _mean_path(block, model.transition, gaussian, path)
-    highest = -math.inf
-    for _ in range(NEWTON_STEPS):
-        value = _log_prior(block, model.transition, gaussian, path)
-        value += _expand_path(block, model, steps, path, J, h)
-        if not value >= highest:
+    highest, gain, rises = -math.inf, math.inf, True
+    for _ in range(NEWTON_STEPS + 1):
+        if rises:
+            if not _send_back(block, model.transition, gaussian):
+                return False
+            if gain < SMALL_DECREMENT * length:
+                break
+            _mean_path(block, model.transition, gaussian, path)
+        else:
             for t in range(length):
                 for i in range(depth):
                     path[t, i] = 0.5 * (path[t, i] + best[t, i])
-            continue
-        gain = value - highest
-        highest = value
-        best[:] = path
-        gaussian.J[:length] = J
-        gaussian.h[:length] = h
-        if not _send_back(block, model.transition, gaussian):
-            return False
-        if gain < SMALL_DECREMENT * length:
-            break
-        _mean_path(block, model.transition, gaussian, path)
+        value = _log_prior(block, model.transition, gaussian, path)
+        value += _expand_path(block, model, steps, path, gaussian.J, gaussian.h)
+        rises = value >= highest
+        if rises:
+            gain = value - highest
+            highest = value
+            best[:] = path
     return True
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
+from pgmult.core.arguments import as_repeats, as_strings, brief
 from pgmult.core.orders import as_order
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
@@ -144,7 +145,7 @@ class Sequences:
         ValueError
             If inputs are missing, superfluous, not finite or of another shape.
         """
-        steps = as_positive_int(steps, "steps")
+        steps = as_repeats(steps, "steps")
         after = np.repeat(self.offsets[1:], steps)
         grown = None
         if self.inputs is None:
@@ -250,6 +251,10 @@ def as_sequences(
     >>> as_sequences([[0, 2, -1, 1], [1, 1]]).totals
     array([1, 1, 0, 1, 1, 1])
     """
+    if num_symbols is not None:
+        num_symbols = as_positive_int(num_symbols, "num_symbols", minimum=2)
+    if alphabet is not None:
+        alphabet = as_strings(list(alphabet) if isinstance(alphabet, str) else alphabet, "alphabet")
     if isinstance(data, Sequences):
         if num_symbols not in (None, data.num_symbols):
             raise ValueError(f"num_symbols is {num_symbols}, the sequences have {data.num_symbols}")
@@ -279,12 +284,12 @@ def as_sequences(
         kinds.add(kind)
         parts.append(part)
     if not parts:
-        raise ValueError("there must be at least one sequence, got none")
+        raise ValueError("data must hold at least one sequence, got none")
     lengths = np.array([part.shape[0] for part in parts])
     if (lengths == 0).any():
-        raise ValueError(f"every sequence must have a step, sequence {lengths.argmin()} is empty")
+        raise ValueError(f"data must have a step a sequence, sequence {lengths.argmin()} is empty")
     if len(kinds) > 1:
-        raise ValueError(f"all sequences must be of one kind, got {' and '.join(sorted(kinds))}")
+        raise ValueError(f"data must be of one kind, got {' and '.join(sorted(kinds))}")
     kind, given = kinds.pop(), num_symbols
     if kind == "labels":
         parts, alphabet = _number_labels(parts, alphabet)
@@ -298,13 +303,13 @@ def as_sequences(
         )
     if given is None and num_symbols > _MOST_SYMBOLS:
         raise ValueError(
-            f"symbols must be below {_MOST_SYMBOLS:,}, got {num_symbols - 1:,} (num_symbols= says"
-            " how many there are, if they are meant)"
+            f"data must be symbols below {_MOST_SYMBOLS:,}, got {num_symbols - 1:,} (num_symbols="
+            " says how many there are, if they are meant)"
         )
     if num_symbols < 2:
-        raise ValueError(f"there must be at least 2 symbols, got {num_symbols}")
+        raise ValueError(f"data must have at least 2 symbols, got {num_symbols}")
     if len(symbols) == 0:
-        raise ValueError("there must be an observation: all steps are missing")
+        raise ValueError("data must hold an observation: all steps are missing")
     return Sequences(
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         indptr=indptr,
@@ -352,7 +357,7 @@ def _as_parts(data: Any) -> list[Any]:
         return [np.asarray(data)] if data and numbers else list(data)
     if isinstance(data, np.ndarray):
         if data.ndim not in (1, 2, 3):
-            raise ValueError(f"an array of sequences must have 1 to 3 axes, got shape {data.shape}")
+            raise ValueError(f"data must be an array of 1 to 3 axes, got shape {data.shape}")
         nested = data.ndim == 1 and data.dtype == object and not _is_labels(data)
         return list(data) if nested or data.ndim == 3 else [data]
     return [data]
@@ -373,8 +378,8 @@ def _as_part(part: Any, s: int) -> tuple[str, Any]:
             part[missing] = None
     elif not isinstance(part, list | tuple | np.ndarray):
         raise TypeError(
-            f"sequence {s} must be a list, string, array, Series or DataFrame of counts, got"
-            f" {type(part).__name__} (decode bytes; give a dict's values and names=)"
+            "data must be a list, string, array, Series or DataFrame of counts for each sequence,"
+            f" got {brief(part)} for {s} (decode bytes; give a dict's values and names=)"
         )
     if isinstance(part, list | tuple) and any(isinstance(x, str) for x in part):
         labels = np.empty(len(part), dtype=object)
@@ -383,16 +388,16 @@ def _as_part(part: Any, s: int) -> tuple[str, Any]:
     try:
         array = np.asarray(part)
     except ValueError as error:
-        raise ValueError(f"sequence {s} must be rectangular, got {error}") from None
+        raise ValueError(f"data must be rectangular, sequence {s} is not: {error}") from None
     words = array.dtype.kind == "U" or (array.dtype == object and len(array) > 0)
     if words and array.ndim == 1 and _is_labels(array):
         return "labels", array
     if array.dtype.kind not in "iufb":
         raise TypeError(
-            f"sequence {s} must hold integers, strings or counts, got dtype {array.dtype}"
+            f"data must hold integers, strings or counts, got dtype {array.dtype} in sequence {s}"
         )
     if array.ndim not in (1, 2):
-        raise ValueError(f"sequence {s} must have 1 or 2 axes, got shape {array.shape}")
+        raise ValueError(f"data must have 1 or 2 axes a sequence, got shape {array.shape} in {s}")
     return ("counts" if array.ndim == 2 else "symbols"), array
 
 
@@ -423,7 +428,7 @@ def _number_labels(
         except KeyError:
             t = next(t for t, x in enumerate(part) if x not in number)
             raise ValueError(
-                f"labels must be in the alphabet, got {part[t]!r} at step {t} of sequence {s}"
+                f"data must be labels of the alphabet, got {part[t]!r} at step {t} of sequence {s}"
                 " (a missing step is None)"
             ) from None
     return numbered, labels
@@ -432,8 +437,6 @@ def _number_labels(
 def _from_symbols(
     parts: list[Any], num_symbols: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
-    if num_symbols is not None:
-        num_symbols = as_positive_int(num_symbols, "num_symbols", minimum=2)
     rows = []
     for s, part in enumerate(parts):
         row = np.asarray(part)
@@ -442,7 +445,7 @@ def _from_symbols(
         if bad.any():
             t = int(np.argmax(bad))
             raise ValueError(
-                f"symbols must be integers from 0 to {'K - 1' if num_symbols is None else top - 1},"
+                f"data must be symbols from 0 to {'K - 1' if num_symbols is None else top - 1},"
                 f" got {row[t]} at step {t} of sequence {s} (a missing step is -1)"
             )
         rows.append(row.astype(np.int32))
@@ -471,8 +474,8 @@ def _from_counts(
             if sparse:
                 t = int(np.searchsorted(part.indptr, t, side="right")) - 1
             raise ValueError(
-                f"counts must be non-negative integers, got {values[tuple(place)]} at step {t} of"
-                f" sequence {s} (a missing step is a row of zeros)"
+                f"data must be counts, non-negative integers, got {values[tuple(place)]}"
+                f" at step {t} of sequence {s} (a missing step is a row of zeros)"
             ) from None
         matrix = (
             scipy.sparse.csr_array((whole, part.indices, part.indptr), shape=part.shape)
@@ -481,15 +484,15 @@ def _from_counts(
         )
         if matrices and matrix.shape[1] != matrices[0].shape[1]:
             raise ValueError(
-                f"all sequences must count the same symbols, got {matrix.shape[1]} columns in"
-                f" sequence {s} and {matrices[0].shape[1]} in sequence 0"
+                f"data must count the same symbols in every sequence, got {matrix.shape[1]}"
+                f" columns in sequence {s} and {matrices[0].shape[1]} in sequence 0"
             )
         matrices.append(matrix)
     table = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
     table.sum_duplicates()
     table.eliminate_zeros()
     if table.nnz and table.data.max() > np.iinfo(np.int32).max:
-        raise ValueError(f"counts must be below 2**31, got {table.data.max()}")
+        raise ValueError(f"data must be counts below 2**31, got {table.data.max()}")
     return (
         table.indptr.astype(np.int64),
         table.indices.astype(np.int32),
@@ -509,7 +512,7 @@ def _as_labels(labels: Sequence[str] | NDArray[np.str_], num_symbols: int) -> ND
 
 
 def _as_names(names: Sequence[str] | NDArray[np.str_], num_sequences: int) -> NDArray[np.str_]:
-    array = np.asarray(names, dtype=np.str_)
+    array = np.asarray(as_strings(names, "names"), dtype=np.str_)
     if array.shape != (num_sequences,):
         raise ValueError(f"names must be one a sequence, {num_sequences}, got shape {array.shape}")
     return array

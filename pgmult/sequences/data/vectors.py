@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_list, brief
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_offsets
 from pgmult.sequences.data.sequences import Sequences
@@ -40,6 +41,17 @@ class VectorSequences:
         )
 
 
+def _as_rows(part: Any) -> FloatArray:
+    """A sequence's vectors, in which nan may stand."""
+    try:
+        array = np.asarray(part)
+    except ValueError as error:
+        raise ValueError(f"data must hold rectangular arrays, got {error}") from None
+    if array.dtype.kind not in "iuf" or np.ma.is_masked(part):
+        raise TypeError(f"data must hold arrays of numbers, got {brief(part)}")
+    return array.astype(np.float64)
+
+
 def as_vector_sequences(data: Any) -> VectorSequences:
     """Vectors from counts, which are divided by their totals, or from real vectors.
 
@@ -63,14 +75,15 @@ def as_vector_sequences(data: Any) -> VectorSequences:
         values = np.zeros((data.num_steps, data.num_symbols))
         values[step, data.symbols] = data.counts / totals[step]
         return VectorSequences(data.offsets, values, totals > 0, data.alphabet)
-    parts = [np.asarray(part, dtype=np.float64) for part in data]
+    stacked = isinstance(data, np.ndarray) and data.ndim == 3
+    parts = [_as_rows(part) for part in (data if stacked else as_list(data, "data", "arrays"))]
     if not parts or any(part.ndim != 2 or part.shape[1] != parts[0].shape[1] for part in parts):
         raise ValueError(
-            "vectors must be a list of arrays (num_steps, n), one a sequence, got shapes"
+            "data must be a list of arrays (num_steps, n), one a sequence, got shapes"
             f" {[part.shape for part in parts]}"
         )
     offsets = as_offsets(np.concatenate([[0], np.cumsum([len(part) for part in parts])]))
     values = np.concatenate(parts)
     observed = np.asarray(~np.isnan(values).all(axis=1))
-    values = as_finite(np.where(observed[:, None], values, 0.0), "vectors")
+    values = as_finite(np.where(observed[:, None], values, 0.0), "data")
     return VectorSequences(offsets, values, observed)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import LogisticNormal, StickBreaking
@@ -27,10 +28,16 @@ from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.loadings import sample_loading_var
 from pgmult.sequences.updates.spectral_start import spectral_states
 
-__all__ = ["StateSpace", "StateSpaceState", "eigenvalue_moduli", "state_space_dims"]
+__all__ = ["StateSpace", "StateSpaceState", "as_state_dim", "eigenvalue_moduli", "state_space_dims"]
 
+_MOST_STATES = 1_000  # a sweep takes their cube a step: more is a slip
 START_SWEEPS = 3  # of the weights given the states that a chain starts from
 _START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
+
+
+def as_state_dim(value: Any) -> int:
+    """How many dimensions a state has."""
+    return as_positive_int(value, "state_dim", maximum=_MOST_STATES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,16 +135,18 @@ class StateSpace(ABC):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        D = as_positive_int(self.state_dim, "state_dim")
+        D = as_state_dim(self.state_dim)
         for name in ("loading_shape", "loading_scale", "emission_var"):
             as_positive(getattr(self, name), name)
-        if self.dynamics is not None and self.dynamics.mean.shape[1] != D:
-            raise ValueError(
-                f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
-            )
+        if self.dynamics is not None:
+            as_kind(self.dynamics, "dynamics", MatrixNormalInverseWishart)
+            if self.dynamics.mean.shape[1] != D:
+                raise ValueError(
+                    f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
+                )
         if self.start is None:
             object.__setattr__(self, "start", NormalInverseWishart.weak(np.zeros(D)))
-        elif len(self.start.mean) != D:
+        elif len(as_kind(self.start, "start", NormalInverseWishart).mean) != D:
             raise ValueError(f"start must have {D} dimensions, got {len(self.start.mean)}")
 
     # ------------------------------------------------------------------ data

@@ -35,14 +35,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.linalg import invert_lower, scatter
+from pgmult.core.arguments import as_kind
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.core.validate import as_positive
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.data.vectors import VectorSequences, as_vector_sequences
-from pgmult.sequences.models._state_space import eigenvalue_moduli
+from pgmult.sequences.models._state_space import as_state_dim, eigenvalue_moduli
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.dynamics import dynamics_prior, sample_dynamics
 
@@ -124,7 +125,7 @@ class GaussianLDS:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        D = as_positive_int(self.state_dim, "state_dim")
+        D = as_state_dim(self.state_dim)
         for name in ("loadings_precision", "offset_precision", "emission_shape"):
             as_positive(getattr(self, name), name)
         for name in ("emission_scale", "probability_floor"):
@@ -132,7 +133,7 @@ class GaussianLDS:
                 as_positive(getattr(self, name), name)
         if self.dynamics is None:
             object.__setattr__(self, "dynamics", dynamics_prior(D))
-        elif self.dynamics.mean.shape != (D, D):
+        elif as_kind(self.dynamics, "dynamics", MatrixNormalInverseWishart).mean.shape != (D, D):
             raise ValueError(
                 f"dynamics must be of {D} x {D} transitions (state_dim), got"
                 f" {self.dynamics.mean.shape}"

@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_repeats
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive, as_positive_int, new_key
 from pgmult.priors import Dirichlet
@@ -137,8 +138,8 @@ class MultinomialHMM:
 
     def __post_init__(self) -> None:
         as_positive_int(self.num_states, "num_states", minimum=2)
-        as_positive_int(self.start_tries, "start_tries")
-        as_positive_int(self.start_sweeps, "start_sweeps", minimum=0)
+        as_repeats(self.start_tries, "start_tries")
+        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
         for name in (
             "initial_concentration", "concentration_shape", "concentration_rate",
             "stickiness_shape", "stickiness_rate",

@@ -47,6 +47,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import as_choice, as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors.matrix_normal import linear_means
@@ -116,11 +117,10 @@ class MultinomialLDS(StateSpace):
             ("initial", ("free", "stationary")),
             ("inputs", ("both", "dynamics", "emissions")),
         ):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
-                )
-        uniform_sticks(2, self.concentration)  # refuses what is out of range
+            as_choice(getattr(self, name), name, choices)
+        uniform_sticks(
+            2, as_real(self.concentration, "concentration")
+        )  # refuses what is out of range
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels as of every state space; a stick has its symbol's."""

@@ -42,8 +42,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmult.core.arguments import as_repeats
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.core.validate import as_positive
 from pgmult.links import LogisticNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.data.sequences import Sequences
@@ -113,7 +114,7 @@ class LogisticNormalLDS(StateSpace):
 
     def __post_init__(self) -> None:
         StateSpace.__post_init__(self)
-        as_positive_int(self.num_particles, "num_particles", minimum=2)
+        as_repeats(self.num_particles, "num_particles", minimum=2)
         as_positive(self.offset_var, "offset_var")
 
     def link(self, data: Any = None) -> LogisticNormal:

@@ -40,6 +40,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from pgmult.core.arguments import as_choice, as_seed
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -184,8 +185,7 @@ def mix_draws(
         A step that no draw with any weight left holds possible is -inf; the steps of its sequence
         after it are averaged.
     """
-    if pooling not in ("mixture", "average"):
-        raise ValueError(f'pooling must be "mixture" or "average", got {pooling!r}')
+    as_choice(pooling, "pooling", ("mixture", "average"))
     average = logsumexp(by_draw, axis=0) - np.log(len(by_draw))
     if pooling == "average":
         return np.asarray(average)
@@ -340,7 +340,7 @@ def one_step_ahead(
     else:
         how = f"{num_particles} particles"
         points = state_space_draws(posterior, max_draws, continued=after is not None)
-        rng = np.random.default_rng(random_seed)
+        rng = np.random.default_rng(as_seed(random_seed))
         by_draw = particle_log_predictive(rng, points, test, num_particles)
     name = f"{type(model).__name__}, one step ahead, {how}, {pooling} of draws"
     log_predictive = mix_draws(by_draw, test.offsets, pooling)

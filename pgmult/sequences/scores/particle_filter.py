@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_repeats
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, new_key
 from pgmult.sequences.compiled import particles
@@ -104,7 +105,7 @@ def particle_filter(
     Draws and sequences run on all the threads of `pgmult.compiled.rows.row_threads`, with the
     same result for any number.
     """
-    size = as_positive_int(num_particles, "num_particles", minimum=2)
+    size = as_repeats(num_particles, "num_particles", minimum=2)
     steps, parameters = as_arrays(draws, data)
     shape = (len(draws), data.num_steps)
     log_predictive, effective_size = np.zeros(shape), np.zeros(shape)

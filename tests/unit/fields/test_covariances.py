@@ -191,7 +191,9 @@ def test_from_sklearn():
     assert from_sklearn(partly).param_names == ("SquaredExponential.length_scale",)
     with pytest.raises(TypeError, match="Exponentiation of scikit-learn is not supported"):
         from_sklearn(kernels.RBF(1.0) ** 2)
-    with pytest.raises(TypeError, match="must be a kernel of scikit-learn, got int"):
+    with pytest.raises(
+        TypeError, match="must be a kernel of scikit-learn to become a covariance, got int"
+    ):
         from_sklearn(3)
 
 

@@ -123,7 +123,7 @@ class TestMeans:
         assert gain_by_count([0.0, 1.0], [0.0, 0.0], [1, 1])[1] == pytest.approx(0.5)
 
     def test_bad_input(self):
-        with pytest.raises(ValueError, match="the gains must be finite"):
+        with pytest.raises(ValueError, match="by_row must be finite"):
             gain_by_count([-np.inf], [0.0], [1])
         with pytest.raises(ValueError, match="totals must have one entry for each of 2"):
             gain_by_count([1.0, 2.0], [0.0, 0.0], [1])

@@ -293,7 +293,11 @@ def test_rare_categories_do_not_creep():
         (lambda: replace(MODEL, mean="flat"), ValueError, 'mean must be "constant"'),
         (lambda: replace(MODEL, mean=[[0.0]]), ValueError, "one number or one a stick"),
         (lambda: replace(MODEL, mean_var=0.0), ValueError, "mean_var must be positive"),
-        (lambda: replace(MODEL, hyperparameter_rate=0.0), ValueError, "above 0, to 1, got 0.0"),
+        (
+            lambda: replace(MODEL, hyperparameter_rate=0.0),
+            ValueError,
+            "rate must be above 0, got 0.0",
+        ),
         (lambda: replace(MODEL, mean=np.zeros(5)).as_data(DATA), ValueError, "each of 2 sticks"),
         (lambda: MODEL.as_data(COUNTS), TypeError, "make the data with as_field"),
         (

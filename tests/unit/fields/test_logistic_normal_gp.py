@@ -177,7 +177,7 @@ class TestModel:
     def test_bad_input(self):
         with pytest.raises(TypeError, match="covariance must be a Covariance"):
             LogisticNormalGP(1.0)
-        with pytest.raises(ValueError, match='hyperparameters must be "fixed" or "sampled"'):
+        with pytest.raises(ValueError, match="hyperparameters must be one of fixed, sampled"):
             LogisticNormalGP(COVARIANCE, hyperparameters="guessed")
         with pytest.raises(ValueError, match='mean must be numbers or "empirical"'):
             LogisticNormalGP(COVARIANCE, mean="zero")

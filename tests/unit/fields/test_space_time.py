@@ -250,7 +250,7 @@ def test_refuses_what_does_not_fit():
         field.predict(inputs, np.zeros(7))
     with pytest.raises(ValueError, match="inputs must be finite"):
         SpaceTimeProcess(TERMS["1/2"], np.where(inputs == inputs[0], np.nan, inputs))
-    with pytest.raises(ValueError, match="time must be a column from 0 to 2, got 3"):
+    with pytest.raises(ValueError, match="time must be at most 2, got 3"):
         SpaceTimeProcess(TERMS["1/2"], inputs, time=3)
     with pytest.raises(TypeError, match="rng must be"):
         field.sample(0)

@@ -222,5 +222,5 @@ def test_bad_input():
         MODEL.as_data(as_sequences([[0, 1]], inputs=np.zeros((2, 1))))
     with pytest.raises(ValueError, match=r"one a sequence, got shapes \[\(2, 3\), \(2, 2\)\]"):
         as_vector_sequences([np.zeros((2, 3)), np.zeros((2, 2))])
-    with pytest.raises(ValueError, match="vectors must be finite, got nan at row 0, column 1"):
+    with pytest.raises(ValueError, match="data must be finite, got nan at row 0, column 1"):
         as_vector_sequences([np.array([[0.0, np.nan]])])

@@ -40,7 +40,7 @@ def test_the_mixture_is_of_whole_sequences():
     average = mix_draws(by_draw, offsets, "average")
     np.testing.assert_allclose(average, np.log(np.exp(by_draw).mean(axis=0)))
     assert not np.allclose(average, mixed)
-    with pytest.raises(ValueError, match='must be "mixture" or "average"'):
+    with pytest.raises(ValueError, match="pooling must be one of mixture, average"):
         mix_draws(by_draw, offsets, "best")
 
 
