@@ -6,7 +6,9 @@ and what came.
 
 import math
 import numbers
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping, Set
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,13 +19,19 @@ __all__ = [
     "as_choice",
     "as_flag",
     "as_kind",
+    "as_path",
     "as_probability",
     "as_real",
+    "as_repeats",
     "as_seed",
+    "as_share",
+    "as_strings",
     "brief",
 ]
 
 T = TypeVar("T")
+
+_MOST_REPEATS = 1_000_000  # of what takes its time: more is a slip, and would take days
 
 
 def brief(value: Any) -> str:
@@ -105,3 +113,42 @@ def as_kind(value: Any, name: str, kind: type[T], hint: str = "") -> T:
         more = f" ({hint})" if hint else ""
         raise TypeError(f"{name} must be a {kind.__name__}, got {brief(value)}{more}")
     return value
+
+
+def as_repeats(value: Any, name: str, minimum: int = 1) -> int:
+    """How often to do what takes its time: sweeps, steps, runs."""
+    return as_positive_int(value, name, minimum, _MOST_REPEATS)
+
+
+def as_share(value: Any, name: str) -> float:
+    """A number from 0 to 1, both included."""
+    return as_real(value, name, minimum=0.0, maximum=1.0)
+
+
+def as_strings(value: Any, name: str) -> list[str]:
+    """Strings that have an order: a list, say, an array or a column; no one string, no set."""
+    is_vector = getattr(value, "ndim", 1) == 1
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Set | Mapping):
+        is_vector = False
+    strings = list(value) if is_vector else []
+    wrong = [item for item in strings if not isinstance(item, str)]
+    if wrong or not is_vector:
+        raise TypeError(
+            f"{name} must be a sequence of strings, got {brief(value)}"
+            + (f" with {brief(wrong[0])} in it" if wrong else "")
+        )
+    return [str(string) for string in strings]
+
+
+def as_path(value: Any, name: str = "path") -> Path:
+    """A path that can be one of a file or folder."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise TypeError(f"{name} must be a path, got {brief(value)}")
+    text = os.fspath(value)
+    try:
+        possible = text != "" and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise ValueError(f"{name} must be a path that a file can have, got {text!r}")
+    return Path(text)

@@ -2,10 +2,11 @@
 
 import math
 import os
+from typing import Any
 
 from pgmult.core.validate import as_positive_int
 
-__all__ = ["as_cores", "available_cores", "available_memory"]
+__all__ = ["as_cores", "available_cores", "available_memory", "refuse_unaffordable"]
 
 
 def available_cores() -> int:
@@ -44,3 +45,13 @@ def available_memory() -> float:
         if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
             limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min(limits)
+
+
+def refuse_unaffordable(num_bytes: float, name: str, value: Any) -> None:
+    """Raise MemoryError where an argument asks for more memory than there is."""
+    there = available_memory()
+    if num_bytes > there:
+        raise MemoryError(
+            f"{name} = {value} needs {num_bytes / 2**30:,.1f} GiB of memory, there are"
+            f" {there / 2**30:,.1f} (take a smaller one)"
+        )

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
-from pgmult.core.arguments import as_choice
+from pgmult.core.arguments import as_choice, as_path, as_strings
 from pgmult.core.typing import data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
@@ -205,7 +205,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
 
     def stack(self, name: str) -> NDArray[Any]:
         """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
-        array = self[name]
+        array = self[as_choice(name, "name", self)]
         return array.reshape(-1, *array.shape[2:])
 
     def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
@@ -219,10 +219,9 @@ class Posterior(Mapping[str, NDArray[Any]]):
         chain : int
             From 0: its place among the chains that are here, ``posterior.coords["chain"]``.
         """
-        chain = as_positive_int(chain, "chain", minimum=0)
-        if chain >= self.num_chains:
-            raise ValueError(f"chain must be from 0 to {self.num_chains - 1}, got {chain}")
-        if name in self._draws and isinstance(self._draws, StoredDraws):
+        as_choice(name, "name", self)
+        chain = as_positive_int(chain, "chain", 0, self.num_chains - 1)
+        if isinstance(self._draws, StoredDraws):
             return self._draws.each(name, chain)
         return iter(self[name][chain])
 
@@ -249,15 +248,12 @@ class Posterior(Mapping[str, NDArray[Any]]):
         """
         if max_entries is not None:
             max_entries = as_positive_int(max_entries, "max_entries")
-        if var_names is None:
-            names = [*self, *self.sample_stats]
-        else:
-            names = [var_names] if isinstance(var_names, str) else list(var_names)
-        unknown = [name for name in names if name not in self and name not in self.sample_stats]
-        if unknown:
-            raise KeyError(
-                f"no variable {unknown[0]!r}; there are {', '.join([*self, *self.sample_stats])}"
+        names = [*self, *self.sample_stats]
+        if var_names is not None:
+            given = as_strings(
+                [var_names] if isinstance(var_names, str) else var_names, "var_names"
             )
+            names = [as_choice(name, "var_names", names) for name in given]
         rows: list[str] = []
         owners: list[str] = []
         pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}
@@ -394,7 +390,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
             **({} if self._origin is None else self._origin.encoded()),
         }
         arrays = {**self, **self.sample_stats}
-        with RunWriter.create(path, meta, self.coords, None) as run:
+        with RunWriter.create(as_path(path), meta, self.coords, None) as run:
             for i in range(self.num_chains):
                 chain = run.chain(i)
                 chain.begin({n: np.empty(a.shape[2:], a.dtype) for n, a in arrays.items()})
@@ -455,7 +451,7 @@ def load(
         If a file is damaged, or `model` is not that of the draws.
     """
     as_choice(damaged, "damaged", ("raise", "drop"))
-    run = Run(path)
+    run = Run(as_path(path))
     origin = _origin(run, model)
     numbers = range(run.num_chains)
     read = run.undamaged if damaged == "drop" else run.counters

@@ -3,7 +3,7 @@
 import dataclasses
 import io
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -89,6 +89,13 @@ def _same_structure(what: str, one: Any, other: Any, *, shapes: bool) -> None:
             raise AssertionError(
                 f"{what}: {name} must stay {expected.get(name)}, got {got.get(name)}"
             )
+
+
+@runtime_checkable
+class _HasTotals(Protocol):
+    """Data whose rows have totals, which are given."""
+
+    totals: Any
 
 
 def _check_protocol(model: Any) -> None:
@@ -235,7 +242,7 @@ def check_model(
     last = _pure(model.step, random_seed, start, simulated)
 
     _same_structure("simulate", data, simulated, shapes=False)
-    if hasattr(data, "totals") and not np.array_equal(data.totals, simulated.totals):
+    if isinstance(data, _HasTotals) and not np.array_equal(data.totals, simulated.totals):
         raise AssertionError("simulate must keep the totals of the data")
     poisoned = model.simulate(rng, model.prior(rng, data), data)
     again = model.prior(np.random.default_rng(random_seed), poisoned)

@@ -59,8 +59,9 @@ from pgmult.compiled.collapsed_bounds import (
     normalize_rows,
 )
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_choice, as_real
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_nonnegative, as_positive, as_positive_int
+from pgmult.core.validate import as_finite, as_nonnegative, as_positive_int
 from pgmult.variational.ascent import slack
 
 __all__ = ["CollapsedFit", "CollapsedMethod", "CollapsedProblem", "natural_cg", "random_start"]
@@ -257,12 +258,9 @@ def natural_cg(
     The bound has many maxima in most mixtures, and methods that start together need not end
     together: compare the bounds of several starts.
     """
-    if method not in get_args(CollapsedMethod):
-        raise ValueError(
-            f"method must be one of {', '.join(get_args(CollapsedMethod))}, got {method!r}"
-        )
-    as_positive(tolerance, "tolerance")
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_choice(method, "method", get_args(CollapsedMethod))
+    as_real(tolerance, "tolerance", above=0.0)
+    as_positive_int(max_iterations, "max_iterations")
     search = _Search(problem)
     if start is None and isinstance(problem, SampledStart):
         start = problem.sampled_start(random_seed)

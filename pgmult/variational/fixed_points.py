@@ -5,7 +5,7 @@ import numpy as np
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.priors.gaussian import MvNormal
 
-__all__ = ["Mixing", "distance", "invert", "predictor_vars", "unpack_prior"]
+__all__ = ["Mixing", "invert", "predictor_vars", "unpack_prior"]
 
 _MEMORY = 8  # steps, if they are not more than
 _MOST_NUMBERS = 1 << 26
@@ -41,13 +41,19 @@ def predictor_vars(x: FloatArray, covs: FloatArray) -> FloatArray:
 
 def invert(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Inverses and log determinants of positive definite matrices, ``(..., D, D)``."""
-    root = np.linalg.cholesky(precision)
+    try:
+        root = np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "prior must be narrower: what the data leave open has a precision near 0 beside the"
+            " rest's (smaller variances; weight_var and intercept_var of a classifier)"
+        ) from None
     inverse_root = np.linalg.inv(root)
     log_det = 2.0 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
     return np.swapaxes(inverse_root, -1, -2) @ inverse_root, log_det
 
 
-def distance(
+def _distance(
     mean: FloatArray, precision: FloatArray, other_mean: FloatArray, other_precision: FloatArray
 ) -> FloatArray:
     """Fisher's length of the way from Gaussians to others, for every group, as in `Mixing`.
@@ -86,8 +92,15 @@ class Mixing:
         precision: FloatArray,
         target_mean: FloatArray,
         target_precision: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and precisions to try next; the targets where nothing is known."""
+        *,
+        tolerance: float,
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Means and precisions to try next, the targets where nothing is known; or None.
+
+        None where no group is farther from its target than the tolerance: that is the fixed point.
+        """
+        if (_distance(mean, precision, target_mean, target_precision) <= tolerance).all():
+            return None
         target = _join(target_mean, target_precision)
         way = target - _join(mean, precision)
         if self._before is not None:

@@ -45,13 +45,14 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice, as_real
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, slack
 from pgmult.variational.bounds import SOFTPLUS, Approximation
-from pgmult.variational.fixed_points import Mixing, distance, invert, predictor_vars, unpack_prior
+from pgmult.variational.fixed_points import Mixing, invert, predictor_vars, unpack_prior
 from pgmult.variational.logistic_sites import LogisticRows
 from pgmult.variational.sites import Expectation
 
@@ -174,9 +175,7 @@ class SoftmaxFactor:
 
 def choose(table: dict[str, Approximation], method: str) -> Approximation:
     """The approximation of that name."""
-    if method not in table:
-        raise ValueError(f"method must be one of {', '.join(table)}, got {method!r}")
-    return table[method]
+    return table[as_choice(method, "method", table)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,6 +246,7 @@ def fit_messages(
     factor once, or more often where it goes part of the way. L never falls.
     """
     x = as_finite(covariates, "covariates")
+    as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     size = x.shape[1]
     mean0, P0 = unpack_prior(prior, num_classes, size, "class")
@@ -269,11 +269,11 @@ def fit_messages(
         target_h = mean0 @ P0 + sent.h.T @ x
         target = np.asarray(np.linalg.solve(target_P, target_h[..., None])[..., 0])
         ways = here.mean[None], here.precision[None], target[None], target_P[None]
-        if distance(*ways)[0] <= tolerance:
+        proposed = mixing.propose(*ways, tolerance=tolerance)
+        if proposed is None:
             converged = True
             break
-        mean, P = mixing.propose(*ways)
-        there = at(mean[0], P[0])
+        there = at(*(part[0] for part in proposed))
         if there.level >= here.level - slack(here.level):
             here = there
             continue

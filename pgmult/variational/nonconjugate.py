@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice, as_real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.variational.delta import check_trace_gradient, delta_ascent
@@ -134,9 +135,10 @@ def fit_nonconjugate(
         For an unknown method, where f is not finite at the start, or where a node's derivatives
         there are not what finite differences of a few rows say.
     """
-    if method not in _FITS:
-        raise ValueError(f"method must be one of {', '.join(_FITS)}, got {method!r}")
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_choice(method, "method", _FITS)
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_positive_int(max_iterations, "max_iterations")
     fit_node = _FITS[method]
     gaussians: dict[str, GaussianRows] = {}
     for node, mean in start.items():

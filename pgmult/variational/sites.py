@@ -49,11 +49,12 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, slack
-from pgmult.variational.fixed_points import Mixing, distance, invert, unpack_prior
+from pgmult.variational.fixed_points import Mixing, invert, unpack_prior
 
 __all__ = ["Design", "Rows", "Site", "SiteFit", "fit_sites"]
 
@@ -246,7 +247,9 @@ def fit_sites(
     method; the delta method takes a few iterations more; Jaakkola and Jordan's bound converges
     linearly.
     """
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_positive_int(max_iterations, "max_iterations")
     num_groups, size = design.shape
     mean0, precision0 = unpack_prior(prior, num_groups, size, "group")
     ascent = _Ascent(design, site, mean0, precision0, float(np.linalg.slogdet(precision0)[1]))
@@ -255,10 +258,11 @@ def fit_sites(
     for iteration in range(1, max_iterations + 1):
         if iteration > _PLAIN and not site.at_mode:
             ways = ascent.ways(here)
-            if (distance(*ways) <= tolerance).all():
+            proposed = mixing.propose(*ways, tolerance=tolerance)
+            if proposed is None:
                 converged = True
                 break
-            mean, precision = (proposed[:, 0] for proposed in mixing.propose(*ways))
+            mean, precision = (part[:, 0] for part in proposed)
             there = ascent.at(mean, precision)
             good = there.level >= here.level - slack(here.level)
             if good.all():
@@ -272,7 +276,7 @@ def fit_sites(
         turned, share = ascent.turn(here, share)
         moved, length = ascent.move(turned)
         gain = np.abs(moved.level - here.level)
-        still = gain <= np.maximum(tolerance**2 * size, slack(moved.level))
+        still = gain <= np.maximum(tolerance * tolerance * size, slack(moved.level))
         here = moved
         if (length <= tolerance).all() and (site.at_mode or still.all()):
             converged = True
