@@ -160,16 +160,16 @@ def as_spd(
     bad = np.abs(array - np.swapaxes(array, -1, -2)) > 1e-8 * scale
     if bad.any():
         raise ValueError(f"{name} must be symmetric, it is not{place_of(bad)}")
-    if np.any(np.diagonal(array, axis1=-2, axis2=-1) < _LEAST_VARIANCE):
-        raise ValueError(
-            f"{name} must have a diagonal of at least {_LEAST_VARIANCE:g}, got"
-            f" {np.diagonal(array, axis1=-2, axis2=-1).min()}"
-        )
     if not all(_has_root(matrix) for matrix in array.reshape(-1, *array.shape[-2:])):
         smallest = float(np.linalg.eigvalsh(array).min())
         raise ValueError(
             f"{name} must be positive definite, got smallest eigenvalue {smallest:.3g}"
             " (add a small multiple of the identity, or drop collinear columns)"
+        )
+    if np.any(np.diagonal(array, axis1=-2, axis2=-1) < _LEAST_VARIANCE):
+        raise ValueError(
+            f"{name} must have a diagonal of at least {_LEAST_VARIANCE:g}, got"
+            f" {np.diagonal(array, axis1=-2, axis2=-1).min()}"
         )
     return array
 

@@ -279,8 +279,8 @@ class NormalInverseWishart:
     def weak(cls, mean: ArrayLike, var: float = 1.0) -> "NormalInverseWishart":
         """A proper prior worth little data: E[Sigma] = var I with n + 2 degrees of freedom."""
         centre = as_finite(mean, "mean")
-        n = centre.shape[-1]
-        return cls(centre, 1.0, n + 2.0, as_real(var, "var", above=0.0) * np.eye(n))
+        n = centre.size  # a mean that is no vector is refused below
+        return cls(centre, 1.0, n + 2.0, as_real(var, "var", minimum=1e-300) * np.eye(n))
 
     def condition(self, rows: ArrayLike) -> "NormalInverseWishart":
         """The posterior given Gaussian observations, ``(num_rows, n)``."""
@@ -311,9 +311,12 @@ class NormalInverseWishart:
     def log_density(self, mu: ArrayLike, Sigma: ArrayLike) -> float:
         """Normalised log density."""
         cov = as_spd(Sigma, "Sigma", len(self.mean))
+        mean = as_finite(mu, "mu")
+        if mean.shape != self.mean.shape:
+            raise ValueError(f"mu must have shape {self.mean.shape}, got {mean.shape}")
         normal = MvNormal(self.mean, cov / self.strength)
         return inverse_wishart_log_density(cov, self.dof, self.scale) + float(
-            normal.log_density(mu)
+            normal.log_density(mean)
         )
 
 

@@ -93,11 +93,12 @@ class MatrixNormalInverseWishart:
                 f" {centre.shape} and {x.shape}"
             )
         n = centre.shape[1]
+        gram = scatter(x, np.zeros(x.shape[1])) / len(x)
         return cls(
             centre,
-            scatter(x, np.zeros(x.shape[1])) / len(x),
+            as_spd(gram, "the Gram matrix of covariates"),
             n + 2.0,
-            as_real(var, "var", above=0.0) * np.eye(n),
+            as_real(var, "var", minimum=1e-300) * np.eye(n),
         )
 
     def condition(self, rows: ArrayLike, covariates: ArrayLike) -> "MatrixNormalInverseWishart":

@@ -22,7 +22,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
-from pgmult.core.arguments import as_choice, as_path, as_strings
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_strings
 from pgmult.core.typing import data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
@@ -84,29 +84,33 @@ class Posterior(Mapping[str, NDArray[Any]]):
         label_dims: frozenset[str] = frozenset(),
         origin: Origin | None = None,
     ):
-        if not draws and not sample_stats:
+        self._draws: Mapping[str, NDArray[Any]] = as_mapping(draws, "draws")
+        self.sample_stats = dict(as_mapping(sample_stats, "sample_stats"))
+        if not self._draws and not self.sample_stats:
             raise ValueError("draws must hold at least one variable")
-        self._draws = draws
-        self.sample_stats = dict(sample_stats or {})
-        self.attrs = dict(attrs or {})
-        self.label_dims = frozenset(label_dims)
-        self._origin = origin
-        self.coords = {name: np.asarray(labels) for name, labels in (coords or {}).items()}
+        self.attrs = dict(as_mapping(attrs, "attrs"))
+        labelled = list(label_dims) if isinstance(label_dims, Set) else label_dims
+        self.label_dims = frozenset(as_strings(labelled, "label_dims"))
+        self._origin = None if origin is None else as_kind(origin, "origin", Origin)
+        self.coords = {axis: _labels(x) for axis, x in as_mapping(coords, "coords").items()}
         self.dims: dict[str, tuple[str, ...]] = {}
-        for name in draws:
-            self._name_axes(name, (dims or {}).get(name))
+        axes = as_mapping(dims, "dims")
+        for name in self._draws:
+            self._name_axes(name, as_strings(axes[name], "dims") if name in axes else None)
         for name, values in self.sample_stats.items():
+            if np.ndim(values) != 2:
+                raise ValueError(
+                    f"sample_stats must have shape (chain, draw), {name} has {np.shape(values)}"
+                )
             self._label_axes(name, ("chain", "draw"), np.shape(values))
 
     def _name_axes(self, name: str, axes: Sequence[str] | None) -> None:
         shape = _shape_of(self._draws, name)
         if axes is None:
-            axes = tuple(f"{name}_dim_{i}" for i in range(len(shape) - 2))
+            axes = [f"{name}_dim_{i}" for i in range(len(shape) - 2)]
         if len(shape) != 2 + len(axes):
-            raise ValueError(
-                f"{name} must have shape (chain, draw{''.join(f', {axis}' for axis in axes)}),"
-                f" got {shape}"
-            )
+            expected = ", ".join(["chain", "draw", *axes])
+            raise ValueError(f"draws of {name} must have shape ({expected}), got {shape}")
         self.dims[name] = ("chain", "draw", *axes)
         self._label_axes(name, self.dims[name], shape)
 
@@ -504,6 +508,13 @@ def _origin(run: Run, model: Any) -> Origin | None:
         return None
     with reading(run.path / "meta.json"):
         return Origin.decoded(run.meta, () if model is None else {type(model).__module__})
+
+
+def _labels(labels: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(labels)
+    except ValueError as error:
+        raise ValueError(f"coords must have a row of labels for each axis: {error}") from None
 
 
 def _shape_of(draws: Mapping[str, NDArray[Any]], name: str) -> tuple[int, ...]:

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from pgmult.core.arguments import as_kind
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.priors.gaussian import MvNormal
 
-__all__ = ["Mixing", "invert", "predictor_vars", "unpack_prior"]
+__all__ = ["Mixing", "distance", "invert", "predictor_vars", "unpack_prior"]
 
 _MEMORY = 8  # steps, if they are not more than
 _MOST_NUMBERS = 1 << 26
@@ -23,7 +24,7 @@ def unpack_prior(
     ValueError
         If the prior has a potential, or other sizes.
     """
-    if prior.potential is not None:
+    if as_kind(prior, "prior", MvNormal).potential is not None:
         raise ValueError("prior must not be conditioned on a potential")
     mean = np.atleast_2d(prior.prior_mean)
     if mean.shape[1] != size or len(mean) not in (1, count):
@@ -53,7 +54,7 @@ def invert(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.swapaxes(inverse_root, -1, -2) @ inverse_root, log_det
 
 
-def _distance(
+def distance(
     mean: FloatArray, precision: FloatArray, other_mean: FloatArray, other_precision: FloatArray
 ) -> FloatArray:
     """Fisher's length of the way from Gaussians to others, for every group, as in `Mixing`.
@@ -99,7 +100,7 @@ class Mixing:
 
         None where no group is farther from its target than the tolerance: that is the fixed point.
         """
-        if (_distance(mean, precision, target_mean, target_precision) <= tolerance).all():
+        if (distance(mean, precision, target_mean, target_precision) <= tolerance).all():
             return None
         target = _join(target_mean, target_precision)
         way = target - _join(mean, precision)

@@ -56,7 +56,7 @@ from numpy.typing import ArrayLike
 
 from pgmult.compiled.newton import invert_rows, solve_rows
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_real
+from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.variational.ascent import Climb
@@ -228,6 +228,7 @@ def expand(objectives: RowObjectives, mean: FloatArray) -> GaussianRows:
 
 def as_start(objectives: RowObjectives, start: ArrayLike) -> FloatArray:
     """A user's start, ``(num_rows, n)``, of objectives whose derivatives are right there."""
+    as_kind(objectives, "objectives", RowObjectives)
     theta = as_finite(start, "start").copy()
     if theta.ndim != 2:
         raise ValueError(f"start must have shape (rows, n), got {theta.shape}")

@@ -41,14 +41,14 @@ binary regression; Anderson (1965), Iterative procedures for nonlinear integral 
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_real
+from pgmult.core.arguments import as_choice, as_kind, as_real
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.core.validate import as_covariates, as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, slack
 from pgmult.variational.bounds import SOFTPLUS, Approximation
@@ -68,6 +68,7 @@ __all__ = [
 _ROUNDING = 1e-8  # of a message's precision
 
 
+@runtime_checkable
 class Factor(Protocol):
     """Log likelihoods of rows under Gaussian predictors, or what stands for them."""
 
@@ -245,7 +246,9 @@ def fit_messages(
     An iteration costs O(num_classes (num_rows num_weights**2 + num_weights**3)), and evaluates the
     factor once, or more often where it goes part of the way. L never falls.
     """
-    x = as_finite(covariates, "covariates")
+    x = as_covariates(covariates)
+    as_kind(factor, "factor", Factor)
+    as_positive_int(num_classes, "num_classes")
     as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     size = x.shape[1]

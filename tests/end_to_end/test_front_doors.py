@@ -28,7 +28,18 @@ RESULTS = {
     "mixtures": {"Alignments"},
     "regression": {"CountedRows", "LabelledRows"},
     "sequences": {"Forecast", "Imputed", "LatentAxes", "SequenceScore", "Sequences", "StepProbs"},
-    "variational": set(),
+    "testing": {"Verdict"},
+    "variational": {
+        "CollapsedFit",
+        "CollapsedProblem",
+        "Fit",
+        "GaussianRows",
+        "NonconjugateFit",
+        "NonconjugateModel",
+        "RegressionFit",
+        "Site",
+        "SiteFit",
+    },
 }
 
 

@@ -370,7 +370,7 @@ class GroupedLogisticClassifier(_Logistic):
         data = as_labelled_rows(x, successes, labels)
         self.groups_ = data.group_names
         eye = np.eye(size)
-        strength = as_real(self.spread_strength, "spread_strength", above=0.0)
+        strength = as_real(self.spread_strength, "spread_strength", minimum=1e-100)
         mean_var = as_variance(self.mean_var, "mean_var")
         spread_var = as_variance(self.spread_var, "spread_var")
         self._warn_of_scales(X, spread_var)
