@@ -73,7 +73,7 @@ def _check(potential: Any, more_axes: int) -> None:
         if type(value) is not np.ndarray or value.dtype != np.float64:
             object.__setattr__(potential, name, as_finite(value, name))
     J, h = potential.J.shape, potential.h.shape
-    if h == () or h + h[-1:] * more_axes != J:
+    if (more_axes and h == ()) or h + h[-1:] * more_axes != J:
         raise ValueError(
             f"J must have the shape of h{', and a last axis more' * more_axes}, got J {J} and h {h}"
         )

@@ -111,9 +111,7 @@ class MatrixNormalInverseWishart:
         if y.ndim != 2 or y.shape[1] != n:
             raise ValueError(f"rows must have shape (rows, {n}), got {y.shape}")
         if x.shape != (len(y), p):
-            raise ValueError(
-                f"covariates must have shape ({len(y)}, {p}), like rows, got {x.shape}"
-            )
+            raise ValueError(f"covariates must have shape ({len(y)}, {p}), got {x.shape}")
         if len(y) == 0:
             return self
         surprise = y - linear_means(x, self.mean)

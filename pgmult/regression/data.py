@@ -127,7 +127,8 @@ def as_labelled_rows(
     for name, array in (("successes", y), ("trials", n)):
         if array.shape != (num_rows,):
             raise ValueError(
-                f"{name} must have shape ({num_rows},), one a row of covariates, got {array.shape}"
+                f"{name} must have shape ({num_rows},), got {array.shape} (one for each row of"
+                " covariates)"
             )
     if (y > n).any():
         row = int(np.argmax(y > n))

@@ -20,7 +20,7 @@ def mutant(original: Any, **attributes: Any) -> Any:
     Fraction(-1, 2)
     """
     kind = type(original)
-    if not hasattr(original, "__dict__") and not hasattr(kind, "__slots__"):
+    if callable(original) or (not hasattr(original, "__dict__") and not hasattr(kind, "__slots__")):
         raise TypeError(f"original must be of a class made in Python, got {brief(original)}")
     broken = type(f"Broken{kind.__name__}", (kind,), {"__slots__": (), **attributes})
     clone = copy.copy(original)

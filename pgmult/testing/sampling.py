@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import (
     as_mapping,
-    as_probability,
     as_real,
     as_repeats,
+    as_share,
     as_strings,
     brief,
 )
@@ -304,7 +304,7 @@ def geweke(
     data = settled(model, data)
     replicates = as_repeats(replicates, "replicates", minimum=2 * MIN_CHANGES)
     sweeps = as_repeats(sweeps, "sweeps")
-    level = as_probability(level, "level")
+    level = as_share(level, "level")
 
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
@@ -402,7 +402,7 @@ def sbc(
     replicates = as_repeats(replicates, "replicates")
     tune, draws = as_repeats(tune, "tune", minimum=0), as_repeats(draws, "draws")
     thin = as_repeats(thin, "thin")
-    level = as_probability(level, "level")
+    level = as_share(level, "level")
 
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
@@ -471,7 +471,7 @@ def likelihood(
     """
     data = settled(model, data)
     replicates = as_repeats(replicates, "replicates")
-    level = as_probability(level, "level")
+    level = as_share(level, "level")
 
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         upsets, chances = 0, np.empty(replicates)  # how often the less likely state was true

@@ -29,7 +29,8 @@ def unpack_prior(
     mean = np.atleast_2d(prior.prior_mean)
     if mean.shape[1] != size or len(mean) not in (1, count):
         raise ValueError(
-            f"prior must be of {size} weights, of one {unit} or {count}, got {mean.shape}"
+            f"prior must be of {size} weights like covariates, of one {unit} or {count},"
+            f" got {mean.shape}"
         )
     return np.broadcast_to(mean, (count, size)), prior.precision()
 
@@ -94,7 +95,7 @@ class Mixing:
         target_mean: FloatArray,
         target_precision: FloatArray,
         *,
-        tolerance: float,
+        tolerance: float = 0.0,
     ) -> tuple[FloatArray, FloatArray] | None:
         """Means and precisions to try next, the targets where nothing is known; or None.
 

@@ -46,6 +46,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_kind, as_real
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_covariates, as_positive_int
@@ -249,12 +250,19 @@ def fit_messages(
     x = as_covariates(covariates)
     as_kind(factor, "factor", Factor)
     as_positive_int(num_classes, "num_classes")
+    refuse_unaffordable(40.0 * num_classes * x.shape[1] ** 2, "num_classes", num_classes)
     as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     size = x.shape[1]
     mean0, P0 = unpack_prior(prior, num_classes, size, "class")
     at = partial(_evaluate, x, factor, mean0, P0, float(np.linalg.slogdet(P0)[1]))
-    here = at(mean0, np.tile(P0, (num_classes, 1, 1)))
+    try:
+        here = at(mean0, np.tile(P0, (num_classes, 1, 1)))
+    except (ValueError, IndexError) as error:
+        raise ValueError(
+            f"factor must go with covariates of shape {x.shape} and num_classes = {num_classes},"
+            f" got {error}"
+        ) from error
     if not np.isfinite(here.level):
         raise ValueError(
             f"factor must have finite values under the prior, got {here.level} in all (bring"

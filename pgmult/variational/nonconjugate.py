@@ -146,7 +146,10 @@ def fit_nonconjugate(
     fit_node = _FITS[method]
     gaussians: dict[str, GaussianRows] = {}
     for node, mean in as_mapping(start, "start").items():
-        gaussians[node] = _without_spread(as_finite(mean, f"start of {node!r}"))
+        start_of = as_finite(mean, f"start of {node!r}")
+        if start_of.ndim != 2:
+            raise ValueError(f"start of {node!r} must have shape (rows, n), got {start_of.shape}")
+        gaussians[node] = _without_spread(start_of)
     for node, q in gaussians.items():
         objectives = model.objectives(node, gaussians, rest)
         here = expand(objectives, q.mean)

@@ -181,21 +181,17 @@ def fit_softmax_regression(
     """
     size, num_classes = require_counted_rows(data).num_covariates, data.num_categories
     prior = weights_prior(prior, size, "prior")
-    as_choice(method, "method", {*LOG_SUM_EXP, *DENSE_LOG_SUM_EXP, "laplace"})
     as_choice(covariance, "covariance", ("class", "full"))
+    if covariance == "full":
+        as_choice(method, "method with covariance='full'", (*DENSE_LOG_SUM_EXP, "laplace"))
+    else:
+        as_choice(method, "method with covariance='class'", LOG_SUM_EXP)
     if covariance == "class" or method in _SEE_VARIANCES_ONLY:
-        if method == "laplace":
-            raise ValueError("method 'laplace' needs covariance='full': it has no other")
         factor = SoftmaxFactor(data.counts, choose(LOG_SUM_EXP, method))
         return fit_messages(
             data.covariates, factor, prior, num_classes,
             tolerance=tolerance, max_iterations=max_iterations,
         )  # fmt: skip
-    methods = (*DENSE_LOG_SUM_EXP, "laplace")
-    if method not in methods:
-        raise ValueError(
-            f"method must be one of {', '.join(methods)} with covariance='full', got {method!r}"
-        )
     needed = 8 * (_MATRICES * (num_classes * size) ** 2 + 6 * len(data.counts) * num_classes**2)
     if needed > available_memory():
         raise MemoryError(

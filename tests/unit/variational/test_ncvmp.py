@@ -237,7 +237,7 @@ def test_probit_beside_simulation():
     [
         ({"method": "guess"}, "method must be one of"),
         ({"method": "laplace"}, "needs covariance='full'"),
-        ({"covariance": "diagonal"}, "covariance must be 'class' or 'full'"),
+        ({"covariance": "diagonal"}, "covariance must be one of class, full"),
         ({"prior": MvNormal(np.zeros(2), np.eye(2))}, "prior must be of"),
         ({"max_iterations": 0}, "max_iterations must be at least 1"),
     ],
