@@ -72,6 +72,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from pgmult.compiled import polya_gamma as _compiled
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_choice
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_generator, as_nonnegative, new_key
 
@@ -136,6 +137,7 @@ def sample(
         or arguments outside a method's validity.
     """
     as_generator(rng)
+    as_choice(method, "method", ["auto", *_LIMITS, *_OTHERS])
     b_array, c_array = _broadcast(b, c)
     if out is not None:
         _check_out(out, b_array.shape)
@@ -150,13 +152,10 @@ def sample(
             draws[positive] = others_sample(rng, flat_b[positive], flat_c[positive])
     elif method == "auto":
         draws = _fill(rng, flat_b, flat_c, _compiled.fill)
-    elif method in _LIMITS:
+    else:
         _refuse(method, b_array, c_array, _LIMITS[method])
         index = _compiled.METHODS.index(method)
         draws = _fill(rng, flat_b, flat_c, _compiled.fill_by_name, index)
-    else:
-        names = ", ".join(["auto", *_LIMITS, *_OTHERS])
-        raise ValueError(f"method must be one of {names}, got {method!r}")
     if out is not None:
         out[...] = draws.reshape(b_array.shape)
         return out

@@ -20,6 +20,7 @@ __all__ = [
     "as_flag",
     "as_kind",
     "as_list",
+    "as_mapping",
     "as_path",
     "as_probability",
     "as_real",
@@ -119,6 +120,15 @@ def as_kind(value: Any, name: str, kind: type[T], hint: str = "") -> T:
 def as_repeats(value: Any, name: str, minimum: int = 1) -> int:
     """How often to do what takes its time: sweeps, steps, simulated rows."""
     return as_positive_int(value, name, minimum, _MOST_REPEATS)
+
+
+def as_mapping(value: Any, name: str) -> Mapping[str, Any]:
+    """A mapping with string keys; an empty one for None."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise TypeError(f"{name} must be a mapping with strings for keys, got {brief(value)}")
+    return value
 
 
 def as_share(value: Any, name: str) -> float:

@@ -6,11 +6,14 @@ need no clipping, and several observations of one x simply add.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DensePotential", "DiagonalPotential"]
+from pgmult.core.validate import as_finite
+
+__all__ = ["DensePotential", "DiagonalPotential", "as_potential"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +30,9 @@ class DiagonalPotential:
 
     J: NDArray[np.float64]
     h: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        _check(self, 0)
 
     def __add__(self, other: "DiagonalPotential") -> "DiagonalPotential":
         """The product of the two potentials."""
@@ -52,6 +58,31 @@ class DensePotential:
     J: NDArray[np.float64]
     h: NDArray[np.float64]
 
+    def __post_init__(self) -> None:
+        _check(self, 1)
+
     def __add__(self, other: "DensePotential") -> "DensePotential":
         """The product of the two potentials."""
         return DensePotential(self.J + other.J, self.h + other.h)
+
+
+def _check(potential: Any, more_axes: int) -> None:
+    """Float64 arrays are taken as they are, a sweep's among them, where their shapes agree."""
+    for name in ("J", "h"):
+        value = getattr(potential, name)
+        if type(value) is not np.ndarray or value.dtype != np.float64:
+            object.__setattr__(potential, name, as_finite(value, name))
+    J, h = potential.J.shape, potential.h.shape
+    if (more_axes and h == ()) or h + h[-1:] * more_axes != J:
+        raise ValueError(
+            f"J must have the shape of h{', and a last axis more' * more_axes}, got J {J} and h {h}"
+        )
+
+
+def as_potential(value: Any) -> DiagonalPotential | DensePotential:
+    """`value`, if it is a potential."""
+    if not isinstance(value, DiagonalPotential | DensePotential):
+        raise TypeError(
+            f"potential must be a DiagonalPotential or a DensePotential, got {type(value).__name__}"
+        )
+    return value

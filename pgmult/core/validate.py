@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult.core.typing import IntArray
-
 __all__ = [
     "as_counts",
     "as_covariates",
@@ -19,12 +17,13 @@ __all__ = [
     "as_offsets",
     "as_positive",
     "as_positive_int",
-    "as_positive_number",
     "as_simplex",
     "as_spd",
     "new_key",
     "place_of",
 ]
+
+_LEAST_VARIANCE = 1e-300  # inverses of smaller ones overflow
 
 
 def place_of(bad: NDArray[np.bool_]) -> str:
@@ -76,14 +75,6 @@ def as_positive(value: ArrayLike, name: str) -> NDArray[np.float64]:
     if bad.any():
         raise ValueError(f"{name} must be positive, got {array[bad].flat[0]}{place_of(bad)}")
     return array
-
-
-def as_positive_number(value: Any, name: str) -> float:
-    """One finite number > 0."""
-    array = as_positive(value, name)
-    if array.ndim:
-        raise ValueError(f"{name} must be one number, got shape {array.shape}")
-    return float(array)
 
 
 def as_nonnegative(value: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -150,14 +141,20 @@ def _has_root(matrix: NDArray[np.float64]) -> bool:
     return bool(cholesky(matrix.copy()) == 0)
 
 
-def as_spd(value: ArrayLike, name: str, size: int | None = None) -> NDArray[np.float64]:
-    """A float64 array ``(..., n, n)`` of symmetric positive definite matrices."""
+def as_spd(
+    value: ArrayLike, name: str, size: int | None = None, like: str = ""
+) -> NDArray[np.float64]:
+    """A float64 array ``(..., n, n)`` of symmetric positive definite matrices.
+
+    `like` says which argument asks for the size.
+    """
     array = as_finite(value, name)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
     if size is not None and array.shape[-1] != size:
         raise ValueError(
-            f"{name} must be {size} x {size}, got {array.shape[-1]} x {array.shape[-1]}"
+            f"{name} must be {size} x {size}{like and f' to go with {like}'},"
+            f" got {array.shape[-1]} x {array.shape[-1]}"
         )
     scale = np.abs(array).max(axis=(-2, -1), keepdims=True)
     bad = np.abs(array - np.swapaxes(array, -1, -2)) > 1e-8 * scale
@@ -168,6 +165,11 @@ def as_spd(value: ArrayLike, name: str, size: int | None = None) -> NDArray[np.f
         raise ValueError(
             f"{name} must be positive definite, got smallest eigenvalue {smallest:.3g}"
             " (add a small multiple of the identity, or drop collinear columns)"
+        )
+    if np.any(np.diagonal(array, axis1=-2, axis2=-1) < _LEAST_VARIANCE):
+        raise ValueError(
+            f"{name} must have a diagonal of at least {_LEAST_VARIANCE:g}, got"
+            f" {np.diagonal(array, axis1=-2, axis2=-1).min()}"
         )
     return array
 
@@ -198,7 +200,7 @@ def new_key(rng: np.random.Generator) -> NDArray[np.uint64]:
     return as_generator(rng).integers(0, 2**64, size=2, dtype=np.uint64)
 
 
-def as_offsets(offsets: ArrayLike) -> IntArray:
+def as_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
     """Where sequences begin, and where the last one ends, as int64; refuses empty sequences."""
     array = np.asarray(offsets)
     if array.ndim != 1 or len(array) < 2 or array.dtype.kind not in "iu":

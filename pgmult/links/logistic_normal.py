@@ -27,7 +27,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from pgmult import polya_gamma
 from pgmult.core.potentials import DensePotential, DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_nonnegative
+from pgmult.core.validate import as_counts, as_nonnegative, as_positive_int
 from pgmult.links._arguments import (
     as_interior,
     as_psi,
@@ -125,7 +125,7 @@ class LogisticNormal:
         num_categories = psi.shape[-1]
         check_categories("counts", counts, num_categories)
         common_shape(psi=psi.shape[:-1], counts=counts.shape[:-1])
-        if not 0 <= k < num_categories:
+        if as_positive_int(k, "k", minimum=0) >= num_categories:
             raise ValueError(f"k must be one of 0, ..., {num_categories - 1}, got {k}")
         totals = counts.sum(axis=-1)
         others = logsumexp(np.delete(psi, k, axis=-1), axis=-1)

@@ -77,11 +77,10 @@ class StickBreaking:
     def __post_init__(self) -> None:
         if self.order is None:
             return
-        if np.ndim(self.order) != 1 or np.size(self.order) < 2:
-            raise ValueError(
-                f"order must list 2 categories or more, got shape {np.shape(self.order)}"
-            )
-        order = as_permutation(self.order, np.size(self.order))
+        order = as_counts(self.order, "order")
+        if order.ndim != 1 or order.size < 2:
+            raise ValueError(f"order must list 2 categories or more, got shape {order.shape}")
+        order = as_permutation(order, order.size)
         object.__setattr__(self, "order", tuple(order.tolist()))
 
     def probs(self, psi: ArrayLike) -> FloatArray:

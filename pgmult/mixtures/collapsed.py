@@ -19,8 +19,9 @@ import numpy as np
 from scipy.special import digamma, multigammaln
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive_int, as_positive_number
+from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.mixtures.compiled.gaussian_mixture import add_distances, weigh_components
 from pgmult.mixtures.data import Alignments, require_alignments
 from pgmult.priors.gaussian import NormalInverseWishart
@@ -59,7 +60,7 @@ class GaussianMixtureProblem:
             raise ValueError(
                 f"num_components must be at most the {len(self.x)} rows, got {self.num_components}"
             )
-        as_positive_number(self.concentration, "concentration")
+        as_real(self.concentration, "concentration", above=0.0)
         D = self.x.shape[1]
         if self.prior is None:
             constant = self.x.min(axis=0) == self.x.max(axis=0)
@@ -70,7 +71,7 @@ class GaussianMixtureProblem:
                 )
             scale = np.diag(self.x.var(axis=0))
             self.prior = NormalInverseWishart(self.x.mean(axis=0), 0.01, D + 2.0, scale)
-        elif len(self.prior.mean) != D:
+        elif len(as_kind(self.prior, "prior", NormalInverseWishart).mean) != D:
             raise ValueError(f"prior must have {D} dimensions, got {len(self.prior.mean)}")
 
     @cached_property
@@ -151,7 +152,7 @@ class ExpressionProblem:
 
     def __post_init__(self) -> None:
         require_alignments(self.data)
-        as_positive_number(self.concentration, "concentration")
+        as_real(self.concentration, "concentration", above=0.0)
 
     @property
     def indptr(self) -> IntArray:

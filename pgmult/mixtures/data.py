@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult.core.validate import as_counts, as_finite
+from pgmult.core.arguments import as_strings
+from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
 __all__ = ["Alignments", "as_alignments", "require_alignments"]
 
@@ -118,6 +119,9 @@ def as_alignments(
             f"read must be numbered 0, 1, ... without gaps, got {reads.max()} at position"
             f" {reads.argmax()} of {len(reads)} alignments"
         )
+    names = None if names is None else as_strings(names, "names")
+    if num_transcripts is not None:
+        num_transcripts = as_positive_int(num_transcripts, "num_transcripts", 1, 2**31)
     if num_transcripts is None and names is None and transcripts.max() >= 2**31:
         raise ValueError(
             f"transcript must be below 2**31, got {transcripts.max()} at position"

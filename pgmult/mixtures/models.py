@@ -36,8 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_number, new_key
+from pgmult.core.validate import new_key
 from pgmult.mixtures.compiled.expression import assign_rows, collapsed_sweeps
 from pgmult.mixtures.data import Alignments, require_alignments
 from pgmult.priors import Dirichlet
@@ -81,7 +82,7 @@ class TranscriptExpression:
     label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        as_positive_number(self.concentration, "concentration")
+        as_real(self.concentration, "concentration", above=0.0)
 
     def as_data(self, data: Any) -> Alignments:
         """`data` itself, if it is a table of alignments."""

@@ -13,6 +13,7 @@ array([[0.56, 0.11, 0.33],
 (2, 3)
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,10 +22,13 @@ from scipy.special import digamma, gammaln, xlogy
 
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import brief
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import (
     as_nonnegative,
     as_positive,
+    as_positive_int,
     as_simplex,
     new_key,
 )
@@ -83,7 +87,12 @@ class Dirichlet:
         array, ``(..., num_categories)``
             Non-negative, rows sum to 1. A probability below the smallest float is 0.
         """
-        shape = np.shape(self.concentration) if shape is None else tuple(shape)
+        if shape is None:
+            shape = np.shape(self.concentration)
+        elif not isinstance(shape, tuple | list):
+            raise TypeError(f"shape must be a tuple of integers, got {brief(shape)}")
+        shape = tuple(as_positive_int(size, "shape", minimum=0) for size in shape)
+        refuse_unaffordable(16.0 * math.prod(shape), "shape", shape)
         alpha = self._concentration_for("shape", shape)
         if alpha.shape != shape:
             alpha = np.broadcast_to(alpha, shape)

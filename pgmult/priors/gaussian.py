@@ -32,7 +32,9 @@ from pgmult.compiled.linalg import (
 )
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.core.potentials import DensePotential, DiagonalPotential
+from pgmult.core.arguments import as_real
+from pgmult.core.machine import refuse_unaffordable
+from pgmult.core.potentials import DensePotential, DiagonalPotential, as_potential
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import (
     as_finite,
@@ -82,7 +84,9 @@ class MvNormal:
         if mean.ndim not in (1, 2):
             raise ValueError(f"prior_mean must have shape (n,) or (rows, n), got {mean.shape}")
         object.__setattr__(self, "prior_mean", mean)
-        object.__setattr__(self, "prior_cov", as_spd(self.prior_cov, "prior_cov", mean.shape[-1]))
+        object.__setattr__(
+            self, "prior_cov", as_spd(self.prior_cov, "prior_cov", mean.shape[-1], "prior_mean")
+        )
 
     @property
     def size(self) -> int:
@@ -91,7 +95,7 @@ class MvNormal:
 
     def condition(self, potential: DiagonalPotential | DensePotential) -> "MvNormal":
         """The posterior: this times `potential`."""
-        shape = potential.h.shape
+        shape = as_potential(potential).h.shape
         rows = None if self.prior_mean.ndim == 1 else len(self.prior_mean)
         if len(shape) not in (1, 2) or shape[-1] != self.size or rows not in (None, shape[0]):
             expected = (
@@ -129,8 +133,11 @@ class MvNormal:
 
     def log_density(self, x: ArrayLike) -> FloatArray:
         """Normalised log density at x, ``(..., n)``; one value a row."""
-        precision = self.precision()
-        deviation = as_finite(x, "x") - self.mean()
+        precision, mean, x = self.precision(), self.mean(), as_finite(x, "x")
+        fits = mean.ndim == 1 or len(mean) == 1 or x.shape[-2:-1] in ((), (1,), (len(mean),))
+        if x.shape[-1:] != (self.size,) or not fits:
+            raise ValueError(f"x must have shape {mean.shape}, got {x.shape}")
+        deviation = x - mean
         quadratic = np.einsum("...i,...ij,...j->...", deviation, precision, deviation)
         log_det = np.linalg.slogdet(precision)[1]
         return np.asarray(0.5 * (log_det - quadratic - self.size * _LOG_2PI))
@@ -175,11 +182,10 @@ class MvNormal:
         as_generator(rng)
         mean = self.prior_mean
         if self.potential is None:
-            shape = (
-                mean.shape
-                if num_rows is None
-                else (as_positive_int(num_rows, "num_rows"), self.size)
-            )
+            shape = mean.shape
+            if num_rows is not None:
+                shape = as_positive_int(num_rows, "num_rows"), self.size
+                refuse_unaffordable(16.0 * num_rows * self.size, "num_rows", num_rows)
             noise = rng.standard_normal(shape)
             return np.asarray(
                 mean + np.einsum("...j,ij->...i", noise, lower_cholesky(self.prior_cov))
@@ -265,21 +271,16 @@ class NormalInverseWishart:
         if mean.ndim != 1:
             raise ValueError(f"mean must have shape (n,), got {mean.shape}")
         object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "scale", as_spd(self.scale, "scale", len(mean)))
-        if not (math.isfinite(self.strength) and self.strength > 0.0):
-            raise ValueError(f"strength must be positive, got {self.strength}")
-        if not (math.isfinite(self.dof) and self.dof > len(mean) - 1):
-            raise ValueError(
-                f"dof must be above n - 1 = {len(mean) - 1}, else the prior is improper,"
-                f" got {self.dof}"
-            )
+        object.__setattr__(self, "scale", as_spd(self.scale, "scale", len(mean), "mean"))
+        as_real(self.strength, "strength", above=0.0)
+        as_real(self.dof, "dof", above=len(mean) - 1)  # else the prior is improper
 
     @classmethod
     def weak(cls, mean: ArrayLike, var: float = 1.0) -> "NormalInverseWishart":
         """A proper prior worth little data: E[Sigma] = var I with n + 2 degrees of freedom."""
         centre = as_finite(mean, "mean")
-        n = centre.shape[-1]
-        return cls(centre, 1.0, n + 2.0, var * np.eye(n))
+        n = centre.size  # a mean that is no vector is refused below
+        return cls(centre, 1.0, n + 2.0, as_real(var, "var", minimum=1e-300) * np.eye(n))
 
     def condition(self, rows: ArrayLike) -> "NormalInverseWishart":
         """The posterior given Gaussian observations, ``(num_rows, n)``."""
@@ -310,9 +311,12 @@ class NormalInverseWishart:
     def log_density(self, mu: ArrayLike, Sigma: ArrayLike) -> float:
         """Normalised log density."""
         cov = as_spd(Sigma, "Sigma", len(self.mean))
+        mean = as_finite(mu, "mu")
+        if mean.shape != self.mean.shape:
+            raise ValueError(f"mu must have shape {self.mean.shape}, got {mean.shape}")
         normal = MvNormal(self.mean, cov / self.strength)
         return inverse_wishart_log_density(cov, self.dof, self.scale) + float(
-            normal.log_density(mu)
+            normal.log_density(mean)
         )
 
 

@@ -29,6 +29,8 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded, solve_banded
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from pgmult.core.arguments import as_kind
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_generator, as_positive, as_positive_int
@@ -54,7 +56,10 @@ class BandedPrecision:
     @classmethod
     def of(cls, matrix: Any) -> "BandedPrecision":
         """Renumber and pack a symmetric array or scipy.sparse array, ``(n, n)``."""
-        Q = sparse.csr_array(matrix if sparse.issparse(matrix) else np.atleast_2d(matrix))
+        dense = matrix if sparse.issparse(matrix) else as_finite(matrix, "prior_precision")
+        if dense.ndim != 2 or dense.shape[0] == 0:
+            raise ValueError(f"prior_precision must be a square matrix, got shape {dense.shape}")
+        Q = sparse.csr_array(dense)
         if Q.shape[0] != Q.shape[1]:
             raise ValueError(f"prior_precision must be a square matrix, got shape {Q.shape}")
         Q = Q.astype(np.float64)
@@ -118,14 +123,16 @@ class GaussianMarkovField:
         if not isinstance(self.prior_precision, BandedPrecision):
             object.__setattr__(self, "prior_precision", BandedPrecision.of(self.prior_precision))
         size = len(self.prior_precision.order)
+        if self.potential is not None:
+            as_kind(self.potential, "potential", DiagonalPotential)
         shapes = [self.prior_mean.shape, (*np.shape(self.strength), size)]
         shapes += [] if self.potential is None else [self.potential.h.shape]
         ranks = {len(shape) for shape in shapes}
         rows = {shape[0] for shape in shapes if len(shape) == 2}
         if not ranks <= {1, 2} or {shape[-1] for shape in shapes} != {size} or len(rows) > 1:
             raise ValueError(
-                f"mean and potential must have shape ({size},) or (rows, {size}), and strength ()"
-                f" or (rows,), got a mean {shapes[0]}, a strength {np.shape(self.strength)}"
+                f"prior_mean and potential must have shape ({size},) or (rows, {size}), strength"
+                f" () or (rows,), got prior_mean {shapes[0]}, strength {np.shape(self.strength)}"
                 + (f" and a potential {shapes[2]}" if len(shapes) > 2 else "")
             )
 
@@ -136,11 +143,7 @@ class GaussianMarkovField:
 
     def condition(self, potential: DiagonalPotential) -> "GaussianMarkovField":
         """The posterior: this times `potential`, ``(n,)`` or ``(num_rows, n)``."""
-        if not isinstance(potential, DiagonalPotential):
-            raise TypeError(
-                f"the potential of a Markov field must be diagonal, got {type(potential).__name__}"
-                " (MvNormal takes dense ones)"
-            )
+        as_kind(potential, "potential", DiagonalPotential, "MvNormal takes dense ones, too")
         before = self.potential
         return replace(self, potential=potential if before is None else before + potential)
 
@@ -169,6 +172,7 @@ class GaussianMarkovField:
             if len(shape) == 2:
                 raise ValueError("num_rows is set by mean, strength or potential; leave it out")
             shape = (as_positive_int(num_rows, "num_rows"), *shape)
+            refuse_unaffordable(24.0 * num_rows * self.size, "num_rows", num_rows)
 
         def draw(root: FloatArray, mean: FloatArray, noise: FloatArray) -> FloatArray:
             return np.asarray(mean + solve_banded((0, len(root) - 1), root, noise))
@@ -187,6 +191,8 @@ class GaussianMarkovField:
             return np.asarray(0.5 * (log_det - white @ white - len(x) * math.log(2.0 * math.pi)))
 
         x = as_finite(x, "x")
+        if x.shape[-1:] != (self.size,) or x.ndim > 2 or self._shape[:-1] not in ((), x.shape[:-1]):
+            raise ValueError(f"x must have shape {self._shape}, got {x.shape}")
         return self._by_row(density, np.broadcast_to(x, np.broadcast_shapes(x.shape, self._shape)))
 
     @property

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart, scatter
+from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_spd, new_key
 from pgmult.priors.gaussian import inverse_wishart_log_density, lower_cholesky
@@ -69,12 +70,11 @@ class MatrixNormalInverseWishart:
             raise ValueError(f"mean must have shape (p, n), p and n >= 1, got {mean.shape}")
         p, n = mean.shape
         object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "row_precision", as_spd(self.row_precision, "row_precision", p))
-        object.__setattr__(self, "scale", as_spd(self.scale, "scale", n))
-        if not (math.isfinite(self.dof) and self.dof > n - 1):
-            raise ValueError(
-                f"dof must be above n - 1 = {n - 1}, else the prior is improper, got {self.dof}"
-            )
+        object.__setattr__(
+            self, "row_precision", as_spd(self.row_precision, "row_precision", p, "mean")
+        )
+        object.__setattr__(self, "scale", as_spd(self.scale, "scale", n, "mean"))
+        as_real(self.dof, "dof", above=n - 1)  # else the prior is improper
 
     @classmethod
     def weak(
@@ -93,7 +93,13 @@ class MatrixNormalInverseWishart:
                 f" {centre.shape} and {x.shape}"
             )
         n = centre.shape[1]
-        return cls(centre, scatter(x, np.zeros(x.shape[1])) / len(x), n + 2.0, var * np.eye(n))
+        gram = scatter(x, np.zeros(x.shape[1])) / len(x)
+        return cls(
+            centre,
+            as_spd(gram, "the Gram matrix of covariates"),
+            n + 2.0,
+            as_real(var, "var", minimum=1e-300) * np.eye(n),
+        )
 
     def condition(self, rows: ArrayLike, covariates: ArrayLike) -> "MatrixNormalInverseWishart":
         """The posterior given rows ``(num_rows, n)`` and their covariates ``(num_rows, p)``.

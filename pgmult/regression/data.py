@@ -32,6 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pgmult.core.arguments import as_kind
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_order
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_covariates, as_positive_int
@@ -124,7 +126,10 @@ def as_labelled_rows(
     n = np.ones(num_rows, dtype=np.int64) if trials is None else as_counts(trials, "trials")
     for name, array in (("successes", y), ("trials", n)):
         if array.shape != (num_rows,):
-            raise ValueError(f"{name} must have shape ({num_rows},), got {array.shape}")
+            raise ValueError(
+                f"{name} must have shape ({num_rows},), got {array.shape} (one for each row of"
+                " covariates)"
+            )
     if (y > n).any():
         row = int(np.argmax(y > n))
         what = "0 or 1 (or give trials)" if trials is None else f"at most trials, {n[row]}"
@@ -134,7 +139,10 @@ def as_labelled_rows(
             raise ValueError("group_names needs groups: a label of each row's group")
         whole = np.array([0, num_rows], dtype=np.int64)
         return LabelledRows(x, y, n, whole, np.arange(num_rows), np.array(["all"]))
-    labels = np.asarray(groups)
+    try:
+        labels = np.asarray(groups)
+    except ValueError as error:
+        raise ValueError(f"groups must be a label for each row, got {error}") from None
     if labels.shape != (num_rows,):
         raise ValueError(f"groups must have shape ({num_rows},), got {labels.shape}")
     for row, label in enumerate(labels.tolist()):
@@ -235,6 +243,11 @@ class CountedRows:
         )
 
 
+def require_counted_rows(data: Any) -> CountedRows:
+    """`data` itself, if it is counted rows."""
+    return as_kind(data, "data", CountedRows, "make them with pgmult.regression.as_counted_rows")
+
+
 def as_counted_rows(
     covariates: ArrayLike,
     outcomes: ArrayLike,
@@ -266,7 +279,7 @@ def as_counted_rows(
     if given.ndim not in (1, 2) or len(given) != len(x):
         raise ValueError(
             f"outcomes must have shape ({len(x)},), labels, or ({len(x)}, categories), counts,"
-            f" got {given.shape}"
+            f" a row for each of covariates, got {given.shape}"
         )
     if given.ndim == 1:
         least = int(given.max(initial=0)) + 1
@@ -279,6 +292,7 @@ def as_counted_rows(
                 f"outcomes must be labels below num_categories = {size}, got {given[row]} at row"
                 f" {row}"
             )
+        refuse_unaffordable(8.0 * len(x) * size, "num_categories", size)
         counts = np.zeros((len(x), size), dtype=np.int64)
         counts[np.arange(len(x)), given] = 1
     else:

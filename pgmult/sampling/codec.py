@@ -28,6 +28,8 @@ __all__ = ["contiguous", "decode", "encode", "fingerprint"]
 
 T = TypeVar("T")
 
+_DEEPEST = 400
+
 
 def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str = "value") -> Any:
     """`value` as JSON's types.
@@ -44,6 +46,8 @@ def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str
     TypeError
         If a part of `value` is of another type, or of a class that is defined inside a function.
     """
+    if place.count(".") > _DEEPEST:
+        raise TypeError(f"{place[:40]}... cannot be stored: it is more than {_DEEPEST} levels deep")
     if isinstance(value, np.ndarray | np.generic):
         return _encode_array(value, arrays, place)
     if value is None or isinstance(value, bool | int | str):

@@ -27,7 +27,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from pgmult.core._version import __version__
-from pgmult.core.arguments import as_seed
+from pgmult.core.arguments import as_path, as_seed, as_strings
 from pgmult.core.typing import Model, coords_of, data_of, default_keep_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.chains import (
@@ -47,6 +47,9 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.store import RunWriter, reading, rectangle
 
 __all__ = ["resume", "sample"]
+
+_MOST_SWEEPS = 10**9  # more is a slip: a year, at thirty a second
+_MOST_CHAINS = 10_000
 
 
 def sample(
@@ -120,11 +123,12 @@ def sample(
         If a kept value has a split R-hat above 1.01 or an effective sample size below 100 a chain.
     """
     _check_model(model)
+    store = None if store is None else as_path(store, "store")
     settings = _Settings(
-        draws=as_positive_int(draws, "draws"),
-        tune=as_positive_int(tune, "tune", minimum=0),
-        chains=as_positive_int(chains, "chains"),
-        thin=as_positive_int(thin, "thin"),
+        draws=as_positive_int(draws, "draws", 1, _MOST_SWEEPS),
+        tune=as_positive_int(tune, "tune", 0, _MOST_SWEEPS),
+        chains=as_positive_int(chains, "chains", 1, _MOST_CHAINS),
+        thin=as_positive_int(thin, "thin", 1, _MOST_SWEEPS),
         entropy=as_seed(random_seed),
         keep=_as_keep(keep, model),
     )
@@ -191,7 +195,7 @@ def resume(
     BlockingIOError
         If another process is writing to the run.
     """
-    with RunWriter(store) as writer:
+    with RunWriter(as_path(store, "store")) as writer:
         meta = writer.meta
         if "settings" not in meta:
             raise ValueError(f"{store} holds the draws of a posterior, and no run to go on with")
@@ -204,7 +208,7 @@ def resume(
         counters = [writer.counters(i) for i in range(settings.chains)]
         longest = max(chain.kept for chain in counters)
         if draws is not None:
-            draws = as_positive_int(draws, "draws")
+            draws = as_positive_int(draws, "draws", 1, _MOST_SWEEPS)
             if draws < longest:
                 raise ValueError(f"draws must be at least {longest}, which are kept; got {draws}")
             settings = replace(settings, draws=draws)
@@ -246,8 +250,9 @@ def _check_model(model: Any) -> None:
 
 
 def _as_keep(keep: Any, model: Model[Any, Any]) -> tuple[str, ...]:
-    names = default_keep_of(model) if keep is None else (keep,) if isinstance(keep, str) else keep
-    names = tuple(dict.fromkeys(names))
+    if keep is None:
+        return tuple(default_keep_of(model))
+    names = tuple(dict.fromkeys(as_strings([keep] if isinstance(keep, str) else keep, "keep")))
     if LOG_LIKELIHOOD in names:
         raise ValueError(
             "keep must not name log_likelihood: it is always kept, in posterior.sample_stats"

@@ -22,7 +22,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
-from pgmult.core.arguments import as_choice
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_strings
 from pgmult.core.typing import data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
@@ -84,29 +84,33 @@ class Posterior(Mapping[str, NDArray[Any]]):
         label_dims: frozenset[str] = frozenset(),
         origin: Origin | None = None,
     ):
-        if not draws and not sample_stats:
+        self._draws: Mapping[str, NDArray[Any]] = as_mapping(draws, "draws")
+        self.sample_stats = dict(as_mapping(sample_stats, "sample_stats"))
+        if not self._draws and not self.sample_stats:
             raise ValueError("draws must hold at least one variable")
-        self._draws = draws
-        self.sample_stats = dict(sample_stats or {})
-        self.attrs = dict(attrs or {})
-        self.label_dims = frozenset(label_dims)
-        self._origin = origin
-        self.coords = {name: np.asarray(labels) for name, labels in (coords or {}).items()}
+        self.attrs = dict(as_mapping(attrs, "attrs"))
+        labelled = list(label_dims) if isinstance(label_dims, Set) else label_dims
+        self.label_dims = frozenset(as_strings(labelled, "label_dims"))
+        self._origin = None if origin is None else as_kind(origin, "origin", Origin)
+        self.coords = {axis: _labels(x) for axis, x in as_mapping(coords, "coords").items()}
         self.dims: dict[str, tuple[str, ...]] = {}
-        for name in draws:
-            self._name_axes(name, (dims or {}).get(name))
+        axes = as_mapping(dims, "dims")
+        for name in self._draws:
+            self._name_axes(name, as_strings(axes[name], "dims") if name in axes else None)
         for name, values in self.sample_stats.items():
+            if np.ndim(values) != 2:
+                raise ValueError(
+                    f"sample_stats must have shape (chain, draw), {name} has {np.shape(values)}"
+                )
             self._label_axes(name, ("chain", "draw"), np.shape(values))
 
     def _name_axes(self, name: str, axes: Sequence[str] | None) -> None:
         shape = _shape_of(self._draws, name)
         if axes is None:
-            axes = tuple(f"{name}_dim_{i}" for i in range(len(shape) - 2))
+            axes = [f"{name}_dim_{i}" for i in range(len(shape) - 2)]
         if len(shape) != 2 + len(axes):
-            raise ValueError(
-                f"{name} must have shape (chain, draw{''.join(f', {axis}' for axis in axes)}),"
-                f" got {shape}"
-            )
+            expected = ", ".join(["chain", "draw", *axes])
+            raise ValueError(f"draws of {name} must have shape ({expected}), got {shape}")
         self.dims[name] = ("chain", "draw", *axes)
         self._label_axes(name, self.dims[name], shape)
 
@@ -205,7 +209,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
 
     def stack(self, name: str) -> NDArray[Any]:
         """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
-        array = self[name]
+        array = self[as_choice(name, "name", self)]
         return array.reshape(-1, *array.shape[2:])
 
     def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
@@ -219,10 +223,9 @@ class Posterior(Mapping[str, NDArray[Any]]):
         chain : int
             From 0: its place among the chains that are here, ``posterior.coords["chain"]``.
         """
-        chain = as_positive_int(chain, "chain", minimum=0)
-        if chain >= self.num_chains:
-            raise ValueError(f"chain must be from 0 to {self.num_chains - 1}, got {chain}")
-        if name in self._draws and isinstance(self._draws, StoredDraws):
+        as_choice(name, "name", self)
+        chain = as_positive_int(chain, "chain", 0, self.num_chains - 1)
+        if isinstance(self._draws, StoredDraws):
             return self._draws.each(name, chain)
         return iter(self[name][chain])
 
@@ -249,15 +252,12 @@ class Posterior(Mapping[str, NDArray[Any]]):
         """
         if max_entries is not None:
             max_entries = as_positive_int(max_entries, "max_entries")
-        if var_names is None:
-            names = [*self, *self.sample_stats]
-        else:
-            names = [var_names] if isinstance(var_names, str) else list(var_names)
-        unknown = [name for name in names if name not in self and name not in self.sample_stats]
-        if unknown:
-            raise KeyError(
-                f"no variable {unknown[0]!r}; there are {', '.join([*self, *self.sample_stats])}"
+        names = [*self, *self.sample_stats]
+        if var_names is not None:
+            given = as_strings(
+                [var_names] if isinstance(var_names, str) else var_names, "var_names"
             )
+            names = [as_choice(name, "var_names", names) for name in given]
         rows: list[str] = []
         owners: list[str] = []
         pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}
@@ -394,7 +394,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
             **({} if self._origin is None else self._origin.encoded()),
         }
         arrays = {**self, **self.sample_stats}
-        with RunWriter.create(path, meta, self.coords, None) as run:
+        with RunWriter.create(as_path(path), meta, self.coords, None) as run:
             for i in range(self.num_chains):
                 chain = run.chain(i)
                 chain.begin({n: np.empty(a.shape[2:], a.dtype) for n, a in arrays.items()})
@@ -455,7 +455,7 @@ def load(
         If a file is damaged, or `model` is not that of the draws.
     """
     as_choice(damaged, "damaged", ("raise", "drop"))
-    run = Run(path)
+    run = Run(as_path(path))
     origin = _origin(run, model)
     numbers = range(run.num_chains)
     read = run.undamaged if damaged == "drop" else run.counters
@@ -508,6 +508,13 @@ def _origin(run: Run, model: Any) -> Origin | None:
         return None
     with reading(run.path / "meta.json"):
         return Origin.decoded(run.meta, () if model is None else {type(model).__module__})
+
+
+def _labels(labels: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(labels)
+    except ValueError as error:
+        raise ValueError(f"coords must have a row of labels for each axis: {error}") from None
 
 
 def _shape_of(draws: Mapping[str, NDArray[Any]], name: str) -> tuple[int, ...]:

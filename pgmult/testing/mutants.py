@@ -4,6 +4,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from pgmult.core.arguments import brief
+
 __all__ = ["mutant", "rejects"]
 
 
@@ -18,6 +20,8 @@ def mutant(original: Any, **attributes: Any) -> Any:
     Fraction(-1, 2)
     """
     kind = type(original)
+    if callable(original) or (not hasattr(original, "__dict__") and not hasattr(kind, "__slots__")):
+        raise TypeError(f"original must be of a class made in Python, got {brief(original)}")
     broken = type(f"Broken{kind.__name__}", (kind,), {"__slots__": (), **attributes})
     clone = copy.copy(original)
     object.__setattr__(clone, "__class__", broken)
@@ -29,6 +33,8 @@ def rejects(check: Callable[..., Any], *arguments: Any, **options: Any) -> str:
 
     Any other exception is passed on: a mutant that crashes has not been rejected.
     """
+    if not callable(check):
+        raise TypeError(f"check must be a function, got {brief(check)}")
     try:
         check(*arguments, **options)
     except AssertionError as error:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from pgmult.core.potentials import DensePotential, DiagonalPotential
+from pgmult.core.arguments import as_repeats
+from pgmult.core.potentials import DensePotential, DiagonalPotential, as_potential
 from pgmult.core.typing import FloatArray, Link
 from pgmult.core.validate import as_positive_int
 from pgmult.testing.sampling import conditional_ratio
@@ -14,6 +15,8 @@ from pgmult.testing.sampling import conditional_ratio
 __all__ = ["check_link", "check_prior"]
 
 _LEVEL = 1e-5  # of all statistics together: a right part fails once in 100,000 seeds
+_MOST_CATEGORIES = 1000  # Hessians by differences take a square of evaluations
+_FEWEST = 100  # draws: with fewer a mean is not normal
 _STEP = 1e-4  # of finite differences: errors near 1e-8
 
 
@@ -43,8 +46,11 @@ def check_link(
     AssertionError
         At the first thing that is wrong.
     """
-    K = as_positive_int(num_categories, "num_categories", minimum=2)
-    rng = np.random.default_rng(random_seed)
+    K = as_positive_int(num_categories, "num_categories", 2, _MOST_CATEGORIES)
+    as_repeats(replicates, "replicates", minimum=_FEWEST)
+    rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
+    for name in ("probs", "inverse", "log_likelihood", "simulate", "expected", "quadratic"):
+        _require(callable(getattr(link, name, None)), f"link must have a method {name}")
     size = np.shape(link.inverse(np.full(K, 1.0 / K)))[-1]
     psi = rng.normal(scale=1.5, size=(12, size))
     pi = np.asarray(link.probs(psi))
@@ -150,9 +156,14 @@ def check_prior(
     AssertionError
         At the first thing that is wrong.
     """
-    rng = np.random.default_rng(random_seed)
+    as_repeats(replicates, "replicates", minimum=_FEWEST)
+    rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
+    for name in ("sample", "condition", "log_density"):
+        _require(callable(getattr(prior, name, None)), f"prior must have a method {name}")
     x = np.asarray(prior.sample(rng))
-    if potential is None:
+    if potential is not None:
+        as_potential(potential)
+    else:
         J = rng.gamma(1.0, size=x.shape) * (rng.random(x.shape) < 0.7)
         potential = DiagonalPotential(J, np.where(J > 0.0, rng.normal(size=x.shape), 0.0))
     before = np.asarray(prior.log_density(x))

@@ -3,13 +3,22 @@
 import dataclasses
 import io
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from pgmult.compiled.rows import row_threads
+from pgmult.core.arguments import as_repeats, brief
 from pgmult.core.typing import Model, coords_of, default_keep_of, label_dims_of
-from pgmult.testing.sampling import Statistics, Verdict, check_geweke, check_likelihood
+from pgmult.core.validate import as_positive_int
+from pgmult.testing.sampling import (
+    MIN_CHANGES,
+    Statistics,
+    Verdict,
+    check_geweke,
+    check_likelihood,
+    settled,
+)
 
 __all__ = ["check_model"]
 _MAX_SWEEPS_TO_MOVE = 100
@@ -91,12 +100,11 @@ def _same_structure(what: str, one: Any, other: Any, *, shapes: bool) -> None:
             )
 
 
-def _check_protocol(model: Any) -> None:
-    for name in ("prior", "simulate", "init", "step", "log_likelihood"):
-        if not callable(getattr(model, name, None)):
-            raise AssertionError(f"{type(model).__name__} must have a method {name}")
-    if not isinstance(getattr(model, "dims", None), Mapping):
-        raise AssertionError(f"{type(model).__name__} must have an attribute dims, a mapping")
+@runtime_checkable
+class _HasTotals(Protocol):
+    """Data whose rows have totals, which are given."""
+
+    totals: Any
 
 
 def _check_plain(model: Any, data: Any, state: Any) -> None:
@@ -225,8 +233,11 @@ def check_model(
     AssertionError
         At the first thing that is wrong.
     """
-    _check_protocol(model)
-    rng = np.random.default_rng(random_seed)
+    data = settled(model, data)
+    if not isinstance(getattr(model, "dims", None), Mapping):
+        raise AssertionError(f"model must have an attribute dims, a mapping: {brief(model)}")
+    as_repeats(replicates, "replicates", minimum=2 * MIN_CHANGES)
+    rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
     _check_plain(model, data, model.prior(rng, data))
 
     state = _pure(model.prior, random_seed, data)
@@ -235,7 +246,7 @@ def check_model(
     last = _pure(model.step, random_seed, start, simulated)
 
     _same_structure("simulate", data, simulated, shapes=False)
-    if hasattr(data, "totals") and not np.array_equal(data.totals, simulated.totals):
+    if isinstance(data, _HasTotals) and not np.array_equal(data.totals, simulated.totals):
         raise AssertionError("simulate must keep the totals of the data")
     poisoned = model.simulate(rng, model.prior(rng, data), data)
     again = model.prior(np.random.default_rng(random_seed), poisoned)

@@ -10,7 +10,15 @@ import scipy.special
 import scipy.stats
 from numpy.typing import ArrayLike
 
-from pgmult.core.typing import FloatArray, Model
+from pgmult.core.arguments import (
+    as_mapping,
+    as_real,
+    as_repeats,
+    as_share,
+    as_strings,
+    brief,
+)
+from pgmult.core.typing import FloatArray, Model, data_of
 from pgmult.core.validate import as_positive_int
 
 __all__ = [
@@ -28,7 +36,7 @@ Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
 
 _MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums
 _MAX_PAIRS = 32  # cross moments
-_MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal mean
+MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal mean
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +129,12 @@ def conditional_ratio(
     ValueError
         If the points cannot tell a right conditional from a wrong one.
     """
+    for name, function in (("log_joint", log_joint), ("log_conditional", log_conditional)):
+        if not callable(function):
+            raise TypeError(f"{name} must be a function of the block, got {brief(function)}")
+    as_real(tol, "tol", minimum=0.0)
+    if not isinstance(points, Iterable):
+        raise TypeError(f"points must be several values of the block, got {brief(points)}")
     points = list(points)
     if len(points) < 2:
         raise ValueError(f"points must be at least 2 values of the block, got {len(points)}")
@@ -132,7 +146,9 @@ def conditional_ratio(
             raise AssertionError(f"{name} is {values[bad][0]} at point {int(np.argmax(bad))}")
     scale = max(1.0, float(np.abs(joint).max()), float(np.abs(conditional).max()))
     if np.ptp(joint) <= tol * scale:
-        raise ValueError("log_joint is the same at all points: choose points that differ more")
+        raise ValueError(
+            f"log_joint is the same at all points (tol = {tol:g}): choose points that differ more"
+        )
     ratio = joint - conditional
     spread = float(np.ptp(ratio))
     if not spread <= tol * scale:
@@ -147,6 +163,14 @@ def conditional_ratio(
 # --------------------------------------------------------------------------- scalar statistics
 
 
+def settled(model: Any, data: Any) -> Any:
+    """Data of the model's type, where the model has what the tests call."""
+    for name in ("prior", "simulate", "init", "step", "log_likelihood"):
+        if not callable(getattr(model, name, None)):
+            raise AssertionError(f"model must have a method {name}, {brief(model)} has none")
+    return data_of(model, data)
+
+
 def _field(name: str, state: Any, data: Any) -> ArrayLike:
     value: ArrayLike = getattr(state, name)
     return value
@@ -157,10 +181,13 @@ def _named_functions(
 ) -> dict[str, Callable[[Any, Any], ArrayLike]]:
     """Functions of (state, data): all fields and the log likelihood, unless told otherwise."""
     if isinstance(statistics, Mapping):
+        if not statistics or not all(map(callable, as_mapping(statistics, "statistics").values())):
+            raise TypeError(f"statistics must map names to functions, got {brief(statistics)}")
         return dict(statistics)
     fields = [field.name for field in dataclasses.fields(state)]
     functions: dict[str, Callable[[Any, Any], ArrayLike]] = {}
-    for name in [*fields, "log_likelihood"] if statistics is None else statistics:
+    default = [*fields, "log_likelihood"]
+    for name in default if statistics is None else as_strings(statistics, "statistics"):
         if name in fields:
             functions[name] = partial(_field, name)
         elif callable(getattr(model, name, None)):
@@ -170,6 +197,8 @@ def _named_functions(
                 f"statistics must name fields of the state ({', '.join(fields)}) or methods of"
                 f" the model, got {name!r}"
             )
+    if not functions:
+        raise ValueError("statistics must name at least one, got none")
     return functions
 
 
@@ -228,6 +257,7 @@ def _sequential(
     run: Callable[[np.random.Generator, int], Verdict], replicates: int, random_seed: int
 ) -> Verdict:
     """The sequential rule of the module's docstring."""
+    as_positive_int(random_seed, "random_seed", minimum=0)
     first, second = np.random.default_rng(random_seed).spawn(2)
     verdict = run(first, replicates)
     if verdict.passed or verdict.p_value < verdict.level**2:
@@ -271,8 +301,10 @@ def geweke(
     Verdict
         Scores are t-values of the mean differences.
     """
-    replicates = as_positive_int(replicates, "replicates", minimum=2 * _MIN_CHANGES)
-    sweeps = as_positive_int(sweeps, "sweeps")
+    data = settled(model, data)
+    replicates = as_repeats(replicates, "replicates", minimum=2 * MIN_CHANGES)
+    sweeps = as_repeats(sweeps, "sweeps")
+    level = as_share(level, "level")
 
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
@@ -286,7 +318,7 @@ def geweke(
                 state = model.step(rng, state, simulated)
                 chain[sweep + 1] = scalars(state, simulated)
         names, differences = _rank_differences(draws, scalars.names, rng)
-        changed = np.count_nonzero(differences, axis=0) >= _MIN_CHANGES
+        changed = np.count_nonzero(differences, axis=0) >= MIN_CHANGES
         if not changed.any():
             raise AssertionError(
                 "geweke: `step` changed none of the statistics, there is nothing to test"
@@ -366,8 +398,11 @@ def sbc(
     Verdict
         Scores are chi-squares with four degrees of freedom.
     """
-    replicates = as_positive_int(replicates, "replicates")
-    draws = as_positive_int(draws, "draws")
+    data = settled(model, data)
+    replicates = as_repeats(replicates, "replicates")
+    tune, draws = as_repeats(tune, "tune", minimum=0), as_repeats(draws, "draws")
+    thin = as_repeats(thin, "thin")
+    level = as_share(level, "level")
 
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
@@ -434,7 +469,9 @@ def likelihood(
         The score is the number of upsets, observed minus expected, in standard deviations; its
         p-value is exact.
     """
-    replicates = as_positive_int(replicates, "replicates")
+    data = settled(model, data)
+    replicates = as_repeats(replicates, "replicates")
+    level = as_share(level, "level")
 
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         upsets, chances = 0, np.empty(replicates)  # how often the less likely state was true

@@ -59,8 +59,9 @@ from pgmult.compiled.collapsed_bounds import (
     normalize_rows,
 )
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_choice, as_kind, as_real, as_seed
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_nonnegative, as_positive, as_positive_int
+from pgmult.core.validate import as_finite, as_nonnegative, as_positive_int
 from pgmult.variational.ascent import slack
 
 __all__ = ["CollapsedFit", "CollapsedMethod", "CollapsedProblem", "natural_cg", "random_start"]
@@ -70,6 +71,7 @@ CollapsedMethod = Literal["fletcher_reeves", "hestenes_stiefel", "polak_ribiere"
 _GRAIN = 1024  # rows
 
 
+@runtime_checkable
 class CollapsedProblem(Protocol):
     """A model whose parameters integrate out of the bound, as a function of the assignments.
 
@@ -216,7 +218,9 @@ def random_start(
     scale : float
         Their standard deviation.
     """
-    rng = np.random.default_rng(random_seed)
+    as_kind(problem, "problem", CollapsedProblem)
+    rng = np.random.default_rng(as_seed(random_seed))
+    as_real(scale, "scale", minimum=0.0)
     return rng.normal(scale=scale, size=int(problem.indptr[-1]))
 
 
@@ -257,12 +261,10 @@ def natural_cg(
     The bound has many maxima in most mixtures, and methods that start together need not end
     together: compare the bounds of several starts.
     """
-    if method not in get_args(CollapsedMethod):
-        raise ValueError(
-            f"method must be one of {', '.join(get_args(CollapsedMethod))}, got {method!r}"
-        )
-    as_positive(tolerance, "tolerance")
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_kind(problem, "problem", CollapsedProblem)
+    as_choice(method, "method", get_args(CollapsedMethod))
+    as_real(tolerance, "tolerance", above=0.0)
+    as_positive_int(max_iterations, "max_iterations")
     search = _Search(problem)
     if start is None and isinstance(problem, SampledStart):
         start = problem.sampled_start(random_seed)

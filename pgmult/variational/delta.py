@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pgmult.core.arguments import as_flag, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.variational.ascent import Climb
@@ -104,7 +105,10 @@ def fit_delta(
         As `pgmult.variational.fit_laplace`; and if ``trace_gradient`` is not what finite
         differences say.
     """
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_positive_int(max_iterations, "max_iterations")
+    as_flag(diagonal, "diagonal")
     theta = as_start(objectives, start)
     check_trace_gradient(objectives, theta)
     return delta_ascent(

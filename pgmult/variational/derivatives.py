@@ -1,7 +1,7 @@
 """Are the derivatives that a user wrote those of the function? Finite differences, once."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ _SHARE = 1e-3  # by which a derivative may differ
 _ROUNDING = 1e-14  # of a function's largest value
 
 
+@runtime_checkable
 class RowObjectives(Protocol):
     """f_r(theta_r) for independent rows r, twice differentiable.
 

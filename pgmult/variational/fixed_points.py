@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pgmult.core.arguments import as_kind
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.priors.gaussian import MvNormal
 
@@ -23,12 +24,13 @@ def unpack_prior(
     ValueError
         If the prior has a potential, or other sizes.
     """
-    if prior.potential is not None:
+    if as_kind(prior, "prior", MvNormal).potential is not None:
         raise ValueError("prior must not be conditioned on a potential")
     mean = np.atleast_2d(prior.prior_mean)
     if mean.shape[1] != size or len(mean) not in (1, count):
         raise ValueError(
-            f"prior must be of {size} weights, of one {unit} or {count}, got {mean.shape}"
+            f"prior must be of {size} weights like covariates, of one {unit} or {count},"
+            f" got {mean.shape}"
         )
     return np.broadcast_to(mean, (count, size)), prior.precision()
 
@@ -41,7 +43,13 @@ def predictor_vars(x: FloatArray, covs: FloatArray) -> FloatArray:
 
 def invert(precision: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Inverses and log determinants of positive definite matrices, ``(..., D, D)``."""
-    root = np.linalg.cholesky(precision)
+    try:
+        root = np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "prior must be narrower: what the data leave open has a precision near 0 beside the"
+            " rest's (smaller variances; weight_var and intercept_var of a classifier)"
+        ) from None
     inverse_root = np.linalg.inv(root)
     log_det = 2.0 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
     return np.swapaxes(inverse_root, -1, -2) @ inverse_root, log_det
@@ -86,8 +94,15 @@ class Mixing:
         precision: FloatArray,
         target_mean: FloatArray,
         target_precision: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means and precisions to try next; the targets where nothing is known."""
+        *,
+        tolerance: float = 0.0,
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Means and precisions to try next, the targets where nothing is known; or None.
+
+        None where no group is farther from its target than the tolerance: that is the fixed point.
+        """
+        if (distance(mean, precision, target_mean, target_precision) <= tolerance).all():
+            return None
         target = _join(target_mean, target_precision)
         way = target - _join(mean, precision)
         if self._before is not None:

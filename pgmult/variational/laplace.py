@@ -56,6 +56,7 @@ from numpy.typing import ArrayLike
 
 from pgmult.compiled.newton import invert_rows, solve_rows
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.variational.ascent import Climb
@@ -168,7 +169,9 @@ def fit_laplace(
     An iteration costs O(n**3) a row that has not converged, on all the threads of the enclosing
     context. f never falls, whatever its shape; with several modes the one found depends on `start`.
     """
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_positive_int(max_iterations, "max_iterations")
     theta = as_start(objectives, start)
     return newton_ascent(objectives, theta, tolerance=tolerance, max_iterations=max_iterations)
 
@@ -225,6 +228,7 @@ def expand(objectives: RowObjectives, mean: FloatArray) -> GaussianRows:
 
 def as_start(objectives: RowObjectives, start: ArrayLike) -> FloatArray:
     """A user's start, ``(num_rows, n)``, of objectives whose derivatives are right there."""
+    as_kind(objectives, "objectives", RowObjectives)
     theta = as_finite(start, "start").copy()
     if theta.ndim != 2:
         raise ValueError(f"start must have shape (rows, n), got {theta.shape}")

@@ -41,17 +41,19 @@ binary regression; Anderson (1965), Iterative procedures for nonlinear integral 
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice, as_kind, as_real
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.core.validate import as_covariates, as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, slack
 from pgmult.variational.bounds import SOFTPLUS, Approximation
-from pgmult.variational.fixed_points import Mixing, distance, invert, predictor_vars, unpack_prior
+from pgmult.variational.fixed_points import Mixing, invert, predictor_vars, unpack_prior
 from pgmult.variational.logistic_sites import LogisticRows
 from pgmult.variational.sites import Expectation
 
@@ -67,6 +69,7 @@ __all__ = [
 _ROUNDING = 1e-8  # of a message's precision
 
 
+@runtime_checkable
 class Factor(Protocol):
     """Log likelihoods of rows under Gaussian predictors, or what stands for them."""
 
@@ -174,9 +177,7 @@ class SoftmaxFactor:
 
 def choose(table: dict[str, Approximation], method: str) -> Approximation:
     """The approximation of that name."""
-    if method not in table:
-        raise ValueError(f"method must be one of {', '.join(table)}, got {method!r}")
-    return table[method]
+    return table[as_choice(method, "method", table)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,12 +247,22 @@ def fit_messages(
     An iteration costs O(num_classes (num_rows num_weights**2 + num_weights**3)), and evaluates the
     factor once, or more often where it goes part of the way. L never falls.
     """
-    x = as_finite(covariates, "covariates")
+    x = as_covariates(covariates)
+    as_kind(factor, "factor", Factor)
+    as_positive_int(num_classes, "num_classes")
+    refuse_unaffordable(40.0 * num_classes * x.shape[1] ** 2, "num_classes", num_classes)
+    as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     size = x.shape[1]
     mean0, P0 = unpack_prior(prior, num_classes, size, "class")
     at = partial(_evaluate, x, factor, mean0, P0, float(np.linalg.slogdet(P0)[1]))
-    here = at(mean0, np.tile(P0, (num_classes, 1, 1)))
+    try:
+        here = at(mean0, np.tile(P0, (num_classes, 1, 1)))
+    except (ValueError, IndexError) as error:
+        raise ValueError(
+            f"factor must go with covariates of shape {x.shape} and num_classes = {num_classes},"
+            f" got {error}"
+        ) from error
     if not np.isfinite(here.level):
         raise ValueError(
             f"factor must have finite values under the prior, got {here.level} in all (bring"
@@ -269,11 +280,11 @@ def fit_messages(
         target_h = mean0 @ P0 + sent.h.T @ x
         target = np.asarray(np.linalg.solve(target_P, target_h[..., None])[..., 0])
         ways = here.mean[None], here.precision[None], target[None], target_P[None]
-        if distance(*ways)[0] <= tolerance:
+        proposed = mixing.propose(*ways, tolerance=tolerance)
+        if proposed is None:
             converged = True
             break
-        mean, P = mixing.propose(*ways)
-        there = at(mean[0], P[0])
+        there = at(*(part[0] for part in proposed))
         if there.level >= here.level - slack(here.level):
             here = there
             continue

@@ -19,10 +19,11 @@ A model is any object with the methods of `NonconjugateModel`; it keeps its data
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_real, brief
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.variational.delta import check_trace_gradient, delta_ascent
@@ -41,6 +42,7 @@ _FITS: dict[str, Callable[..., GaussianRows]] = {
 }
 
 
+@runtime_checkable
 class NonconjugateModel(Protocol[Rest]):
     """What `fit_nonconjugate` asks of a model."""
 
@@ -134,13 +136,20 @@ def fit_nonconjugate(
         For an unknown method, where f is not finite at the start, or where a node's derivatives
         there are not what finite differences of a few rows say.
     """
-    if method not in _FITS:
-        raise ValueError(f"method must be one of {', '.join(_FITS)}, got {method!r}")
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_kind(model, "model", NonconjugateModel)
+    as_choice(method, "method", _FITS)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function, got {brief(callback)}")
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_positive_int(max_iterations, "max_iterations")
     fit_node = _FITS[method]
     gaussians: dict[str, GaussianRows] = {}
-    for node, mean in start.items():
-        gaussians[node] = _without_spread(as_finite(mean, f"start of {node!r}"))
+    for node, mean in as_mapping(start, "start").items():
+        start_of = as_finite(mean, f"start of {node!r}")
+        if start_of.ndim != 2:
+            raise ValueError(f"start of {node!r} must have shape (rows, n), got {start_of.shape}")
+        gaussians[node] = _without_spread(start_of)
     for node, q in gaussians.items():
         objectives = model.objectives(node, gaussians, rest)
         here = expand(objectives, q.mean)

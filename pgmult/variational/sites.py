@@ -45,21 +45,23 @@ and Windle (2013).
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, slack
-from pgmult.variational.fixed_points import Mixing, distance, invert, unpack_prior
+from pgmult.variational.fixed_points import Mixing, invert, unpack_prior
 
 __all__ = ["Design", "Rows", "Site", "SiteFit", "fit_sites"]
 
 Expectation = tuple[FloatArray, FloatArray, FloatArray]  # F, dF/dm, dF/dv
 
 
+@runtime_checkable
 class Site(Protocol):
     """A stand-in F(m, v) of E f(psi), psi ~ N(m, v), a row each.
 
@@ -87,6 +89,7 @@ class Site(Protocol):
         """F, dF/dm and dF/dv (not above 0), a row each, at means and variances of the predictor."""
 
 
+@runtime_checkable
 class Design(Protocol):
     """How predictors depend on weights, for groups of rows that have weights of their own.
 
@@ -246,19 +249,24 @@ def fit_sites(
     method; the delta method takes a few iterations more; Jaakkola and Jordan's bound converges
     linearly.
     """
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    as_kind(design, "design", Design)
+    as_kind(site, "site", Site)
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_positive_int(max_iterations, "max_iterations")
     num_groups, size = design.shape
     mean0, precision0 = unpack_prior(prior, num_groups, size, "group")
     ascent = _Ascent(design, site, mean0, precision0, float(np.linalg.slogdet(precision0)[1]))
-    here = ascent.start(mean0 if start is None else start)
+    here = ascent.start(mean0 if start is None else _as_start(start, design.shape))
     mixing, share, converged = Mixing(), np.ones(num_groups), False
     for iteration in range(1, max_iterations + 1):
         if iteration > _PLAIN and not site.at_mode:
             ways = ascent.ways(here)
-            if (distance(*ways) <= tolerance).all():
+            proposed = mixing.propose(*ways, tolerance=tolerance)
+            if proposed is None:
                 converged = True
                 break
-            mean, precision = (proposed[:, 0] for proposed in mixing.propose(*ways))
+            mean, precision = (part[:, 0] for part in proposed)
             there = ascent.at(mean, precision)
             good = there.level >= here.level - slack(here.level)
             if good.all():
@@ -272,13 +280,20 @@ def fit_sites(
         turned, share = ascent.turn(here, share)
         moved, length = ascent.move(turned)
         gain = np.abs(moved.level - here.level)
-        still = gain <= np.maximum(tolerance**2 * size, slack(moved.level))
+        still = gain <= np.maximum(tolerance * tolerance * size, slack(moved.level))
         here = moved
         if (length <= tolerance).all() and (site.at_mode or still.all()):
             converged = True
             break
     level = ascent.evidence_at_mode(here) if site.at_mode else here.level
     return SiteFit(site.method, here.mean, here.cov, level, site.is_bound, converged, iteration)
+
+
+def _as_start(start: Any, shape: tuple[int, int]) -> FloatArray:
+    mean = as_finite(start, "start")
+    if mean.shape != shape:
+        raise ValueError(f"start must have shape {shape}, got {mean.shape}")
+    return mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,7 +28,16 @@ RESULTS = {
     "fields": {"CountField", "Coverage", "FieldPredictions"},
     "mixtures": {"Alignments"},
     "regression": {"CountedRows", "LabelledRows"},
-    "sequences": {"Forecast", "Imputed", "LatentAxes", "SequenceScore", "Sequences", "StepProbs"},
+    "sequences": {
+        "Forecast",
+        "Imputed",
+        "LatentAxes",
+        "SequenceScore",
+        "Sequences",
+        "StepProbs",
+        "PredictsSteps",
+        "VectorSequences",
+    },
     "topics": {
         "AlignedTopics",
         "CTMFit",
@@ -51,7 +60,18 @@ RESULTS = {
         "TopicReport",
         "Candidate",
     },
-    "variational": set(),
+    "testing": {"Verdict"},
+    "variational": {
+        "CollapsedFit",
+        "CollapsedProblem",
+        "Fit",
+        "GaussianRows",
+        "NonconjugateFit",
+        "NonconjugateModel",
+        "RegressionFit",
+        "Site",
+        "SiteFit",
+    },
 }
 
 

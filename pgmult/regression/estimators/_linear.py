@@ -4,11 +4,12 @@ import warnings
 
 import numpy as np
 
+from pgmult.core.arguments import as_flag, as_real
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_number, place_of
+from pgmult.core.validate import place_of
 from pgmult.priors.gaussian import MvNormal
 
-__all__ = ["LinearPredictor", "moments"]
+__all__ = ["LinearPredictor", "as_variance", "moments"]
 
 
 def moments(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -20,6 +21,11 @@ def moments(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 _LARGEST = 1e30  # of X: from there on squares of variances of predictors overflow
 _ABSURD = 1e6  # variance of a predictor: log odds of a thousand either way
+
+
+def as_variance(value: float, name: str) -> float:
+    """Of weights, in a range where precisions can be inverted."""
+    return as_real(value, name, minimum=1e-100, maximum=1e100)
 
 
 class LinearPredictor:
@@ -38,18 +44,14 @@ class LinearPredictor:
                 f"X must be at most {_LARGEST:g} in size, got {X[bad][0]:g}{place_of(bad)}"
                 " (bring columns to scales near 1)"
             )
-        return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
-
-    def _check_method(self, *methods: str) -> None:
-        """`method` must be among these."""
-        if self.method not in methods:
-            raise ValueError(f"method must be one of {', '.join(methods)}, got {self.method!r}")
+        with_intercept = as_flag(self.fit_intercept, "fit_intercept")
+        return np.column_stack([X, np.ones(len(X))]) if with_intercept else X
 
     def _prior(self, size: int) -> MvNormal:
         """Independent weights with the variances that the estimator was given."""
-        variances = np.full(size, as_positive_number(self.weight_var, "weight_var"))
+        variances = np.full(size, as_variance(self.weight_var, "weight_var"))
         if self.fit_intercept:
-            variances[-1] = as_positive_number(self.intercept_var, "intercept_var")
+            variances[-1] = as_variance(self.intercept_var, "intercept_var")
         return MvNormal(np.zeros(size), np.diag(variances))
 
     def _warn_of_scales(self, X: FloatArray, weight_var: float) -> None:

@@ -11,7 +11,7 @@
 """
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import expit, logit
@@ -19,12 +19,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from pgmult.core.arguments import as_choice, as_real, brief
 from pgmult.core.sklearn import as_seed
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_number
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import as_labelled_rows
-from pgmult.regression.estimators._linear import LinearPredictor, moments
+from pgmult.regression.estimators._linear import LinearPredictor, as_variance, moments
 from pgmult.regression.fits.logistic import fit_grouped_logistic_regression, fit_logistic_regression
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.sampling.diagnostics import ConvergenceWarning
@@ -33,6 +33,18 @@ from pgmult.variational.fixed_points import predictor_vars
 from pgmult.variational.logistic_sites import LOGISTIC_SITES, logistic_expectations
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
+
+
+@runtime_checkable
+class _Table(Protocol):
+    """A DataFrame, of whichever package."""
+
+    columns: Any
+
+    def drop(self, *, columns: list[Any]) -> "_Table": ...
+
+    def __getitem__(self, name: Any) -> Any: ...
+
 
 Method = Literal["laplace", "delta", "jaakkola_jordan", "quadrature", "gibbs"]
 
@@ -79,10 +91,7 @@ class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignor
             return np.asarray(expit(mean))
         if self.average == "probit":
             return np.asarray(expit(mean / np.sqrt(1.0 + np.pi / 8.0 * var)))
-        if self.average != "quadrature":
-            raise ValueError(
-                f"average must be 'quadrature', 'probit' or 'plug_in', got {self.average!r}"
-            )
+        as_choice(self.average, "average", ("quadrature", "probit", "plug_in"))
         return logistic_expectations(mean, var)[1]
 
     def predict(self, X: Any) -> Any:
@@ -211,7 +220,7 @@ class LogisticClassifier(_Logistic):
             labels, self.classes_ = y.astype(np.float64), np.arange(y.shape[1])
         else:
             labels = self._binary(y)[:, None]
-        self._check_method(*LOGISTIC_SITES, "gibbs")
+        as_choice(self.method, "method", (*LOGISTIC_SITES, "gibbs"))
         x = self._design(X)
         model = LogisticRegression(self._prior(x.shape[1]))
         self._warn_of_scales(X, self.weight_var)
@@ -354,16 +363,16 @@ class GroupedLogisticClassifier(_Logistic):
         X, groups = self._take_groups(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
         successes = self._binary(y)
-        self._check_method(*LOGISTIC_SITES, "gibbs")
+        as_choice(self.method, "method", (*LOGISTIC_SITES, "gibbs"))
         x = self._design(X)
         size = x.shape[1]
         labels = np.zeros(len(x), dtype=np.int64) if groups is None else groups
         data = as_labelled_rows(x, successes, labels)
         self.groups_ = data.group_names
         eye = np.eye(size)
-        strength = as_positive_number(self.spread_strength, "spread_strength")
-        mean_var = as_positive_number(self.mean_var, "mean_var")
-        spread_var = as_positive_number(self.spread_var, "spread_var")
+        strength = as_real(self.spread_strength, "spread_strength", minimum=1e-100)
+        mean_var = as_variance(self.mean_var, "mean_var")
+        spread_var = as_variance(self.spread_var, "spread_var")
         self._warn_of_scales(X, spread_var)
         model = GroupedLogisticRegression(
             MvNormal(np.zeros(size), mean_var * eye), size + strength, strength * spread_var * eye
@@ -428,7 +437,9 @@ class GroupedLogisticClassifier(_Logistic):
         """X without the column of groups, and that column."""
         if self.groups is None:
             return X, None
-        if hasattr(X, "columns"):
+        if isinstance(self.groups, bool) or not isinstance(self.groups, int | np.integer | str):
+            raise TypeError(f"groups must be a column's number or name, got {brief(self.groups)}")
+        if isinstance(X, _Table):
             name = X.columns[self.groups] if isinstance(self.groups, int) else self.groups
             if name not in X.columns:
                 raise ValueError(
@@ -437,7 +448,7 @@ class GroupedLogisticClassifier(_Logistic):
                 )
             return X.drop(columns=[name]), X[name].to_numpy()
         array = np.asarray(X)
-        if not isinstance(self.groups, int | np.integer):
+        if isinstance(self.groups, str):
             raise ValueError(
                 f"groups must be the number of a column where X is an array, got {self.groups!r}"
             )

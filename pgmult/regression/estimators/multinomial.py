@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from pgmult.core.arguments import as_choice
 from pgmult.core.sklearn import as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
@@ -149,9 +150,8 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
             the estimator is not one of those listed.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
-        self._check_method(*_METHODS)
-        if self.covariance not in ("full", "class"):
-            raise ValueError(f"covariance must be 'full' or 'class', got {self.covariance!r}")
+        as_choice(self.method, "method", _METHODS)
+        as_choice(self.covariance, "covariance", ("full", "class"))
         x = self._design(X)
         data = as_counted_rows(x, self._counts(y), order=self.order)
         prior = self._prior(x.shape[1])

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice, as_flag, as_kind, as_real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import MvNormal
@@ -44,8 +45,7 @@ __all__ = ["GroupedFit", "fit_grouped_logistic_regression", "fit_logistic_regres
 
 def logistic_site(method: str, data: LabelledRows) -> Site:
     """The site of that name for the successes of `data`."""
-    if method not in LOGISTIC_SITES:
-        raise ValueError(f"method must be one of {', '.join(LOGISTIC_SITES)}, got {method!r}")
+    as_choice(method, "method", LOGISTIC_SITES)
     return LOGISTIC_SITES[method](data.successes.astype(np.float64), data.trials.astype(np.float64))
 
 
@@ -72,7 +72,7 @@ def fit_logistic_regression(
     -------
     SiteFit
     """
-    data = model.as_data(data)
+    data = as_kind(model, "model", LogisticRegression).as_data(data)
     return fit_sites(
         Rows(data.covariates, data.offsets), logistic_site(method, data), model.prior_of(data),
         tolerance=tolerance, max_iterations=max_iterations,
@@ -152,8 +152,10 @@ def fit_grouped_logistic_regression(
     -------
     GroupedFit
     """
-    data = model.as_data(data)
-    max_iterations = as_positive_int(max_iterations, "max_iterations")
+    data = as_kind(model, "model", GroupedLogisticRegression).as_data(data)
+    as_flag(with_covariances, "with_covariances")
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_positive_int(max_iterations, "max_iterations")
     design, site = Rows(data.covariates, data.offsets), logistic_site(method, data)
     precision_of_mean = model.mean_prior.precision()
     size = data.num_covariates

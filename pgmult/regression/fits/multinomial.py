@@ -42,13 +42,15 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_choice
 from pgmult.core.machine import available_memory
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.compiled.softmax_averages import average_rows
-from pgmult.regression.data import CountedRows
+from pgmult.regression.data import CountedRows, require_counted_rows
 from pgmult.regression.fits.logistic import logistic_site
+from pgmult.regression.priors import weights_prior
 from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP
 from pgmult.variational.fixed_points import predictor_vars
 from pgmult.variational.logistic_sites import logistic_expectations
@@ -177,26 +179,19 @@ def fit_softmax_regression(
     MemoryError
         If one Gaussian of all classes' weights is too large.
     """
-    size, num_classes = data.num_covariates, data.num_categories
-    if prior is None:
-        prior = MvNormal(np.zeros(size), np.eye(size))
-    if covariance not in ("class", "full"):
-        raise ValueError(f"covariance must be 'class' or 'full', got {covariance!r}")
+    size, num_classes = require_counted_rows(data).num_covariates, data.num_categories
+    prior = weights_prior(prior, size, "prior")
+    as_choice(covariance, "covariance", ("class", "full"))
+    if covariance == "full":
+        as_choice(method, "method with covariance='full'", (*DENSE_LOG_SUM_EXP, "laplace"))
+    else:
+        as_choice(method, "method with covariance='class'", LOG_SUM_EXP)
     if covariance == "class" or method in _SEE_VARIANCES_ONLY:
-        if method == "laplace":
-            raise ValueError("method 'laplace' needs covariance='full': it has no other")
         factor = SoftmaxFactor(data.counts, choose(LOG_SUM_EXP, method))
         return fit_messages(
             data.covariates, factor, prior, num_classes,
             tolerance=tolerance, max_iterations=max_iterations,
         )  # fmt: skip
-    methods = (*DENSE_LOG_SUM_EXP, "laplace")
-    if method not in methods:
-        raise ValueError(
-            f"method must be one of {', '.join(methods)} with covariance='full', got {method!r}"
-        )
-    if prior.size != size:
-        raise ValueError(f"prior must be of {size} weights, got {prior.size}")
     needed = 8 * (_MATRICES * (num_classes * size) ** 2 + 6 * len(data.counts) * num_classes**2)
     if needed > available_memory():
         raise MemoryError(
@@ -251,8 +246,7 @@ def fit_stick_breaking_regression(
     RegressionFit
         Its classes are the sticks, in their order.
     """
-    if prior is None:
-        prior = MvNormal(np.zeros(data.num_covariates), np.eye(data.num_covariates))
+    prior = weights_prior(prior, require_counted_rows(data).num_covariates, "prior")
     site = logistic_site(method, data.sticks)
     fit = fit_sites(
         Rows(data.sticks.covariates, data.sticks.offsets), site, prior,

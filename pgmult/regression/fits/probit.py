@@ -27,11 +27,13 @@ import math
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
+from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.regression.data import CountedRows
-from pgmult.variational.fixed_points import Mixing, distance
+from pgmult.regression.data import CountedRows, require_counted_rows
+from pgmult.regression.priors import as_weights_prior, weights_prior
+from pgmult.variational.fixed_points import Mixing
 from pgmult.variational.messages import RegressionFit
 
 __all__ = ["fit_probit_regression", "probit_probs"]
@@ -109,12 +111,10 @@ def fit_probit_regression(
     RegressionFit
         Its objective is a lower bound of the log evidence, and never falls on the way.
     """
+    as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
-    size, num_classes = data.num_covariates, data.num_categories
-    if prior is None:
-        prior = MvNormal(np.zeros(size), np.eye(size))
-    if prior.potential is not None or prior.prior_mean.shape != (size,):
-        raise ValueError(f"prior must be one Gaussian of {size} weights")
+    size, num_classes = require_counted_rows(data).num_covariates, data.num_categories
+    prior = weights_prior(as_weights_prior(prior, "prior"), size, "prior")
     row, label = np.nonzero(data.counts)
     weight = data.counts[row, label].astype(np.float64)
     x, P0, m0 = data.covariates[row], prior.precision(), prior.prior_mean
@@ -141,13 +141,14 @@ def fit_probit_regression(
     mixing, converged = Mixing(), False
     for iteration in range(1, max_iterations + 1):  # noqa: B007
         ways = m[None], precisions, target[None], precisions
-        if distance(*ways)[0] <= tolerance:
+        proposed = mixing.propose(*ways, tolerance=tolerance)
+        if proposed is None:
             converged = True
             break
-        proposed = mixing.propose(*ways)[0][0]
-        new_level, new_target = evaluate(proposed)
+        new_m = proposed[0][0]
+        new_level, new_target = evaluate(new_m)
         if new_level >= level:
-            m, level, target = proposed, new_level, new_target
+            m, level, target = new_m, new_level, new_target
         else:
             m = target
             level, target = evaluate(m)

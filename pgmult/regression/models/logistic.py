@@ -34,7 +34,6 @@ which are conjugate. Nothing is approximate.
 (2, 200, 1, 2)
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -44,11 +43,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from pgmult.compiled.linalg import sample_inverse_wishart, scatter
+from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_generator, as_spd, new_key
+from pgmult.core.validate import as_generator, as_positive_int, as_spd, new_key
 from pgmult.priors.gaussian import MvNormal, inverse_wishart_log_density, lower_cholesky
 from pgmult.regression.data import LabelledRows, as_labelled_rows
+from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.regression.updates import draw_weights
 
 __all__ = [
@@ -102,13 +103,6 @@ def _inverse(Sigma: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (inverse + inverse.T))
 
 
-def _check_size(prior: MvNormal, data: LabelledRows, name: str) -> None:
-    if prior.size != data.num_covariates:
-        raise ValueError(
-            f"{name} must be of {data.num_covariates} weights, one a covariate, got {prior.size}"
-        )
-
-
 # --------------------------------------------------------------------------- a fixed prior
 
 
@@ -148,19 +142,13 @@ class LogisticRegression(_BinomialRows):
     _precision: FloatArray | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        prior = self.weights_prior
-        if prior is None:
-            return
-        if prior.potential is not None or prior.prior_mean.ndim != 1:
-            raise ValueError("weights_prior must be one Gaussian, the same for all groups")
-        object.__setattr__(self, "_precision", prior.precision())
+        prior = as_weights_prior(self.weights_prior, "weights_prior")
+        if prior is not None:
+            object.__setattr__(self, "_precision", prior.precision())
 
     def prior_of(self, data: LabelledRows) -> MvNormal:
         """The prior of these data's weights."""
-        if self.weights_prior is None:
-            return MvNormal(np.zeros(data.num_covariates), np.eye(data.num_covariates))
-        _check_size(self.weights_prior, data, "weights_prior")
-        return self.weights_prior
+        return weights_prior(self.weights_prior, data.num_covariates, "weights_prior")
 
     def prior(self, rng: np.random.Generator, data: LabelledRows) -> LogisticRegressionState:
         """Weights from the prior."""
@@ -175,12 +163,8 @@ class LogisticRegression(_BinomialRows):
         self, rng: np.random.Generator, state: LogisticRegressionState, data: LabelledRows
     ) -> LogisticRegressionState:
         """One sweep: omega, then a move of the weights."""
-        if self.weights_prior is None:
-            mean, precision = np.zeros(data.num_covariates), np.eye(data.num_covariates)
-        else:
-            _check_size(self.weights_prior, data, "weights_prior")
-            assert self._precision is not None  # set by __post_init__
-            mean, precision = self.weights_prior.prior_mean, self._precision
+        mean = self.prior_of(data).prior_mean
+        precision = np.eye(len(mean)) if self._precision is None else self._precision
         return LogisticRegressionState(draw_weights(rng, state.weights, mean, precision, data))
 
 
@@ -231,15 +215,11 @@ class GroupedLogisticRegression(_BinomialRows):
     label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if self.mean_prior.potential is not None or self.mean_prior.prior_mean.ndim != 1:
-            raise ValueError("mean_prior must be one Gaussian, not conditioned on anything")
+        as_kind(self.mean_prior, "mean_prior", MvNormal)
+        as_weights_prior(self.mean_prior, "mean_prior")
         size = self.mean_prior.size
-        object.__setattr__(self, "scale", as_spd(self.scale, "scale", size))
-        if not (math.isfinite(self.dof) and self.dof > size - 1):
-            raise ValueError(
-                f"dof must be above num_covariates - 1 = {size - 1}, else the prior is improper,"
-                f" got {self.dof}"
-            )
+        object.__setattr__(self, "scale", as_spd(self.scale, "scale", size, "mean_prior"))
+        as_real(self.dof, "dof", above=size - 1)  # else the prior is improper
 
     @classmethod
     def like_wang_blei(
@@ -250,22 +230,21 @@ class GroupedLogisticRegression(_BinomialRows):
         100 degrees of freedom above the number of covariates and scale 100 I, so that Sigma is
         near I; mu has variance `mean_var`: the paper's Phi_1 = 0.01 I is read as a precision.
         """
-        eye = np.eye(num_covariates)
+        eye = np.eye(as_positive_int(num_covariates, "num_covariates"))
+        as_real(mean_var, "mean_var", above=0.0)
         mean_prior = MvNormal(np.zeros(num_covariates), mean_var * eye)
         return cls(mean_prior, num_covariates + 100.0, 100.0 * eye)
 
     def prior(self, rng: np.random.Generator, data: LabelledRows) -> GroupedLogisticRegressionState:
         """A state from the prior."""
-        _check_size(self.mean_prior, data, "mean_prior")
-        mu = self.mean_prior.sample(rng)
+        mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").sample(rng)
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
         weights = MvNormal(mu, Sigma).sample(rng, data.num_groups)
         return GroupedLogisticRegressionState(weights, mu, Sigma)
 
     def init(self, rng: np.random.Generator, data: LabelledRows) -> GroupedLogisticRegressionState:
         """One sweep from the prior mean of mu, with Sigma from the prior."""
-        _check_size(self.mean_prior, data, "mean_prior")
-        mu = self.mean_prior.prior_mean
+        mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").prior_mean
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
         weights = np.tile(mu, (data.num_groups, 1))
         return self.step(rng, GroupedLogisticRegressionState(weights, mu, Sigma), data)

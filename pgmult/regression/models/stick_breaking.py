@@ -29,7 +29,6 @@ second. Order matters little where data are many; where it does, give it.
 (2, 200, 2, 2)
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -38,11 +37,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_generator
+from pgmult.core.validate import as_generator, as_positive
 from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import MvNormal
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.regression.data import CountedRows, as_counted_rows
+from pgmult.regression.data import CountedRows, as_counted_rows, require_counted_rows
+from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.regression.updates import draw_weights
 
 __all__ = ["StickBreakingRegression", "StickBreakingRegressionState"]
@@ -96,28 +96,20 @@ class StickBreakingRegression:
     _precision: FloatArray | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        prior = self.weights_prior
+        prior = as_weights_prior(self.weights_prior, "weights_prior")
         if prior is not None:
-            if prior.potential is not None or prior.prior_mean.ndim != 1:
-                raise ValueError("weights_prior must be one Gaussian, the same for all sticks")
             object.__setattr__(self, "_precision", prior.precision())
-        if self.scale_prior is not None and not (
-            len(self.scale_prior) == 2
-            and all(math.isfinite(number) and number > 0.0 for number in self.scale_prior)
-        ):
-            raise ValueError(
-                f"scale_prior must be (shape, scale), both positive, got {self.scale_prior}"
-            )
+        if self.scale_prior is not None:
+            pair = as_positive(self.scale_prior, "scale_prior")
+            if pair.shape != (2,):
+                raise ValueError(f"scale_prior must be (shape, scale), got shape {pair.shape}")
+            object.__setattr__(self, "scale_prior", (float(pair[0]), float(pair[1])))
 
     def as_data(self, data: Any) -> CountedRows:
         """Counted rows, or (covariates, outcomes) as `as_counted_rows` takes them."""
-        if isinstance(data, CountedRows):
-            return data
         if isinstance(data, tuple) and len(data) == 2:
             return as_counted_rows(*data)
-        raise TypeError(
-            f"data must be CountedRows or a tuple (covariates, outcomes), got {type(data).__name__}"
-        )
+        return require_counted_rows(data)
 
     def coords(self, data: CountedRows) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """The category that each stick breaks for."""
@@ -125,14 +117,7 @@ class StickBreakingRegression:
 
     def prior_of(self, data: CountedRows) -> MvNormal:
         """The prior of a stick's weights, with tau at 1."""
-        if self.weights_prior is None:
-            return MvNormal(np.zeros(data.num_covariates), np.eye(data.num_covariates))
-        if self.weights_prior.size != data.num_covariates:
-            raise ValueError(
-                f"weights_prior must be of {data.num_covariates} weights, one a covariate, got"
-                f" {self.weights_prior.size}"
-            )
-        return self.weights_prior
+        return weights_prior(self.weights_prior, data.num_covariates, "weights_prior")
 
     def prior(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
         """A state from the prior."""

@@ -13,7 +13,6 @@ from pgmult.core.validate import (
     as_nonnegative,
     as_positive,
     as_positive_int,
-    as_positive_number,
     as_simplex,
     as_spd,
     new_key,
@@ -332,11 +331,3 @@ def test_a_key_is_fresh_every_time_and_a_function_of_the_generator():
     assert keys == [tuple(new_key(two)) for _ in range(100)]
     assert new_key(one).dtype == np.uint64
     assert new_key(one).shape == (2,)
-
-
-def test_one_positive_number():
-    assert as_positive_number(np.float32(2.0), "rate") == 2.0
-    with pytest.raises(ValueError, match=r"rate must be one number, got shape \(1,\)"):
-        as_positive_number([2.0], "rate")
-    with pytest.raises(ValueError, match=r"rate must be positive, got -2\.0"):
-        as_positive_number(-2.0, "rate")

@@ -137,7 +137,7 @@ def test_names_label_the_draws():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="concentration must be positive, got 0"):
+    with pytest.raises(ValueError, match="concentration must be above 0, got 0"):
         TranscriptExpression(0.0)
     with pytest.raises(TypeError, match="data must be Alignments, got ndarray"):
         sample(TranscriptExpression(), np.eye(3), draws=1, chains=1, progressbar=False)

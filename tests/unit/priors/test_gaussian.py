@@ -197,7 +197,7 @@ def test_bad_potentials_are_refused(rng):
 
 
 def test_improper_niw_is_refused():
-    with pytest.raises(ValueError, match="improper"):
+    with pytest.raises(ValueError, match="dof must be above"):
         NormalInverseWishart(np.zeros(5), 1.0, 4.0, np.eye(5))
     with pytest.raises(ValueError, match="strength"):
         NormalInverseWishart(np.zeros(2), 0.0, 4.0, np.eye(2))

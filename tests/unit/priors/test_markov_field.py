@@ -151,7 +151,7 @@ def test_bad_calls_are_refused(rng):
     field = GaussianMarkovField(np.zeros((3, 2)), np.eye(2))
     with pytest.raises(ValueError, match="a potential \\(4, 2\\)"):
         field.condition(DiagonalPotential(np.ones((4, 2)), np.ones((4, 2))))
-    with pytest.raises(TypeError, match="must be diagonal, got DensePotential"):
+    with pytest.raises(TypeError, match="must be a DiagonalPotential, got DensePotential"):
         field.condition(DensePotential(np.eye(2), np.zeros(2)))
     with pytest.raises(ValueError, match="leave it out"):
         field.sample(rng, 3)

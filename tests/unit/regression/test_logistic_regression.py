@@ -128,7 +128,7 @@ def test_sampling_takes_plain_arrays_and_names_groups():
 
 def test_bad_hyperparameters():
     prior = MvNormal(np.zeros(2), np.eye(2))
-    with pytest.raises(ValueError, match="dof must be above num_covariates - 1 = 1"):
+    with pytest.raises(ValueError, match="dof must be above 1"):
         GroupedLogisticRegression(prior, 1.0, np.eye(2))
     with pytest.raises(ValueError, match="scale must be 2 x 2"):
         GroupedLogisticRegression(prior, 4.0, np.eye(3))

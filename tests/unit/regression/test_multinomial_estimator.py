@@ -73,8 +73,8 @@ def test_counts_are_worth_as_many_labels(flowers):
     ("arguments", "words"),
     [
         ({"method": "guess"}, "method must be one of"),
-        ({"covariance": "diagonal"}, "covariance must be 'full' or 'class'"),
-        ({"weight_var": -1.0}, "weight_var must be positive"),
+        ({"covariance": "diagonal"}, "covariance must be one of full, class"),
+        ({"weight_var": -1.0}, "weight_var must be at least 1e-100"),
     ],
 )
 def test_bad_arguments(arguments, words, flowers):

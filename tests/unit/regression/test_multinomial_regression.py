@@ -86,5 +86,5 @@ def test_bad_models():
         StickBreakingRegression(scale_prior=(1.0, -1.0))
     with pytest.raises(ValueError, match="weights_prior must be of 2 weights"):
         StickBreakingRegression(MvNormal(np.zeros(3), np.eye(3))).prior_of(DATA)
-    with pytest.raises(TypeError, match="CountedRows or a tuple"):
+    with pytest.raises(TypeError, match="must be a CountedRows"):
         StickBreakingRegression().as_data(COUNTS)

@@ -50,7 +50,7 @@ def test_unknown_names(posterior):
         posterior["x"]
     with pytest.raises(KeyError, match=r"it is in posterior\.sample_stats"):
         posterior["log_likelihood"]
-    with pytest.raises(KeyError, match="no variable 'x'; there are level, cov, size, log_lik"):
+    with pytest.raises(ValueError, match="var_names must be one of level, cov, size, log_lik"):
         posterior.summary(["level", "x"])
 
 
@@ -64,7 +64,7 @@ def test_each_draw_in_memory_and_on_disk(posterior, tmp_path, monkeypatch):
         assert found[0].dtype == np.float32
     assert stored["cov"].shape == (3, 40, 2, 2)
     np.testing.assert_array_equal(list(stored.each("cov", 1)), posterior["cov"][1])
-    with pytest.raises(KeyError, match="no variable 'x'"):
+    with pytest.raises(ValueError, match="name must be one of level"):
         stored.each("x")
 
 
@@ -73,7 +73,7 @@ def test_each_of_a_chain_that_is_not_there(posterior, tmp_path, chain, error):
     """Refused at the call, not at the first draw, in memory as on disk."""
     posterior.save(tmp_path / "run")
     for draws in (posterior, pgmult.load(tmp_path / "run")):
-        with pytest.raises(error, match=r"chain must be (from 0 to 2|at least 0|an integer)"):
+        with pytest.raises(error, match=r"chain must be (at most 2|at least 0|an integer)"):
             draws.each("cov", chain)
 
 
@@ -123,7 +123,7 @@ def test_stack_puts_chains_one_after_the_other(posterior):
         ({"draws": {"a": np.zeros((2, 3, 4))}, "dims": {"a": ()}}, r"got \(2, 3, 4\)"),
         ({"draws": {"a": np.zeros(2)}}, r"must have shape \(chain, draw\), got \(2,\)"),
         (
-            {"draws": {"a": np.zeros((2, 3, 4))}, "dims": {"a": "s"}, "coords": {"s": [1, 2]}},
+            {"draws": {"a": np.zeros((2, 3, 4))}, "dims": {"a": ["s"]}, "coords": {"s": [1, 2]}},
             "a has 4 entries along 's', but that axis has labels of shape",
         ),
         (

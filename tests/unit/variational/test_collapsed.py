@@ -491,7 +491,7 @@ def test_bad_mixtures():
         GaussianMixtureProblem(x[:, 0], 2)
     with pytest.raises(ValueError, match="prior must have 1 dimensions, got 2"):
         GaussianMixtureProblem(x[:, :1], 2, prior=NIW)
-    with pytest.raises(ValueError, match="concentration must be positive, got 0"):
+    with pytest.raises(ValueError, match="concentration must be above 0, got 0"):
         GaussianMixtureProblem(x, 2, concentration=0.0)
 
 
@@ -507,7 +507,7 @@ def test_bad_topics():
 def test_bad_expression():
     with pytest.raises(TypeError, match="data must be Alignments, got list"):
         ExpressionProblem([1, 2])
-    with pytest.raises(ValueError, match="concentration must be positive, got -1"):
+    with pytest.raises(ValueError, match="concentration must be above 0, got -1"):
         ExpressionProblem(PROBLEMS["expression"].data, concentration=-1.0)
 
 
@@ -522,7 +522,7 @@ def test_bad_searches():
         ValueError, match=r"method must be one of fletcher_reeves, .*squarem, got 'newton'"
     ):
         natural_cg(problem, start, "newton")
-    with pytest.raises(ValueError, match="tolerance must be positive, got 0"):
+    with pytest.raises(ValueError, match="tolerance must be above 0, got 0"):
         natural_cg(problem, start, tolerance=0.0)
     with pytest.raises(ValueError, match="max_iterations must be at least 1, got 0"):
         natural_cg(problem, start, max_iterations=0)

@@ -235,9 +235,9 @@ def test_probit_beside_simulation():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": "guess"}, "method must be one of"),
-        ({"method": "laplace"}, "needs covariance='full'"),
-        ({"covariance": "diagonal"}, "covariance must be 'class' or 'full'"),
+        ({"method": "guess"}, "must be one of"),
+        ({"method": "laplace"}, "must be one of log, tilted"),
+        ({"covariance": "diagonal"}, "covariance must be one of class, full"),
         ({"prior": MvNormal(np.zeros(2), np.eye(2))}, "prior must be of"),
         ({"max_iterations": 0}, "max_iterations must be at least 1"),
     ],

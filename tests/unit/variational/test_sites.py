@@ -175,7 +175,9 @@ def test_starts_far_away_and_separable_labels(data):
 
 def test_bad_input(data):
     site = Quadrature(data.successes.astype(float), data.trials.astype(float))
-    with pytest.raises(ValueError, match=r"prior must be of 4 weights, of one group or 4"):
+    with pytest.raises(
+        ValueError, match=r"prior must be of 4 weights like covariates, of one group"
+    ):
         fit_sites(Rows(data.covariates, data.offsets), site, MvNormal(np.zeros(3), np.eye(3)))
     with pytest.raises(ValueError, match="covariates must be finite"):
         Rows(np.full((3, 2), np.nan))
