@@ -200,15 +200,19 @@ def test_a_corpus_counts_below_two_to_the_31(form):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({"vocabulary": ["a", "b"]}, r"vocabulary must have .* 3 words \(columns\), got \(2,\)"),
-        ({"vocabulary": "abc"}, r"vocabulary must have .* got \(\)"),
-        ({"vocabulary": [["a", "b", "c"]]}, r"got \(1, 3\)"),
-        ({"names": list("wxyz")}, r"names must have .* 3 documents \(rows\), got \(4,\)"),
+        ({"vocabulary": ["a", "b"]}, r"vocabulary .* 3 words \(columns\) of counts, got \(2,\)"),
+        ({"names": list("wxyz")}, r"names .* 3 documents \(rows\) of counts, got \(4,\)"),
     ],
 )
 def test_names_of_the_wrong_length(names, message):
     with pytest.raises(ValueError, match=message):
         as_corpus(GOOD, **names)
+
+
+@pytest.mark.parametrize("vocabulary", ["abc", [["a", "b", "c"]], {"a", "b", "c"}, [1, 2, 3]])
+def test_a_vocabulary_that_is_no_list_of_words(vocabulary):
+    with pytest.raises(TypeError, match="vocabulary must be"):
+        as_corpus(GOOD, vocabulary=vocabulary)
 
 
 def test_a_corpus_of_another_type():

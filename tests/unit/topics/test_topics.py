@@ -163,7 +163,7 @@ def test_split_tokens_is_the_published_protocol(rng, corpus):
     assert list(training.vocabulary) == list(corpus.vocabulary)
     with pytest.raises(ValueError, match="observed"):
         split_tokens(corpus, 3, observed=1.0)
-    with pytest.raises(ValueError, match="documents must be from 1 to 40"):
+    with pytest.raises(ValueError, match="documents must be at most 40, got 41"):
         split_tokens(corpus, 41)
 
 
@@ -247,5 +247,5 @@ def test_a_sparse_matrix_will_do(rng, corpus):
     from_matrix = sample(model, corpus.to_csr(), **options)
     from_corpus = sample(model, corpus, **options)
     np.testing.assert_array_equal(from_matrix["mu"], from_corpus["mu"])
-    with pytest.raises(ValueError, match=r"counts must be non-negative integers, got 0.5"):
+    with pytest.raises(ValueError, match=r"data must be non-negative integers, got 0.5"):
         sample(model, np.full((2, 3), 0.5), **options)

@@ -496,7 +496,7 @@ def test_bad_mixtures():
 
 
 def test_bad_topics():
-    with pytest.raises(ValueError, match="the corpus must have a token, it has none"):
+    with pytest.raises(ValueError, match="corpus must have at least one token"):
         TopicProblem(np.zeros((3, 4), dtype=int), 2)
     with pytest.raises(ValueError, match="num_topics must be at least 2, got 1"):
         TopicProblem(PROBLEMS["topics"].corpus, 1)

@@ -223,7 +223,7 @@ MISSPELT = {
     ),
     "fit_ctm": (
         lambda: fit_ctm(LogisticNormalTopics(2), WORDS, method="newton"),
-        "laplace (full), laplace (diagonal), delta (full), delta (diagonal), bound (diagonal)",
+        "laplace, delta, bound",
     ),
     "fit_language_model": (
         lambda: fit_language_model(WORDS, method="newton"), "laplace, delta, collapsed",
