@@ -226,7 +226,7 @@ class StateSpace(ABC):
     # ------------------------------------------------------------------ priors and pieces of sweeps
 
     @property
-    def _niw(self) -> NormalInverseWishart:
+    def gaussian_prior(self) -> NormalInverseWishart:
         assert self.start is not None  # set by __post_init__
         return self.start
 

@@ -148,7 +148,7 @@ class MultinomialLDS(StateSpace):
         else:
             coefficients, noise_cov = prior.sample(rng)
             transition, weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
-            initial_mean, initial_cov = self._niw.sample(rng)
+            initial_mean, initial_cov = self.gaussian_prior.sample(rng)
         input_weights = weights if self.inputs != "emissions" else np.zeros((D, U))
         dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
         return StateSpaceState(
@@ -251,7 +251,7 @@ class MultinomialLDS(StateSpace):
         A free initial mean moves along, and is drawn afresh right after: `_state`.
         """
         loadings = weights[:, : self.state_dim]
-        start = None if self.initial == "stationary" else self._niw
+        start = None if self.initial == "stationary" else self.gaussian_prior
         delta = sample_level(
             rng,
             *level_potential(
@@ -274,7 +274,7 @@ class MultinomialLDS(StateSpace):
             (self._dynamics(data), np.concatenate(columns, axis=1).T, state.noise_cov),
             None
             if self.initial == "stationary"
-            else (self._niw, state.initial_mean, state.initial_cov),
+            else (self.gaussian_prior, state.initial_mean, state.initial_cov),
             (self.loading_shape, self.loading_scale),
             state.loading_var,
         )
@@ -303,7 +303,7 @@ class MultinomialLDS(StateSpace):
             transition, input_weights, noise_cov = sample_dynamics(
                 rng, prior, states, data.offsets, inputs
             )
-            initial_mean, initial_cov = sample_initial(rng, self._niw, states, data.offsets)
+            initial_mean, initial_cov = sample_initial(rng, self.gaussian_prior, states, data.offsets)
         n = len(weights)
         return StateSpaceState(
             states=states,

@@ -129,7 +129,7 @@ class LogisticNormalLDS(StateSpace):
         weights = rng.standard_normal((K, len(precision))) / np.sqrt(precision)
         coefficients, noise_cov = self._dynamics(data).sample(rng)
         transition, input_weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
-        initial_mean, initial_cov = self._niw.sample(rng)
+        initial_mean, initial_cov = self.gaussian_prior.sample(rng)
         dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
         return LogisticNormalLDSState(
             self._law_of(data, *dynamics).sample(rng), *dynamics, *self._split(weights),
@@ -212,7 +212,7 @@ class LogisticNormalLDS(StateSpace):
         transition, input_weights, noise_cov = sample_dynamics(
             rng, self._dynamics(data), states, data.offsets, data.inputs
         )
-        initial_mean, initial_cov = sample_initial(rng, self._niw, states, data.offsets)
+        initial_mean, initial_cov = sample_initial(rng, self.gaussian_prior, states, data.offsets)
         return LogisticNormalLDSState(
             states, transition, input_weights, noise_cov, initial_mean, initial_cov,
             *self._split(weights), loading_var, moved,

@@ -219,7 +219,7 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
 
     def _log_prior(self) -> float:
         """Of topics under Dirichlet(1 + eta), and of mu and Sigma^-1, up to a constant."""
-        prior = self.model._niw
+        prior = self.model.gaussian_prior
         precision = np.linalg.inv(self.Sigma)
         gap = self.mu - prior.mean
         scale = prior.scale + prior.strength * np.outer(gap, gap)
@@ -229,7 +229,7 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
 
     def _maximized(self, documents: CTMDocuments, with_covariances: bool) -> "CTMFit":
         """The M-step."""
-        prior, count = self.model._niw, len(documents.mean)
+        prior, count = self.model.gaussian_prior, len(documents.mean)
         strength = prior.strength + count
         mu = (prior.strength * prior.mean + documents.mean.sum(axis=0)) / strength
         gap, deviations = mu - prior.mean, documents.mean - mu
@@ -320,7 +320,7 @@ def fit_ctm(
             model.word_concentration, start_sweeps,
         )  # fmt: skip
         eta = model.link().inverse(theta)
-        gaussian = model._niw.condition(eta)
+        gaussian = model.gaussian_prior.condition(eta)
         Sigma = gaussian.scale / (gaussian.dof - model.num_topics)
         # theta says nothing of the mean of a document's eta, which eta above has at zero
         Sigma = Sigma + np.trace(Sigma) / model.num_topics**2

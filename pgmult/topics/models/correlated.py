@@ -100,5 +100,5 @@ class CorrelatedTopics(ExchangeableTopics):
         prior = MvNormal(state.mu, state.Sigma)
         psi = prior.condition(potential).sample(rng)
         psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
-        mu, Sigma = self._niw.condition(psi).sample(rng)
+        mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
         return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)

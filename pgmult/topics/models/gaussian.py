@@ -121,19 +121,20 @@ class ExchangeableTopics(GaussianTopics):
     gaussian: NormalInverseWishart | None
 
     @property
-    def _niw(self) -> NormalInverseWishart:
+    def gaussian_prior(self) -> NormalInverseWishart:
+        """The prior of mu and Sigma, whether it was given or not."""
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
-        mu, Sigma = self._niw.sample(rng)
+        mu, Sigma = self.gaussian_prior.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         return ExchangeableTopicsState(psi, mu, Sigma, *self._words_from_prior(rng, psi, data))
 
     def init(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
         """A start from collapsed LDA sweeps, topics sorted by size."""
         psi, topic_counts, word_counts = self._start(rng, data)
-        mu, Sigma = self._niw.condition(psi).sample(rng)
+        mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)

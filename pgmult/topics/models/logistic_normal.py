@@ -114,7 +114,7 @@ class LogisticNormalTopics(ExchangeableTopics):
         )
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         psi = self._sample_psi(rng, state, topic_counts)
-        mu, Sigma = self._niw.condition(psi).sample(rng)
+        mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
         return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
 
     def _sample_psi(

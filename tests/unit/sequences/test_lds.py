@@ -140,7 +140,7 @@ def test_weights_given_omega(case, monkeypatch):
 
 def test_level_of_all_states(case):
     model, data, state = case
-    start = None if model.initial == "stationary" else model._niw
+    start = None if model.initial == "stationary" else model.gaussian_prior
     moments = model._offset_moments(data)
     precision, linear = level_potential(
         model._law(state, data), state.states, start, state.loadings, state.offset, *moments
@@ -199,7 +199,7 @@ def test_scales_of_the_states(case):
         # log Jacobian: states, loadings, loading_var, input weights, noise_cov
         power = data.num_steps - n - 2 + driving + (D + 1)
         if model.initial == "free":
-            total += model._niw.log_density(moved.initial_mean, moved.initial_cov)
+            total += model.gaussian_prior.log_density(moved.initial_mean, moved.initial_cov)
             power += 1 + (D + 1)
         return total + power * a.sum()
 

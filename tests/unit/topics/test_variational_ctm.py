@@ -315,7 +315,7 @@ def test_covariances_enter_the_m_step(corpus):
     q = fit.infer(corpus)
     with_them, without = fit._maximized(q, True), fit._maximized(q, False)
     total = sum(q.cov(d) for d in range(corpus.num_documents))
-    weight = LogisticNormalTopics(3)._niw.dof + corpus.num_documents - 3
+    weight = LogisticNormalTopics(3).gaussian_prior.dof + corpus.num_documents - 3
     np.testing.assert_allclose(with_them.Sigma - without.Sigma, total / weight, rtol=1e-9)
 
 

@@ -500,7 +500,7 @@ def test_bad_topics():
         TopicProblem(np.zeros((3, 4), dtype=int), 2)
     with pytest.raises(ValueError, match="num_topics must be at least 2, got 1"):
         TopicProblem(PROBLEMS["topics"].corpus, 1)
-    with pytest.raises(ValueError, match="word_concentration must be positive, got -1"):
+    with pytest.raises(ValueError, match="word_concentration must be above 0, got -1"):
         TopicProblem(PROBLEMS["topics"].corpus, 2, word_concentration=-1.0)
 
 
