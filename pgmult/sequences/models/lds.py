@@ -303,7 +303,9 @@ class MultinomialLDS(StateSpace):
             transition, input_weights, noise_cov = sample_dynamics(
                 rng, prior, states, data.offsets, inputs
             )
-            initial_mean, initial_cov = sample_initial(rng, self.gaussian_prior, states, data.offsets)
+            initial_mean, initial_cov = sample_initial(
+                rng, self.gaussian_prior, states, data.offsets
+            )
         n = len(weights)
         return StateSpaceState(
             states=states,

@@ -214,7 +214,10 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
         scale = _scale(corpus.num_documents, num_documents)
         sizes = scale * state.topic_counts.sum(axis=0)
         sample = _gaussian_posterior(
-            model.gaussian_prior, state.psi, np.zeros_like(model.gaussian_prior.scale), scale * len(state.psi)
+            model.gaussian_prior,
+            state.psi,
+            np.zeros_like(model.gaussian_prior.scale),
+            scale * len(state.psi),
         )
         return cls(model, model.word_concentration + sizes[:, None] * state.topics, sample)
 
@@ -330,7 +333,9 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
         )
         within = totals.sum(axis=0)
         within += np.tril(within, -1).T
-        asked = _gaussian_posterior(self.model.gaussian_prior, documents.mean, within, scale * count)
+        asked = _gaussian_posterior(
+            self.model.gaussian_prior, documents.mean, within, scale * count
+        )
         return replace(
             self,
             concentration=(1.0 - step_size) * self.concentration + step_size * target,
