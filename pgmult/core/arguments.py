@@ -7,7 +7,9 @@ and what came.
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Set
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +31,7 @@ __all__ = [
     "as_share",
     "as_strings",
     "brief",
+    "under_name",
 ]
 
 T = TypeVar("T")
@@ -165,3 +168,16 @@ def as_path(value: Any, name: str = "path") -> Path:
     if not possible:
         raise ValueError(f"{name} must be a path that a file can have, got {text!r}")
     return Path(text)
+
+
+@contextmanager
+def under_name(name: str, *, of: str) -> Iterator[None]:
+    """Errors that speak of the argument `of` speak of the caller's argument `name` instead."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        words = str(error)
+        if re.search(rf"\b{re.escape(name)}\b", words) or not words.startswith(of):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(name + words.removeprefix(of)) from None

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import numpy as np
 from sklearn.utils import check_random_state
 
+from pgmult.core.arguments import brief
 from pgmult.core.machine import available_cores
 
 __all__ = ["as_seed", "as_threads"]
@@ -21,6 +23,6 @@ def as_threads(n_jobs: int | None) -> int:
     """Threads: None is one, -1 all processors, -2 all but one."""
     if n_jobs is None:
         return 1
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be an integer other than 0, or None, got 0")
-    return n_jobs if n_jobs > 0 else max(1, available_cores() + 1 + n_jobs)
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be an integer other than 0, or None, got {brief(n_jobs)}")
+    return int(n_jobs) if n_jobs > 0 else max(1, available_cores() + 1 + int(n_jobs))

@@ -216,7 +216,7 @@ def _as_labels(labels: Any, name: str, size: int) -> NDArray[np.str_] | None:
         return None
     try:
         array = np.asarray(labels, dtype=np.str_)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a list of labels, got {error}") from None
     if array.shape != (size,):
         raise ValueError(f"{name} must have {size} labels, got shape {array.shape}")

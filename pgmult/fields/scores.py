@@ -250,5 +250,6 @@ def _check_rows(counts: IntArray, name: str, shape: tuple[int, ...]) -> None:
 def _check_length(name: str, array: NDArray[Any], num_rows: int) -> None:
     if array.shape != (num_rows,):
         raise ValueError(
-            f"{name} must have one entry for each of {num_rows} rows, got shape {array.shape}"
+            f"{name} must have one entry for each of the {num_rows} rows (of by_row), got shape"
+            f" {array.shape}"
         )

@@ -58,7 +58,8 @@ class GaussianMixtureProblem:
         as_positive_int(self.num_components, "num_components")
         if self.num_components > len(self.x):
             raise ValueError(
-                f"num_components must be at most the {len(self.x)} rows, got {self.num_components}"
+                f"num_components must be at most the {len(self.x)} rows of x,"
+                f" got {self.num_components}"
             )
         as_real(self.concentration, "concentration", above=0.0)
         D = self.x.shape[1]

@@ -131,8 +131,8 @@ def as_alignments(
         num_transcripts = int(transcripts.max()) + 1 if names is None else len(names)
     if transcripts.max() >= num_transcripts:
         raise ValueError(
-            f"transcript must be from 0 to {num_transcripts - 1}, got {transcripts.max()}"
-            f" at position {transcripts.argmax()}"
+            f"transcript must be from 0 to {num_transcripts - 1} (num_transcripts, or names),"
+            f" got {transcripts.max()} at position {transcripts.argmax()}"
         )
     if names is not None and len(names) != num_transcripts:
         raise ValueError(f"names must be {num_transcripts}, one a transcript, got {len(names)}")

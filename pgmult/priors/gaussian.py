@@ -279,6 +279,8 @@ class NormalInverseWishart:
     def weak(cls, mean: ArrayLike, var: float = 1.0) -> "NormalInverseWishart":
         """A proper prior worth little data: E[Sigma] = var I with n + 2 degrees of freedom."""
         centre = as_finite(mean, "mean")
+        if centre.size == 0:
+            raise ValueError("mean must have one entry at least, got none")
         n = centre.size  # a mean that is no vector is refused below
         return cls(centre, 1.0, n + 2.0, as_real(var, "var", minimum=1e-300) * np.eye(n))
 

@@ -131,8 +131,9 @@ class GaussianMarkovField:
         rows = {shape[0] for shape in shapes if len(shape) == 2}
         if not ranks <= {1, 2} or {shape[-1] for shape in shapes} != {size} or len(rows) > 1:
             raise ValueError(
-                f"prior_mean and potential must have shape ({size},) or (rows, {size}), strength"
-                f" () or (rows,), got prior_mean {shapes[0]}, strength {np.shape(self.strength)}"
+                f"prior_mean and potential must have shape ({size},) or (rows, {size}) to go with"
+                f" prior_precision, strength () or (rows,), got prior_mean {shapes[0]}, strength"
+                f" {np.shape(self.strength)}"
                 + (f" and a potential {shapes[2]}" if len(shapes) > 2 else "")
             )
 

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pgmult.compiled.rows import row_threads
+from pgmult.core.arguments import as_choice, as_real, under_name
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
@@ -29,6 +30,7 @@ from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.forecasts import Forecast, forecast
+from pgmult.sequences.models._state_space import as_state_dim
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS
 from pgmult.sequences.scores.one_step import one_step_ahead
@@ -141,7 +143,8 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             names["num_symbols"] = int(self.symbols)
         elif self.symbols is not None:
             names["alphabet"] = self.symbols
-        data = as_sequences(X, inputs=inputs, **names)
+        with under_name("symbols", of="alphabet"), under_name("X", of="data"):
+            data = as_sequences(X, inputs=inputs, **names)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.posterior_ = sample(
@@ -263,12 +266,12 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             "stick_breaking": MultinomialLDS,
             "softmax": LogisticNormalLDS,
         }
-        if self.link not in models:
-            raise ValueError(f"link must be 'stick_breaking' or 'softmax', got {self.link!r}")
-        model = models[self.link](self.n_components)
+        kind = models[as_choice(self.link, "link", models)]
+        model = kind(as_state_dim(self.n_components, "n_components"))
         if self.loading_scale is None:
             return model
-        return replace(model, loading_scale=self.loading_scale)
+        scale = as_real(self.loading_scale, "loading_scale", minimum=1e-100, maximum=1e100)
+        return replace(model, loading_scale=scale)
 
     def _warn_of_problems(self) -> None:
         """Of what the data tell: the basis of the states wanders, and nothing depends on it."""
@@ -288,7 +291,8 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         names: dict[str, Any] = {}
         if not isinstance(X, Sequences):  # these number their symbols themselves
             names = {"num_symbols": fitted.num_symbols, "alphabet": fitted.alphabet}
-        data = as_sequences(X, inputs=inputs, **names)
+        with under_name("symbols", of="alphabet"), under_name("X", of="data"):
+            data = as_sequences(X, inputs=inputs, **names)
         if data.num_inputs != fitted.num_inputs:
             raise ValueError(
                 f"the sequences of the fit had {fitted.num_inputs} inputs, these have"

@@ -23,7 +23,10 @@ def mutant(original: Any, **attributes: Any) -> Any:
     if callable(original) or (not hasattr(original, "__dict__") and not hasattr(kind, "__slots__")):
         raise TypeError(f"original must be of a class made in Python, got {brief(original)}")
     broken = type(f"Broken{kind.__name__}", (kind,), {"__slots__": (), **attributes})
-    clone = copy.copy(original)
+    try:
+        clone = copy.copy(original)
+    except TypeError as error:
+        raise TypeError(f"original must be a value that can be copied: {error}") from None
     object.__setattr__(clone, "__class__", broken)
     return clone
 

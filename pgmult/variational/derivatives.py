@@ -62,8 +62,8 @@ def check_derivatives(
         answers[method] = np.asarray(getattr(objectives, method)(here, rows))
         if answers[method].shape != shape:
             raise ValueError(
-                f"{name}.{method} must return an array of shape {shape} for {len(rows)} rows of {n}"
-                f" numbers, got {answers[method].shape}"
+                f"{name}.{method} must return an array of shape {shape} for a start of {len(rows)}"
+                f" rows of {n} numbers, got {answers[method].shape}"
             )
     length = bends(answers["hessian"])
     for derivative, function in (("gradient", "value"), ("hessian", "gradient")):

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from pgmult.core.arguments import as_list, as_mapping, as_strings, brief
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_finite, as_positive
+from pgmult.core.validate import as_finite, as_positive, as_positive_int
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
 from pgmult.fields.inputs import as_inputs
 
@@ -124,13 +125,20 @@ class Family(Covariance):
     def __post_init__(self) -> None:
         """Check the parameters, and complete the priors."""
         kind = type(self).__name__
-        values, priors = {}, dict(self.priors or {})
-        fixed = (self.fixed,) if isinstance(self.fixed, str) else tuple(self.fixed)
-        for name in (*priors, *fixed):
-            if name not in self._parameters:
-                raise ValueError(
-                    f"{kind} has no parameter {name!r}; it has {', '.join(self._parameters)}"
+        values, priors = {}, dict(as_mapping(self.priors, "priors"))
+        for name, prior in priors.items():
+            if not isinstance(prior, Hyperprior):
+                raise TypeError(
+                    f"priors must be hyperpriors, as LogNormal, got {brief(prior)} of {name!r}"
                 )
+        fixed = [self.fixed] if isinstance(self.fixed, str) else as_strings(self.fixed, "fixed")
+        for argument, names in (("priors", priors), ("fixed", fixed)):
+            for name in names:
+                if name not in self._parameters:
+                    raise ValueError(
+                        f"{argument} must be of parameters that {kind} has,"
+                        f" {', '.join(self._parameters)}, got {name!r}"
+                    )
         for name in self._parameters:
             value = as_positive(getattr(self, name), name)
             if value.ndim > 1 or value.size == 0:
@@ -239,8 +247,9 @@ class ColumnFamily(Family):
 
     def __post_init__(self) -> None:
         if self.active is not None:
-            columns = tuple(int(column) for column in self.active)
-            if not columns or min(columns) < 0 or len(set(columns)) < len(columns):
+            listed = as_list(self.active, "active", "columns")
+            columns = tuple(as_positive_int(column, "active", minimum=0) for column in listed)
+            if not columns or len(set(columns)) < len(columns):
                 raise ValueError(
                     f"active must list distinct columns, numbered from 0, got {self.active!r}"
                 )

@@ -17,12 +17,12 @@ relevance determination. ``priors`` maps a parameter's name to its prior and ``f
 parameters that are not free; like ``active`` they are given by name.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from pgmult.core.arguments import as_real
 from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances.base import ColumnFamily
 
@@ -110,7 +110,7 @@ class Matern(Stationary):
     _parameters = ("length_scale",)
 
     def __post_init__(self) -> None:
-        if self.nu not in (0.5, 1.5, 2.5):
+        if as_real(self.nu, "nu") not in (0.5, 1.5, 2.5):
             raise ValueError(
                 f"nu must be 0.5, 1.5 or 2.5, got {self.nu}"
                 " (as nu grows the limit is SquaredExponential)"
@@ -208,8 +208,7 @@ class Linear(ColumnFamily):
     _parameters = ("var",)
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.centre):
-            raise ValueError(f"centre must be finite, got {self.centre}")
+        as_real(self.centre, "centre")
         super().__post_init__()
 
     def _products(self, X: FloatArray, Y: FloatArray) -> Iterable[FloatArray]:

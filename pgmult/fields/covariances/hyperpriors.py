@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ __all__ = ["HalfNormal", "Hyperprior", "LogNormal"]
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
+@runtime_checkable
 class Hyperprior(Protocol):
     """The law of a positive parameter x, worked with as log x."""
 

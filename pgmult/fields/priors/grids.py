@@ -321,6 +321,12 @@ def _factors(covariance: Covariance) -> Sequence[Covariance]:
 def _extended(axes: tuple[_Axis, ...], inputs: FloatArray) -> tuple[tuple[_Axis, ...], IntArray]:
     """The axes with the points of `inputs` added, and where each input stands on each axis."""
     longer, at = [], []
+    most = max(int(np.max(axis.columns)) for axis in axes)
+    if most >= inputs.shape[1]:
+        raise ValueError(
+            f"inputs must have the columns that the covariance names, {most + 1} at least, got"
+            f" shape {inputs.shape}"
+        )
     for axis in axes:
         points = np.zeros_like(inputs)
         points[:, axis.columns] = inputs[:, axis.columns]

@@ -35,9 +35,9 @@ START_SWEEPS = 3  # of the weights given the states that a chain starts from
 _START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
 
 
-def as_state_dim(value: Any) -> int:
+def as_state_dim(value: Any, name: str = "state_dim") -> int:
     """How many dimensions a state has."""
-    return as_positive_int(value, "state_dim", maximum=_MOST_STATES)
+    return as_positive_int(value, name, maximum=_MOST_STATES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

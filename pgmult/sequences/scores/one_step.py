@@ -40,7 +40,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgmult.core.arguments import as_choice, as_seed
+from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -220,7 +220,9 @@ def blend(first: SequenceScore, second: SequenceScore, *, num_weights: int = 50)
         If the scores are of different steps.
     """
     first.gain_over(second)  # refuses other steps
-    num_weights = as_positive_int(num_weights, "num_weights", minimum=2)
+    as_kind(first, "first", SequenceScore)
+    as_kind(second, "second", SequenceScore)
+    num_weights = as_positive_int(num_weights, "num_weights", 2, maximum=10_000)
     u = ((np.arange(num_weights) + 0.5) / num_weights)[:, None]
     by_weight = np.logaddexp(np.log1p(-u) + first.log_predictive, np.log(u) + second.log_predictive)
     ends = np.flatnonzero(np.diff(first.sequence)) + 1
@@ -325,14 +327,17 @@ def one_step_ahead(
     TypeError
         If the model is neither kind of forecaster.
     """
-    test = sequences_of(posterior, test)
+    with under_name("test", of="data"):
+        test = sequences_of(posterior, test)
     whole, tested = test, np.arange(test.num_steps)
     if after is not None:
         if not posterior.is_of(after):
             raise ValueError(
                 "after must be the sequences that the posterior was sampled from, got others"
             )
-        whole, tested = joined(sequences_of(posterior, after), test)
+        with under_name("after", of="data"):
+            before = sequences_of(posterior, after)
+        whole, tested = joined(before, test)
     model = posterior.model
     if isinstance(model, PredictsSteps):
         how, draws = "exact", draws_of(posterior, model.predictive_variables, max_draws)

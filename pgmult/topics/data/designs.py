@@ -319,7 +319,7 @@ def _evaluate_formula(
                 fitted = fitted.model_spec.get_model_matrix(_as_frame(rows), context=None)
     except FormulaicError as error:
         raise ValueError(
-            f"formula {formula!r} cannot be evaluated: {error}; columns in it:"
+            f"formula {formula!r} cannot be evaluated: {error}; columns of covariates:"
             f" {', '.join(columns.names) or 'none'}"
         ) from error
     if "Intercept" not in labels:

@@ -58,11 +58,11 @@ def fitted(request, data):
 def test_scikit_learns_own_checks(method, monkeypatch):
     """Their data are no counts, so these are rounded before the corpus is made."""
 
-    def rounded(X):
+    def rounded(X, name):
         X = abs(X)
         return as_corpus(X.rint() if scipy.sparse.issparse(X) else np.rint(X))
 
-    monkeypatch.setattr("pgmult.topics.estimator.as_corpus", rounded)
+    monkeypatch.setattr("pgmult.topics.estimator.corpus_from", rounded)
     estimator = AtLeastTwo(2, method=method, draws=5, tune=5, chains=1, thin=1)
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     failed = [r["check_name"] for r in results if r["status"] == "failed"]
