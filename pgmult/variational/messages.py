@@ -263,6 +263,12 @@ def fit_messages(
             f"factor must go with covariates of shape {x.shape} and num_classes = {num_classes},"
             f" got {error}"
         ) from error
+    shapes = {np.shape(derivative) for derivative in here.derivatives}
+    if shapes != {here.psi.shape}:
+        raise ValueError(
+            f"factor must have derivatives of shape {here.psi.shape}, a column for each of"
+            f" num_classes, got {', '.join(map(str, shapes))}"
+        )
     if not np.isfinite(here.level):
         raise ValueError(
             f"factor must have finite values under the prior, got {here.level} in all (bring"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pgmult.core.arguments import as_list, as_mapping, as_strings, brief
+from pgmult.core.arguments import as_list, as_mapping, as_real, as_strings, brief
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive, as_positive_int
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
@@ -396,8 +396,7 @@ class Constant(Family):
         return None
 
     def __post_init__(self) -> None:
-        if np.ndim(self.var):
-            raise ValueError(f"var must be one number, got shape {np.shape(self.var)}")
+        as_real(self.var, "var", above=0.0)
         super().__post_init__()
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:

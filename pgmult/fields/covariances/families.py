@@ -143,8 +143,7 @@ class RationalQuadratic(Stationary):
     _parameters = ("length_scale", "alpha")
 
     def __post_init__(self) -> None:
-        if np.ndim(self.alpha):
-            raise ValueError(f"alpha must be one number, got shape {np.shape(self.alpha)}")
+        as_real(self.alpha, "alpha", above=0.0)
         super().__post_init__()
 
     def profile(self, r2: FloatArray) -> FloatArray:
@@ -241,8 +240,7 @@ class White(ColumnFamily):
     _parameters = ("var",)
 
     def __post_init__(self) -> None:
-        if np.ndim(self.var):
-            raise ValueError(f"var must be one number, got shape {np.shape(self.var)}")
+        as_real(self.var, "var", above=0.0)
         super().__post_init__()
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from pgmult.core.arguments import as_real
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.fields.covariances.base import Covariance, Family, as_log_params
@@ -69,8 +70,7 @@ class GreatCircle(Family):
     _parameters = ("length_scale",)
 
     def __post_init__(self) -> None:
-        if np.ndim(self.length_scale):
-            raise ValueError("length_scale must be one number: distance is of both columns")
+        as_real(self.length_scale, "length_scale", above=0.0)  # distance is of both columns
         _columns(self.latitude, self.longitude)
         as_positive(self.radius, "radius")
         super().__post_init__()

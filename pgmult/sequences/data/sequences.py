@@ -428,8 +428,8 @@ def _number_labels(
         except KeyError:
             t = next(t for t, x in enumerate(part) if x not in number)
             raise ValueError(
-                f"data must be labels of the alphabet, got {part[t]!r} at step {t} of sequence {s}"
-                " (a missing step is None)"
+                f"data must be labels of the alphabet of symbols, got {part[t]!r} at step {t} of"
+                f" sequence {s} (a missing step is None)"
             ) from None
     return numbered, labels
 

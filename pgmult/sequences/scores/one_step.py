@@ -219,9 +219,9 @@ def blend(first: SequenceScore, second: SequenceScore, *, num_weights: int = 50)
     ValueError
         If the scores are of different steps.
     """
-    first.gain_over(second)  # refuses other steps
     as_kind(first, "first", SequenceScore)
     as_kind(second, "second", SequenceScore)
+    first.gain_over(second)  # refuses other steps
     num_weights = as_positive_int(num_weights, "num_weights", 2, maximum=10_000)
     u = ((np.arange(num_weights) + 0.5) / num_weights)[:, None]
     by_weight = np.logaddexp(np.log1p(-u) + first.log_predictive, np.log(u) + second.log_predictive)
@@ -331,12 +331,13 @@ def one_step_ahead(
         test = sequences_of(posterior, test)
     whole, tested = test, np.arange(test.num_steps)
     if after is not None:
-        if not posterior.is_of(after):
+        with under_name("after", of="data"):
+            before = sequences_of(posterior, after)
+            is_of = posterior.is_of(after)
+        if not is_of:
             raise ValueError(
                 "after must be the sequences that the posterior was sampled from, got others"
             )
-        with under_name("after", of="data"):
-            before = sequences_of(posterior, after)
         whole, tested = joined(before, test)
     model = posterior.model
     if isinstance(model, PredictsSteps):

@@ -360,7 +360,7 @@ def test_bad_input(given, corpus):
         fit_ctm(model, np.zeros((3, 4), dtype=int))
     with pytest.raises(ValueError, match="non-negative integers"):
         fit_ctm(model, np.array([[1.0, 0.5]]))
-    with pytest.raises(ValueError, match="tolerance must be positive"):
+    with pytest.raises(ValueError, match="tolerance must be above 0"):
         fit_ctm(model, corpus, tolerance=0.0)
     with pytest.raises(ValueError, match="max_iterations must be at least 1"):
         fit_ctm(model, corpus, max_iterations=0)
