@@ -138,7 +138,7 @@ def test_bad_input(fitted):
     with pytest.raises(NotFittedError):
         make().score(WEATHER)
     with pytest.raises(
-        ValueError, match="link must be 'stick_breaking' or 'softmax', got 'probit'"
+        ValueError, match="link must be one of stick_breaking, softmax, got 'probit'"
     ):
         make(link="probit").fit(WEATHER)
     with pytest.raises(ValueError, match="n_jobs must be an integer other than 0"):

@@ -182,7 +182,12 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
         ({"day": np.arange(6).astype("M8[D]")}, None, TypeError, "must hold numbers or labels"),
         ({"x": [1, "a", 2, "b", 3, 4]}, None, TypeError, "it mixes the two"),
         (YEARS, None, ValueError, r"DataFrame or a matrix .* got ndarray with shape \(6,\)"),
-        (COLUMNS, "~ year + nope", ValueError, "`nope` is not present.*columns in it: year"),
+        (
+            COLUMNS,
+            "~ year + nope",
+            ValueError,
+            "`nope` is not present.*columns of covariates: year",
+        ),
         (COLUMNS, "~ year +", ValueError, "cannot be evaluated"),
         (COLUMNS, "party ~ year", ValueError, "right-hand side only"),
         (COLUMNS, "~ 0 + party", ValueError, "formula must have an intercept"),

@@ -483,7 +483,7 @@ def test_bad_mixtures():
     bad[3, 1] = np.nan
     with pytest.raises(ValueError, match="x must be finite, got nan at row 3, column 1"):
         GaussianMixtureProblem(bad, 2)
-    with pytest.raises(ValueError, match="num_components must be at most the 45 rows, got 46"):
+    with pytest.raises(ValueError, match="num_components must be at most the 45 rows of x, got 46"):
         GaussianMixtureProblem(x, 46)
     with pytest.raises(ValueError, match="x must vary in every column, column 1 does not"):
         GaussianMixtureProblem(np.column_stack([x[:, 0], np.full(len(x), 0.1)]), 2)

@@ -68,15 +68,15 @@ MUTANTS = {
     ),
     "one value for all rows": (
         Changed("value", lambda v, *_: v.sum()),
-        r"value must return an array of shape \(8,\) for a start of 8 rows of 3 numbers, got \(\)",
+        r"value must return an array of shape \(8,\) for a start of 8 rows .*, got \(\)",
     ),
     "a column of values": (
         Changed("value", lambda v, *_: v[:, None]),
-        r"value must return an array of shape \(8,\) for a start of 8 rows of 3 numbers, got \(8, 1\)",
+        r"value must return an array of shape \(8,\) for a start of 8 rows .*, got \(8, 1\)",
     ),
     "a Hessian that is its diagonal": (
         Changed("hessian", lambda h, *_: np.diagonal(h, axis1=1, axis2=2)),
-        r"hessian must return an array of shape \(8, 3, 3\) for a start of 8 rows of 3 numbers, got \(8, 3\)",
+        r"hessian must return an array of shape \(8, 3, 3\) for a start of .*, got \(8, 3\)",
     ),
 }
 
