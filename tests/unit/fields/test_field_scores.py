@@ -127,7 +127,7 @@ class TestMeans:
             gain_by_count([-np.inf], [0.0], [1])
         with pytest.raises(ValueError, match="totals must have one entry for each of the 2"):
             gain_by_count([1.0, 2.0], [0.0, 0.0], [1])
-        with pytest.raises(ValueError, match="groups must have one entry for each of 2"):
+        with pytest.raises(ValueError, match="groups must have one entry for each of the 2"):
             mean_over_groups([1.0, 2.0], ["a"])
 
 
