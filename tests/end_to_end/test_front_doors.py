@@ -91,8 +91,9 @@ class Worker:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
-        for line in self._process.stdout:
-            self._lines.put(line)
+        with self._process.stdout as lines:
+            for line in lines:
+                self._lines.put(line)
         self._lines.put(None)
 
     def outcomes(self, first):
@@ -103,6 +104,7 @@ class Worker:
                 line = self._lines.get(timeout=patience)
             except queue.Empty:
                 self._process.kill()
+                self._process.wait()
                 yield begun, f"leak: took more than {patience:.0f} s"
                 return
             if line is None:
