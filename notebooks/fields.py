@@ -14,8 +14,8 @@
 # %% [markdown]
 # # Counts in space and time
 #
-# Names of newborns, in nine regions and thirty years. We make them up here, so that the truth is known;
-# the last three years are hidden and predicted.
+# Names of newborns, in nine regions and thirty years. We make them up here, so that the truth is
+# known; the last three years are hidden and predicted.
 
 # %%
 # %matplotlib inline
@@ -39,8 +39,9 @@ def true_probs(year, east):
 
 rng = np.random.default_rng(1)
 grid = np.meshgrid(np.arange(1990.0, 2020.0), [0.0, 1.0, 2.0], [0.0, 1.0, 2.0])
-inputs = pd.DataFrame({name: axis.ravel() for name, axis in zip(["year", "east", "north"], grid)})
-truth = true_probs(inputs["year"].to_numpy(), inputs["east"].to_numpy())
+year, east, north = (axis.ravel() for axis in grid)
+inputs = pd.DataFrame({"year": year, "east": east, "north": north})
+truth = true_probs(year, east)
 counts = pd.DataFrame(rng.multinomial(rng.poisson(60, len(truth)), truth), columns=NAMES)
 inputs.join(counts).sample(4, random_state=0)
 
@@ -48,8 +49,8 @@ inputs.join(counts).sample(4, random_state=0)
 # ## The model
 #
 # Probabilities move smoothly over the years (a Matérn covariance) and over the map (a squared
-# exponential). Variances and length scales are learned. `structure="state_space"` makes a sweep linear
-# in the number of years, and it is exact.
+# exponential). Variances and length scales are learned. `structure="state_space"` makes a sweep
+# linear in the number of years, and it is exact.
 
 # %%
 seen = (inputs["year"] < 2017).to_numpy()

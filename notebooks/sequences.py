@@ -14,9 +14,9 @@
 # %% [markdown]
 # # Sequences: what comes next?
 #
-# Each day of eight year books says *fog*, *rain*, *snow* or *sun*. There is a season of 24 days that
-# nobody tells the model about. We know the true probabilities, because we make the weather here, so
-# everything that the model says can be checked.
+# Each day of eight year books says *fog*, *rain*, *snow* or *sun*. There is a season of 24 days
+# that nobody tells the model about. We know the true probabilities, because we make the weather
+# here, so everything that the model says can be checked.
 
 # %%
 # %matplotlib inline
@@ -58,8 +58,8 @@ print(books[0][:10])
 # %% [markdown]
 # ## The model
 #
-# A state of four numbers moves linearly and drives the probabilities. Days on which nobody looked cost
-# nothing: they are filled in from both sides.
+# A state of four numbers moves linearly and drives the probabilities. Days on which nobody looked
+# cost nothing: they are filled in from both sides.
 
 # %%
 data = as_sequences(books, alphabet=WEATHER)
