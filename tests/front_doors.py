@@ -737,6 +737,23 @@ CALLS = {
         lambda: fields.as_field,
         lambda: {"inputs": TIMES, "counts": FIELD_COUNTS, "new_inputs": [7.0]},
     ),
+    "fields.from_long": (
+        lambda: fields.from_long,
+        lambda: {
+            "table": {
+                "year": [1, 1, 2],
+                "place": ["a", "b", "a"],
+                "name": ["x", "y", "y"],
+                "n": [1, 2, 3],
+            },
+            "inputs": ["year", "place"],
+            "category": "name",
+            "count": "n",
+            "new_inputs": {"year": [3], "place": ["b"]},
+            "places": {"place": {"a": 1.0, "b": 2.0}},
+            "order": "frequency",
+        },
+    ),
     "fields.MultinomialGP": (
         lambda: fields.MultinomialGP,
         lambda: {"covariance": covariances.Matern(1.5, 3.0)},
