@@ -54,6 +54,9 @@ def as_columns(table: Any, name: str) -> dict[str, NDArray[Any]]:
         table = table.to_dataframe().reset_index()
     if not isinstance(table, Mapping):
         table = _through_narwhals(table, name)
+    for key, column in table.items():
+        if np.ma.is_masked(column):
+            raise ValueError(f"{name} must not have masked values, got some in column {key!r}")
     columns = {str(key): np.asarray(column) for key, column in table.items()}
     if not columns:
         raise ValueError(f"{name} must have columns, got none")
@@ -93,6 +96,8 @@ def chosen_columns(
         That names the `argument` which chose them and the columns that there are.
     """
     for place, column in enumerate(chosen):
+        if not isinstance(column, str):
+            raise TypeError(f"{argument} must name a column, got {brief(column)}")
         if column not in columns:
             there = ", ".join(map(repr, list(columns)[:_FEW]))
             more = "" if len(columns) <= _FEW else f" and {len(columns) - _FEW} more"

@@ -142,6 +142,10 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
         ({"table": {**GOOD, "name": ["a", None]}}, "'name' must have a value in every row"),
         ({"table": {**GOOD, "n": [1]}}, "columns of table must have one axis and one length"),
         ({"table": {}}, "table must have columns"),
+        (
+            {"table": {**GOOD, "n": np.ma.masked_equal([1, 2], 2)}},
+            "table must not have masked values, got some in column 'n'",
+        ),
         ({"new_inputs": {"yaer": [3.0]}}, "inputs must be columns of new_inputs, got 'year'"),
         (
             {"table": {**GOOD, "year": np.array(["1999-01-01", "NaT"], "M8[D]")}},
