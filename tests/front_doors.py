@@ -732,6 +732,23 @@ CALLS = {
         lambda: fit_of(sequences.SequenceForecaster, n_components=1, **CHAINS),
         lambda: {"X": ["ABBA", "BAB"]},
     ),
+    "sequences.from_long": (
+        lambda: sequences.from_long,
+        lambda: {
+            "table": {
+                "who": ["a", "a", "b"],
+                "day": [1, 3, 1],
+                "state": ["x", "y", "x"],
+                "n": [1, 2, 1],
+            },
+            "symbol": "state",
+            "sequence": "who",
+            "time": "day",
+            "every": None,
+            "count": "n",
+            "order": "frequency",
+        },
+    ),
     # fields
     "fields.as_field": (
         lambda: fields.as_field,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray
 
-__all__ = ["as_columns", "as_dates", "as_frame", "as_years", "chosen_columns"]
+__all__ = ["as_columns", "as_dates", "as_frame", "as_labels", "as_years", "chosen_columns"]
 
 _FEW = 8  # columns named in an error
 
@@ -107,6 +107,21 @@ def chosen_columns(
         if column in chosen[:place]:
             raise ValueError(f"{argument} must be different columns, got {column!r} twice")
     return {column: columns[column] for column in chosen}
+
+
+def as_labels(column: NDArray[Any], name: str) -> NDArray[np.str_]:
+    """A column of labels as strings.
+
+    Raises
+    ------
+    ValueError
+        If one is missing.
+    """
+    missing = np.array([item is None or item != item for item in column.tolist()], dtype=np.bool_)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"column {name!r} must have a value in every row, got none at row {row}")
+    return np.array([str(item) for item in column.tolist()], dtype=np.str_)
 
 
 def as_years(dates: NDArray[Any]) -> FloatArray:

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_mapping, as_strings
-from pgmult.core.tables import as_columns, as_years, chosen_columns
+from pgmult.core.arguments import as_mapping
+from pgmult.core.tables import as_columns, as_labels, as_years, chosen_columns
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
 from pgmult.fields.data import CountField, as_field
@@ -88,7 +88,7 @@ def from_long(
     number = np.ones(len(x), dtype=np.int64)
     if count is not None:
         number = as_counts(chosen_columns(columns, [count], "table", "count")[count], "count")
-    labels, of_label = np.unique(_strings(of_category, category), return_inverse=True)
+    labels, of_label = np.unique(as_labels(of_category, category), return_inverse=True)
     first, of_row = _distinct(x)
     counts = np.zeros((len(first), len(labels)), dtype=np.int64)
     np.add.at(counts, (of_row, of_label), number)
@@ -115,7 +115,7 @@ def _coordinates(
     names: list[str] = []
     for name, column in columns.items():
         if name in places:
-            values = _places(_strings(column, name), places[name], name, table)
+            values = _places(as_labels(column, name), places[name], name, table)
         elif column.dtype.kind == "M":
             values = as_years(column)[:, None]
         elif column.dtype.kind in "OUS" and any(isinstance(item, str) for item in column):
@@ -144,15 +144,6 @@ def _places(labels: NDArray[np.str_], known: Any, name: str, table: str) -> Floa
     if len({row.shape for row in rows}) > 1 or rows[0].ndim != 1:
         raise ValueError(f"places[{name!r}] must have as many coordinates for every place")
     return as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")[at]
-
-
-def _strings(column: NDArray[Any], name: str) -> NDArray[np.str_]:
-    """Labels as strings; one that is missing is refused."""
-    missing = np.array([item is None or item != item for item in column.tolist()], dtype=np.bool_)
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise ValueError(f"column {name!r} must have a value in every row, got none at row {row}")
-    return np.array([str(item) for item in column.tolist()], dtype=np.str_)
 
 
 def _told(column: NDArray[Any]) -> NDArray[Any]:
