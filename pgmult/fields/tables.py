@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_mapping
+from pgmult.core.arguments import as_mapping, as_strings
 from pgmult.core.tables import as_columns, as_labels, as_years, chosen_columns
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
