@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmult.sequences import as_sequences, from_long
+from pgmult.sequences import Forecast, Imputed, StepProbs, as_sequences, from_long
 
 VISITS = {
     "who": ["b", "a", "a", "b", "a"],
@@ -66,3 +66,30 @@ def test_bad_input(change, message):
     arguments = {"table": VISITS, "symbol": "state", "time": "day"} | change
     with pytest.raises(ValueError, match=message):
         from_long(**arguments)
+
+
+def test_answers_as_tables():
+    data = as_sequences([["x", None, "y"], ["z"]], names=["a", "b"])
+    rng = np.random.default_rng(0)
+    mean, levels = rng.dirichlet(np.ones(3), 4), np.array([0.05, 0.95])
+    quantiles = np.array([0.5 * mean, 1.5 * mean])
+    found = StepProbs(mean, quantiles, levels, np.zeros((1, 4, 1)), data).to_dataframe()
+    assert found.columns.tolist() == ["sequence", "step", "symbol", "mean", "q0.05", "q0.95"]
+    assert found["sequence"].tolist() == ["a"] * 9 + ["b"] * 3
+    assert found["step"].tolist() == np.repeat([0, 1, 2, 0], 3).tolist()
+    assert found["symbol"].tolist() == ["x", "y", "z"] * 4
+    assert (found["mean"] == mean.ravel()).all()
+    assert (found["q0.95"] == quantiles[1].ravel()).all()
+
+    imputed = Imputed(
+        np.array([1]), mean[:1], quantiles[:, :1], levels, np.zeros((1, 1), dtype=np.int64), data
+    ).to_dataframe()
+    assert imputed[["sequence", "step"]].drop_duplicates().values.tolist() == [["a", 1]]
+
+    ahead = Forecast(
+        mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels,
+        np.zeros((1, 2, 2), dtype=np.int64), data,
+    ).to_dataframe()  # fmt: skip
+    rows = ahead[["sequence", "step"]].drop_duplicates().values.tolist()
+    assert rows == [["a", 3], ["a", 4], ["b", 1], ["b", 2]]
+    assert (ahead["q0.05"] == quantiles[0].ravel()).all()
