@@ -732,10 +732,44 @@ CALLS = {
         lambda: fit_of(sequences.SequenceForecaster, n_components=1, **CHAINS),
         lambda: {"X": ["ABBA", "BAB"]},
     ),
+    "sequences.from_long": (
+        lambda: sequences.from_long,
+        lambda: {
+            "table": {
+                "who": ["a", "a", "b"],
+                "day": [1, 3, 1],
+                "state": ["x", "y", "x"],
+                "n": [1, 2, 1],
+            },
+            "symbol": "state",
+            "sequence": "who",
+            "time": "day",
+            "every": None,
+            "count": "n",
+            "order": "frequency",
+        },
+    ),
     # fields
     "fields.as_field": (
         lambda: fields.as_field,
         lambda: {"inputs": TIMES, "counts": FIELD_COUNTS, "new_inputs": [7.0]},
+    ),
+    "fields.from_long": (
+        lambda: fields.from_long,
+        lambda: {
+            "table": {
+                "year": [1, 1, 2],
+                "place": ["a", "b", "a"],
+                "name": ["x", "y", "y"],
+                "n": [1, 2, 3],
+            },
+            "inputs": ["year", "place"],
+            "category": "name",
+            "count": "n",
+            "new_inputs": {"year": [3], "place": ["b"]},
+            "places": {"place": {"a": 1.0, "b": 2.0}},
+            "order": "frequency",
+        },
     ),
     "fields.MultinomialGP": (
         lambda: fields.MultinomialGP,

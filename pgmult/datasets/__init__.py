@@ -3,7 +3,7 @@
 from pgmult.datasets.alignments import read_alignments
 from pgmult.datasets.docstrings import demo_corpus
 from pgmult.datasets.fasta import read_fasta, translate
-from pgmult.datasets.names import NameCounts, thin, us_names
+from pgmult.datasets.names import NameCounts, thin, us_names, us_states
 from pgmult.datasets.public import associated_press
 from pgmult.datasets.readers import (
     Source,
@@ -36,4 +36,5 @@ __all__ = [
     "tokenize",
     "translate",
     "us_names",
+    "us_states",
 ]

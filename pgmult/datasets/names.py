@@ -25,7 +25,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.datasets.public import _download
 
-__all__ = ["NameCounts", "thin", "us_names"]
+__all__ = ["NameCounts", "thin", "us_names", "us_states"]
 
 _URL = "https://www.ssa.gov/oact/babynames/state/namesbystate.zip"
 _SHA256 = "b170dc18bd6c20cffff21cb0d27aa6f91d5980f78791970d9ea03acdb42312b2"
@@ -52,6 +52,14 @@ UT 40.1135 -111.8535  VA 37.7680 -78.2057   VT 44.0407 -72.7093   WA 47.3917 -12
 WI 44.2563 -89.6385   WV 38.4680 -80.9696   WY 42.7475 -107.2085
 """.split()  # noqa: SIM905 (a table reads best as a table)
 _STATES = _PLACES[::3]
+_FULL_NAMES = """
+Alaska, Alabama, Arkansas, Arizona, California, Colorado, Connecticut, District of Columbia,
+Delaware, Florida, Georgia, Hawaii, Iowa, Idaho, Illinois, Indiana, Kansas, Kentucky, Louisiana,
+Massachusetts, Maryland, Maine, Michigan, Minnesota, Missouri, Mississippi, Montana, North Carolina,
+North Dakota, Nebraska, New Hampshire, New Jersey, New Mexico, Nevada, New York, Ohio, Oklahoma,
+Oregon, Pennsylvania, Rhode Island, South Carolina, South Dakota, Tennessee, Texas, Utah, Virginia,
+Vermont, Washington, Wisconsin, West Virginia, Wyoming
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +110,22 @@ class NameCounts:
             np.ascontiguousarray(self.counts[rows][:, columns]), self.years[rows],
             self.states[columns], self.names, self.places[columns],
         )  # fmt: skip
+
+
+def us_states() -> dict[str, tuple[float, float]]:
+    """Latitude and longitude in degrees of the middle of each state, by postal code and by name.
+
+    For `pgmult.fields.from_long`.
+
+    >>> us_states()["TX"] == us_states()["Texas"]
+    True
+    """
+    places = {
+        _PLACES[i]: (float(_PLACES[i + 1]), float(_PLACES[i + 2]))
+        for i in range(0, len(_PLACES), 3)
+    }
+    names = (" ".join(name.split()) for name in _FULL_NAMES.split(","))
+    return places | dict(zip(names, places.values(), strict=True))
 
 
 def us_names(

@@ -15,7 +15,7 @@ array([[3, 1],
        [0, 0]])
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,6 +53,8 @@ class CountField:
     new_names : str array, ``(num_new,)``, or None
     input_names : str array, ``(num_inputs,)``, or None
         Of the columns of `inputs`.
+    new_columns : mapping from name to array ``(num_new,)``, or None
+        The new inputs as the caller's table has them: dates, numbers, names of places.
     """
 
     inputs: FloatArray
@@ -66,6 +68,7 @@ class CountField:
     names: NDArray[np.str_] | None = None
     new_names: NDArray[np.str_] | None = None
     input_names: NDArray[np.str_] | None = None
+    new_columns: Mapping[str, NDArray[Any]] | None = None
 
     @property
     def num_rows(self) -> int:

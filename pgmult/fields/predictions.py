@@ -26,8 +26,8 @@ are products of one-dimensional integrals, by Gauss-Hermite quadrature around th
 ((1, 3), (1, 3))
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln, logsumexp
 
 from pgmult.core.arguments import as_flag, as_kind, as_probability, as_seed
+from pgmult.core.tables import as_frame
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.fields.data import CountField
@@ -79,12 +80,15 @@ class FieldPredictions:
         The law of the sticks given each draw's omega, if the posterior kept it.
     categories, names : str arrays, ``(num_categories,)`` and ``(num_new,)``, or None
         Labels of the categories and of the new inputs.
+    inputs : mapping from name to array ``(num_new,)``
+        The new inputs, by column, as the caller's table has them.
     """
 
     pi: FloatArray
     sticks: StickLaw | None = None
     categories: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
+    inputs: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, posterior: Posterior, data: CountField) -> "FieldPredictions":
@@ -103,7 +107,9 @@ class FieldPredictions:
         sticks = None
         if isinstance(link, StickBreaking) and all(name in posterior for name in law):
             sticks = StickLaw(np.array(link.order), *(posterior.stack(name) for name in law))
-        return cls(posterior.stack("pi_new"), sticks, data.categories, data.new_names)
+        return cls(
+            posterior.stack("pi_new"), sticks, data.categories, data.new_names, _by_column(data)
+        )
 
     @classmethod
     def at(
@@ -157,6 +163,7 @@ class FieldPredictions:
             ),
             data.categories,
             wider.new_names,
+            _by_column(wider),
         )
 
     def mean(self) -> FloatArray:
@@ -198,6 +205,25 @@ class FieldPredictions:
             {dim: label for dim, label in labels if label is not None},
             {"probability": probability},
         )
+
+    def to_dataframe(self, probability: float = 0.95) -> Any:
+        """A tidy pandas data frame: a row for each new input and category.
+
+        Its columns are those of the new inputs, ``category``, ``mean``, ``sd``, and ``lower`` and
+        ``upper``, the ends of the central interval of that `probability`.
+        """
+        num_new, num_categories = self.pi.shape[1:]
+        categories = np.arange(num_categories) if self.categories is None else self.categories
+        lower, upper = self.interval(probability)
+        columns = {
+            **{key: np.repeat(value, num_categories) for key, value in self.inputs.items()},
+            "category": np.tile(categories, num_new),
+            "mean": self.mean().ravel(),
+            "sd": self.sd().ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+        }
+        return as_frame(columns)
 
     def rank_probabilities(self, top: int) -> FloatArray:
         """P[category is among the `top` most probable], ``(num_new, num_categories)``."""
@@ -258,6 +284,17 @@ class FieldPredictions:
         if as_flag(coefficients, "coefficients"):
             density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
         return np.asarray(density)
+
+
+def _by_column(data: CountField) -> dict[str, NDArray[Any]]:
+    """New inputs under the names of their columns."""
+    if data.new_columns is not None:
+        return dict(data.new_columns)
+    width = data.new_inputs.shape[1]
+    names = data.input_names
+    if names is None:
+        names = np.array([f"input {i + 1}" if width > 1 else "input" for i in range(width)])
+    return {str(name): data.new_inputs[:, i] for i, name in enumerate(names)}
 
 
 def _check(posterior: Posterior, data: CountField, needed: Sequence[str]) -> None:

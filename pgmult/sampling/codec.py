@@ -82,10 +82,10 @@ def _encode_array(
     value: "NDArray[Any] | np.generic", arrays: dict[str, NDArray[Any]] | None, place: str
 ) -> Any:
     array = np.asarray(value)
-    if array.dtype.kind not in "biufUS" or (arrays is None and array.dtype.kind == "S"):
+    if array.dtype.kind not in "biufUSM" or (arrays is None and array.dtype.kind in "SM"):
         raise TypeError(
-            f"{place} cannot be stored: it is an array of dtype {array.dtype}, not of numbers or"
-            " strings"
+            f"{place} cannot be stored: it is an array of dtype {array.dtype}, not of numbers,"
+            " dates or strings"
         )
     if isinstance(value, np.generic):
         return {"$scalar": array.dtype.str, "value": encode(array.item())}

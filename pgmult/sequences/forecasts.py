@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_flag, as_repeats, as_seed
+from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.links import StickBreaking
@@ -73,12 +74,24 @@ class StepProbs:
     levels : array, ``(num_levels,)``
     state_mean : array, ``(num_draws, num_steps, state_dim)``
         Means of the states under each draw: bases of the state differ between draws.
+    sequences : Sequences
+        Whose steps these are.
     """
 
     mean: FloatArray
     quantiles: FloatArray
     levels: FloatArray
     state_mean: FloatArray
+    sequences: Sequences
+
+    def to_dataframe(self) -> Any:
+        """A tidy pandas data frame: a row for each step and symbol.
+
+        Its columns are ``sequence`` and ``symbol`` (names, or numbers from 0), ``step`` (from 0 in
+        each sequence), ``mean``, and ``q0.05`` and so on for each level.
+        """
+        rows = _places(self.sequences, np.arange(self.sequences.num_steps))
+        return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +108,8 @@ class Imputed:
     levels : array, ``(num_levels,)``
     simulated : int64 array, ``(num_draws, num_missing)``
         Joint draws: a row is one completion of all sequences.
+    sequences : Sequences
+        Whose steps are missing.
     """
 
     steps: IntArray
@@ -102,6 +117,15 @@ class Imputed:
     quantiles: FloatArray
     levels: FloatArray
     simulated: IntArray
+    sequences: Sequences
+
+    def to_dataframe(self) -> Any:
+        """A tidy pandas data frame: a row for each missing step and symbol.
+
+        Columns as those of `StepProbs.to_dataframe`.
+        """
+        rows = _places(self.sequences, self.steps)
+        return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,12 +141,27 @@ class Forecast:
     levels : array, ``(num_levels,)``
     simulated : int64 array, ``(num_draws, num_sequences, steps)``
         Simulated futures: one symbol a step, states and symbols of a row drawn jointly.
+    sequences : Sequences
+        What goes on.
     """
 
     mean: FloatArray
     quantiles: FloatArray
     levels: FloatArray
     simulated: IntArray
+    sequences: Sequences
+
+    def to_dataframe(self) -> Any:
+        """A tidy pandas data frame: a row for each step ahead and symbol.
+
+        Columns as those of `StepProbs.to_dataframe`; the first step ahead is as long as its
+        sequence was.
+        """
+        data, steps = self.sequences, self.mean.shape[1]
+        rows = np.divmod(np.arange(data.num_sequences * steps), steps)
+        mean = self.mean.reshape(-1, data.num_symbols)
+        quantiles = self.quantiles.reshape(-1, *mean.shape)
+        return _tidy(data, (rows[0], rows[1] + data.lengths[rows[0]]), mean, quantiles, self.levels)
 
 
 def forecast(
@@ -200,6 +239,7 @@ def forecast(
         quantiles.reshape(len(wanted), *shape, data.num_symbols),
         wanted,
         simulated.reshape(-1, *shape),
+        data,
     )
 
 
@@ -220,7 +260,7 @@ def filter_sequences(
     data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     filtered = particle_filter(rng, draws, data, num_particles)
     mean, quantiles, _ = _summaries(rng, draws, filtered.state_draw, data.inputs, wanted)
-    return StepProbs(mean, quantiles, wanted, filtered.state_mean)
+    return StepProbs(mean, quantiles, wanted, filtered.state_mean, data)
 
 
 def smooth(
@@ -259,7 +299,7 @@ def smooth(
     data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     states, means = _smoothed_states(rng, draws, data, sweeps, warm_up)
     mean, quantiles, _ = _summaries(rng, draws, states, data.inputs, wanted)
-    return StepProbs(mean, quantiles, wanted, means)
+    return StepProbs(mean, quantiles, wanted, means, data)
 
 
 def impute(
@@ -291,7 +331,33 @@ def impute(
     mean, quantiles, simulated = _summaries(
         rng, draws, states[:, missing], u, wanted, simulate=True
     )
-    return Imputed(missing, mean, quantiles, wanted, simulated)
+    return Imputed(missing, mean, quantiles, wanted, simulated, data)
+
+
+def _places(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
+    """The sequence of each step, and where in it the step stands."""
+    sequence = np.searchsorted(data.offsets, steps, side="right") - 1
+    return sequence, steps - data.offsets[sequence]
+
+
+def _tidy(
+    data: Sequences,
+    rows: tuple[IntArray, IntArray],
+    mean: FloatArray,
+    quantiles: FloatArray,
+    levels: FloatArray,
+) -> Any:
+    """A data frame of probabilities of symbols at steps."""
+    sequence, step = (np.repeat(place, data.num_symbols) for place in rows)
+    symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+    columns = {
+        "sequence": sequence if data.names is None else data.names[sequence],
+        "step": step,
+        "symbol": np.tile(symbols, len(mean)),
+        "mean": mean.ravel(),
+    }
+    ends = zip(levels, quantiles, strict=True)
+    return as_frame(columns | {f"q{level:g}": values.ravel() for level, values in ends})
 
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:

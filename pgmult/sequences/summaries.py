@@ -12,11 +12,12 @@ the best such approximation in squares weighted by w, scores of unit variance an
 One unit of score multiplies the odds of symbols by exp(effects).
 
 >>> import numpy as np
->>> from pgmult.sequences.forecasts import StepProbs
+>>> from pgmult.sequences import StepProbs, as_sequences
 >>> x = np.sin(np.arange(50))
 >>> p = np.exp(np.outer(x, [1.0, -1.0, 0.0]))
 >>> p /= p.sum(axis=1, keepdims=True)
->>> found = latent_axes(StepProbs(p, p[None], np.array([0.5]), x[None, :, None]), num_axes=1)
+>>> data = as_sequences(np.rint(100 * p).astype(int))
+>>> found = latent_axes(StepProbs(p, p[None], np.array([0.5]), x[None, :, None], data), num_axes=1)
 >>> round(abs(float(np.corrcoef(found.scores[:, 0], x)[0, 1])), 6)
 1.0
 """

@@ -1,5 +1,7 @@
 """Latent axes of sequences, and figures that show what they are given."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def moving():
         [[NAMES[rng.choice(4, p=p)] for p in part] for part in (mean[:40], mean[40:])],
         alphabet=NAMES,
     )
-    return StepProbs(mean, mean * spread, LEVELS, np.array(states)), data
+    return StepProbs(mean, mean * spread, LEVELS, np.array(states), data), data
 
 
 def test_axes_are_weighted_principal_axes_of_log_probabilities(moving):
@@ -63,7 +65,7 @@ def test_bands_see_through_the_bases_of_draws(moving):
     assert np.abs(0.5 * (found.lower + found.upper) - found.scores).max() < 0.4
     bases = [np.array([[0.0, -3.0], [0.5, 1.0]]), np.eye(2)]
     turned = [states @ bases[i % 2] + i for i, states in enumerate(probs.state_mean)]
-    again = latent_axes(StepProbs(probs.mean, probs.quantiles, LEVELS, np.array(turned)), 2)
+    again = latent_axes(replace(probs, state_mean=np.array(turned)), 2)
     np.testing.assert_allclose(again.lower, found.lower, atol=1e-9)
     np.testing.assert_allclose(again.upper, found.upper, atol=1e-9)
 
@@ -75,7 +77,11 @@ def test_axes_that_cannot_be(moving):
     with pytest.raises(ValueError, match=r"probability must be between 0 and 1, got 1\.5"):
         latent_axes(probs, 1, probability=1.5)
     still = StepProbs(
-        np.full((5, 3), 1 / 3), np.full((3, 5, 3), 1 / 3), LEVELS, np.zeros((2, 5, 2))
+        np.full((5, 3), 1 / 3),
+        np.full((3, 5, 3), 1 / 3),
+        LEVELS,
+        np.zeros((2, 5, 2)),
+        probs.sequences,
     )
     with pytest.raises(ValueError, match="do not move in 1 directions"):
         latent_axes(still, 1)
@@ -122,7 +128,7 @@ def test_fans_begin_where_the_history_ends(moving):
     mean = rng.dirichlet(np.ones(4), size=(2, 5))
     levels = np.array([0.5, 0.05, 0.95, 0.25, 0.75])
     scale = np.array([1.0, 0.5, 1.5, 0.8, 1.2])[:, None, None, None]
-    ahead = Forecast(mean, mean * scale, levels, np.zeros((3, 2, 5), dtype=np.int64))
+    ahead = Forecast(mean, mean * scale, levels, np.zeros((3, 2, 5), dtype=np.int64), data)
     axes = plots.forecast_fan(ahead, data, sequence=1, symbols=["sun"], history=probs, last=10)
     (line,) = [line for line in axes.lines if line.get_label() == "sun"]
     np.testing.assert_array_equal(line.get_xdata(), np.arange(-9, 6))

@@ -1,0 +1,89 @@
+"""Write one page a family from what its package states as public, grouped by room."""
+
+import importlib
+import types
+from pathlib import Path
+
+FAMILIES = {
+    "pgmult": "Sampling and building blocks",
+    "pgmult.topics": "Topics",
+    "pgmult.sequences": "Sequences",
+    "pgmult.fields": "Counts in space and time",
+    "pgmult.regression": "Regressions",
+    "pgmult.mixtures": "Mixtures",
+    "pgmult.variational": "Variational approximations",
+    "pgmult.testing": "Testing samplers",
+    "pgmult.datasets": "Data",
+    "pgmult.polya_gamma": "The Pólya-gamma distribution",
+}
+ROOMS = {
+    "data": "Data",
+    "models": "Models, for `pgmult.sample`",
+    "fits": "Fits without sampling",
+    "priors": "Priors",
+    "links": "Links",
+    "sampling": "Sampling",
+    "starts": "Starts",
+    "scores": "Scores",
+    "summaries": "Summaries",
+    "report": "Reports",
+    "estimators": "Estimators in scikit-learn's manner",
+    "estimator": "Estimators in scikit-learn's manner",
+    "core": "Protocols and potentials",
+}
+HEAD = """{title}
+{line}
+
+.. currentmodule:: {package}
+
+"""
+TABLE = """.. autosummary::
+   :toctree: generated
+
+   {names}
+
+"""
+
+
+def rooms_of(package: str) -> dict[str, list[str]]:
+    """Public names of a package, by the room that they come from."""
+    module = importlib.import_module(package)
+    rooms: dict[str, list[str]] = {}
+    for name in module.__all__:
+        value = getattr(module, name)
+        if name.startswith("_") or value is None:
+            continue
+        if isinstance(value, types.ModuleType):
+            if value.__name__ in FAMILIES:
+                continue
+            rooms[f"``{value.__name__}``"] = list(value.__all__)
+            continue
+        home = getattr(value, "__module__", package).removeprefix(package + ".")
+        room = ROOMS.get(home.split(".")[0], "")
+        rooms.setdefault(room, []).append(name)
+    return rooms
+
+
+def page(package: str, title: str) -> str:
+    """The page of one family."""
+    text = HEAD.format(title=title, line="=" * len(title), package=package)
+    rooms = rooms_of(package)
+    order = list(dict.fromkeys(ROOMS.values()))
+    for room in sorted(rooms, key=lambda room: order.index(room) if room in order else len(order)):
+        if room or len(rooms) > 1:
+            heading = room or "More"
+            text += f"{heading}\n{'-' * len(heading)}\n\n"
+        if room.startswith("``"):
+            text += f".. currentmodule:: {room.strip('`')}\n\n"
+        text += TABLE.format(names="\n   ".join(sorted(rooms[room], key=str.lower)))
+    return text
+
+
+def write(folder: Path) -> None:
+    """All pages, where they changed."""
+    folder.mkdir(exist_ok=True)
+    for package, title in FAMILIES.items():
+        path = folder / f"{package.removeprefix('pgmult.')}.rst"
+        text = page(package, title)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")

@@ -1,0 +1,170 @@
+"""Tidy tables as fields: one row for each category at each place and time.
+
+This is how counts come from a database or a statistical office, and how `FieldPredictions` hands
+its answers back::
+
+    year  state  name  births
+    1999  TX     Ada       12
+    1999  TX     Ben        7
+    2000  TX     Ada       15
+
+>>> births = {"year": [1999, 1999, 2000], "name": ["Ada", "Ben", "Ada"], "births": [12, 7, 15]}
+>>> data = from_long(births, inputs=["year"], category="name", count="births")
+>>> data.categories, data.counts
+(array(['Ada', 'Ben'], dtype='<U3'), array([[12,  7],
+       [15,  0]]))
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_mapping, as_strings
+from pgmult.core.tables import as_columns, as_labels, as_years, chosen_columns
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_counts, as_finite
+from pgmult.fields.data import CountField, as_field
+
+__all__ = ["from_long"]
+
+_DATES = "datetime64[s]"
+
+
+def from_long(
+    table: Any,
+    *,
+    inputs: str | Sequence[str],
+    category: str,
+    count: str | None = None,
+    new_inputs: Any = None,
+    places: Mapping[str, Any] | None = None,
+    order: str | ArrayLike = "frequency",
+) -> CountField:
+    """A `CountField` from a tidy table, labels and dates kept.
+
+    Parameters
+    ----------
+    table : data frame (pandas, polars, pyarrow, ...), labelled array of xarray, or mapping
+        Rows may stand in any order, and those of one category at the same inputs add up. A category
+        that is missing somewhere was counted 0 times there.
+    inputs : str or sequence of str
+        Columns that say where and when: numbers, dates (years and their fractions to the model,
+        dates again in what is reported), or names of places.
+    category : str
+        The column of the category.
+    count : str, optional
+        The column of counts; left out, every row is one observation.
+    new_inputs : table, optional
+        Where predictions are wanted: the columns `inputs`, one row each.
+    places : mapping, optional
+        For each column of names a mapping from name to coordinates, such as
+        ``{"state": pgmult.datasets.us_states()}``; each name has the same number of them.
+    order : {"frequency", "given"} or permutation of the categories
+        The order of the sticks, as in `as_field`. Categories stand in alphabetical order.
+
+    Raises
+    ------
+    ValueError
+        If a column or a place is missing, a value is missing, or a count is negative or fractional.
+    TypeError
+        If `table` is no table.
+    """
+    chosen = [inputs] if isinstance(inputs, str) else as_strings(inputs, "inputs")
+    if not chosen:
+        raise ValueError("inputs must name a column at least, got none")
+    columns = as_columns(table, "table")
+    at = chosen_columns(columns, chosen, "table", "inputs")
+    of_category = chosen_columns(columns, [category], "table", "category")[category]
+    known = as_mapping(places, "places")
+    unused = [name for name in known if name not in chosen]
+    if unused:
+        raise ValueError(f"places must be of columns among inputs, got {unused[0]!r}")
+    x, names = _coordinates(at, known, "table")
+    if not len(x):
+        raise ValueError("table must have a row at least, got none")
+    number = np.ones(len(x), dtype=np.int64)
+    if count is not None:
+        number = as_counts(chosen_columns(columns, [count], "table", "count")[count], "count")
+    labels, of_label = np.unique(as_labels(of_category, category), return_inverse=True)
+    first, of_row = _distinct(x)
+    counts = np.zeros((len(first), len(labels)), dtype=np.int64)
+    np.add.at(counts, (of_row, of_label), number)
+    new_x, new_columns = None, None
+    if new_inputs is not None:
+        new_columns = chosen_columns(
+            as_columns(new_inputs, "new_inputs"), chosen, "new_inputs", "inputs"
+        )
+        new_x = _coordinates(new_columns, known, "new_inputs")[0]
+    data = as_field(
+        x[first], counts, new_x, order=order, categories=list(labels), input_names=names,
+        names=_row_names({key: column[first] for key, column in at.items()}),
+        new_names=None if new_columns is None else _row_names(new_columns),
+    )  # fmt: skip
+    told = None if new_columns is None else {k: _told(v) for k, v in new_columns.items()}
+    return replace(data, new_columns=told)
+
+
+def _coordinates(
+    columns: Mapping[str, NDArray[Any]], places: Mapping[str, Any], table: str
+) -> tuple[FloatArray, list[str]]:
+    """Inputs ``(n, d)`` of a table's columns, and what each is called."""
+    found: list[FloatArray] = []
+    names: list[str] = []
+    for name, column in columns.items():
+        if name in places:
+            values = _places(as_labels(column, name), places[name], name, table)
+        elif column.dtype.kind == "M":
+            values = as_years(column)[:, None]
+        elif column.dtype.kind in "OUS" and any(isinstance(item, str) for item in column):
+            raise ValueError(
+                f"column {name!r} of {table} must be numbers or dates, got names such as"
+                f" {next(str(i) for i in column if isinstance(i, str))!r} (say where they are:"
+                f" places={{{name!r}: ...}})"
+            )
+        else:
+            values = as_finite(column, f"column {name!r} of {table}")[:, None]
+        found.append(values)
+        several = values.shape[1] > 1
+        names += [f"{name} {i + 1}" if several else name for i in range(values.shape[1])]
+    return np.concatenate(found, axis=1), names
+
+
+def _places(labels: NDArray[np.str_], known: Any, name: str, table: str) -> FloatArray:
+    where = as_mapping(known, f"places[{name!r}]")
+    distinct, at = np.unique(labels, return_inverse=True)
+    missing = [label for label in distinct.tolist() if label not in where]
+    if missing:
+        raise ValueError(
+            f"places[{name!r}] must have every place of {table}, got none for {missing[0]!r}"
+        )
+    rows = [np.atleast_1d(np.asarray(where[label], dtype=object)) for label in distinct.tolist()]
+    if len({row.shape for row in rows}) > 1 or rows[0].ndim != 1:
+        raise ValueError(f"places[{name!r}] must have as many coordinates for every place")
+    return as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")[at]
+
+
+def _told(column: NDArray[Any]) -> NDArray[Any]:
+    """A column of inputs as reports tell it: dates, numbers or names."""
+    if column.dtype.kind == "M":
+        return column.astype(_DATES)
+    return column if column.dtype.kind in "iuf" else column.astype(np.str_)
+
+
+def _row_names(columns: Mapping[str, NDArray[Any]]) -> list[str]:
+    told = [_told(column) for column in columns.values()]
+    return [", ".join(_short(item) for item in row) for row in zip(*told, strict=True)]
+
+
+def _short(item: Any) -> str:
+    if isinstance(item, np.datetime64):
+        return str(item).removesuffix("T00:00:00")
+    return f"{item:g}" if isinstance(item, np.floating) else str(item)
+
+
+def _distinct(x: FloatArray) -> tuple[IntArray, IntArray]:
+    """Distinct rows in the order of the coordinates: where each stands first; each row's number."""
+    _, first, group = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    return first, group.reshape(-1)

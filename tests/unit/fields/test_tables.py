@@ -1,0 +1,165 @@
+"""Tidy tables as fields, and predictions as tidy tables."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.fields import FieldPredictions, MultinomialGP, from_long
+from pgmult.fields.covariances import Matern
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # short on purpose
+STATES = pgmult.datasets.us_states()
+
+
+def births(rng):
+    """A tidy table with its truth: shuffled, two rows split in two, zeros left out."""
+    rows = [
+        (year, state, name, int(rng.integers(0, 9)))
+        for year in (1999, 2000, 2001)
+        for state in ("TX", "Ohio")
+        for name in ("Ada", "Ben", "Cleo")
+    ]
+    truth = {(y, s, n): c for y, s, n, c in rows}
+    rows = [row for row in rows if row[3]] + [(2001, "TX", "Ada", 2), (2001, "TX", "Ada", 1)]
+    truth[2001, "TX", "Ada"] += 3
+    columns = list(zip(*[rows[i] for i in rng.permutation(len(rows))], strict=True))
+    return dict(zip(["year", "state", "name", "births"], map(list, columns), strict=True)), truth
+
+
+def check(data, truth):
+    assert data.categories.tolist() == ["Ada", "Ben", "Cleo"]
+    found = {}
+    for x, counts in zip(data.inputs, data.counts, strict=True):
+        state = next(s for s in ("TX", "Ohio") if np.allclose(STATES[s], x[1:]))
+        found.update(
+            {(int(x[0]), state, n): c for n, c in zip(data.categories, counts, strict=True)}
+        )
+    assert found == truth
+
+
+def test_rows_add_up_and_what_is_missing_is_zero():
+    table, truth = births(np.random.default_rng(0))
+    data = from_long(
+        table, inputs=["year", "state"], category="name", count="births", places={"state": STATES}
+    )
+    check(data, truth)
+    assert data.input_names.tolist() == ["year", "state 1", "state 2"]
+    assert sorted(data.names)[:2] == ["1999, Ohio", "1999, TX"]
+
+
+def test_any_frame():
+    pandas = pytest.importorskip("pandas", reason="frames of pandas")
+    table, truth = births(np.random.default_rng(1))
+    frame = pandas.DataFrame(table).set_index(np.arange(len(table["year"])) + 7)
+    frame["births"] = frame["births"].astype("Int64")
+    frame["name"] = frame["name"].astype("category")
+    data = from_long(
+        frame, inputs=["year", "state"], category="name", count="births", places={"state": STATES}
+    )
+    check(data, truth)
+
+
+def test_labelled_arrays():
+    xarray = pytest.importorskip("xarray", reason="arrays of xarray")
+    counts = xarray.DataArray(
+        np.arange(6).reshape(3, 2), {"year": [1, 2, 3], "name": ["b", "a"]}, name="births"
+    )
+    data = from_long(counts, inputs="year", category="name", count="births")
+    assert data.counts.tolist() == [[1, 0], [3, 2], [5, 4]]
+    with pytest.raises(ValueError, match="table must have a name"):
+        from_long(counts.rename(None), inputs="year", category="name", count="births")
+
+
+def test_every_row_is_one_without_counts():
+    table = {"t": [0.0, 0.0, 1.0], "word": ["a", "b", "a"]}
+    assert from_long(table, inputs="t", category="word").counts.tolist() == [[1, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("resolution", ["D", "s", "ns"])
+def test_dates_come_back_as_dates(resolution):
+    days = np.array(["1999-01-01", "1999-07-02", "2000-12-31"], dtype=f"datetime64[{resolution}]")
+    new = np.array(["2001-02-03", "2004-02-29"], dtype=f"datetime64[{resolution}]")
+    table = {"day": np.repeat(days, 2), "word": ["a", "b"] * 3, "n": [5, 2, 4, 3, 1, 6]}
+    data = from_long(table, inputs="day", category="word", count="n", new_inputs={"day": new})
+    assert data.inputs[:2, 0] == pytest.approx([1999.0, 1999.0 + 182 / 365])
+    assert data.names.tolist() == ["1999-01-01", "1999-07-02", "2000-12-31"]
+    posterior = pgmult.sample(
+        MultinomialGP(Matern(1.5, 1.0)), data,
+        draws=4, tune=2, chains=1, random_seed=0, progressbar=False, keep=["pi_new"],
+    )  # fmt: skip
+    found = FieldPredictions.of(posterior, data).to_dataframe(0.9)
+    assert found.columns.tolist() == ["day", "category", "mean", "sd", "lower", "upper"]
+    assert (found["day"].to_numpy() == np.repeat(new, 2)).all()
+    assert found["category"].tolist() == ["a", "b"] * 2
+    assert found["mean"].to_numpy().reshape(2, 2).sum(axis=1) == pytest.approx(1.0)
+
+
+def test_dates_survive_a_stored_run(tmp_path):
+    table = {"day": np.array(["1999-01-01", "1999-07-02"], dtype="M8[D]"), "word": ["a", "b"]}
+    new = {"day": np.array(["2001-02-03"], dtype="M8[D]")}
+    data = from_long(table, inputs="day", category="word", new_inputs=new)
+    settings = {"draws": 3, "tune": 1, "chains": 1, "progressbar": False, "keep": ["pi_new"]}
+    model = MultinomialGP(Matern(1.5, 1.0))
+    pgmult.sample(model, data, random_seed=0, store=tmp_path / "run", **settings)
+    assert pgmult.load(tmp_path / "run").is_of(data)
+
+
+def test_years_and_back():
+    from pgmult.core.tables import as_dates, as_years
+
+    rng = np.random.default_rng(0)
+    dates = rng.integers(-(10**10), 10**10, 1000).astype("datetime64[s]")
+    assert (as_dates(as_years(dates)) == dates).all()
+    assert as_years(np.array(["1999-01-01"], dtype="M8[D]"))[0] == 1999.0
+
+
+def test_all_states_by_code_and_name():
+    assert len(STATES) == 2 * 51
+    assert STATES["Wyoming"] == STATES["WY"] != STATES["West Virginia"]
+
+
+GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"inputs": "yaer"}, "inputs must be columns of table, got 'yaer' .it has 'year', 'place'"),
+        ({"inputs": ["year", "year"]}, "inputs must be different columns, got 'year' twice"),
+        ({"inputs": []}, "inputs must name a column at least"),
+        ({"category": "nmae"}, "category must be columns of table, got 'nmae'"),
+        ({"count": "m"}, "count must be columns of table, got 'm'"),
+        ({"inputs": "place"}, "'place' of table must be numbers or dates, got names such as 'TX'"),
+        ({"inputs": "place", "places": {"place": {"TX": 1}}}, "got none for 'OH'"),
+        ({"inputs": "year", "places": {"place": {}}}, "places must be of columns among inputs"),
+        (
+            {"inputs": "place", "places": {"place": {"TX": 1, "OH": (1, 2)}}},
+            "must have as many coordinates",
+        ),
+        ({"table": {**GOOD, "n": [1, -2]}}, "count must be non-negative"),
+        ({"table": {**GOOD, "n": [1, np.nan]}}, "count must be"),
+        ({"table": {**GOOD, "year": [1.0, np.nan]}}, "'year' of table must be finite"),
+        ({"table": {**GOOD, "name": ["a", None]}}, "'name' must have a value in every row"),
+        ({"table": {**GOOD, "n": [1]}}, "columns of table must have one axis and one length"),
+        ({"table": {}}, "table must have columns"),
+        (
+            {"table": {**GOOD, "n": np.ma.masked_equal([1, 2], 2)}},
+            "table must not have masked values, got some in column 'n'",
+        ),
+        ({"new_inputs": {"yaer": [3.0]}}, "inputs must be columns of new_inputs, got 'year'"),
+        (
+            {"table": {**GOOD, "year": np.array(["1999-01-01", "NaT"], "M8[D]")}},
+            "dates must be there, got NaT at row 1",
+        ),
+    ],
+)
+def test_bad_input(change, message):
+    arguments = {"table": GOOD, "inputs": "year", "category": "name", "count": "n"} | change
+    with pytest.raises(ValueError, match=message):
+        from_long(**arguments)
+
+
+@pytest.mark.parametrize("table", [None, 3, "table.csv", [[1, 2]], np.ones((2, 2)), object()])
+def test_no_table(table):
+    with pytest.raises(TypeError, match="table must be a data frame or a mapping"):
+        from_long(table, inputs="year", category="name")

@@ -1,0 +1,95 @@
+"""Tidy tables as sequences."""
+
+import numpy as np
+import pytest
+
+from pgmult.sequences import Forecast, Imputed, StepProbs, as_sequences, from_long
+
+VISITS = {
+    "who": ["b", "a", "a", "b", "a"],
+    "day": [4, 3, 1, 5, 6],
+    "state": ["x", "y", "x", "z", "x"],
+    "n": [2, 1, 1, 1, 3],
+}
+DATES = np.array(["2024-03-04", "2024-03-03", "2024-03-01", "2024-03-05", "2024-03-06"], "M8[D]")
+
+
+def same(found, wanted):
+    assert (found.to_csr() != wanted.to_csr()).nnz == 0
+    assert found.offsets.tolist() == wanted.offsets.tolist()
+    assert found.alphabet.tolist() == wanted.alphabet.tolist()
+
+
+def test_steps_without_a_row_are_missing():
+    found = from_long(VISITS, symbol="state", sequence="who", time="day")
+    same(found, as_sequences([["x", None, "y", None, None, "x"], ["x", "z"]]))
+    assert found.names.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("resolution", ["D", "ns"])
+def test_dates(resolution):
+    table = VISITS | {"day": DATES.astype(f"M8[{resolution}]")}
+    found = from_long(table, symbol="state", sequence="who", time="day", every="day")
+    same(found, as_sequences([["x", None, "y", None, None, "x"], ["x", "z"]]))
+    monthly = from_long(table, symbol="state", time="day", every="month")
+    assert monthly.to_csr().toarray().tolist() == [[3, 1, 1]]
+
+
+def test_rows_stand_in_their_order_without_times():
+    found = from_long(VISITS, symbol="state", sequence="who")
+    same(found, as_sequences([["y", "x", "x"], ["x", "z"]]))
+
+
+def test_counts_add_up():
+    table = {name: values + values[:1] for name, values in VISITS.items()}
+    found = from_long(table, symbol="state", time="day", count="n")
+    assert found.totals.tolist() == [1, 0, 1, 4, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"symbol": "stat"}, "symbol must be columns of table, got 'stat'"),
+        ({"every": "day"}, "every must be left out where column 'day' has no dates"),
+        ({"time": None, "every": "day"}, "every must be left out where there is no time"),
+        ({"table": VISITS | {"day": DATES}}, "every must say how long a step is"),
+        ({"table": VISITS | {"day": DATES}, "every": "fortnight"}, "every must be"),
+        ({"table": VISITS | {"day": [1, 2, 3, 4, 5.5]}}, "column 'day' must be whole numbers"),
+        ({"table": VISITS | {"day": list("abcde")}}, "column 'day' must be whole numbers"),
+        ({"table": VISITS | {"day": [0, 1, 2, 3, 10**12]}}, "time must not leave more than"),
+        ({"table": VISITS | {"state": ["x", None] * 2 + ["y"]}}, "'state' must have a value"),
+        ({"table": VISITS | {"n": [1, 1, 1, 1, -1]}, "count": "n"}, "count must be non-negative"),
+        ({"table": {name: [] for name in VISITS}}, "table must have a row"),
+    ],
+)
+def test_bad_input(change, message):
+    arguments = {"table": VISITS, "symbol": "state", "time": "day"} | change
+    with pytest.raises(ValueError, match=message):
+        from_long(**arguments)
+
+
+def test_answers_as_tables():
+    data = as_sequences([["x", None, "y"], ["z"]], names=["a", "b"])
+    rng = np.random.default_rng(0)
+    mean, levels = rng.dirichlet(np.ones(3), 4), np.array([0.05, 0.95])
+    quantiles = np.array([0.5 * mean, 1.5 * mean])
+    found = StepProbs(mean, quantiles, levels, np.zeros((1, 4, 1)), data).to_dataframe()
+    assert found.columns.tolist() == ["sequence", "step", "symbol", "mean", "q0.05", "q0.95"]
+    assert found["sequence"].tolist() == ["a"] * 9 + ["b"] * 3
+    assert found["step"].tolist() == np.repeat([0, 1, 2, 0], 3).tolist()
+    assert found["symbol"].tolist() == ["x", "y", "z"] * 4
+    assert (found["mean"] == mean.ravel()).all()
+    assert (found["q0.95"] == quantiles[1].ravel()).all()
+
+    imputed = Imputed(
+        np.array([1]), mean[:1], quantiles[:, :1], levels, np.zeros((1, 1), dtype=np.int64), data
+    ).to_dataframe()
+    assert imputed[["sequence", "step"]].drop_duplicates().values.tolist() == [["a", 1]]
+
+    ahead = Forecast(
+        mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels,
+        np.zeros((1, 2, 2), dtype=np.int64), data,
+    ).to_dataframe()  # fmt: skip
+    rows = ahead[["sequence", "step"]].drop_duplicates().values.tolist()
+    assert rows == [["a", 3], ["a", 4], ["b", 1], ["b", 2]]
+    assert (ahead["q0.05"] == quantiles[0].ravel()).all()
