@@ -30,6 +30,7 @@ __all__ = [
     "data_of",
     "default_keep_of",
     "label_dims_of",
+    "label_rows_of",
     "variable",
 ]
 
@@ -91,7 +92,11 @@ class Model(Protocol[Data, State]):
     * ``default_keep``, the variables that `pgmult.sample` keeps unless told otherwise: all;
     * ``label_dims``, axes whose labels are arbitrary (topics, mixture components) and need not
       agree between chains, so that variables that carry one are diagnosed within each chain only:
-      none.
+      none;
+    * ``label_rows``, for such an axis the variable whose rows along it are probability
+      distributions that tell its labels apart (topics by their words): chains of the model are
+      then matched label by label, and judged by what they found and by how each of them mixes,
+      for they may rest in modes that no number of draws joins: nothing.
 
     Attributes
     ----------
@@ -154,6 +159,11 @@ def default_keep_of(model: Any) -> tuple[str, ...]:
 def label_dims_of(model: Any) -> frozenset[str]:
     """Axes whose labels need not agree between chains."""
     return frozenset(getattr(model, "label_dims", ()))
+
+
+def label_rows_of(model: Any) -> Mapping[str, str]:
+    """For axes of arbitrary labels, the variable whose rows tell the labels apart."""
+    return dict(getattr(model, "label_rows", {}))
 
 
 def data_of(model: Any, data: Any) -> Any:

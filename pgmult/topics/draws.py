@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray, IntArray
@@ -25,6 +25,7 @@ __all__ = [
     "names_along",
     "num_chains",
     "of_chain",
+    "quantile",
     "spread",
     "stick_order_of",
     "with_model",
@@ -129,6 +130,12 @@ def mean_of(draws: Iterable[FloatArray]) -> FloatArray:
     for count, draw in enumerate(draws, start=1):  # noqa: B007
         total = total + draw
     return np.asarray(total / count)
+
+
+def quantile(values: FloatArray, at: ArrayLike, axis: int) -> FloatArray:
+    """Quantiles of what is not nan; as fast as `numpy.quantile` where nothing is."""
+    find = np.nanquantile if np.isnan(values).any() else np.quantile
+    return np.asarray(find(values, at, axis=axis))
 
 
 def names_along(posterior: Draws, axis: str, size: int) -> list[str]:

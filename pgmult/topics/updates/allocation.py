@@ -6,7 +6,7 @@ as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,6 +111,7 @@ class AllocatedTopics:
 
     __slots__ = ()
     link: Callable[[Any], Any]  # of those models whose proportions come from psi
+    label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
