@@ -577,6 +577,16 @@ CALLS = {
         lambda: structured().design.rows,
         lambda: {"covariates": {"x": [0.0, 1.0]}},
     ),
+    "topics.find_start": (
+        lambda: topics.find_start,
+        lambda: {
+            "model": topics.CorrelatedTopics(2),
+            "data": COUNTS,
+            "leaves": 2,
+            "sweeps": 1,
+            "random_seed": 1,
+        },
+    ),
     "topics.TopicProblem.sampled_start": (
         lambda: topics.TopicProblem(corpus(), 2).sampled_start,
         lambda: {"random_seed": 1, "sweeps": 2},

@@ -60,7 +60,7 @@ from pgmult.topics.compiled.variational_topics import (
     sum_covariances,
 )
 from pgmult.topics.data.corpus import Corpus, as_corpus
-from pgmult.topics.fits._documents import START_SWEEPS, as_words, word_counts
+from pgmult.topics.fits._documents import as_words, word_counts
 from pgmult.topics.fits.mean_field import (
     MeanFieldFit,
     antithetic_half,
@@ -69,6 +69,7 @@ from pgmult.topics.fits.mean_field import (
     refuse_failed,
 )
 from pgmult.topics.models.correlated import CorrelatedTopics
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.variational.ascent import has_settled
 
 __all__ = ["Bound", "DocumentPosterior", "VariationalTopics", "fit_cavi", "fit_svi"]
@@ -194,7 +195,7 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
         *,
         start_sweeps: int = START_SWEEPS,
     ) -> "VariationalTopics":
-        """The start of a fit: collapsed sweeps of latent Dirichlet allocation on these documents.
+        """The start of a fit: a search for topics on these documents.
 
         Parameters
         ----------

@@ -41,6 +41,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.prior_proposals import propose_from_prior
 
@@ -64,8 +65,9 @@ class CorrelatedTopics(ExchangeableTopics):
         Another order of sticks: see `pgmult.StickBreaking`. Chains start with topics sorted by
         size, so that early sticks are large topics.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation, which
-        separate topics at once; without them the first hundreds of sweeps are spent on it.
+        A chain starts from a search of its own, of this many collapsed sweeps of latent Dirichlet
+        allocation: the basin where it ends is the one that the chain describes. See
+        `pgmult.topics.find_start` for longer searches and for how far to trust each topic.
 
     Notes
     -----
@@ -77,7 +79,7 @@ class CorrelatedTopics(ExchangeableTopics):
     word_concentration: float = 0.05
     gaussian: NormalInverseWishart | None = None
     order: Sequence[int] | None = None
-    start_sweeps: int = 30
+    start_sweeps: int = START_SWEEPS
 
     def __post_init__(self) -> None:
         ExchangeableTopics.__post_init__(self)

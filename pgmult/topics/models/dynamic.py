@@ -56,15 +56,17 @@ from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.data.corpus import as_num_topics, simulate_words
+from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.drift import TimedRows, mean_walk
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.find import own_start
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import (
     AllocatedTopics,
     allocate_tokens,
-    start_by_size,
     words_log_likelihood,
 )
 from pgmult.topics.updates.prior_proposals import propose_from_prior
@@ -127,7 +129,7 @@ class DynamicTopics(AllocatedTopics):
     drift_shape, drift_scale : float
         Inverse-gamma prior of each topic's drift_var.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+        Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
 
     Notes
     -----
@@ -145,7 +147,7 @@ class DynamicTopics(AllocatedTopics):
     initial_scale: float = 4.0
     drift_shape: float = 2.0
     drift_scale: float = 0.05
-    start_sweeps: int = 30
+    start_sweeps: int = START_SWEEPS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
@@ -221,22 +223,41 @@ class DynamicTopics(AllocatedTopics):
         return TimedCorpus(words, data.times, data.time_labels, data.order)
 
     def init(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
-        """A start from collapsed LDA sweeps that ignore the times, topics sorted by size."""
-        topic_counts, word_counts, theta = start_by_size(
-            rng, data.corpus, self.num_topics, _START_CONCENTRATION, self.start_sweeps
-        )
-        psi = self.link(data).inverse(theta)
+        """A start of the chain's own search, which ignores the times, topics sorted by size."""
+        state: DynamicTopicsState = own_start(self, rng, data)
+        return state
+
+    def words_of(self, data: TimedCorpus) -> Corpus:
+        """The words, whenever they were written."""
+        return data.corpus
+
+    def start_concentration(self) -> float:
+        """Dirichlet concentration of words in topics, for the search."""
+        return _START_CONCENTRATION
+
+    def from_allocation(
+        self, rng: np.random.Generator, at: Searched, data: TimedCorpus
+    ) -> DynamicTopicsState:
+        """A state with these topics in this order at all times."""
+        psi = self.link(data).inverse(at.theta())
         prevalence_drift = self.prevalence_scale / self.prevalence_shape
         seen = TimedRows.of(psi, data.times, data.num_times)
         mu, Sigma = seen.posterior(self._prevalence(prevalence_drift, data)).sample(rng)
-        smoothed = word_counts[:, data.order] + _START_CONCENTRATION
-        level = self.link(data).inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
+        level = self.link(data).inverse(at.topics()[:, data.order])
         base = level.mean(axis=0)
         initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
         drift_var = np.full(self.num_topics, self.drift_scale / self.drift_shape)
         eta = np.repeat(level[:, None], data.num_times, axis=1)
         return DynamicTopicsState(
-            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
+            psi,
+            mu,
+            Sigma,
+            prevalence_drift,
+            eta,
+            base,
+            initial_var,
+            drift_var,
+            at.allocation.topic_counts,
         )
 
     def step(

@@ -3,9 +3,10 @@
 They differ in the link, in what the mean of psi depends on, and so in their sweeps.
 """
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus, as_num_topics
-from pgmult.topics.updates.allocation import AllocatedTopics, start_by_size
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.find import own_start
+from pgmult.topics.updates.allocation import AllocatedTopics
 
 __all__ = ["ExchangeableTopics", "ExchangeableTopicsState", "GaussianTopics", "as_gaussian"]
 
@@ -34,14 +37,13 @@ def as_gaussian(
     return gaussian
 
 
-class GaussianTopics(AllocatedTopics):
+class GaussianTopics(AllocatedTopics, ABC):
     """Topics ~ Dirichlet(word_concentration), theta_d = link(psi_d), psi_d Gaussian."""
 
     __slots__ = ()
     num_topics: int
     word_concentration: float
     start_sweeps: int
-    order: Sequence[int] | None = None  # of sticks, for links that have one
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("document", "stick"),
@@ -82,14 +84,30 @@ class GaussianTopics(AllocatedTopics):
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
         return topics, self.link(data).simulate(rng, psi, data.totals)
 
-    def _start(
-        self, rng: np.random.Generator, data: Corpus
-    ) -> tuple[FloatArray, IntArray, IntArray]:
-        """Psi, topic counts and word counts of collapsed LDA sweeps, topics sorted by size."""
-        topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.order
-        )
-        return self.link(data).inverse(theta), topic_counts, word_counts
+    def init(self, rng: np.random.Generator, data: Any) -> Any:
+        """A start of the chain's own search, topics sorted by size."""
+        return own_start(self, rng, data)
+
+    def start_concentration(self) -> float:
+        """Dirichlet concentration of words in topics."""
+        return self.word_concentration
+
+    @abstractmethod
+    def _around(
+        self,
+        rng: np.random.Generator,
+        psi: FloatArray,
+        topics: FloatArray,
+        topic_counts: IntArray,
+        data: Any,
+    ) -> Any:
+        """A state of these psi and topics, all else drawn given them."""
+
+    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
+        """A state with these topics in this order, all else drawn given them."""
+        psi = self.link(data).inverse(at.theta())
+        topics = Dirichlet(self.word_concentration).condition(at.allocation.word_counts.T)
+        return self._around(rng, psi, topics.sample(rng), at.allocation.topic_counts, data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,9 +150,14 @@ class ExchangeableTopics(GaussianTopics):
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         return ExchangeableTopicsState(psi, mu, Sigma, *self._words_from_prior(rng, psi, data))
 
-    def init(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
-        """A start from collapsed LDA sweeps, topics sorted by size."""
-        psi, topic_counts, word_counts = self._start(rng, data)
+    def _around(
+        self,
+        rng: np.random.Generator,
+        psi: FloatArray,
+        topics: FloatArray,
+        topic_counts: IntArray,
+        data: Corpus,
+    ) -> ExchangeableTopicsState:
+        """A state of these psi and topics."""
         mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)

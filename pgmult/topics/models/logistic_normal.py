@@ -47,6 +47,7 @@ from pgmult.priors import Dirichlet, NormalInverseWishart
 from pgmult.topics.compiled.softmax import sample_rows
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
 
 __all__ = ["LogisticNormalTopics"]
@@ -68,7 +69,7 @@ class LogisticNormalTopics(ExchangeableTopics):
         Prior of mu and Sigma on K coordinates; by default `NormalInverseWishart.weak` around zero,
         where all topics are equally probable.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+        Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
     approximate_trials : int, optional
         *Approximate* where given: documents of more than this many tokens draw omega with this
         many trials, moved and stretched to the mean and variance of PG(N_d, .), as Chen et al. do
@@ -83,7 +84,7 @@ class LogisticNormalTopics(ExchangeableTopics):
     num_topics: int
     word_concentration: float = 0.05
     gaussian: NormalInverseWishart | None = None
-    start_sweeps: int = 30
+    start_sweeps: int = START_SWEEPS
     approximate_trials: int | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {

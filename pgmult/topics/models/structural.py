@@ -46,6 +46,7 @@ from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import GaussianTopics
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.prior_proposals import propose_from_prior
 
@@ -94,7 +95,7 @@ class StructuralTopics(GaussianTopics):
     order : sequence of num_topics integers, optional
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+        Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
 
     Notes
     -----
@@ -106,7 +107,7 @@ class StructuralTopics(GaussianTopics):
     word_concentration: float = 0.05
     regression: MatrixNormalInverseWishart | None = None
     order: Sequence[int] | None = None
-    start_sweeps: int = 30
+    start_sweeps: int = START_SWEEPS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
@@ -164,11 +165,16 @@ class StructuralTopics(GaussianTopics):
         words = self._words_from_prior(rng, psi, data)
         return StructuralTopicsState(psi, coefficients, Sigma, *words)
 
-    def init(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
-        """A start from collapsed LDA sweeps, topics sorted by size."""
-        psi, topic_counts, word_counts = self._start(rng, data)
+    def _around(
+        self,
+        rng: np.random.Generator,
+        psi: FloatArray,
+        topics: FloatArray,
+        topic_counts: IntArray,
+        data: StructuredCorpus,
+    ) -> StructuralTopicsState:
+        """A state of these psi and topics."""
         coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
 
     def step(

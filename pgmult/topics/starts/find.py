@@ -1,0 +1,157 @@
+"""A start for chains of a topic model, found by search: `find_start`.
+
+>>> import numpy as np
+>>> from pgmult.topics import CorrelatedTopics, find_start
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> start = find_start(CorrelatedTopics(3), counts, leaves=2, sweeps=20, random_seed=0)
+>>> start.state.topics.shape, start.support.shape
+((3, 30), (3,))
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.arguments import as_choice, as_repeats, as_seed, brief
+from pgmult.core.machine import as_cores
+from pgmult.core.typing import FloatArray, data_of
+from pgmult.core.validate import as_positive_int
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.starts.allocations import Scores, Searched
+from pgmult.topics.starts.searches import SEARCHES, leaf, search_leaves
+
+__all__ = ["StartsFromTopics", "TopicStart", "find_start", "own_start"]
+
+_SAME = 0.5  # topics at least as far apart, in total variation, are not the same
+_MOST_LEAVES = 10_000
+
+
+@runtime_checkable
+class StartsFromTopics(Protocol):
+    """A model whose chains can start from an allocation of tokens to topics."""
+
+    @property
+    def num_topics(self) -> int:
+        """K."""
+
+    @property
+    def start_sweeps(self) -> int:
+        """Of each leaf."""
+
+    @property
+    def order(self) -> Sequence[int] | None:
+        """Of sticks, for links that have one."""
+
+    def words_of(self, data: Any) -> Corpus:
+        """The words, without what else the data hold."""
+
+    def start_concentration(self) -> float:
+        """Dirichlet concentration of words in topics, for the search."""
+
+    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
+        """A state with these topics in this order, all else drawn or set given them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicStart:
+    """Where a search arrived.
+
+    Attributes
+    ----------
+    state : state of the model
+        Topics sorted by size.
+    scores : Scores
+        Of the allocation, before the model drew what else its state holds.
+    leaf_scores : tuple of Scores
+        Of the search's leaves, in order.
+    support : array, ``(num_topics,)``
+        The share of the other leaves that found each topic, in the state's order: one-to-one
+        matches with a total variation distance below 0.5. Topics of much support recur in other
+        searches and other chains, topics of none mostly do not. nan where no other leaf was grown.
+    search : str
+    """
+
+    state: Any
+    scores: Scores
+    leaf_scores: tuple[Scores, ...]
+    support: FloatArray
+    search: str
+
+
+def find_start(
+    model: StartsFromTopics,
+    data: Any,
+    *,
+    search: str = "merge",
+    leaves: int = 4,
+    sweeps: int | None = None,
+    random_seed: int | None = None,
+    cores: int | None = None,
+) -> TopicStart:
+    """Search for a good start of a topic model's chains.
+
+    Parameters
+    ----------
+    model : CorrelatedTopics, LogisticNormalTopics, StructuralTopics, DynamicTopics, UncollapsedLDA
+    data : its data, or what its ``as_data`` takes
+    search : {"merge", "consensus", "plain"}
+        How leaves are grown and what is made of them: see `pgmult.topics.starts.searches`. Of
+        "merge" and "plain" the leaf of the largest LOO is taken.
+    leaves : int
+        Independent chains of collapsed sweeps, which `support` compares.
+    sweeps : int, optional
+        Of each leaf; the model's `start_sweeps` if left out.
+    random_seed : int, optional
+    cores : int, optional
+        Threads, all processors if left out: leaves run side by side. The result does not depend on
+        it.
+
+    Returns
+    -------
+    TopicStart
+
+    Notes
+    -----
+    A sweep costs O(tokens * topics of a document + words * topics), what else there is as much as a
+    few sweeps. Of a large corpus a part is searched (see `pgmult.topics.starts.searches.leaf`).
+    """
+    if not isinstance(model, StartsFromTopics):
+        raise TypeError(
+            f"model must be a topic model that starts from a search, got {brief(model)}"
+        )
+    as_choice(search, "search", SEARCHES)
+    leaves = as_positive_int(leaves, "leaves", maximum=_MOST_LEAVES)
+    sweeps = model.start_sweeps if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
+    data = data_of(model, data)
+    corpus = model.words_of(data)
+    rng = np.random.default_rng(as_seed(random_seed))
+    with row_threads(as_cores(cores)):
+        found, grown = search_leaves(
+            rng, corpus, model.num_topics, model.start_concentration(), leaves, sweeps, search
+        )
+        best = found.by_size(corpus, model.order)
+        state = model.from_allocation(rng, best, data)
+    scores = tuple(at.scores(corpus) for at in grown)
+    support = _support(best, [at for at in grown if at is not found])
+    return TopicStart(state, best.scores(corpus), scores, support, search)
+
+
+def own_start(model: StartsFromTopics, rng: np.random.Generator, data: Any) -> Any:
+    """The state that one chain starts from by itself: a single leaf."""
+    corpus = model.words_of(data)
+    found = leaf(rng, corpus, model.num_topics, model.start_concentration(), model.start_sweeps)
+    return model.from_allocation(rng, found.by_size(corpus, model.order), data)
+
+
+def _support(best: Searched, others: Sequence[Searched]) -> FloatArray:
+    found = np.zeros(best.num_topics)
+    for other in others:
+        apart = 0.5 * cdist(best.topics(), other.topics(), "cityblock")
+        rows, columns = linear_sum_assignment(np.minimum(apart, _SAME))
+        found[rows] += apart[rows, columns] < _SAME
+    return found / len(others) if others else np.full(best.num_topics, np.nan)
