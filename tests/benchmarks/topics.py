@@ -265,6 +265,7 @@ def peer_by_seconds(peer, training, held_out, marks, burn_in=0.5):
     present = np.cumsum(training.totals > 0) - 1  # it drops empty documents
     tomotopy_documents(peer, training)
     columns = [int(word) for word in peer.used_vocabs]
+    documents = list(peer.docs)
     draws, passed = [], 0.0
     while passed < marks[-1]:
         begin = time.process_time()
@@ -272,7 +273,7 @@ def peer_by_seconds(peer, training, held_out, marks, burn_in=0.5):
         passed += time.process_time() - begin
         if any(burn_in * mark < passed <= mark for mark in marks):
             theta = np.full((training.num_documents, peer.k), 1.0 / peer.k)
-            theta[test] = [peer.docs[present[d]].get_topic_dist() for d in test]
+            theta[test] = [documents[present[d]].get_topic_dist() for d in test]
             topics = np.full((peer.k, training.num_words), 1e-12)
             topics[:, columns] = [peer.get_topic_word_dist(k) for k in range(peer.k)]
             draws.append((passed, probabilities(theta, topics, held_out)))
