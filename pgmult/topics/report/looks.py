@@ -52,7 +52,8 @@ tr.on td { background: #fff2cc; }
   #topics td.frex { display: none; }
   #topics td.number::before { content: attr(data-label) " "; color: #777; font-size: .85em; }
   #topics td.number { white-space: normal; }
-  #controls { position: static; } #controls label { display: block; margin: .2em 0; }
+  #controls { position: static; } #controls label:not([hidden]) { display: block; margin: .2em 0; }
+  #controls label[hidden] { display: none; }
   svg.graph { max-width: none; width: 720px; } svg.matrix { max-width: none; }
 }
 footer { margin-top: 3em; color: #777; font-size: .85em; }

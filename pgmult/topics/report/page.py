@@ -201,7 +201,7 @@ def _documents_html(report: TopicReport) -> list[str]:
             "The documents with the largest share of each topic: posterior mean [90 % interval]"
             f" within chain {report.chain}."
         ),
-        f"<table>{rows}</table>",
+        f'<div class="wide"><table>{rows}</table></div>',
     ]
 
 
