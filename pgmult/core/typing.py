@@ -18,6 +18,7 @@ from pgmult.core.potentials import DensePotential, DiagonalPotential
 __all__ = [
     "ArrayLike",
     "BoolArray",
+    "FindsStarts",
     "FloatArray",
     "IntArray",
     "Labelled",
@@ -25,6 +26,7 @@ __all__ = [
     "Linked",
     "Model",
     "Prior",
+    "Start",
     "TakesRawData",
     "coords_of",
     "data_of",
@@ -86,8 +88,8 @@ class Model(Protocol[Data, State]):
     A *variable* that can be kept is a field of the state or a method of the model called as
     ``method(state, data)``; `dims` names every such variable and its axes.
 
-    What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`) or a
-    class variable with a default:
+    What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`,
+    `FindsStarts`) or a class variable with a default:
 
     * ``default_keep``, the variables that `pgmult.sample` keeps unless told otherwise: all;
     * ``label_dims``, axes whose labels are arbitrary (topics, mixture components) and need not
@@ -143,6 +145,26 @@ class TakesRawData(Protocol):
 
     def as_data(self, data: Any) -> Any:
         """Data of the model's type."""
+
+
+@runtime_checkable
+class Start(Protocol):
+    """A state that a search arrived at."""
+
+    @property
+    def state(self) -> Any:
+        """Where a chain may begin."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What there is to tell of it: numbers, strings, lists and mappings of these."""
+
+
+@runtime_checkable
+class FindsStarts(Protocol):
+    """A model that has a search for a start that several chains share."""
+
+    def find_start(self, rng: np.random.Generator, data: Any, leaves: int) -> Start:
+        """The best that comes of so many independent searches, and how far they agree."""
 
 
 def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:

@@ -62,7 +62,7 @@ from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.find import own_start
+from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import (
     AllocatedTopics,
@@ -108,7 +108,7 @@ class DynamicTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DynamicTopics(AllocatedTopics):
+class DynamicTopics(StartsFromTopics, AllocatedTopics):
     """Topics whose words and prevalence drift over time, every variance learned.
 
     Parameters
@@ -222,13 +222,8 @@ class DynamicTopics(AllocatedTopics):
         words = simulate_words(rng, assignments, topics, data.corpus)
         return TimedCorpus(words, data.times, data.time_labels, data.order)
 
-    def init(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
-        """A start of the chain's own search, which ignores the times, topics sorted by size."""
-        state: DynamicTopicsState = own_start(self, rng, data)
-        return state
-
     def words_of(self, data: TimedCorpus) -> Corpus:
-        """The words, whenever they were written."""
+        """The words, whenever they were written: the search for starts ignores it."""
         return data.corpus
 
     def start_concentration(self) -> float:

@@ -3,7 +3,7 @@
 They differ in the link, in what the mean of psi depends on, and so in their sweeps.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus, as_num_topics
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.find import own_start
+from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.updates.allocation import AllocatedTopics
 
 __all__ = ["ExchangeableTopics", "ExchangeableTopicsState", "GaussianTopics", "as_gaussian"]
@@ -37,7 +37,7 @@ def as_gaussian(
     return gaussian
 
 
-class GaussianTopics(AllocatedTopics, ABC):
+class GaussianTopics(StartsFromTopics, AllocatedTopics):
     """Topics ~ Dirichlet(word_concentration), theta_d = link(psi_d), psi_d Gaussian."""
 
     __slots__ = ()
@@ -83,10 +83,6 @@ class GaussianTopics(AllocatedTopics, ABC):
         """Topics, and the topic counts of documents with the totals of `data`."""
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
         return topics, self.link(data).simulate(rng, psi, data.totals)
-
-    def init(self, rng: np.random.Generator, data: Any) -> Any:
-        """A start of the chain's own search, topics sorted by size."""
-        return own_start(self, rng, data)
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics."""

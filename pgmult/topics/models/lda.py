@@ -39,7 +39,7 @@ from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.find import own_start
+from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens
 from pgmult.topics.updates.collapsed import (
     Allocation,
@@ -250,7 +250,7 @@ class UncollapsedLDAState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UncollapsedLDA(_DirichletTopics):
+class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
     """Latent Dirichlet allocation with theta and the topics in the chain, parallel over documents.
 
     Parameters
@@ -290,11 +290,6 @@ class UncollapsedLDA(_DirichletTopics):
         topics = Dirichlet(eta).sample(rng, (self.num_topics, data.num_words))
         topic_counts = rng.multinomial(data.totals, theta)
         return UncollapsedLDAState(theta, topics, topic_counts, alpha, eta)
-
-    def init(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
-        """A start of the chain's own search, topics sorted by size."""
-        state: UncollapsedLDAState = own_start(self, rng, data)
-        return state
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""

@@ -8,9 +8,10 @@
 ((3, 30), (3,))
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -25,36 +26,60 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Scores, Searched
 from pgmult.topics.starts.searches import SEARCHES, leaf, search_leaves
 
-__all__ = ["StartsFromTopics", "TopicStart", "find_start", "own_start"]
+__all__ = ["StartsFromTopics", "TopicStart", "find_start"]
 
 _SAME = 0.5  # topics at least as far apart, in total variation, are not the same
 _MOST_LEAVES = 10_000
 
 
-@runtime_checkable
-class StartsFromTopics(Protocol):
-    """A model whose chains can start from an allocation of tokens to topics."""
+class StartsFromTopics(ABC):
+    """A model whose chains start from an allocation of tokens to topics."""
 
-    @property
-    def num_topics(self) -> int:
-        """K."""
-
-    @property
-    def start_sweeps(self) -> int:
-        """Of each leaf."""
-
-    @property
-    def order(self) -> Sequence[int] | None:
-        """Of sticks, for links that have one."""
+    __slots__ = ()
+    num_topics: int
+    start_sweeps: int
+    order: Sequence[int] | None = None  # of sticks, for links that have one
 
     def words_of(self, data: Any) -> Corpus:
         """The words, without what else the data hold."""
+        return cast(Corpus, data)
 
+    @abstractmethod
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
 
+    @abstractmethod
     def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
         """A state with these topics in this order, all else drawn or set given them."""
+
+    def init(self, rng: np.random.Generator, data: Any) -> Any:
+        """Where one chain starts by itself: one leaf of a search, topics sorted by size."""
+        corpus = self.words_of(data)
+        found = leaf(rng, corpus, self.num_topics, self.start_concentration(), self.start_sweeps)
+        return self.from_allocation(rng, found.by_size(corpus, self.order), data)
+
+    def find_start(
+        self,
+        rng: np.random.Generator,
+        data: Any,
+        leaves: int = 4,
+        *,
+        search: str = "merge",
+        sweeps: int | None = None,
+    ) -> "TopicStart":
+        """See `pgmult.topics.find_start`."""
+        corpus = self.words_of(data)
+        sweeps = self.start_sweeps if sweeps is None else sweeps
+        eta = self.start_concentration()
+        found, grown = search_leaves(rng, corpus, self.num_topics, eta, leaves, sweeps, search)
+        best = found.by_size(corpus, self.order)
+        return TopicStart(
+            state=self.from_allocation(rng, best, data),
+            scores=best.scores(corpus),
+            leaf_scores=tuple(at.scores(corpus) for at in grown),
+            support=_support(best, [at for at in grown if at is not found]),
+            search=search,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +106,17 @@ class TopicStart:
     leaf_scores: tuple[Scores, ...]
     support: FloatArray
     search: str
+
+    def facts(self) -> dict[str, Any]:
+        """What a run keeps: the search, log probabilities a leaf and the topics' support."""
+        facts: dict[str, Any] = {
+            "search": self.search,
+            "loo": self.scores.loo,
+            "leaf_loo": [scores.loo for scores in self.leaf_scores],
+        }
+        if not np.isnan(self.support).any():
+            facts["support"] = self.support.tolist()
+        return facts
 
 
 def find_start(
@@ -126,26 +162,11 @@ def find_start(
         )
     as_choice(search, "search", SEARCHES)
     leaves = as_positive_int(leaves, "leaves", maximum=_MOST_LEAVES)
-    sweeps = model.start_sweeps if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
+    sweeps = None if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
     data = data_of(model, data)
-    corpus = model.words_of(data)
     rng = np.random.default_rng(as_seed(random_seed))
     with row_threads(as_cores(cores)):
-        found, grown = search_leaves(
-            rng, corpus, model.num_topics, model.start_concentration(), leaves, sweeps, search
-        )
-        best = found.by_size(corpus, model.order)
-        state = model.from_allocation(rng, best, data)
-    scores = tuple(at.scores(corpus) for at in grown)
-    support = _support(best, [at for at in grown if at is not found])
-    return TopicStart(state, best.scores(corpus), scores, support, search)
-
-
-def own_start(model: StartsFromTopics, rng: np.random.Generator, data: Any) -> Any:
-    """The state that one chain starts from by itself: a single leaf."""
-    corpus = model.words_of(data)
-    found = leaf(rng, corpus, model.num_topics, model.start_concentration(), model.start_sweeps)
-    return model.from_allocation(rng, found.by_size(corpus, model.order), data)
+        return model.find_start(rng, data, leaves, search=search, sweeps=sweeps)
 
 
 def _support(best: Searched, others: Sequence[Searched]) -> FloatArray:

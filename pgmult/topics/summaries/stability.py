@@ -19,6 +19,7 @@ within that mode is seen.
 ('2 of 2 topics were found by both chains', ['stable', 'stable'])
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,8 @@ class TopicStability:
     shares : array, ``(topic,)``, or None
         Mean share of all tokens, over the chains that found the topic.
     support : array, ``(topic,)``, or None
-        Share of the results of the search for starts that had the topic, where there was a search.
+        Share of the other leaves of the search for the start that had the topic too, where there
+        was a search of several.
     given_one_mode : bool
         Whether the chains were started from one shared state.
     """
@@ -177,6 +179,13 @@ def topic_stability(posterior: Draws, *, reference: int | None = None) -> TopicS
         matches=matches,
         names=[" ".join(words[j] for j in row) for row in best],
         shares=shares,
-        support=None,
+        support=_support_of(attrs, matches.reference, len(means)),
         given_one_mode=attrs.get("starts") == "shared",
     )
+
+
+def _support_of(attrs: Mapping[str, Any], chain: int, size: int) -> FloatArray | None:
+    """What the search for a chain's start told of its topics; labels stay within a chain."""
+    facts = attrs.get("start_facts") or [{}]
+    support = facts[0 if len(facts) == 1 else chain].get("support")
+    return None if support is None or len(support) != size else np.asarray(support)

@@ -5,8 +5,8 @@ Given topic proportions theta ``(num_documents, num_topics)`` and word probabili
 as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,15 +78,10 @@ class AllocatedTopics:
     __slots__ = ()
     link: Callable[[Any], Any]  # of those models whose proportions come from psi
     label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
-    order: Sequence[int] | None = None  # of sticks, for links that have one
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
         return corpus_from(data, "data")
-
-    def words_of(self, data: Any) -> Corpus:
-        """The words, without what else the data hold."""
-        return cast(Corpus, data)
 
     def coords(self, data: Any) -> Mapping[str, NDArray[Any]]:
         """Words and documents by name where the corpus has names."""

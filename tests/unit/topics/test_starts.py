@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
+from pgmult import sample
 from pgmult.compiled.rows import row_threads
 from pgmult.core.validate import new_key
 from pgmult.topics import (
@@ -267,6 +268,20 @@ def test_every_model_starts_from_a_search(rng, model):
     assert np.all(np.diff(sizes[order]) <= 0)
     assert np.isfinite(model.log_likelihood(start.state, data))
     assert model.step(rng, start.state, data).topic_counts.shape == (12, 3)
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_chains_share_the_start_of_a_search():
+    seen = {}
+    posterior = sample(
+        CorrelatedTopics(2, start_sweeps=20), COUNTS, starts="shared", chains=3, draws=4, tune=0,
+        random_seed=1, progressbar=False, callback=lambda s: seen.setdefault(s.chain, s.state),
+    )  # fmt: skip
+    (facts,) = posterior.attrs["start_facts"]
+    assert posterior.attrs["starts"] == "shared"
+    assert len(facts["leaf_loo"]) == 3
+    assert facts["loo"] == max(facts["leaf_loo"])
+    assert len(facts["support"]) == 2
 
 
 def test_an_empty_corpus_has_a_start():
