@@ -516,6 +516,29 @@ CALLS = {
     ),
     "topics.align_topics": (lambda: topics.align_topics, lambda: {"posterior": topic_draws()}),
     "topics.match_topics": (lambda: topics.match_topics, lambda: {"posterior": topic_draws()}),
+    "topics.topic_stability": (
+        lambda: topics.topic_stability,
+        lambda: {"posterior": topic_draws()},
+    ),
+    "topics.TopicStability.take": (
+        lambda: topics.topic_stability(topic_draws()).take,
+        lambda: {"topics": np.array([1, 0])},
+    ),
+    "topics.TopicCorrelations.take": (
+        lambda: topics.topic_correlations(topic_draws(), num_simulated=5).take,
+        lambda: {"topics": np.array([1, 0])},
+    ),
+    "topics.completion_by_seconds": (
+        lambda: topics.completion_by_seconds,
+        lambda: {
+            "model": topics.LDA(2),
+            "data": corpus(),
+            "held_out": corpus(),
+            "seconds": [0.01],
+            "random_seed": 1,
+        },
+    ),
+    "topics.CompletionScore.on": (lambda: completion().score().on, lambda: {"part": corpus()}),
     "topics.match_runs": (
         lambda: topics.match_runs,
         lambda: {"first": topic_draws(), "second": topic_draws()},

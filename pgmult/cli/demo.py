@@ -88,6 +88,11 @@ def run_demo(
         progressbar=progressbar,
     )  # fmt: skip
     scores = {"correlated topics": score.score()}
+    facts = {
+        "corpus": f"{corpus.num_documents:,} docstrings of {versions}: {corpus.num_words:,}"
+        f" different words, {corpus.num_tokens:,} in all",
+        **run_facts(posterior),
+    }
     if posterior.num_draws == draws:
         seconds = clock.seconds / chains
         say(f"Sampling latent Dirichlet allocation for the same {clock.seconds:.0f} s, to compare")
@@ -96,13 +101,11 @@ def run_demo(
             random_seed=random_seed,
         )  # fmt: skip
         scores["LDA in the same seconds"] = rival.score
+        facts["LDA"] = (
+            f"{chains} chains, {clock.seconds:.0f} s of a processor as the model above; it learns"
+            " how much of each topic a document has, and takes 0.05 for words, as here"
+        )
     scores["word frequencies"] = unigram_log_predictive(training, held_out)
-    facts = {
-        "corpus": f"{corpus.num_documents:,} docstrings of {versions}: {corpus.num_words:,}"
-        f" different words, {corpus.num_tokens:,} in all",
-        **run_facts(posterior),
-        "LDA": "the concentrations of topics in documents learned, that of words 0.05 as here",
-    }
     report = topic_report(
         posterior,
         title="Topics in the documentation of numpy and scipy",

@@ -5,7 +5,7 @@ Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it
     python tests/benchmarks/topics.py parts --topics 50   # one sweep, part by part, and peers
     python tests/benchmarks/topics.py curve --topics 50   # held-out score against seconds
     python tests/benchmarks/topics.py equal --marks 5 10 20 40 --seeds 0 1 2  # all, the same CPU s
-    python tests/benchmarks/topics.py agreement --seeds 0  # chains: R-hat, ESS, topics, pooled score
+    python tests/benchmarks/topics.py agreement --seeds 0  # own and shared starts: what chains say
     python tests/benchmarks/topics.py starts --topics 50  # collapsed sweeps to start from
     python tests/benchmarks/topics.py variational --topics 50  # coordinate ascent and minibatches
 

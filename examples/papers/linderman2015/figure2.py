@@ -116,7 +116,9 @@ def totals(rows):
                     continue
                 level = np.mean([row["log_predictive"] for row in here])
                 gains = np.array([row["gain_over_learned_alpha"] for row in here])
-                text = f"{observed:.0%} observed, {name}, {at:g} s: {level:.3f}, {gains.mean():+.3f}"
+                text = (
+                    f"{observed:.0%} observed, {name}, {at:g} s: {level:.3f}, {gains.mean():+.3f}"
+                )
                 if len(gains) > 1:
                     text += f" ± {gains.std(ddof=1) / np.sqrt(len(gains)):.3f}"
                 print(f"{text} over {len(here)} splits")

@@ -267,7 +267,7 @@ def split_tokens(
     corpus = as_kind(corpus, "corpus", Corpus, "make one with as_corpus")
     observed = as_probability(observed, "observed")
     rng = np.random.default_rng(as_seed(random_seed))
-    if isinstance(documents, Sequence | np.ndarray) and not isinstance(documents, str):
+    if isinstance(documents, list | tuple | np.ndarray):
         most = corpus.num_documents - 1
         given = as_list(documents, "documents", "rows")
         chosen = np.unique([as_positive_int(row, "documents", 0, most) for row in given])

@@ -255,7 +255,8 @@ def _graph_svg(graph: CorrelationGraph, labels: Sequence[str], shares: FloatArra
             f'<text x="{x:.0f}" y="{y - radius - 3:.0f}">{html.escape(labels[k])}</text></g>'
         )
     return (
-        f'<svg class="graph" role="img" aria-label="graph of topics that go together" viewBox="0 0 {width} {height}" width="{width}">'
+        '<svg class="graph" role="img" aria-label="graph of topics that go together"'
+        f' viewBox="0 0 {width} {height}" width="{width}">'
         f"{''.join(lines)}{''.join(nodes)}</svg>"
     )
 

@@ -319,9 +319,7 @@ def gain_over(
     score: CompletionScore, reference: CompletionScore, held_out: Corpus
 ) -> tuple[float, float]:
     """Mean gain a token over a reference, and its standard error over documents and chains."""
-    difference, error = paired_difference(
-        score.by_document, reference.by_document, held_out.totals
-    )
+    difference, error = paired_difference(score.by_document, reference.by_document, held_out.totals)
     if score is not reference:
         error = math.hypot(error, *np.nan_to_num([score.chain_error, reference.chain_error]))
     return difference, error

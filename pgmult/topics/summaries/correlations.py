@@ -24,7 +24,7 @@ from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import of_chain, quantile, spread, with_model
+from pgmult.topics.draws import as_topic_numbers, of_chain, quantile, spread, with_model
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
 __all__ = [
@@ -64,7 +64,8 @@ class TopicCorrelations:
 
     def take(self, topics: IntArray) -> "TopicCorrelations":
         """The same of some topics, in another order."""
-        here = np.ix_(topics, topics)
+        numbers = as_topic_numbers(topics, len(self.mean))
+        here = np.ix_(numbers, numbers)
         mean, lower, upper = self.mean[here], self.lower[here], self.upper[here]
         return TopicCorrelations(
             mean, lower, upper, self.probability, self.independent[here], self.scope

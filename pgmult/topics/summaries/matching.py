@@ -16,11 +16,17 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pgmult.core.arguments import as_list, as_real
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, distances, match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
-    Draws, as_chain, as_draws, each_draw, mean_of, names_along, num_chains,
+    Draws,
+    as_chain,
+    as_draws,
+    each_draw,
+    mean_of,
+    names_along,
+    num_chains,
 )  # fmt: skip
 
 __all__ = [
@@ -197,7 +203,11 @@ class RunMatches:
 
 
 def match_runs(
-    first: Draws, second: Draws, *, chains: tuple[int, int] = (0, 0), max_distance: float = MATCH_LIMIT
+    first: Draws,
+    second: Draws,
+    *,
+    chains: tuple[int, int] = (0, 0),
+    max_distance: float = MATCH_LIMIT,
 ) -> RunMatches:
     """Match the topics of two runs, which may differ in number of topics and in vocabulary.
 

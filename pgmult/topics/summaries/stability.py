@@ -1,12 +1,12 @@
 """Which topics every chain found, and which are one chain's alone.
 
 A posterior of topics has modes that no exact move crosses: chains that started apart stay apart,
-each in a mode of its own, most of whose topics are in the others too and some not. So whether chains
-agree is a question about topics, not about numbers such as the log likelihood: each topic of the
-best chain is matched to those of the others. One that all of them found, at most 0.3 apart in total
-variation, is *stable*; one that others found up to 0.5 apart, or not all of them, *varies*; and one
-that no other found is of *one chain only*, and may be an accident. More draws do not change this;
-more chains tell more.
+each in a mode of its own, most of whose topics are in the others too and some not. So whether
+chains agree is a question about topics, not about numbers such as the log likelihood: each topic of
+the best chain is matched to those of the others. One that all of them found, at most 0.3 apart in
+total variation, is *stable*; one that others found up to 0.5 apart, or not all of them, *varies*;
+and one that no other found is of *one chain only*, and may be an accident. More draws do not change
+this; more chains tell more.
 
 Chains that were started from one shared state agree by construction, and say so: then only drift
 within that mode is seen.
@@ -28,7 +28,7 @@ import numpy as np
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import Draws, each_draw, mean_of, names_along
+from pgmult.topics.draws import Draws, as_topic_numbers, each_draw, mean_of, names_along
 from pgmult.topics.summaries.matching import match_topics, mean_topics
 
 __all__ = ["STEADY", "TopicStability", "topic_stability"]
@@ -102,7 +102,7 @@ class TopicStability:
 
     def take(self, topics: IntArray) -> "TopicStability":
         """The same of some topics, in another order."""
-        old = self.matches
+        old, topics = self.matches, as_topic_numbers(topics, len(self.names))
         matches = LabelMatches(
             old.reference, old.order[:, topics], old.distance[:, topics], old.limit
         )

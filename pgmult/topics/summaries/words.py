@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from pgmult.core.arguments import as_choice, as_list, as_share, as_strings, brief
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
-from pgmult.topics.draws import Draws, as_draws, each_draw, names_along
+from pgmult.topics.draws import Draws, as_draws, names_along
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 __all__ = [

@@ -247,7 +247,7 @@ class TestShow:
         assert (code, errors) == (0, "")
         lines = output.splitlines()
         head = next(i for i, line in enumerate(lines) if "NPMI  words by probability" in line)
-        rows = [lines[head + 1 + 2 * k].split() for k in range(3)]  # a line of documents after each
+        rows = [line.split() for line in lines[head + 1 : head + 4]]
         assert [row[0] for row in rows] == ["0", "1", "2"]
         assert all(len(row[-2:]) == 2 and set(row[-2:]) <= set("abcdefgh") for row in rows)
 
@@ -331,7 +331,8 @@ class TestShow:
                 coords={"word": posterior.coords["word"]},
             )  # fmt: skip
             made = topic_report(other, title="t")
-            pair = sum(strongest_pairs(made.correlations, 1), [])[0]
+            together, apart = strongest_pairs(made.correlations, 1)
+            pair = [*together, *apart][0]
             names = made.names[pair.first], made.names[pair.second]
             return f"{pair.mean:+.2f} [", f"{names[0]}  |  {names[1]}"
 
@@ -412,7 +413,7 @@ class TestDemo:
             if len(data.totals) < 60:  # compiled first, on few documents
                 return step(self, rng, state, data)
             sweeps.append(None)
-            if len(sweeps) == 9:
+            if len(sweeps) == 2 + 4 * 6 + 1:  # every fourth is kept
                 raise KeyboardInterrupt
             return step(self, rng, state, data)
 
@@ -484,7 +485,7 @@ class TestHousekeeping:
 
 def test_demonstrations_do_not_overwrite_each_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert str(cli._free_name("pgmult-demo")) == "pgmult-demo"
-    (tmp_path / "pgmult-demo").mkdir()
-    (tmp_path / "pgmult-demo-2").mkdir()
-    assert str(cli._free_name("pgmult-demo")) == "pgmult-demo-3"
+    assert str(cli._free_name("pgmult-demo", ".html")) == "pgmult-demo.html"
+    (tmp_path / "pgmult-demo.html").touch()
+    (tmp_path / "pgmult-demo-2.html").touch()
+    assert str(cli._free_name("pgmult-demo", ".html")) == "pgmult-demo-3.html"

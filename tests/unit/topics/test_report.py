@@ -272,7 +272,9 @@ def test_script_ranks_and_points_out(summary, tmp_path):
     chain, order = best_of(draws_of())
     expected = top_words(draws_of(), 8, by="relevance", weight=0.0, chain=chain)[order[3]]
     assert shown == [html.escape(word.word) for word in expected]
-    assert len(re.findall(r'<tr data-t="3"[^>]* class="on">', dom)) == 2, "among topics and among documents"
+    assert len(re.findall(r'<tr data-t="3"[^>]* class="on">', dom)) == 2, (
+        "among topics and among documents"
+    )
     assert '<p id="controls">' in dom
 
 
@@ -395,9 +397,7 @@ class TestPlots:
     def test_heatmap_shows_the_matrix(self):
         mean = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, -0.1], [-0.2, -0.1, 1.0]])
         width = np.array([[0, 0.1, 0.1], [0.1, 0, 0.3], [0.1, 0.3, 0]])
-        axes = plots.topic_correlation_heatmap(
-            correlations_of(mean, width), ["a", "b", "c"]
-        )
+        axes = plots.topic_correlation_heatmap(correlations_of(mean, width), ["a", "b", "c"])
         order = [label.get_text() for label in axes.get_xticklabels()]
         shown = np.ma.filled(axes.images[0].get_array(), np.nan)
         expected = mean.copy()

@@ -15,10 +15,10 @@ from pgmult.topics import (
     mean_topics,
     representative_documents,
     split_tokens,
+    top_words,
     topic_correlations,
     topic_report,
     topic_stability,
-    top_words,
     word_scores,
 )
 
@@ -173,7 +173,7 @@ class TestWarnings:
         )  # fmt: skip
 
     def modes(self):
-        return np.random.default_rng(3).normal(size=(2, 800)) + [[0.0], [50.0]]
+        return np.random.default_rng(3).normal([[0.0], [50.0]], 1.0, size=(2, 800))
 
     def test_the_same_topics_in_other_modes_are_no_problem(self):
         assert self.long(self.modes).convergence_problems() == ""
