@@ -67,8 +67,8 @@ posterior
 # %% [markdown]
 # ## Topics
 #
-# First, which topics did both chains find? Then, posterior means and standard deviations of the most
-# probable words, each topic over the chains that found it.
+# First, which topics did both chains find? Then, posterior means and standard deviations of the
+# most probable words, each topic over the chains that found it.
 
 # %%
 print(topic_stability(posterior))
