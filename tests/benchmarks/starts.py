@@ -154,7 +154,7 @@ def score_table(options):
     corpus, _ = corpus_of(options)
     model = pgmult.topics.CorrelatedTopics(options.topics, word_concentration=ETA)
     lda = pgmult.topics.LDA(options.topics, word_concentration=ETA)
-    chosen = ["before", "plain 200", "plain 300", "merge 100", "merge 200", "consensus, 4 x 100"]
+    chosen = ["before", "plain 200", "merge 100", "merge 150"]
     compare(options, corpus, [("LDA", lda, None)] + [(n, model, SEARCHES[n]) for n in chosen])
 
 

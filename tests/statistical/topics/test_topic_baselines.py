@@ -204,10 +204,10 @@ def eta_of_other_variances(self, rng, state, potential, data):
     return initial_var, drift_var, DYNAMIC._sample_words(rng, state, potential, data)[2]
 
 
-def means_of_another_drift(self, rng, drift, psi, data):
+def means_of_another_drift(self, rng, drift, psi, data, gaussian):
     return (
-        DYNAMIC._sample_prevalence(rng, drift, psi, data)[0],
-        *DYNAMIC._sample_prevalence(rng, drift, psi, data)[1:],
+        DYNAMIC._sample_prevalence(rng, drift, psi, data, gaussian)[0],
+        *DYNAMIC._sample_prevalence(rng, drift, psi, data, gaussian)[1:],
     )
 
 
