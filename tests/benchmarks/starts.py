@@ -77,17 +77,14 @@ def searched(search, leaves=1, sweeps=searches.START_SWEEPS):
 
 SEARCHES = {
     "before": before,
-    "plain 200": searched("plain"),
+    "plain 200": searched("plain", sweeps=200),
     "plain 300": searched("plain", sweeps=300),
     "plain 1000": searched("plain", sweeps=1000),
-    "merge 100": searched("merge", sweeps=100),
-    "merge 150": searched("merge", sweeps=150),
-    "merge 200": searched("merge"),
-    "merge 300": searched("merge", sweeps=300),
-    "plain, 4 x 200": searched("plain", 4),
-    "merge, 3 x 200": searched("merge", 3),
-    "consensus, 4 x 100": searched("consensus", 4, 100),
-    "consensus, 8 x 100": searched("consensus", 8, 100),
+    "plain, 4 x 200": searched("plain", 4, 200),
+    "merge 100": searched("merge"),
+    "merge 200": searched("merge", sweeps=200),
+    "merge, 4 x 100": searched("merge", 4),
+    "consensus, 4 x 100": searched("consensus", 4),
 }
 
 
@@ -154,7 +151,7 @@ def score_table(options):
     corpus, _ = corpus_of(options)
     model = pgmult.topics.CorrelatedTopics(options.topics, word_concentration=ETA)
     lda = pgmult.topics.LDA(options.topics, word_concentration=ETA)
-    chosen = ["before", "plain 200", "merge 100", "merge 150"]
+    chosen = ["before", "plain 200", "merge 100"]
     compare(options, corpus, [("LDA", lda, None)] + [(n, model, SEARCHES[n]) for n in chosen])
 
 
@@ -227,9 +224,8 @@ def scale_table(options):
         for search, leaves in (("plain", 1), ("merge", 1), ("consensus", 4)):
             begin = time.process_time()
             search_leaves(
-                np.random.default_rng(1), corpus, options.topics, ETA, leaves,
-                100 if search == "consensus" else searches.START_SWEEPS, search,
-            )  # fmt: skip
+                np.random.default_rng(1), corpus, options.topics, ETA, leaves, search=search
+            )
             print(f"{corpus} {search:9s} {time.process_time() - begin:7.2f} CPU s", flush=True)
         if documents == 10**4:
             for threads in (1, 2):

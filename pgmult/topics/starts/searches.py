@@ -33,7 +33,7 @@ __all__ = ["SEARCHES", "START_SWEEPS", "best_of", "leaf", "search_leaves"]
 
 Pairs = list[tuple[Searched, Searched]]
 
-START_SWEEPS = 200  # of a leaf
+START_SWEEPS = 100  # of a leaf
 SEARCHES = ("merge", "consensus", "plain")
 
 _HELD = 30  # sweeps before alpha is learned
