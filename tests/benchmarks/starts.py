@@ -129,10 +129,10 @@ def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3)
     """Document completion at growing CPU seconds, the start's included."""
     rng = np.random.default_rng(seed)
     begin = time.process_time()
-    corpus = model.words_of(training)
     if find is None:
         state = model.init(rng, training)
     else:
+        corpus = model.words_of(training)
         at = find(rng, corpus, model.num_topics).by_size(corpus, model.order)
         state = model.from_allocation(rng, at, training)
     marks = [seconds / 4, seconds / 2, seconds]
