@@ -215,7 +215,7 @@ def scale_table(options):
     rng = np.random.default_rng(0)
     for documents in (10**3, 10**4, 10**5):
         theta = rng.dirichlet(np.full(options.topics, 0.1), size=documents)
-        topics = rng.dirichlet(np.full(5000, 0.05), size=options.topics)
+        topics = rng.dirichlet(np.full(2000, 0.05), size=options.topics)
         rows = []
         for first in range(0, documents, 1000):
             part = rng.multinomial(100, theta[first : first + 1000] @ topics)
@@ -223,15 +223,16 @@ def scale_table(options):
         corpus = as_corpus(scipy.sparse.vstack(rows))
         for search, leaves in (("plain", 1), ("merge", 1), ("consensus", 4)):
             begin = time.process_time()
-            search_leaves(
-                np.random.default_rng(1), corpus, options.topics, ETA, leaves, search=search
-            )
+            own = np.random.default_rng(1)
+            part = searches.part_to_search(own, corpus, options.topics)
+            found, _ = search_leaves(own, part, options.topics, ETA, leaves, search=search)
+            searches.settled(own, found, part, corpus, searches.START_SWEEPS)
             print(f"{corpus} {search:9s} {time.process_time() - begin:7.2f} CPU s", flush=True)
         if documents == 10**4:
             for threads in (1, 2):
                 with row_threads(threads):
                     begin = time.perf_counter()
-                    search_leaves(np.random.default_rng(1), corpus, options.topics, ETA, 4)
+                    search_leaves(np.random.default_rng(1), part, options.topics, ETA, 4)
                     passed = time.perf_counter() - begin
                     print(f"merge, 4 leaves, {threads} threads: {passed:.2f} s", flush=True)
 
