@@ -6,8 +6,7 @@ may be taken apart and put together as no exact move can.
 
 * ``plain``: one chain of collapsed sweeps, alpha learned once topics have formed.
 * ``merge``: half as many topics again as are wanted, then the pairs that F says to be one are
-  joined, a few at a time with sweeps in between. What a chain splits wrongly it mostly splits too
-  coarsely.
+  joined, a few at a time with sweeps in between.
 * ``consensus``: a tree of plain chains. Tokens that two of them put together stay together: the
   largest cells of their cross-tabulation are topics to begin with, and are joined as above. The
   better of the child and its parents goes on, by LOO.
