@@ -20,72 +20,89 @@ _SMALLEST = 1e-9  # a share of a token's probability below this adds nothing to 
 _SHARED = 1e-3  # a topic with less than this share of a token is no candidate for it
 
 
+@jit(reassociate=True)
+def _sum(values):
+    total = 0.0
+    for k in range(values.shape[0]):
+        total += values[k]
+    return total
+
+
 @jit
-def score_tokens(
-    indptr, words, counts, assignments, alpha, eta, topic_counts, word_counts, totals, pairs
-):
-    """Log probability of the words one by one, and the entropy of their topics.
+def _weigh_entry(here, there, alpha, eta, scale, weights):
+    for k in range(weights.shape[0]):
+        weights[k] = (here[k] + alpha[k]) * (there[k] + eta) * scale[k]
 
-    Parameters
-    ----------
-    pairs : in and out, (num_topics, num_topics) or (0, 0)
-        To each pair a < b is added what the entropies change by when a and b are one.
 
-    Returns
-    -------
-    loo, entropy : sums over tokens of log p(w_i | z_-i) and of the entropy of p_i.
-    """
+@jit
+def score_tokens(indptr, words, counts, assignments, alpha, eta, topic_counts, word_counts, totals):
+    """Sums over tokens of log p(w_i | z_-i) and of the entropy of p_i."""
     num_words, num_topics = word_counts.shape
     smoothing = eta * num_words
     whole = alpha.sum()
-    scale = np.empty(num_topics)
+    scale = 1.0 / (totals + smoothing)
     weights = np.empty(num_topics)
-    shared = np.empty(num_topics, dtype=np.int64)
-    terms = np.empty(num_topics)
-    for k in range(num_topics):
-        scale[k] = 1.0 / (totals[k] + smoothing)
     loo, entropy = 0.0, 0.0
     i = 0
     for d in range(indptr.shape[0] - 1):
         here = topic_counts[d]
-        length = 0
-        for k in range(num_topics):
-            length += here[k]
+        length = here.sum()
         for entry in range(indptr[d], indptr[d + 1]):
             there = word_counts[words[entry]]
-            for k in range(num_topics):
-                weights[k] = (here[k] + alpha[k]) * (there[k] + eta) * scale[k]
+            _weigh_entry(here, there, alpha, eta, scale, weights)
             for _ in range(counts[entry]):
-                own = assignments[i]
+                k = assignments[i]
                 i += 1
-                kept = weights[own]
-                weights[own] = (
-                    (here[own] - 1 + alpha[own]) * (there[own] - 1 + eta)
-                    / (totals[own] - 1 + smoothing)
-                )  # fmt: skip
-                total = 0.0
-                for k in range(num_topics):
-                    total += weights[k]
+                kept = weights[k]
+                weights[k] = (here[k] - 1 + alpha[k]) * (there[k] - 1 + eta)
+                weights[k] /= totals[k] - 1 + smoothing
+                total = _sum(weights)
                 loo += math.log(total / (length - 1 + whole))
-                size = 0
-                for k in range(num_topics):
-                    share = weights[k] / total
+                for j in range(num_topics):
+                    share = weights[j] / total
                     if share > _SMALLEST:
-                        term = -share * math.log(share)
-                        entropy += term
-                        if share > _SHARED:
-                            shared[size] = k
-                            terms[size] = term
-                            size += 1
-                if pairs.shape[0] > 0:
-                    for b in range(1, size):
-                        for a in range(b):
-                            share = (weights[shared[a]] + weights[shared[b]]) / total
-                            pairs[shared[a], shared[b]] -= (
-                                share * math.log(share) + terms[a] + terms[b]
-                            )
-                weights[own] = kept
+                        entropy -= share * math.log(share)
+                weights[k] = kept
     return loo, entropy
+
+
+@jit
+def join_in_tokens(
+    indptr, words, counts, assignments, alpha, eta, topic_counts, word_counts, totals, out
+):
+    """Add to out[a, b], a < b, what the entropies of tokens change by when topics are joined."""
+    num_words, num_topics = word_counts.shape
+    smoothing = eta * num_words
+    scale = 1.0 / (totals + smoothing)
+    weights = np.empty(num_topics)
+    shared = np.empty(num_topics, dtype=np.int64)
+    shares, terms = np.empty(num_topics), np.empty(num_topics)
+    i = 0
+    for d in range(indptr.shape[0] - 1):
+        here = topic_counts[d]
+        for entry in range(indptr[d], indptr[d + 1]):
+            there = word_counts[words[entry]]
+            _weigh_entry(here, there, alpha, eta, scale, weights)
+            for _ in range(counts[entry]):
+                k = assignments[i]
+                i += 1
+                kept = weights[k]
+                weights[k] = (here[k] - 1 + alpha[k]) * (there[k] - 1 + eta)
+                weights[k] /= totals[k] - 1 + smoothing
+                total = _sum(weights)
+                least = _SHARED * total
+                size = 0
+                for j in range(num_topics):
+                    if weights[j] > least:
+                        shared[size] = j
+                        shares[size] = weights[j] / total
+                        terms[size] = shares[size] * math.log(shares[size])
+                        size += 1
+                for b in range(1, size):
+                    for a in range(b):
+                        share = shares[a] + shares[b]
+                        out[shared[a], shared[b]] += terms[a] + terms[b] - share * math.log(share)
+                weights[k] = kept
 
 
 @jit

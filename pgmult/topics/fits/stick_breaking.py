@@ -67,6 +67,7 @@ from pgmult.topics.fits.mean_field import (
     as_precision,
     num_pieces,
     refuse_failed,
+    refuse_scales,
 )
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.starts.searches import START_SWEEPS
@@ -209,7 +210,7 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
             As in `fit_cavi`.
         """
         corpus = as_words(corpus)
-        as_kind(model, "model", CorrelatedTopics)
+        refuse_scales(as_kind(model, "model", CorrelatedTopics).scales)
         starting = replace(model, start_sweeps=start_sweeps)  # which also checks it
         state = starting.init(as_generator(rng), corpus)
         scale = _scale(corpus.num_documents, num_documents)

@@ -54,11 +54,15 @@ from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
+from pgmult.priors import (
+    CovarianceScales,
+    MvNormal,
+    NormalInverseWishart,
+)
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian
+from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian, as_scales
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.starts.allocations import Searched
@@ -130,6 +134,8 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         Inverse-gamma prior of each topic's drift_var.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
+    scales : HalfTScales or CommonScale, optional
+        Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
 
     Notes
     -----
@@ -148,6 +154,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
     drift_shape: float = 2.0
     drift_scale: float = 0.05
     start_sweeps: int = START_SWEEPS
+    scales: CovarianceScales | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
@@ -170,6 +177,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         refuse_unaffordable(32.0 * num_topics**2, "num_topics", num_topics)  # for covariances
         object.__setattr__(self, "num_topics", num_topics)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
+        as_scales(self.scales)
         for name in (
             "prevalence_shape", "prevalence_scale", "base_var",
             "initial_shape", "initial_scale", "drift_shape", "drift_scale",
@@ -200,7 +208,10 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
     def prior(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
         prevalence_drift = float(_inverse_gamma(rng, self.prevalence_shape, self.prevalence_scale))
-        mu, Sigma = self._prevalence(prevalence_drift, data).sample(rng)
+        gaussian = self.gaussian_prior
+        if self.scales is not None:
+            gaussian = self.scales.sample(rng, gaussian)
+        mu, Sigma = mean_walk(gaussian, prevalence_drift, data.num_times).sample(rng)
         psi = MvNormal(mu[data.times], Sigma).sample(rng)
         centre = _uniform_sticks(data.num_words)
         base = centre + np.sqrt(self.base_var) * rng.standard_normal(len(centre))
@@ -237,7 +248,9 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         psi = self.link(data).inverse(at.theta())
         prevalence_drift = self.prevalence_scale / self.prevalence_shape
         seen = TimedRows.of(psi, data.times, data.num_times)
-        mu, Sigma = seen.posterior(self._prevalence(prevalence_drift, data)).sample(rng)
+        mu, Sigma = seen.posterior(
+            mean_walk(self.gaussian_prior, prevalence_drift, data.num_times)
+        ).sample(rng)
         level = self.link(data).inverse(at.topics()[:, data.order])
         base = level.mean(axis=0)
         initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
@@ -264,8 +277,11 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         prior = MvNormal(state.mu[data.times], state.Sigma)
         psi = prior.condition(potential).sample(rng)
         psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
+        gaussian = self.gaussian_prior
+        if self.scales is not None:
+            gaussian = self.scales.given(rng, state.Sigma, gaussian)
         prevalence_drift, mu, Sigma = self._sample_prevalence(
-            rng, state.prevalence_drift, psi, data
+            rng, state.prevalence_drift, psi, data, gaussian
         )
         moved = self._shift_words(rng, state, word_counts, data)
         potential = self.word_link(data).augment(rng, moved, word_counts)
@@ -295,10 +311,11 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         """The link from eta to the words of a topic, frequent words first."""
         return StickBreaking(order=data.order)
 
-    def _prevalence(self, prevalence_drift: float, data: TimedCorpus) -> MatrixNormalInverseWishart:
-        """The prior of mu and Sigma."""
+    @property
+    def gaussian_prior(self) -> NormalInverseWishart:
+        """The prior of mu_0 and Sigma, whether it was given or not."""
         assert self.gaussian is not None  # set by __post_init__
-        return mean_walk(self.gaussian, prevalence_drift, data.num_times)
+        return self.gaussian
 
     def _chains(
         self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, data: TimedCorpus
@@ -321,19 +338,24 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         return topic_counts, pair_counts.reshape(topics.shape)
 
     def _sample_prevalence(
-        self, rng: np.random.Generator, drift: float, psi: FloatArray, data: TimedCorpus
+        self,
+        rng: np.random.Generator,
+        drift: float,
+        psi: FloatArray,
+        data: TimedCorpus,
+        gaussian: NormalInverseWishart,
     ) -> tuple[float, FloatArray, FloatArray]:
         """prevalence_drift given psi alone, then mu and Sigma."""
         seen = TimedRows.of(psi, data.times, data.num_times)
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
             prior = _log_inverse_gamma(log_drift, self.prevalence_shape, self.prevalence_scale)
-            walk = self._prevalence(float(np.exp(log_drift[0])), data)
+            walk = mean_walk(gaussian, float(np.exp(log_drift[0])), data.num_times)
             return prior + seen.log_evidence(walk)
 
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
         drift = float(np.exp(log_drift[0]))
-        return drift, *seen.posterior(self._prevalence(drift, data)).sample(rng)
+        return drift, *seen.posterior(mean_walk(gaussian, drift, data.num_times)).sample(rng)
 
     def _shift_words(
         self,

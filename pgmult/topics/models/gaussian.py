@@ -10,17 +10,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_real, as_repeats
+from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.priors import CovarianceScales, Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus, as_num_topics
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.updates.allocation import AllocatedTopics
 
-__all__ = ["ExchangeableTopics", "ExchangeableTopicsState", "GaussianTopics", "as_gaussian"]
+__all__ = [
+    "ExchangeableTopics",
+    "ExchangeableTopicsState",
+    "GaussianTopics",
+    "as_gaussian",
+    "as_scales",
+]
 
 
 def as_gaussian(
@@ -37,6 +43,17 @@ def as_gaussian(
     return gaussian
 
 
+def as_scales(scales: CovarianceScales | None) -> None:
+    """Refuse what is no prior of a covariance's scales."""
+    if scales is not None and (
+        isinstance(scales, type) or not isinstance(scales, CovarianceScales)
+    ):
+        raise TypeError(
+            "scales must be a prior such as pgmult.priors.HalfTScales() or CommonScale(), or None,"
+            f" got {brief(scales)}"
+        )
+
+
 class GaussianTopics(StartsFromTopics, AllocatedTopics):
     """Topics ~ Dirichlet(word_concentration), theta_d = link(psi_d), psi_d Gaussian."""
 
@@ -44,6 +61,7 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
     num_topics: int
     word_concentration: float
     start_sweeps: int
+    scales: CovarianceScales | None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("document", "stick"),
@@ -69,6 +87,7 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
         object.__setattr__(self, "num_topics", num_topics)
         object.__setattr__(self, "word_concentration", word_concentration)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
+        as_scales(self.scales)
         if self.order is not None:
             order = as_permutation(self.order, self.num_topics)
             object.__setattr__(self, "order", tuple(order.tolist()))
@@ -140,9 +159,21 @@ class ExchangeableTopics(GaussianTopics):
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
 
+    def _sample_gaussian(
+        self, rng: np.random.Generator, psi: FloatArray, Sigma: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mu and Sigma given psi, after the scales of the old Sigma where they are learned."""
+        gaussian = self.gaussian_prior
+        if self.scales is not None:
+            gaussian = self.scales.given(rng, Sigma, gaussian)
+        return gaussian.condition(psi).sample(rng)
+
     def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
-        mu, Sigma = self.gaussian_prior.sample(rng)
+        gaussian = self.gaussian_prior
+        if self.scales is not None:
+            gaussian = self.scales.sample(rng, gaussian)
+        mu, Sigma = gaussian.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         return ExchangeableTopicsState(psi, mu, Sigma, *self._words_from_prior(rng, psi, data))
 

@@ -43,7 +43,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, new_key
 from pgmult.links import LogisticNormal
-from pgmult.priors import Dirichlet, NormalInverseWishart
+from pgmult.priors import CovarianceScales, Dirichlet, NormalInverseWishart
 from pgmult.topics.compiled.softmax import sample_rows
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
@@ -75,6 +75,8 @@ class LogisticNormalTopics(ExchangeableTopics):
         many trials, moved and stretched to the mean and variance of PG(N_d, .), as Chen et al. do
         to save time. The draws here take about the same time for every N_d, so this serves to
         repeat their results. By default every draw is from PG(N_d, .) itself.
+    scales : HalfTScales or CommonScale, optional
+        Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
 
     Notes
     -----
@@ -86,6 +88,7 @@ class LogisticNormalTopics(ExchangeableTopics):
     gaussian: NormalInverseWishart | None = None
     start_sweeps: int = START_SWEEPS
     approximate_trials: int | None = None
+    scales: CovarianceScales | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **ExchangeableTopics.dims,
@@ -115,7 +118,7 @@ class LogisticNormalTopics(ExchangeableTopics):
         )
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         psi = self._sample_psi(rng, state, topic_counts)
-        mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
+        mu, Sigma = self._sample_gaussian(rng, psi, state.Sigma)
         return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
 
     def _sample_psi(

@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import GaussianTopics
@@ -96,6 +96,8 @@ class StructuralTopics(GaussianTopics):
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
+    scales : HalfTScales or CommonScale, optional
+        Prior of the scales of Sigma (`pgmult.priors.scales`), which `regression` fixes otherwise.
 
     Notes
     -----
@@ -108,6 +110,7 @@ class StructuralTopics(GaussianTopics):
     regression: MatrixNormalInverseWishart | None = None
     order: Sequence[int] | None = None
     start_sweeps: int = START_SWEEPS
+    scales: CovarianceScales | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
@@ -160,7 +163,10 @@ class StructuralTopics(GaussianTopics):
 
     def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
-        coefficients, Sigma = self._prior_of(data).sample(rng)
+        regression = self._prior_of(data)
+        if self.scales is not None:
+            regression = self.scales.sample(rng, regression)
+        coefficients, Sigma = regression.sample(rng)
         psi = MvNormal(linear_means(data.covariates, coefficients), Sigma).sample(rng)
         words = self._words_from_prior(rng, psi, data)
         return StructuralTopicsState(psi, coefficients, Sigma, *words)
@@ -190,7 +196,10 @@ class StructuralTopics(GaussianTopics):
         prior = MvNormal(means, state.Sigma)
         psi = prior.condition(potential).sample(rng)
         psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
-        coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
+        regression = self._prior_of(data)
+        if self.scales is not None:
+            regression = self.scales.given(rng, state.Sigma, regression)
+        coefficients, Sigma = regression.condition(psi, data.covariates).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
 
     def unscaled_coefficients(

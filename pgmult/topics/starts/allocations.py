@@ -13,6 +13,7 @@ Topics are joined by the change of F: see `merge_gains`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
@@ -116,9 +117,9 @@ class Searched:
 
     def scores(self, corpus: Corpus) -> Scores:
         """All three, in O(tokens K)."""
-        loo, entropy = _score_tokens(self, corpus, np.empty((0, 0)))
+        loo, entropy = compiled.score_tokens(*_tokens_of(self, corpus))
         joint = self.log_joint()
-        return Scores(joint, loo, joint + entropy)
+        return Scores(joint, float(loo), joint + float(entropy))
 
     def log_joint(self) -> float:
         """J, in O((documents + words) K)."""
@@ -138,12 +139,13 @@ def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: f
     return Searched(random_allocation(rng, corpus, num_topics), alpha, eta)
 
 
-def _score_tokens(at: Searched, corpus: Corpus, pairs: FloatArray) -> tuple[float, float]:
-    loo, entropy = compiled.score_tokens(
-        corpus.indptr, corpus.words, corpus.counts, at.allocation.assignments, at.alpha, at.eta,
-        at.allocation.topic_counts, at.allocation.word_counts, at.sizes, pairs,
+def _tokens_of(at: Searched, corpus: Corpus) -> tuple[Any, ...]:
+    """What compiled passes over all tokens take first."""
+    allocation = at.allocation
+    return (
+        corpus.indptr, corpus.words, corpus.counts, allocation.assignments, at.alpha, at.eta,
+        allocation.topic_counts, allocation.word_counts, at.sizes,
     )  # fmt: skip
-    return float(loo), float(entropy)
 
 
 def merge_gains(at: Searched, corpus: Corpus) -> FloatArray:
@@ -155,7 +157,7 @@ def merge_gains(at: Searched, corpus: Corpus) -> FloatArray:
     """
     allocation = at.allocation
     gains = np.zeros((at.num_topics, at.num_topics))
-    _score_tokens(at, corpus, gains)
+    compiled.join_in_tokens(*_tokens_of(at, corpus), gains)
     compiled.join_in_documents(allocation.topic_counts, at.alpha, gains)
     distinct = [np.unique(n[n > 0], return_counts=True) for n in allocation.topic_counts.T]
     starts = np.cumsum([0, *(len(values) for values, _ in distinct)])

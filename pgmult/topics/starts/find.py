@@ -24,7 +24,7 @@ from pgmult.core.typing import FloatArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Scores, Searched
-from pgmult.topics.starts.searches import SEARCHES, leaf, search_leaves
+from pgmult.topics.starts.searches import SEARCHES, leaf, part_to_search, search_leaves, settled
 
 __all__ = ["StartsFromTopics", "TopicStart", "find_start"]
 
@@ -71,12 +71,13 @@ class StartsFromTopics(ABC):
         corpus = self.words_of(data)
         sweeps = self.start_sweeps if sweeps is None else sweeps
         eta = self.start_concentration()
-        found, grown = search_leaves(rng, corpus, self.num_topics, eta, leaves, sweeps, search)
-        best = found.by_size(corpus, self.order)
+        part = part_to_search(rng, corpus, self.num_topics)
+        found, grown = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
+        best = settled(rng, found, part, corpus, sweeps).by_size(corpus, self.order)
         return TopicStart(
             state=self.from_allocation(rng, best, data),
-            scores=best.scores(corpus),
-            leaf_scores=tuple(at.scores(corpus) for at in grown),
+            scores=found.scores(part),
+            leaf_scores=tuple(at.scores(part) for at in grown),
             support=_support(best, [at for at in grown if at is not found]),
             search=search,
         )
@@ -91,7 +92,7 @@ class TopicStart:
     state : state of the model
         Topics sorted by size.
     scores : Scores
-        Of the allocation, before the model drew what else its state holds.
+        Of the allocation that was found; of a large corpus, of the part that was searched.
     leaf_scores : tuple of Scores
         Of the search's leaves, in order.
     support : array, ``(num_topics,)``
@@ -154,7 +155,7 @@ def find_start(
     Notes
     -----
     A sweep costs O(tokens * topics of a document + words * topics), what else there is as much as a
-    few sweeps. Of a large corpus a part is searched (see `pgmult.topics.starts.searches.leaf`).
+    few sweeps. Of a large corpus a part is searched: see `pgmult.topics.starts.searches`.
     """
     if not isinstance(model, StartsFromTopics):
         raise TypeError(

@@ -6,34 +6,35 @@ may be taken apart and put together as no exact move can.
 
 * ``plain``: one chain of collapsed sweeps, alpha learned once topics have formed.
 * ``merge``: half as many topics again as are wanted, then the pairs that F says to be one are
-  joined, a few at a time with sweeps in between. What a chain splits wrongly it mostly splits too
-  coarsely.
+  joined, a few at a time with sweeps in between.
 * ``consensus``: a tree of plain chains. Tokens that two of them put together stay together: the
   largest cells of their cross-tabulation are topics to begin with, and are joined as above. The
   better of the child and its parents goes on, by LOO.
 
-Every leaf draws from a generator of its own, whose key comes from the caller's: the result depends
-neither on the number of threads nor on their turns.
+Of a large corpus a part is searched; the topics of all other tokens are drawn given what was found,
+and a few sweeps settle them (`part_to_search`, `settled`). Every leaf draws from a generator of its
+own, whose key comes from the caller's: the result depends neither on the number of threads nor on
+their turns.
 """
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows, row_threads
-from pgmult.core.typing import IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Searched, merge_topics, unsearched
 from pgmult.topics.updates.collapsed import count_topics
 
-__all__ = ["SEARCHES", "START_SWEEPS", "best_of", "leaf", "search_leaves"]
+__all__ = ["SEARCHES", "START_SWEEPS", "leaf", "part_to_search", "search_leaves", "settled"]
 
-Pairs = list[tuple[Searched, Searched]]
+Item = TypeVar("Item")
 
-START_SWEEPS = 200  # of a leaf
+START_SWEEPS = 100  # of a leaf
 SEARCHES = ("merge", "consensus", "plain")
 
 _HELD = 30  # sweeps before alpha is learned
@@ -57,21 +58,57 @@ def leaf(
     sweeps: int = START_SWEEPS,
     search: str = "merge",
 ) -> Searched:
-    """One leaf of a search, by ``plain`` or ``merge``.
+    """An allocation of all documents by one leaf, of ``plain`` or ``merge``."""
+    part = part_to_search(rng, corpus, num_topics)
+    return settled(rng, _grown(rng, part, num_topics, eta, sweeps, search), part, corpus, sweeps)
 
-    Of a large corpus whole documents of half a million tokens together (10,000 a topic, where that
-    is more) are searched, chosen at random; the topics of the others are drawn given these, and a
-    few sweeps settle all.
+
+def search_leaves(
+    rng: np.random.Generator,
+    corpus: Corpus,
+    num_topics: int,
+    eta: float,
+    leaves: int,
+    sweeps: int = START_SWEEPS,
+    search: str = "merge",
+) -> tuple[Searched, list[Searched]]:
+    """The best allocation that a search of several leaves came to, and the leaves.
+
+    Leaves run side by side on the threads of the enclosing `row_threads`.
     """
-    most = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics)
-    if corpus.num_tokens <= most:
-        return _searched(rng, corpus, num_topics, eta, sweeps, search)
-    part = _some_documents(corpus, rng.permutation(corpus.num_documents), most)
-    found = _searched(rng, part, num_topics, eta, sweeps, search)
-    return _placed(rng, found, corpus).swept(rng, corpus, min(_SETTLING, sweeps))
+
+    def grow(own: np.random.Generator, _: int) -> Searched:
+        return _grown(own, corpus, num_topics, eta, sweeps, search)
+
+    def join(own: np.random.Generator, parents: tuple[Searched, Searched]) -> Searched:
+        return _child(own, *parents, corpus=corpus, sweeps=round(_CHILD_SWEEPS * sweeps))
+
+    grown = _side_by_side(rng, grow, range(leaves))
+    if search != "consensus":
+        return _best_of(grown, corpus), grown
+    generation = grown
+    while len(generation) > 1:
+        parents = list(pairwise(generation))[::2]
+        generation = _side_by_side(rng, join, parents) + generation[2 * len(parents) :]
+    return generation[0], grown
 
 
-def _searched(
+def _side_by_side(
+    rng: np.random.Generator,
+    task: Callable[[np.random.Generator, Item], Searched],
+    items: Sequence[Item],
+) -> list[Searched]:
+    """``task(generator, item)`` of every item, on threads, each with a generator of its own."""
+    generators = [np.random.Generator(np.random.Philox(key=new_key(rng))) for _ in items]
+
+    def run(worker: int, start: int, stop: int) -> list[Searched]:
+        with row_threads(1):
+            return [task(generators[i], items[i]) for i in range(start, stop)]
+
+    return [result for piece in over_rows(run, len(items), grain=1) for result in piece]
+
+
+def _grown(
     rng: np.random.Generator,
     corpus: Corpus,
     num_topics: int,
@@ -80,7 +117,7 @@ def _searched(
     search: str,
 ) -> Searched:
     held = min(_HELD, sweeps // 4)
-    if search == "plain" or sweeps < _FEW:
+    if search != "merge" or sweeps < _FEW:
         return unsearched(rng, corpus, num_topics, eta).swept(rng, corpus, sweeps, held)
     before, between, after = (round(share * sweeps) for share in _LEAF)
     fine = unsearched(rng, corpus, round(_SPLIT * num_topics), eta)
@@ -101,8 +138,15 @@ def _joined(
     return at
 
 
-def _some_documents(corpus: Corpus, order: IntArray, most: int) -> Corpus:
-    """The first documents in `order` that have `most` tokens together, one at least."""
+def part_to_search(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus:
+    """The corpus itself or, of a large one, as many documents as make up half a million tokens.
+
+    10,000 tokens a topic, where that is more; documents are whole and chosen at random.
+    """
+    most = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics)
+    if corpus.num_tokens <= most:
+        return corpus
+    order = rng.permutation(corpus.num_documents)
     running = np.cumsum(corpus.totals[order])
     chosen = np.sort(order[: max(1, int(np.searchsorted(running, most, side="right")))])
     sizes = np.diff(corpus.indptr)[chosen]
@@ -111,8 +155,12 @@ def _some_documents(corpus: Corpus, order: IntArray, most: int) -> Corpus:
     return Corpus(indptr, corpus.words[entries], corpus.counts[entries], corpus.num_words)
 
 
-def _placed(rng: np.random.Generator, found: Searched, corpus: Corpus) -> Searched:
-    """An allocation of all documents, drawn given the topics that were found in some."""
+def settled(
+    rng: np.random.Generator, found: Searched, part: Corpus, corpus: Corpus, sweeps: int
+) -> Searched:
+    """An allocation of all documents: drawn given the topics of a part, and swept a few times."""
+    if part is corpus:
+        return found
     word_counts = found.allocation.word_counts + found.eta
     first = np.concatenate([[0], np.cumsum(corpus.totals)])
     assignments = np.zeros(corpus.num_tokens, dtype=np.int64)
@@ -121,57 +169,11 @@ def _placed(rng: np.random.Generator, found: Searched, corpus: Corpus) -> Search
         corpus.counts, first, found.alpha, word_counts / word_counts.sum(axis=0), _PASSES,
         assignments,
     )  # fmt: skip
-    return Searched(count_topics(corpus, assignments, found.num_topics), found.alpha, found.eta)
+    placed = count_topics(corpus, assignments, found.num_topics)
+    return Searched(placed, found.alpha, found.eta).swept(rng, corpus, min(_SETTLING, sweeps))
 
 
-def search_leaves(
-    rng: np.random.Generator,
-    corpus: Corpus,
-    num_topics: int,
-    eta: float,
-    leaves: int,
-    sweeps: int = START_SWEEPS,
-    search: str = "merge",
-) -> tuple[Searched, list[Searched]]:
-    """The best allocation that a search of several leaves came to, and the leaves.
-
-    Leaves run side by side on the threads of the enclosing `row_threads`.
-    """
-    at_leaves = "merge" if search == "merge" else "plain"
-
-    def grow(own: np.random.Generator, _: int) -> Searched:
-        return leaf(own, corpus, num_topics, eta, sweeps, at_leaves)
-
-    grown = _side_by_side(rng, grow, leaves)
-    if search != "consensus":
-        return best_of(grown, corpus), grown
-    generation = grown
-    while len(generation) > 1:
-        parents = list(pairwise(generation))[::2]
-
-        def join(own: np.random.Generator, i: int, parents: Pairs = parents) -> Searched:
-            first, second = parents[i]
-            return _child(own, first, second, corpus, round(_CHILD_SWEEPS * sweeps))
-
-        children = _side_by_side(rng, join, len(parents))
-        generation = children + generation[2 * len(parents) :]
-    return generation[0], grown
-
-
-def _side_by_side(
-    rng: np.random.Generator, task: Callable[[np.random.Generator, int], Searched], count: int
-) -> list[Searched]:
-    """``task(generator, i)`` for every i, on threads, each with a generator of its own."""
-    generators = [np.random.Generator(np.random.Philox(key=new_key(rng))) for _ in range(count)]
-
-    def run(worker: int, start: int, stop: int) -> list[Searched]:
-        with row_threads(1):
-            return [task(generators[i], i) for i in range(start, stop)]
-
-    return [result for piece in over_rows(run, count, grain=1) for result in piece]
-
-
-def best_of(candidates: Sequence[Searched], corpus: Corpus) -> Searched:
+def _best_of(candidates: Sequence[Searched], corpus: Corpus) -> Searched:
     """The candidate of the largest LOO."""
     if len(candidates) == 1:
         return candidates[0]
@@ -185,7 +187,7 @@ def _child(
     fine = _common_cells(first, second, corpus, round(_CELLS * first.num_topics))
     fine = fine.swept(rng, corpus, before)
     own = _joined(rng, fine, corpus, first.num_topics, between).swept(rng, corpus, after)
-    return best_of([own, first, second], corpus)
+    return _best_of([own, first, second], corpus)
 
 
 def _common_cells(first: Searched, second: Searched, corpus: Corpus, cells: int) -> Searched:

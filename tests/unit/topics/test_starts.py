@@ -27,7 +27,7 @@ from pgmult.topics import (
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.starts import searches
 from pgmult.topics.starts.allocations import merge_gains, merge_topics, unsearched
-from pgmult.topics.starts.searches import best_of, leaf, search_leaves
+from pgmult.topics.starts.searches import leaf, part_to_search, search_leaves
 from pgmult.topics.updates.collapsed import count_topics
 
 COUNTS = np.random.default_rng(5).poisson(0.5, size=(12, 9))
@@ -152,27 +152,25 @@ def test_searches_do_not_depend_on_threads(search):
     best, grown = found[0]
     assert best.num_topics == 4
     assert len({at.scores(corpus).loo for at in grown}) == 3
-    assert best.scores(corpus).loo >= best_of(grown, corpus).scores(corpus).loo
+    assert best.scores(corpus).loo >= max(at.scores(corpus).loo for at in grown)
 
 
 def test_a_large_corpus_is_searched_in_part(rng, monkeypatch):
     corpus = as_corpus(rng.poisson(0.5, size=(50, 30)))
-    seen = []
-    search = searches._searched
-
-    def searched(rng, part, *settings):
-        seen.append(part)
-        return search(rng, part, *settings)
-
     monkeypatch.setattr(searches, "_MOST_TOKENS", (200, 1))
-    monkeypatch.setattr(searches, "_searched", searched)
-    found = leaf(rng, corpus, 3, 0.1, 30)
-    assert 150 < seen[0].num_tokens <= 200
+    part = part_to_search(rng, corpus, 3)
+    assert 150 < part.num_tokens <= 200
     rows = corpus.to_csr().toarray().tolist()
-    assert all(row in rows for row in seen[0].to_csr().toarray().tolist())
+    assert all(row in rows for row in part.to_csr().toarray().tolist())
+    assert part_to_search(rng, part, 3) is part
+    found = leaf(rng, corpus, 3, 0.1, 30)
     again = count_topics(corpus, found.allocation.assignments, 3)
     np.testing.assert_array_equal(again.topic_counts, found.allocation.topic_counts)
     np.testing.assert_array_equal(again.word_counts, found.allocation.word_counts)
+    start = find_start(CorrelatedTopics(3), corpus, leaves=2, sweeps=30, random_seed=1)
+    assert start.state.topic_counts.sum() == corpus.num_tokens
+    assert start.scores in start.leaf_scores
+    assert start.scores.loo > 0.3 * found.scores(corpus).loo  # of fewer tokens
 
 
 def test_tokens_are_placed_by_their_conditional(rng):
