@@ -124,7 +124,9 @@ def _hold_out(corpus: Corpus, random_seed: int) -> tuple[Corpus, dict[str, Corpu
     training, parts, size = corpus, {}, corpus.num_documents // 20
     for seen, share in _SEEN.items():
         chosen, rows = rows[:size], rows[size:]
-        training, parts[seen] = split_tokens(training, chosen, share, random_seed=random_seed)
+        training, parts[seen] = split_tokens(
+            training, chosen.tolist(), share, random_seed=random_seed
+        )
     return training, parts
 
 

@@ -231,7 +231,7 @@ def _as_held_out(held_out: object) -> dict[str, Sequence[HeldOutScore]]:
             "held_out must be a mapping from what was seen, in words, to lists of HeldOutScore,"
             f" got {brief(held_out)}"
         )
-    lists = {}
+    lists: dict[str, Sequence[HeldOutScore]] = {}
     for seen, scores in held_out.items():
         lists[seen] = as_list(scores, "held_out", "HeldOutScores")
         for score in lists[seen]:

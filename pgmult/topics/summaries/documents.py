@@ -129,7 +129,7 @@ def representative_documents(
     """
     num_documents = as_positive_int(num_documents, "num_documents")
     chains = aligned_chains(posterior, chain, _source(posterior))
-    total, count = 0.0, 0.0
+    total, count = np.zeros(()), np.zeros(())
     for theta in _theta(posterior, None, chains, max_draws):
         total, count = total + np.nan_to_num(theta), count + ~np.isnan(theta)
     mean = np.asarray(total / count)

@@ -48,10 +48,10 @@ def best_chain(posterior: Draws) -> int:
 
     0 where draws hold none.
     """
-    stats = posterior.sample_stats if isinstance(posterior, Posterior) else {}
-    if "log_likelihood" not in stats or posterior.num_draws == 0:
+    if not isinstance(posterior, Posterior) or posterior.num_draws == 0:
         return 0
-    return int(np.argmax(np.mean(stats["log_likelihood"], axis=1)))
+    log_likelihood = posterior.sample_stats.get("log_likelihood")
+    return 0 if log_likelihood is None else int(np.argmax(np.mean(log_likelihood, axis=1)))
 
 
 def mean_topics(posterior: Draws, chain: int = 0, *, max_draws: int | None = None) -> FloatArray:

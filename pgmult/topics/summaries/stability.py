@@ -115,7 +115,7 @@ class TopicStability:
     def __str__(self) -> str:
         size = len(self.names)
         order = range(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
-        rows = [_HEAD]
+        rows: list[tuple[str, ...]] = [_HEAD]
         for k in order:
             share = "" if self.shares is None else f"{100 * self.shares[k]:.1f} %"
             support = "" if self.support is None else f"{100 * self.support[k]:.0f} %"
