@@ -80,7 +80,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     components_ : array, ``(n_components, n_features_in_)``
         Posterior mean of the word probabilities; rows sum to 1. Of Gibbs sampling, each over the
-        chains that found it, in the order of the chain with the best score.
+        chains that found it, in the order of the chain with the best log likelihood.
     posterior_ : Posterior
         With ``method="gibbs"``.
     variational_ : VariationalTopics
@@ -98,8 +98,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     `transform` folds documents in, also those of the training set: the topics do not change. It
     uses no randomness of its own, and a document's row does not depend on the other documents.
     Chains need not hold the same topics (see ``stability_``), so documents and correlations are
-    read from the chain with the best score, whose topics the components are; `score` predicts with
-    all of them.
+    read from the chain with the best log likelihood, whose topics the components are; `score`
+    predicts with all of them.
     """
 
     def __init__(
@@ -230,8 +230,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array or sparse matrix, ``(n_samples, n_features)``
         n_draws : int
-            With ``method="gibbs"``, spread over the draws of the chain with the best score; at most
-            as many as it has.
+            With ``method="gibbs"``, spread over the draws of the chain with the best log
+            likelihood; at most as many as it has.
         random_state : int, numpy.random.RandomState or None
 
         Returns

@@ -1,8 +1,8 @@
 """What a report says: everything is computed here, once.
 
-Topics are those of the chain with the best score, and how far the other chains found them too is
-told of each. They are numbered by size, the largest 0, and named by their most probable words, the
-same wherever they stand.
+Topics are those of the chain with the best log likelihood, and how far the other chains found them
+too is told of each. They are numbered by size, the largest 0, and named by their most probable
+words, the same wherever they stand.
 """
 
 import math
@@ -55,7 +55,7 @@ class TopicReport:
     facts : mapping from str to str
         The corpus, the model, the run: in the order in which they are shown.
     chain : int
-        The chain with the best score, whose topics these are; intervals are within it.
+        The chain with the best log likelihood, whose topics these are; intervals are within it.
     topics : int array, ``(topic,)``
         The number that each topic has in the draws of that chain.
     names : list of str

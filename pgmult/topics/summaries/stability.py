@@ -152,7 +152,7 @@ def topic_stability(posterior: Draws, *, reference: int | None = None) -> TopicS
     ----------
     posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
     reference : int, optional
-        The chain whose topics are described; the one with the best score if left out.
+        The chain whose topics are described; the one with the best log likelihood if left out.
 
     Returns
     -------
