@@ -377,11 +377,13 @@ class Posterior(Mapping[str, NDArray[Any]]):
         """
         if self._origin is None or self.num_chains < 2:
             return {}
-        return {
-            axis: match_rows(np.stack([self._mean(name, c) for c in range(self.num_chains)]))
-            for axis, name in label_rows_of(self.model).items()
-            if name in self
-        }
+        matches = {}
+        for axis, name in label_rows_of(self.model).items():
+            if name in self:
+                means = np.stack([self._mean(name, c) for c in range(self.num_chains)])
+                if np.isfinite(means).all():
+                    matches[axis] = match_rows(means)
+        return matches
 
     def _mean(self, name: str, chain: int) -> NDArray[np.float64]:
         """Mean of at most 100 draws of a chain, evenly spread."""

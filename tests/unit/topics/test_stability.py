@@ -189,6 +189,11 @@ class TestWarnings:
         assert "more draws do not join them" in text
         assert "Sample longer" not in text
 
+    def test_topics_that_are_nan_are_told_and_not_matched(self):
+        posterior = self.long(self.modes)
+        posterior["topics"][1, 5, 0] = np.nan
+        assert "are nan in some draw" in posterior.convergence_problems()
+
     def test_a_chain_that_drifts_is_asked_for_draws(self):
         text = self.long(lambda: np.linspace(0, 1, 1600).reshape(2, 800)).convergence_problems()
         assert "each within its chains" in text
