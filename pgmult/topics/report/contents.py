@@ -40,7 +40,8 @@ __all__ = [
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
 DIVERSITY_WORDS = 25
 NAME_WORDS = 3
-SLOW_R_HAT = 1.05  # of a chain's halves: above it the chain still drifts
+SLOW_R_HAT = 1.05  # of a chain's halves: below it they agree
+DRIFT_R_HAT = 1.2  # above it the chain has not settled within its mode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,12 +322,12 @@ def _mixing(posterior: Posterior) -> str:
     if posterior.num_draws < diagnostics.MIN_DRAWS:
         return f"{posterior.num_draws} draws a chain are too few to rely on: draw more."
     worst, fewest = _within(posterior)["log likelihood"]
-    if worst > SLOW_R_HAT:
+    if worst > DRIFT_R_HAT:
         return "A chain still drifts: tune longer (see the diagnostics)."
-    if fewest < 10:
+    if worst > SLOW_R_HAT or fewest < 10:
         return (
-            f"A chain is worth only {fewest:.0f} independent draws: draw more for intervals to"
-            " rely on."
+            f"Intervals are rough: a chain is worth as few as {fewest:.0f} independent draws of"
+            f" {posterior.num_draws}; draw more for better ones."
         )
     return ""
 
@@ -369,7 +370,7 @@ def _findings(posterior: Posterior, stability: TopicStability) -> list[str]:
 def _r_hat_in_words(r_hat: float) -> str:
     if r_hat <= SLOW_R_HAT:
         return "its halves agree"
-    if r_hat <= 1.2:
+    if r_hat <= DRIFT_R_HAT:
         return "its halves agree nearly, draw more"
     return "it still drifts, tune longer"
 

@@ -40,7 +40,13 @@ def as_text(report: TopicReport, *, width: int = 100, topic: int | None = None) 
     blocks[-1] += "".join("\n" + "\n".join(_paragraph(f, width)) for f in report.findings)
     if report.facts:
         left = max(map(len, report.facts))
-        lines = [f"{name:<{left}}  {fact}" for name, fact in report.facts.items()]
+        lines = [
+            line
+            for name, fact in report.facts.items()
+            for line in textwrap.wrap(
+                f"{name:<{left}}  {fact}", width, subsequent_indent=" " * (left + 2)
+            )
+        ]
         blocks.append("\n".join([_heading("The run"), *lines]))
     return "\n\n".join(blocks) + "\n"
 
