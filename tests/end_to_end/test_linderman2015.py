@@ -32,4 +32,4 @@ def test_figure2(paper_scripts, monkeypatch, tmp_path, capsys):
         if row["model"] == figure2.REFERENCE:
             assert float(row["gain_over_learned_alpha"]) == 0.0
     assert (tmp_path / "figure2.png").read_bytes().startswith(b"\x89PNG")
-    assert "10% observed, SB-CTM:" in capsys.readouterr().out
+    assert "10% observed, SB-CTM, 0.3 s:" in capsys.readouterr().out
