@@ -22,6 +22,7 @@ from odd_values import VALUES
 import pgmult
 from pgmult import datasets, fields, mixtures, regression, sequences, testing, topics, variational
 from pgmult.fields import covariances
+from pgmult.priors import CommonScale, HalfTScales
 from pgmult.sampling import Origin
 from pgmult.variational.logistic_sites import LOGISTIC_SITES
 from pgmult.variational.messages import LogisticFactor
@@ -366,6 +367,8 @@ CALLS = {
             "log_density": lambda: {"x": np.zeros(2)},
         }.items()
     },
+    "HalfTScales": (lambda: HalfTScales, lambda: {"dof": 2.0, "scale": 1.0}),
+    "CommonScale": (lambda: CommonScale, lambda: {"shape": 2.0, "rate": 1.0}),
     "DiagonalPotential": (
         lambda: pgmult.DiagonalPotential,
         lambda: {"J": np.ones((2, 2)), "h": np.ones((2, 2))},

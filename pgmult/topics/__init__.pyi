@@ -45,7 +45,7 @@ from pgmult.topics.scores.whole_documents import TopicDraw as TopicDraw
 from pgmult.topics.scores.whole_documents import annealed as annealed
 from pgmult.topics.scores.whole_documents import left_to_right as left_to_right
 from pgmult.topics.scores.whole_documents import topic_draws as topic_draws
-from pgmult.topics.starts.allocations import Scores as Scores
+from pgmult.topics.starts.allocations import StartScores as StartScores
 from pgmult.topics.starts.find import TopicStart as TopicStart
 from pgmult.topics.starts.find import find_start as find_start
 from pgmult.topics.summaries.coherence import exclusivity as exclusivity

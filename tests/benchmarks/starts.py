@@ -161,6 +161,9 @@ def compare(options, corpus, rows):
     for seed in range(options.seeds):
         test = min(112, corpus.num_documents // 10)
         training, held_out = split_tokens(corpus, test, options.observed, random_seed=seed)
+        if isinstance(rows[0][1], pgmult.topics.StructuralTopics):
+            lengths = np.log(np.maximum(corpus.totals, 1))
+            training = pgmult.topics.with_covariates(training, {"length": lengths})
         for _, model, _ in rows:  # compile
             model.step(rng := np.random.default_rng(0), model.init(rng, training), training)
         first = None
@@ -190,6 +193,7 @@ def model_table(options):
     for name, model in {
         "CorrelatedTopics": pgmult.topics.CorrelatedTopics(K),
         "LogisticNormalTopics": pgmult.topics.LogisticNormalTopics(K),
+        "StructuralTopics": pgmult.topics.StructuralTopics(K),
     }.items():
         print(name)
         compare(options, corpus, [("before", model, before), ("search", model, None)])

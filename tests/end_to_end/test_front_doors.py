@@ -42,6 +42,8 @@ RESULTS = {
         "AlignedTopics",
         "CTMFit",
         "CompletionScore",
+        "StartScores",
+        "TopicStart",
         "Corpus",
         "CorrelationGraph",
         "DocumentScore",

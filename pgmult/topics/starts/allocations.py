@@ -29,14 +29,14 @@ from pgmult.topics.updates.collapsed import (
 )
 from pgmult.topics.updates.concentrations import sample_concentrations
 
-__all__ = ["Scores", "Searched", "merge_gains", "merge_topics", "unsearched"]
+__all__ = ["Searched", "StartScores", "merge_gains", "merge_topics", "unsearched"]
 
 _ALPHA_SUM = 5.0  # of the concentrations that a search starts from
 _ALPHA_SHAPE = _ALPHA_RATE = 1.0  # of their gamma priors
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class StartScores:
     """What an allocation is worth, in nats.
 
     Attributes
@@ -115,11 +115,11 @@ class Searched:
         allocation = count_topics(corpus, assignments, self.num_topics)
         return Searched(allocation, self.alpha[ranked], self.eta)
 
-    def scores(self, corpus: Corpus) -> Scores:
+    def scores(self, corpus: Corpus) -> StartScores:
         """All three, in O(tokens K)."""
         loo, entropy = compiled.score_tokens(*_tokens_of(self, corpus))
         joint = self.log_joint()
-        return Scores(joint, float(loo), joint + float(entropy))
+        return StartScores(joint, float(loo), joint + float(entropy))
 
     def log_joint(self) -> float:
         """J, in O((documents + words) K)."""

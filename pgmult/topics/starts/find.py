@@ -23,7 +23,7 @@ from pgmult.core.machine import as_cores
 from pgmult.core.typing import FloatArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.starts.allocations import Scores, Searched
+from pgmult.topics.starts.allocations import Searched, StartScores
 from pgmult.topics.starts.searches import SEARCHES, leaf, part_to_search, search_leaves, settled
 
 __all__ = ["StartsFromTopics", "TopicStart", "find_start"]
@@ -91,9 +91,9 @@ class TopicStart:
     ----------
     state : state of the model
         Topics sorted by size.
-    scores : Scores
+    scores : StartScores
         Of the allocation that was found; of a large corpus, of the part that was searched.
-    leaf_scores : tuple of Scores
+    leaf_scores : tuple of StartScores
         Of the search's leaves, in order.
     support : array, ``(num_topics,)``
         The share of the other leaves that found each topic, in the state's order: one-to-one
@@ -103,8 +103,8 @@ class TopicStart:
     """
 
     state: Any
-    scores: Scores
-    leaf_scores: tuple[Scores, ...]
+    scores: StartScores
+    leaf_scores: tuple[StartScores, ...]
     support: FloatArray
     search: str
 
