@@ -24,7 +24,13 @@ import warnings
 
 import pgmult
 from pgmult.datasets import demo_corpus
-from pgmult.topics import strongest_pairs, top_words, topic_correlations, topic_labels
+from pgmult.topics import (
+    strongest_pairs,
+    top_words,
+    topic_correlations,
+    topic_labels,
+    topic_stability,
+)
 from pgmult.topics.plots import log_likelihood_trace, topic_correlation_heatmap
 from pgmult.topics.scores.completion import unigram_log_predictive
 
@@ -39,8 +45,8 @@ corpus
 # topics, one Pólya-gamma variable a stick, all documents' Gaussian vectors, and their mean and
 # covariance. The callback scores the held-out words by document completion as the chains run.
 #
-# Two short chains of a topic model seldom agree on everything, and `pgmult.sample` says so in a
-# warning. Here we look at the diagnostics ourselves.
+# Chains of a topic model rest in modes of their own and seldom find all of the same topics;
+# `pgmult.sample` says so in a warning. Here we look at that ourselves.
 
 # %%
 completion = pgmult.topics.DocumentCompletion(held_out)
@@ -61,8 +67,11 @@ posterior
 # %% [markdown]
 # ## Topics
 #
-# Posterior means and standard deviations of the most probable words, within one chain: the labels
-# of topics are arbitrary, so chains are not averaged.
+# First, which topics did both chains find? Then, posterior means and standard deviations of the
+# most probable words, each topic over the chains that found it.
+
+# %%
+print(topic_stability(posterior))
 
 # %%
 words = top_words(posterior, num_words=6)
@@ -73,10 +82,11 @@ for topic in words:
 # ## Which topics go together
 #
 # The covariance of the model lives on sticks and depends on their order. What is meaningful is the
-# correlation of topic proportions over documents, on proportions simulated from the posterior.
+# correlation of topic proportions over documents, on proportions simulated from the posterior, less
+# what shares that sum to one show anyway.
 
 # %%
-correlations = topic_correlations(posterior)
+correlations = topic_correlations(posterior).excess()
 labels = topic_labels(words)
 for pairs in strongest_pairs(correlations, 3):
     for pair in pairs:
@@ -91,7 +101,8 @@ topic_correlation_heatmap(correlations, labels).figure
 # %% [markdown]
 # ## Should we believe it?
 #
-# The log likelihood does not depend on labels, so it is compared between chains.
+# Each chain should look settled within its mode; that chains differ in level says that their modes
+# do, not which topics they share.
 
 # %%
 print(posterior.summary("effective_topics"))

@@ -22,6 +22,7 @@ from odd_values import VALUES
 import pgmult
 from pgmult import datasets, fields, mixtures, regression, sequences, testing, topics, variational
 from pgmult.fields import covariances
+from pgmult.priors import CommonScale, HalfTScales
 from pgmult.sampling import Origin
 from pgmult.variational.logistic_sites import LOGISTIC_SITES
 from pgmult.variational.messages import LogisticFactor
@@ -366,6 +367,8 @@ CALLS = {
             "log_density": lambda: {"x": np.zeros(2)},
         }.items()
     },
+    "HalfTScales": (lambda: HalfTScales, lambda: {"dof": 2.0, "scale": 1.0}),
+    "CommonScale": (lambda: CommonScale, lambda: {"shape": 2.0, "rate": 1.0}),
     "DiagonalPotential": (
         lambda: pgmult.DiagonalPotential,
         lambda: {"J": np.ones((2, 2)), "h": np.ones((2, 2))},
@@ -516,6 +519,29 @@ CALLS = {
     ),
     "topics.align_topics": (lambda: topics.align_topics, lambda: {"posterior": topic_draws()}),
     "topics.match_topics": (lambda: topics.match_topics, lambda: {"posterior": topic_draws()}),
+    "topics.topic_stability": (
+        lambda: topics.topic_stability,
+        lambda: {"posterior": topic_draws()},
+    ),
+    "topics.TopicStability.take": (
+        lambda: topics.topic_stability(topic_draws()).take,
+        lambda: {"topics": np.array([1, 0])},
+    ),
+    "topics.TopicCorrelations.take": (
+        lambda: topics.topic_correlations(topic_draws(), num_simulated=5).take,
+        lambda: {"topics": np.array([1, 0])},
+    ),
+    "topics.completion_by_seconds": (
+        lambda: topics.completion_by_seconds,
+        lambda: {
+            "model": topics.LDA(2),
+            "data": corpus(),
+            "held_out": corpus(),
+            "seconds": [0.01],
+            "random_seed": 1,
+        },
+    ),
+    "topics.CompletionScore.on": (lambda: completion().score().on, lambda: {"part": corpus()}),
     "topics.match_runs": (
         lambda: topics.match_runs,
         lambda: {"first": topic_draws(), "second": topic_draws()},
@@ -576,6 +602,16 @@ CALLS = {
     "topics.with_covariates.rows": (
         lambda: structured().design.rows,
         lambda: {"covariates": {"x": [0.0, 1.0]}},
+    ),
+    "topics.find_start": (
+        lambda: topics.find_start,
+        lambda: {
+            "model": topics.CorrelatedTopics(2),
+            "data": COUNTS,
+            "leaves": 2,
+            "sweeps": 1,
+            "random_seed": 1,
+        },
     ),
     "topics.TopicProblem.sampled_start": (
         lambda: topics.TopicProblem(corpus(), 2).sampled_start,

@@ -70,11 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.set_defaults(command=_demo)
     demo.add_argument("--topics", type=_at_least(2), default=20, metavar="K")
-    demo.add_argument("--draws", type=_at_least(1), default=400, metavar="N")
-    demo.add_argument("--tune", type=_at_least(0), default=800, metavar="N")
-    demo.add_argument("--chains", type=_at_least(1), default=2, metavar="N")
+    demo.add_argument("--draws", type=_at_least(1), default=100, metavar="N")
+    demo.add_argument("--tune", type=_at_least(0), default=400, metavar="N")
+    demo.add_argument("--chains", type=_at_least(1), default=4, metavar="N")
     demo.add_argument(
-        "--out", type=Path, metavar="RUN", help="pgmult-demo if left out, or the next free name"
+        "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
     )
     _add_running(demo)
 
@@ -171,9 +171,8 @@ def _demo(options: argparse.Namespace) -> int:
 
     _silence_what_is_told_anyway()
     began = perf_counter()
-    out = options.out or _free_name("pgmult-demo")
     posterior, report = run_demo(
-        out,
+        options.out,
         num_topics=options.topics,
         draws=options.draws,
         tune=options.tune,
@@ -183,18 +182,21 @@ def _demo(options: argparse.Namespace) -> int:
         progressbar=not options.quiet,
         say=lambda text: print(text, flush=True),
     )
-    _publish(report, out)
-    print(f"{perf_counter() - began:.0f} s in all")
+    page = _free_name("pgmult-demo", ".html") if options.out is None else options.out / REPORT
+    _publish(report, page, options.out)
+    print(f"{perf_counter() - began:.0f} s in all. Your own texts, a line or a CSV row each:")
+    print("  pgmult topics fit articles.csv --column text --topics 50 --out run")
     if _is_unfinished(posterior):
         _complain("interrupted; the report is of the draws so far")
         return INTERRUPTED
     return 0
 
 
-def _free_name(name: str) -> Path:
+def _free_name(name: str, suffix: str) -> Path:
     """A path that does not exist: the name itself, or the name with a number."""
     numbered = (f"{name}-{number}" for number in count(2))
-    return next(path for path in map(Path, chain([name], numbered)) if not path.exists())
+    names = (Path(f"{one}{suffix}") for one in chain([name], numbered))
+    return next(path for path in names if not path.exists())
 
 
 def _fit(options: argparse.Namespace) -> int:
@@ -266,7 +268,7 @@ def _fit(options: argparse.Namespace) -> int:
         facts={"corpus": str(corpus), **run_facts(posterior)},
         reference=corpus,
     )
-    _publish(report, options.out)
+    _publish(report, options.out / REPORT, options.out)
     if _is_unfinished(posterior):
         _say_how_to_resume(options)
         return INTERRUPTED
@@ -338,15 +340,14 @@ def _width() -> int:
     return max(60, shutil.get_terminal_size().columns)
 
 
-def _publish(report: Any, run: Path) -> None:
-    """Print a report and write its page into the run directory."""
+def _publish(report: Any, page: Path, run: Path | None) -> None:
+    """Print a report and write its page."""
     from pgmult.topics.report import as_html, as_text
 
     print()
     print(as_text(report, width=_width()))
-    page = run / REPORT
     page.write_text(as_html(report), encoding="utf-8")
-    print(f"Draws are in {run}, the report is {page}")
+    print(f"The same with pictures: {page}" + ("" if run is None else f"; the draws: {run}"))
 
 
 def _is_unfinished(posterior: Any) -> bool:

@@ -1,10 +1,12 @@
 """The first job to run: a correlated topic model of the documentation on this machine.
 
 Nothing is downloaded. The model is scored on words that it did not see, beside latent Dirichlet
-allocation with the same number of topics and one word distribution for all documents.
+allocation with the same number of topics and the same seconds of a processor, and beside one word
+distribution for all documents.
 """
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,41 +16,47 @@ import scipy
 from pgmult.datasets import demo_corpus
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import split_tokens
+from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.lda import LDA
 from pgmult.topics.report import TopicReport, run_facts, topic_report
 from pgmult.topics.scores.completion import (
+    CompletionScore,
     DocumentCompletion,
     compare_scores,
     unigram_log_predictive,
 )
+from pgmult.topics.scores.timed import completion_by_seconds
 
 __all__ = ["run_demo"]
 
+_THIN = 4
+_SEEN = {"half": 0.5, "a tenth": 0.1}  # of a test document
+
 
 def run_demo(
-    store: str | os.PathLike[str],
+    store: str | os.PathLike[str] | None = None,
     *,
     num_topics: int = 20,
-    draws: int = 400,
-    tune: int = 800,
-    chains: int = 2,
+    draws: int = 100,
+    tune: int = 400,
+    chains: int = 4,
     cores: int | None = None,
     random_seed: int = 0,
     progressbar: bool = True,
     say: Callable[[str], Any] = print,
 ) -> tuple[Posterior, TopicReport]:
-    """Sample the demonstration model into a run directory and summarise it.
+    """Sample the demonstration model and summarise it.
 
-    Half of the words of a tenth of the documents are held out of training and scored.
+    Of a twentieth of the documents half of the words are held out of training and scored, and of
+    another twentieth nine tenths.
 
     Parameters
     ----------
-    store : path
-        The run directory to create.
+    store : path, optional
+        A run directory to create; draws are kept in memory if left out.
     num_topics, draws, tune, chains, cores, random_seed, progressbar
-        As in `pgmult.sample`.
+        As in `pgmult.sample`; every fourth draw is kept.
     say : function of str
         Told what is being done.
 
@@ -58,37 +66,86 @@ def run_demo(
         With Ctrl-C, of the draws made so far, and without the comparison with LDA.
     """
     corpus = demo_corpus()
-    training, held_out = split_tokens(corpus, corpus.num_documents // 10, random_seed=random_seed)
+    training, parts = _hold_out(corpus, random_seed)
+    held_out = as_corpus(sum(part.to_csr() for part in parts.values()))
     versions = f"numpy {np.__version__} and scipy {scipy.__version__}"
-    say(f"The documentation of {versions}: {corpus}")
-    settings: dict[str, Any] = {
-        "draws": draws, "tune": tune, "chains": chains, "cores": cores,
-        "random_seed": random_seed, "progressbar": progressbar,
-    }  # fmt: skip
-    say(f"Sampling a correlated topic model of {num_topics} topics")
-    model = CorrelatedTopics(num_topics)
-    correlated = DocumentCompletion(held_out, every=1)
+    say(
+        f"The documentation of {versions}: {corpus.num_documents:,} docstrings,"
+        f" {corpus.num_tokens:,} words, {corpus.num_words:,} different ones"
+    )
+    model, lda = CorrelatedTopics(num_topics), LDA(num_topics)
+    began = time.perf_counter()
+    few = as_corpus(training.to_csr()[:40])
+    for one in (model, lda):
+        completion_by_seconds(one, few, few, [0.01, 0.2], cores=1)
+    say(f"Ready after {time.perf_counter() - began:.0f} s (compiled code is kept for next time)")
+    say(f"Sampling a correlated topic model of {num_topics} topics, {chains} chains")
+    score = DocumentCompletion(held_out, every=1)
+    clock = _Clock(score)
     posterior = sample(
-        model, training, store=store, callback=correlated,
-        keep=(*model.default_keep, "theta"), **settings,
+        model, training, store=store, callback=clock, keep=(*model.default_keep, "theta"),
+        draws=draws, tune=tune, chains=chains, thin=_THIN, cores=cores, random_seed=random_seed,
+        progressbar=progressbar,
     )  # fmt: skip
-    scores = {"correlated topics": correlated.score()}
+    scores = {"correlated topics": score.score()}
+    facts = {
+        "corpus": f"{corpus.num_documents:,} docstrings of {versions}: {corpus.num_words:,}"
+        f" different words, {corpus.num_tokens:,} in all",
+        **run_facts(posterior),
+    }
     if posterior.num_draws == draws:
-        say(f"Sampling latent Dirichlet allocation of {num_topics} topics, for comparison")
-        independent = DocumentCompletion(held_out, every=1)
-        sample(LDA(num_topics), training, callback=independent, **settings)
-        scores["LDA, prior learned"] = independent.score()
-    scores["unigram"] = unigram_log_predictive(training, held_out)
+        seconds = clock.seconds / chains
+        say(f"Sampling latent Dirichlet allocation for the same {clock.seconds:.0f} s, to compare")
+        *_, rival = completion_by_seconds(
+            lda, training, held_out, [seconds], chains=chains, cores=cores,
+            random_seed=random_seed,
+        )  # fmt: skip
+        scores["LDA in the same seconds"] = rival.score
+        facts["LDA"] = (
+            f"{chains} chains, {clock.seconds:.0f} s of a processor as the model above; it learns"
+            " how much of each topic a document has, and takes 0.05 for words, as here"
+        )
+    scores["word frequencies"] = unigram_log_predictive(training, held_out)
     report = topic_report(
         posterior,
         title="Topics in the documentation of numpy and scipy",
-        facts={
-            "corpus": f"{corpus.num_documents:,} docstrings of {versions}:"
-            f" {corpus.num_words:,} different words, {corpus.num_tokens:,} in all",
-            **run_facts(posterior),
-        },
-        held_out=compare_scores(scores, held_out),
+        facts=facts,
+        held_out={seen: _compared(scores, part) for seen, part in parts.items()},
         reference=training,
+        num_documents=2,
         random_seed=random_seed,
     )
     return posterior, report
+
+
+def _hold_out(corpus: Corpus, random_seed: int) -> tuple[Corpus, dict[str, Corpus]]:
+    """Training tokens, and what is held out by how much of a document is seen."""
+    rows = np.random.default_rng(random_seed).permutation(corpus.num_documents)
+    training, parts, size = corpus, {}, corpus.num_documents // 20
+    for seen, share in _SEEN.items():
+        chosen, rows = rows[:size], rows[size:]
+        training, parts[seen] = split_tokens(
+            training, chosen.tolist(), share, random_seed=random_seed
+        )
+    return training, parts
+
+
+def _compared(scores: dict[str, CompletionScore], part: Corpus) -> list[Any]:
+    return compare_scores({name: score.on(part) for name, score in scores.items()}, part)
+
+
+class _Clock:
+    """Calls back and counts the process's seconds of processors, but for those of the call."""
+
+    def __init__(self, callback: Callable[[Any], Any]):
+        self._callback = callback
+        self._began = time.process_time()
+        self._calls = 0.0
+        self.seconds = 0.0
+
+    def __call__(self, sweep: Any) -> None:
+        """After a sweep."""
+        began = time.thread_time()
+        self._callback(sweep)
+        self._calls += time.thread_time() - began
+        self.seconds = time.process_time() - self._began - self._calls

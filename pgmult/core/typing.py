@@ -18,6 +18,7 @@ from pgmult.core.potentials import DensePotential, DiagonalPotential
 __all__ = [
     "ArrayLike",
     "BoolArray",
+    "FindsStarts",
     "FloatArray",
     "IntArray",
     "Labelled",
@@ -25,11 +26,13 @@ __all__ = [
     "Linked",
     "Model",
     "Prior",
+    "Start",
     "TakesRawData",
     "coords_of",
     "data_of",
     "default_keep_of",
     "label_dims_of",
+    "label_rows_of",
     "variable",
 ]
 
@@ -85,13 +88,17 @@ class Model(Protocol[Data, State]):
     A *variable* that can be kept is a field of the state or a method of the model called as
     ``method(state, data)``; `dims` names every such variable and its axes.
 
-    What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`) or a
-    class variable with a default:
+    What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`,
+    `FindsStarts`) or a class variable with a default:
 
     * ``default_keep``, the variables that `pgmult.sample` keeps unless told otherwise: all;
     * ``label_dims``, axes whose labels are arbitrary (topics, mixture components) and need not
       agree between chains, so that variables that carry one are diagnosed within each chain only:
-      none.
+      none;
+    * ``label_rows``, for such an axis the variable whose rows along it are probability
+      distributions that tell its labels apart (topics by their words): chains of the model are
+      then matched label by label, and judged by what they found and by how each of them mixes,
+      for they may rest in modes that no number of draws joins: nothing.
 
     Attributes
     ----------
@@ -140,6 +147,26 @@ class TakesRawData(Protocol):
         """Data of the model's type."""
 
 
+@runtime_checkable
+class Start(Protocol):
+    """A state that a search arrived at."""
+
+    @property
+    def state(self) -> Any:
+        """Where a chain may begin."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """What there is to tell of it: numbers, strings, lists and mappings of these."""
+
+
+@runtime_checkable
+class FindsStarts(Protocol):
+    """A model that has a search for a start that several chains share."""
+
+    def find_start(self, rng: np.random.Generator, data: Any, leaves: int) -> Start:
+        """The best that comes of so many independent searches, and how far they agree."""
+
+
 def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:
     """Labels along the axes of a model's variables."""
     coords = model.coords(data) if isinstance(model, Labelled) else {}
@@ -154,6 +181,11 @@ def default_keep_of(model: Any) -> tuple[str, ...]:
 def label_dims_of(model: Any) -> frozenset[str]:
     """Axes whose labels need not agree between chains."""
     return frozenset(getattr(model, "label_dims", ()))
+
+
+def label_rows_of(model: Any) -> Mapping[str, str]:
+    """For axes of arbitrary labels, the variable whose rows tell the labels apart."""
+    return dict(getattr(model, "label_rows", {}))
 
 
 def data_of(model: Any, data: Any) -> Any:

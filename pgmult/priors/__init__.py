@@ -4,10 +4,14 @@ from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
 from pgmult.priors.markov_field import GaussianMarkovField
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
+from pgmult.priors.scales import CommonScale, CovarianceScales, HalfTScales
 
 __all__ = [
+    "CommonScale",
+    "CovarianceScales",
     "Dirichlet",
     "GaussianMarkovField",
+    "HalfTScales",
     "MatrixNormalInverseWishart",
     "MvNormal",
     "NormalInverseWishart",

@@ -276,13 +276,18 @@ class NormalInverseWishart:
         as_real(self.dof, "dof", above=len(mean) - 1)  # else the prior is improper
 
     @classmethod
-    def weak(cls, mean: ArrayLike, var: float = 1.0) -> "NormalInverseWishart":
-        """A proper prior worth little data: E[Sigma] = var I with n + 2 degrees of freedom."""
+    def weak(cls, mean: ArrayLike, var: float = 1.0, rows: float = 2.0) -> "NormalInverseWishart":
+        """A proper prior worth little data: E[Sigma] = var I with n + `rows` degrees of freedom.
+
+        More `rows` than 2 hold Sigma more firmly; they must be above 1.
+        """
         centre = as_finite(mean, "mean")
         if centre.size == 0:
             raise ValueError("mean must have one entry at least, got none")
         n = centre.size  # a mean that is no vector is refused below
-        return cls(centre, 1.0, n + 2.0, as_real(var, "var", minimum=1e-300) * np.eye(n))
+        rows = as_real(rows, "rows", above=1.0)
+        scale = (rows - 1.0) * as_real(var, "var", minimum=1e-300)
+        return cls(centre, 1.0, n + rows, scale * np.eye(n))
 
     def condition(self, rows: ArrayLike) -> "NormalInverseWishart":
         """The posterior given Gaussian observations, ``(num_rows, n)``."""

@@ -4,7 +4,9 @@ ArviZ 0.x (Python 3.11 and later) makes an `arviz.InferenceData` from one keywor
 1.x (Python 3.12 and later) makes an `xarray.DataTree` from a mapping of groups.
 """
 
+import json
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,11 +35,23 @@ def to_arviz(posterior: "Posterior") -> Any:
         coords |= {new: coords[old] for new, old in zip(dims[name], axes, strict=True)}
     if int(arviz.__version__.split(".")[0]) >= 1:
         tree = arviz.from_dict(groups, coords=coords, dims=dims)
-        tree["posterior"].attrs.update(posterior.attrs)
+        tree["posterior"].attrs.update(_flat(posterior.attrs))
         return tree
     data = arviz.from_dict(**groups, coords=coords, dims=dims)
-    data.posterior.attrs.update(posterior.attrs)
+    data.posterior.attrs.update(_flat(posterior.attrs))
     return data
+
+
+def _flat(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes that the file formats of xarray take: what is nested becomes JSON."""
+    return {
+        name: json.dumps(value) if _is_nested(value) else value for name, value in attrs.items()
+    }
+
+
+def _is_nested(value: Any) -> bool:
+    inside = value if isinstance(value, list | tuple) else ()
+    return isinstance(value, Mapping) or any(isinstance(v, Mapping | list) for v in inside)
 
 
 def _distinct(axes: list[str]) -> list[str]:

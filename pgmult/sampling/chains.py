@@ -129,10 +129,12 @@ class _Chains:
         callback: Callback | None,
         cores: int | None,
         progressbar: bool,
+        facts: Mapping[str, Any],
     ):
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, got {callback!r}")
         self.model, self.data, self.settings, self.coords = model, data, settings, coords
+        self.facts = facts
         self._initvals = initvals
         self._callback = callback
         self._cores = as_cores(cores)
@@ -392,7 +394,7 @@ class _Memory:
             dims={name: run.model.dims[name] for name in arrays},
             coords={"chain": np.array(chains), **run.coords},
             sample_stats=stats,
-            attrs=_attrs(run.model, run.settings) | {"seconds": seconds},
+            attrs={**_attrs(run.model, run.settings), **run.facts} | {"seconds": seconds},
             label_dims=label_dims_of(run.model),
             origin=origin,
         )
@@ -468,7 +470,9 @@ def _attrs(model: Any, settings: _Settings) -> dict[str, Any]:
     }
 
 
-def _meta(model: Any, data: Any, settings: _Settings, origin: Origin) -> dict[str, Any]:
+def _meta(
+    model: Any, data: Any, settings: _Settings, origin: Origin, facts: Mapping[str, Any]
+) -> dict[str, Any]:
     """What is written in the run directory's ``meta.json``."""
     return {
         "version": __version__,
@@ -479,7 +483,7 @@ def _meta(model: Any, data: Any, settings: _Settings, origin: Origin) -> dict[st
         "settings": asdict(settings),
         **origin.encoded(),
         "data_type": f"{type(data).__module__}:{type(data).__qualname__}",
-        "attrs": _attrs(model, settings),
+        "attrs": {**_attrs(model, settings), **facts},
     }
 
 

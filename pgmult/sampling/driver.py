@@ -23,12 +23,23 @@ import json
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
-from pgmult.core.arguments import as_path, as_seed, as_strings
-from pgmult.core.typing import Model, coords_of, data_of, default_keep_of
+from pgmult.core.arguments import as_choice, as_path, as_seed, as_strings, brief
+from pgmult.core.machine import as_cores
+from pgmult.core.typing import (
+    FindsStarts,
+    Model,
+    Start,
+    coords_of,
+    data_of,
+    default_keep_of,
+)
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.chains import (
     LOG_LIKELIHOOD,
@@ -50,6 +61,7 @@ __all__ = ["resume", "sample"]
 
 _MOST_SWEEPS = 10**9  # more is a slip: a year, at thirty a second
 _MOST_CHAINS = 10_000
+_SHARED = 2**31  # the spawn key of a start that chains share; theirs are 0, 1, 2, ...
 
 
 def sample(
@@ -64,6 +76,7 @@ def sample(
     random_seed: int | None = None,
     progressbar: bool = True,
     keep: str | Sequence[str] | None = None,
+    starts: Any = "own",
     initvals: Any = None,
     callback: Callback | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -93,6 +106,15 @@ def sample(
     keep : sequence of str, optional
         Variables to keep, of those in ``model.dims``; ``model.default_keep`` if left out. The log
         likelihood is always kept, as a sample statistic.
+    starts : {"own", "shared"}, start or list of one a chain
+        Where chains begin. "own", the default and the honest one: every chain finds its own start,
+        and what chains agree on is what the data say. "shared": one start is looked for, by the
+        model's search where it has one, and all chains begin there, to read one mode of a posterior
+        with many: chains agree by construction, and every statement is *given one mode*. A start,
+        such as `pgmult.topics.find_start` finds, or a state is shared as well; a list has one for
+        each chain. ``attrs["starts"]`` of the posterior says which it was, "own", "shared" or
+        "given" (a list), and ``attrs["start_facts"]`` what the searches tell of their starts, one
+        mapping each: of topics their `support` among the search's leaves.
     initvals : state, mapping or a list of one a chain, optional
         Where chains start: a whole state, or values of some of its fields, which replace those
         that ``model.init`` makes.
@@ -141,7 +163,8 @@ def sample(
             f" chains, got a list of {len(initvals)}"
         )
     coords, origin = coords_of(model, data), Origin.of(model, data)
-    run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar)
+    initvals, facts = _begin(starts, initvals, model, data, settings, cores)
+    run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar, facts)
     if store is None:
         memory = _Memory(settings)
         run.go([_MemoryChain(memory, i) for i in range(settings.chains)])
@@ -150,7 +173,7 @@ def sample(
         posterior = memory.posterior(kept, num_draws, run, origin)
     else:
         inputs = {"data": data, "initvals": initvals}
-        meta = _meta(model, data, settings, origin)
+        meta = _meta(model, data, settings, origin, facts)
         with RunWriter.create(store, meta, coords, inputs) as writer:
             run.go([writer.chain(i) for i in range(settings.chains)], str(store))
             posterior = run.load(store)  # while nobody else can write there
@@ -219,7 +242,7 @@ def resume(
                 stacklevel=2,
             )
         coords = coords_of(model, data)
-        run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar)
+        run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar, {})
         for chain in run.chains:
             checkpoint = writer.checkpoint(chain.number, modules)
             if checkpoint is not None:
@@ -262,6 +285,43 @@ def _as_keep(keep: Any, model: Model[Any, Any]) -> tuple[str, ...]:
         there = ", ".join(name for name in model.dims if name != LOG_LIKELIHOOD)
         raise ValueError(f"keep must name variables of the model, got {unknown[0]!r}; {there}")
     return names
+
+
+def _begin(
+    starts: Any, initvals: Any, model: Any, data: Any, settings: _Settings, cores: int | None
+) -> tuple[Any, dict[str, Any]]:
+    """Initial values, and what the posterior's attributes are to say of where chains began."""
+    if isinstance(starts, str) and as_choice(starts, "starts", ("own", "shared")) == "own":
+        return initvals, {"starts": "own"}
+    if initvals is not None:
+        raise ValueError(
+            f"initvals must be left out where starts says where chains begin, got {brief(initvals)}"
+        )
+    if isinstance(starts, str):
+        entropy = np.random.SeedSequence(settings.entropy, spawn_key=(_SHARED,))
+        rng = np.random.Generator(np.random.Philox(entropy))
+        with row_threads(as_cores(cores)):
+            if isinstance(model, FindsStarts):
+                starts = model.find_start(rng, data, settings.chains)
+            else:
+                starts = model.init(rng, data)
+    several = isinstance(starts, list | tuple)
+    each = list(starts) if several else [starts]
+    if several and len(each) != settings.chains:
+        raise ValueError(
+            f"starts must be one, or a list of one for each of the {settings.chains} chains,"
+            f" got a list of {len(each)}"
+        )
+    for start in each:
+        if isinstance(start, type) or not is_dataclass(start):
+            raise TypeError(
+                f"starts must be 'own', 'shared', a start, a state or a list of these,"
+                f" got {brief(start)}"
+            )
+    states = [start.state if isinstance(start, Start) else start for start in each]
+    facts = [dict(start.facts()) for start in each if isinstance(start, Start)]
+    kind = "given" if several else "shared"
+    return contiguous(states if several else states[0]), {"starts": kind, "start_facts": facts}
 
 
 def _warn_of_problems(posterior: Posterior) -> None:

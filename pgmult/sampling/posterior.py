@@ -31,10 +31,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_strings
-from pgmult.core.typing import data_of
+from pgmult.core.typing import data_of, label_rows_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.codec import contiguous, encode, fingerprint
+from pgmult.sampling.labels import LabelMatches, match_rows
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.store import Run, RunWriter, StoredDraws, flat_entries, reading, rectangle
 
@@ -43,6 +44,7 @@ __all__ = ["Posterior", "Summary", "load"]
 R_HAT_LIMIT = 1.01
 ESS_PER_CHAIN_LIMIT = 100
 CHECKED_ENTRIES = 500  # of one variable, by the check after sampling
+MATCHED_DRAWS = 100  # of a chain, whose mean rows tell labels apart
 SUMMARY_ENTRIES = 1000  # of one variable, in a summary unless told otherwise
 PRINTED_ROWS = 20  # of one variable, when a summary is printed
 
@@ -313,12 +315,16 @@ class Posterior(Mapping[str, NDArray[Any]]):
 
         Every kept value (of large variables 500, evenly spread) is expected to have a split
         R-hat of at most 1.01 and bulk and tail effective sample sizes of at least 100 a chain.
+        Where labels are arbitrary and their rows were kept (topics by their words), chains are
+        matched label by label: each value is then judged within its chains, and between chains it
+        counts which labels all of them found.
         """
         if self.num_draws < diagnostics.MIN_DRAWS:
             return (
                 f"{self.num_draws} draws a chain are too few to say whether the chains converged"
                 f" (at least {diagnostics.MIN_DRAWS})"
             )
+        matched = self.label_matches()
         high: list[tuple[float, str]] = []
         few: list[tuple[float, str]] = []
         undefined: list[str] = []
@@ -331,7 +337,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
                 continue
             checked += len(labels)
             undefined += [labels[i] for i in np.flatnonzero(np.isnan(draws).any(axis=(0, 1)))]
-            r_hat, ess = self._worst(name, draws)
+            r_hat, ess = _worst(draws, separate=bool(matched) or self._is_labelled(name))
             high += [(-r, label) for r, label in zip(r_hat, labels, strict=True) if r > R_HAT_LIMIT]
             few += [
                 (e, label) for e, label in zip(ess, labels, strict=True) if e < ESS_PER_CHAIN_LIMIT
@@ -348,30 +354,46 @@ class Posterior(Mapping[str, NDArray[Any]]):
                 f"{len(few)} have a bulk or tail effective sample size below"
                 f" {ESS_PER_CHAIN_LIMIT} a chain (worst: {worst})"
             )
-        if not problems:
-            return ""
-        checks = f" (checked of {'; '.join(notes)})" if notes else ""
-        return (
-            f"of {checked} kept values {'; '.join(problems)}{checks}."
-            " Sample longer (draws=, tune=) or look at posterior.summary()"
-        )
+        sentences = [
+            f"{matches.headline(f'{axis}s')}: the others are of modes that chains do not cross, and"
+            " more draws do not join them."
+            for axis, matches in matched.items()
+            if not matches.by_all.all()
+        ]
+        if problems:
+            checks = f" (checked of {'; '.join(notes)})" if notes else ""
+            where = ", each within its chains," if matched else ""
+            sentences.append(
+                f"of {checked} kept values{where} {'; '.join(problems)}{checks}."
+                " Sample longer (draws=, tune=) or look at posterior.summary()"
+            )
+        return " ".join(sentences)
 
-    def _worst(
-        self, name: str, draws: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """R-hat, and the smaller effective sample size a chain, of each entry."""
-        separate = self._is_labelled(name)
-        groups = [draws[i : i + 1] for i in range(len(draws))] if separate else [draws]
-        r_hat = np.stack([diagnostics.r_hat(group) for group in groups])
-        ess = np.stack(
-            [
-                np.minimum(diagnostics.ess_bulk(group), diagnostics.ess_tail(group)) / len(group)
-                for group in groups
-            ]
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a constant's R-hat is nan
-            return np.nanmax(r_hat, axis=0), np.nanmin(ess, axis=0)
+    def label_matches(self) -> dict[str, LabelMatches]:
+        """For each axis of arbitrary labels, how those of all chains go with those of the first.
+
+        Of models with ``label_rows`` (see `pgmult.core.typing.Model`), where the variable that
+        tells the labels apart was kept, and of two chains or more; by 100 draws of each.
+        """
+        if self._origin is None or self.num_chains < 2:
+            return {}
+        matches = {}
+        for axis, name in label_rows_of(self.model).items():
+            if name in self:
+                means = np.stack([self._mean(name, c) for c in range(self.num_chains)])
+                if np.isfinite(means).all():
+                    matches[axis] = match_rows(means)
+        return matches
+
+    def _mean(self, name: str, chain: int) -> NDArray[np.float64]:
+        """Mean of at most 100 draws of a chain, evenly spread."""
+        count = min(MATCHED_DRAWS, self.num_draws)
+        used = set(np.linspace(0, self.num_draws - 1, count).astype(int).tolist())
+        total: Any = 0.0
+        for i, draw in enumerate(self.each(name, chain)):
+            if i in used:
+                total = total + np.asarray(draw, dtype=np.float64)
+        return np.asarray(total / count)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the draws to a new or empty directory, for `pgmult.load`.
@@ -529,6 +551,23 @@ def _entries_of(
     if isinstance(draws, StoredDraws):
         return draws.entries(name, chosen).astype(np.float64)
     return flat_entries(np.asarray(draws[name]), 2)[:, :, chosen].astype(np.float64)
+
+
+def _worst(
+    draws: NDArray[np.float64], *, separate: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """R-hat, and the smaller effective sample size a chain, of each entry; of chains apart?"""
+    groups = [draws[i : i + 1] for i in range(len(draws))] if separate else [draws]
+    r_hat = np.stack([diagnostics.r_hat(group) for group in groups])
+    ess = np.stack(
+        [
+            np.minimum(diagnostics.ess_bulk(group), diagnostics.ess_tail(group)) / len(group)
+            for group in groups
+        ]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a constant's R-hat is nan
+        return np.nanmax(r_hat, axis=0), np.nanmin(ess, axis=0)
 
 
 _COLUMNS = ("mean", "sd", "5%", "95%", "mcse_mean", "ess_bulk", "ess_tail", "r_hat")

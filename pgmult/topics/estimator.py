@@ -11,7 +11,7 @@ correlations between topics come out.
 ((3, 30), (2, 3))
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +31,8 @@ from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.scores.completion import completion_score
-from pgmult.topics.summaries.matching import match_topics
+from pgmult.topics.summaries.matching import align_topics
+from pgmult.topics.summaries.stability import topic_stability
 
 __all__ = ["TopicTransformer"]
 
@@ -78,11 +79,14 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Attributes
     ----------
     components_ : array, ``(n_components, n_features_in_)``
-        Posterior mean of the word probabilities; rows sum to 1. Over chains, after matching.
+        Posterior mean of the word probabilities; rows sum to 1. Of Gibbs sampling, each over the
+        chains that found it, in the order of the chain with the best log likelihood.
     posterior_ : Posterior
         With ``method="gibbs"``.
     variational_ : VariationalTopics
         With ``method="svi"``.
+    stability_ : TopicStability
+        With ``method="gibbs"``: which chains found each component.
     topic_order_ : int array, ``(chains, n_components)``
         With ``method="gibbs"``: the topic of each chain that goes with each component.
     n_iter_ : int
@@ -93,6 +97,9 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     -----
     `transform` folds documents in, also those of the training set: the topics do not change. It
     uses no randomness of its own, and a document's row does not depend on the other documents.
+    Chains need not hold the same topics (see ``stability_``), so documents and correlations are
+    read from the chain with the best log likelihood, whose topics the components are; `score`
+    predicts with all of them.
     """
 
     def __init__(
@@ -152,9 +159,10 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.posterior_ = sample(
                 model, corpus, draws=self.draws, tune=self.tune, chains=self.chains,
                 thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed, progressbar=False,
-                keep=("topics", "mu", "Sigma", "effective_topics"),
+                keep=("topics", "mu", "Sigma", "topic_shares", "effective_topics"),
             )  # fmt: skip
-            self.topic_order_ = match_topics(self.posterior_).order
+            self.stability_ = topic_stability(self.posterior_)
+            self.topic_order_ = self.stability_.matches.order
             self.n_iter_ = self.tune + self.draws * self.thin
         elif self.batch_size is None:
             self.variational_ = fit_cavi(
@@ -204,8 +212,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def transform(self, X: Any) -> FloatArray:
         """Posterior mean of the topic proportions, ``(n_samples, n_components)``.
 
-        With ``method="gibbs"``, of documents folded into up to 100 draws by Gibbs sampling with a
-        fixed seed; with ``method="svi"``, under q.
+        With ``method="gibbs"``, of documents folded into up to 100 draws of one chain by Gibbs
+        sampling with a fixed seed; with ``method="svi"``, under q.
 
         Parameters
         ----------
@@ -222,8 +230,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array or sparse matrix, ``(n_samples, n_features)``
         n_draws : int
-            With ``method="gibbs"``, spread over chains and their draws; at most as many as there
-            are.
+            With ``method="gibbs"``, spread over the draws of the chain with the best log
+            likelihood; at most as many as it has.
         random_state : int, numpy.random.RandomState or None
 
         Returns
@@ -237,11 +245,11 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         refuse_unaffordable(16.0 * n_draws * size, "n_draws", n_draws)
         seed = as_seed(random_state)
         if not self._is_variational:
-            chains, kept = self.posterior_.num_chains, self.posterior_.num_draws
-            if n_draws > chains * kept:
-                raise ValueError(f"n_draws must be at most the {chains * kept} kept, got {n_draws}")
+            kept, one = self.posterior_.num_draws, [self._read_chain]
+            if n_draws > kept:
+                raise ValueError(f"n_draws must be at most the {kept} of a chain, got {n_draws}")
             with row_threads(as_threads(self.n_jobs)):
-                return np.array([theta for theta, _ in self._folded(corpus, n_draws, seed)])
+                return np.array([theta for theta, _ in self._folded(corpus, n_draws, one, seed)])
         q, rng = self.variational_, np.random.default_rng(seed)
         with row_threads(as_threads(self.n_jobs)):
             documents = q.infer(corpus)
@@ -273,7 +281,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 [(self._mean_theta(shown), self.components_)], held_out
             ).log_predictive
         with row_threads(as_threads(self.n_jobs)):
-            folded = self._folded(shown, _FOLD_IN_DRAWS)
+            folded = self._folded(shown, _FOLD_IN_DRAWS, range(self.posterior_.num_chains))
             return completion_score(folded, held_out).log_predictive
 
     def perplexity(self, X: Any) -> float:
@@ -327,40 +335,42 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _forget(self) -> None:
         """Remove what an earlier fit with the other method left."""
-        for name in ("posterior_", "topic_order_", "variational_"):
+        for name in ("posterior_", "stability_", "topic_order_", "variational_"):
             self.__dict__.pop(name, None)
 
     def _set_components(self) -> None:
         if self._is_variational:
             self.components_ = self.variational_.topics
         else:
-            means = self.posterior_["topics"].mean(axis=1)
-            pairs = zip(means, self.topic_order_, strict=True)
-            self.components_ = np.mean([topics[order] for topics, order in pairs], axis=0)
+            self.components_ = align_topics(self.posterior_).mean
 
     def _mean_theta(self, corpus: Corpus) -> FloatArray:
         with row_threads(as_threads(self.n_jobs)):
             if self._is_variational:
                 return self.variational_.theta(corpus)
             total, count = np.zeros((corpus.num_documents, len(self.components_))), 0
-            for theta, _ in self._folded(corpus, _FOLD_IN_DRAWS):
+            for theta, _ in self._folded(corpus, _FOLD_IN_DRAWS, [self._read_chain]):
                 total += theta
                 count += 1
         return total / count
 
     def _folded(
-        self, corpus: Corpus, n_draws: int, seed: int = 0
+        self, corpus: Corpus, n_draws: int, chains: Sequence[int], seed: int = 0
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Documents folded into draws of all chains: theta and topics, in the components' order."""
-        chains = self.posterior_.num_chains
-        for chain, order in enumerate(self.topic_order_):
-            share = n_draws // chains + (chain < n_draws % chains)
+        """Documents folded into draws of some chains: theta and topics, each chain's own."""
+        for place, chain in enumerate(chains):
+            share = n_draws // len(chains) + (place < n_draws % len(chains))
             if share == 0:
                 return
             for folded in fold_in(
                 self.posterior_, corpus, chain=chain, max_draws=share, random_seed=seed + chain
             ):
-                yield folded.theta[:, order], folded.topics[order]
+                yield folded.theta, folded.topics
+
+    @property
+    def _read_chain(self) -> int:
+        """The chain whose topics the components are."""
+        return self.stability_.matches.reference
 
     def _simulated_theta(self) -> FloatArray:
         """Proportions of new documents, as many for each of some draws of mu and Sigma."""
@@ -368,22 +378,13 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         rng = np.random.default_rng(0)
         if self._is_variational:
             gaussian = self.variational_.gaussian
-            draws = [
-                (*gaussian.sample(rng), np.arange(len(self.components_)))
-                for _ in range(_SIMULATIONS)
-            ]
+            draws = [gaussian.sample(rng) for _ in range(_SIMULATIONS)]
         else:
-            chains, kept = self.posterior_.num_chains, self.posterior_.num_draws
-            mu, Sigma = self.posterior_["mu"], self.posterior_["Sigma"]
-            draws = [
-                (mu[chain, draw], Sigma[chain, draw], self.topic_order_[chain])
-                for chain, draw in zip(
-                    np.arange(_SIMULATIONS) % chains,
-                    np.linspace(0, kept - 1, _SIMULATIONS).astype(int),
-                    strict=True,
-                )
-            ]
+            chain, kept = self._read_chain, self.posterior_.num_draws
+            mu, Sigma = self.posterior_["mu"][chain], self.posterior_["Sigma"][chain]
+            used = np.linspace(0, kept - 1, _SIMULATIONS).astype(int)
+            draws = [(mu[draw], Sigma[draw]) for draw in used]
         link = self.variational_.model.link() if self._is_variational else self.posterior_.link
         return np.concatenate(
-            [link.probs(MvNormal(m, S).sample(rng, _SIMULATED))[:, order] for m, S, order in draws]
+            [link.probs(MvNormal(m, S).sample(rng, _SIMULATED)) for m, S in draws]
         )

@@ -4,26 +4,33 @@ Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it
 
     python tests/benchmarks/topics.py parts --topics 50   # one sweep, part by part, and peers
     python tests/benchmarks/topics.py curve --topics 50   # held-out score against seconds
-    python tests/benchmarks/topics.py gain --observed 0.1 --seconds 60 --seeds 3  # over LDA
+    python tests/benchmarks/topics.py equal --marks 5 10 20 40 --seeds 0 1 2  # all, the same CPU s
+    python tests/benchmarks/topics.py agreement --seeds 0  # own and shared starts: what chains say
     python tests/benchmarks/topics.py starts --topics 50  # collapsed sweeps to start from
     python tests/benchmarks/topics.py variational --topics 50  # coordinate ascent and minibatches
 
 Protocol: the 4,000 most frequent terms; 112 test documents whose first half (`--observed`) of
-shuffled tokens joins training; document completion averaged over posterior draws.
+shuffled tokens joins training; document completion averaged over posterior draws. `--corpus nips11`
+takes the articles of NIPS instead, `--corpus docstrings` those of numpy and scipy.
 """
 
 import argparse
+import os
 import time
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 
 import pgmult
 from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
-from pgmult.datasets import associated_press
+from pgmult.datasets import associated_press, demo_corpus
 from pgmult.priors import Dirichlet, MvNormal
+from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
+from pgmult.topics.scores.timed import completion_by_seconds
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.prior_proposals import propose_from_prior
 
@@ -45,9 +52,24 @@ def frequent_words(corpus, num_words=4000):
     return pgmult.topics.as_corpus(columns, corpus.vocabulary[chosen])
 
 
+def nips11():
+    """The articles of NIPS 2011, from the folder that PGMULT_DATA names."""
+    with np.load(Path(os.environ["PGMULT_DATA"]) / "nips11" / "nips11_v2000.npz") as file:
+        entries = scipy.sparse.coo_array((file["count"], (file["doc"], file["word"])))
+        return pgmult.topics.as_corpus(entries.tocsr(), file["vocab"])
+
+
+CORPORA = {"ap": associated_press, "docstrings": demo_corpus, "nips11": nips11}
+
+
+def split_of(corpus, observed, seed=0):
+    words = frequent_words(CORPORA[corpus]())
+    documents = 112 if corpus == "ap" else words.num_documents // 20
+    return pgmult.topics.split_tokens(words, documents, observed, random_seed=seed)
+
+
 def ap_split(observed, seed=0):
-    corpus = frequent_words(associated_press())
-    return pgmult.topics.split_tokens(corpus, 112, observed, random_seed=seed)
+    return split_of("ap", observed, seed)
 
 
 def best(function, repeats=15):
@@ -190,7 +212,7 @@ def curve(options):
         ("LDA, both learned", pgmult.topics.LDA(options.topics, word_concentration=None)),
         ("LDA, uncollapsed", pgmult.topics.UncollapsedLDA(options.topics)),
     ):
-        for seed in range(options.seeds):
+        for seed in options.seeds:
             for mark, sweeps, completion in run(model, training, held_out, options.seconds, seed):
                 if completion.num_draws:
                     score = completion.score()
@@ -199,7 +221,7 @@ def curve(options):
         import tomotopy
 
         settings = {"k": options.topics, "eta": 0.05}
-        for seed in range(options.seeds):
+        for seed in options.seeds:
             for name, peer, iterations in (
                 ("tomotopy LDA", tomotopy.LDAModel(**settings, seed=seed + 1), 10),
                 ("tomotopy CT", tomotopy.CTModel(**settings, seed=seed + 1), 1),
@@ -213,7 +235,7 @@ def starts(options):
     training, held_out = ap_split(options.observed)
     for start_sweeps in (0, 5, 30, 100):
         model = pgmult.topics.CorrelatedTopics(options.topics, start_sweeps=start_sweeps)
-        for seed in range(options.seeds):
+        for seed in options.seeds:
             line = [  # the first mark may pass during the start
                 f"{mark:.0f} s {completion.log_predictive:.3f}"
                 for mark, _, completion in run(model, training, held_out, options.seconds, seed)
@@ -222,24 +244,140 @@ def starts(options):
             print(f"start_sweeps {start_sweeps:3d} seed {seed}: " + ", ".join(line), flush=True)
 
 
-def gain(options):
-    """SB-CTM over LDA with alpha learned, paired by document, a split a seed."""
-    for seed in range(options.seeds):
-        training, held_out = ap_split(options.observed, seed)
-        scores = []
-        for model in (
-            pgmult.topics.CorrelatedTopics(options.topics),
-            pgmult.topics.LDA(options.topics),
-        ):
-            *_, (_, _, completion) = run(model, training, held_out, options.seconds, seed)
-            scores.append(completion.score())
-        by_document = [score.by_document for score in scores]
-        difference, error = paired_difference(*by_document, held_out.totals)
-        print(
-            f"split {seed}: SB-CTM {scores[0]}, LDA {scores[1]},"
-            f" gain {difference:+.4f} ± {error:.4f}",
-            flush=True,
-        )
+def equal_models(num_topics):
+    """By name; the first is what the others are compared with."""
+    return {
+        "LDA": pgmult.topics.LDA(num_topics),
+        "SB-CTM": pgmult.topics.CorrelatedTopics(num_topics),
+        "LN-CTM": pgmult.topics.LogisticNormalTopics(num_topics),
+        "LDA, eta learned": pgmult.topics.LDA(num_topics, word_concentration=None),
+    }
+
+
+def warm_up(model, training):
+    few = pgmult.topics.as_corpus(training.to_csr()[:60])
+    completion_by_seconds(model, few, few, [0.01, 0.1])
+
+
+def peer_by_seconds(peer, training, held_out, marks, burn_in=0.5):
+    """As `completion_by_seconds`, for a tomotopy model: seconds of the process while it trains."""
+    test = np.flatnonzero(held_out.totals)
+    present = np.cumsum(training.totals > 0) - 1  # it drops empty documents
+    tomotopy_documents(peer, training)
+    columns = [int(word) for word in peer.used_vocabs]
+    documents = list(peer.docs)
+    draws, passed = [], 0.0
+    while passed < marks[-1]:
+        begin = time.process_time()
+        peer.train(1, workers=1)
+        passed += time.process_time() - begin
+        if any(burn_in * mark < passed <= mark for mark in marks):
+            theta = np.full((training.num_documents, peer.k), 1.0 / peer.k)
+            theta[test] = [documents[present[d]].get_topic_dist() for d in test]
+            topics = np.full((peer.k, training.num_words), 1e-12)
+            topics[:, columns] = [peer.get_topic_word_dist(k) for k in range(peer.k)]
+            draws.append((passed, probabilities(theta, topics, held_out)))
+    for mark in marks:
+        window = [probs for at, probs in draws if burn_in * mark < at <= mark]
+        if window:
+            yield mark, len(window), score_of(np.mean(window, axis=0), held_out)
+
+
+def probabilities(theta, topics, held_out):
+    rows = np.repeat(np.arange(held_out.num_documents), np.diff(held_out.indptr))
+    return np.einsum("ik,ki->i", theta[rows], topics[:, held_out.words])
+
+
+def score_of(probs, held_out):
+    """Summed log probability of each document's tokens."""
+    sums = np.concatenate([[0.0], np.cumsum(held_out.counts * np.log(probs))])
+    return np.diff(sums[held_out.indptr])
+
+
+def equal(options):
+    """Every model for the same seconds of a processor; gains over LDA, paired by document."""
+    rows = {}
+    for seed in options.seeds:
+        training, held_out = split_of(options.corpus, options.observed, seed)
+        by_name = {}
+        for name, model in equal_models(options.topics).items():
+            if name not in options.models:
+                continue
+            warm_up(model, training)
+            for at in completion_by_seconds(
+                model, training, held_out, options.marks, every=2, random_seed=seed
+            ):
+                by_name[name, at.seconds] = at.score.by_document, sum(at.sweeps)
+            tell(options, seed, name, by_name, held_out)
+        if find_spec("tomotopy"):
+            import tomotopy
+
+            settings = {"k": options.topics, "eta": 0.05, "seed": seed + 1}
+            for name, kind in (
+                ("tomotopy LDA", tomotopy.LDAModel),
+                ("tomotopy CT", tomotopy.CTModel),
+            ):
+                if name in options.models:
+                    peer = kind(**settings)
+                    for mark, count, found in peer_by_seconds(
+                        peer, training, held_out, options.marks
+                    ):
+                        by_name[name, mark] = found, count
+                    tell(options, seed, name, by_name, held_out)
+        for key in by_name:
+            rows.setdefault(key, []).append(compared(by_name, key, held_out))
+    print(f"gain over LDA, mean of {len(options.seeds)} splits ± its standard error over them")
+    for (name, mark), gains in rows.items():
+        values = np.array([gain for _, gain, _ in gains])
+        error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+        level = np.mean([level for level, _, _ in gains])
+        print(f"{name:17s} {mark:5.0f} s  {level:8.4f}  {values.mean():+.4f} ± {error:.4f}")
+
+
+def compared(by_name, key, held_out):
+    found, reference = by_name[key][0], by_name.get(("LDA", key[1]), by_name[key])[0]
+    level = found.sum() / held_out.num_tokens
+    return level, *paired_difference(found, reference, held_out.totals)
+
+
+def tell(options, seed, name, by_name, held_out):
+    for mark in options.marks:
+        if (name, mark) in by_name:
+            level, gain, error = compared(by_name, (name, mark), held_out)
+            print(
+                f"{options.corpus} K={options.topics} observed {options.observed:g} split {seed}"
+                f" {name:17s} {mark:5.0f} s {by_name[name, mark][1]:6d} sweeps {level:8.4f}"
+                f" {gain:+.4f} ± {error:.4f}",
+                flush=True,
+            )
+
+
+def agreement(options):
+    """What several chains say, from own and from shared starts."""
+    for seed in options.seeds:
+        training, held_out = split_of(options.corpus, options.observed, seed)
+        for starts in ("own", "shared"):
+            model = pgmult.topics.CorrelatedTopics(options.topics)
+            completion = pgmult.topics.DocumentCompletion(held_out, every=2)
+            begin = time.process_time()
+            posterior = pgmult.sample(
+                model, training, starts=starts, draws=options.draws, tune=options.draws, chains=4,
+                random_seed=seed, callback=completion, progressbar=False,
+            )  # fmt: skip
+            seconds = time.process_time() - begin
+            score = completion.score()
+            found = pgmult.topics.topic_stability(posterior)
+            values = posterior.sample_stats["log_likelihood"]
+            within = [values[c : c + 1] for c in range(len(values))]
+            print(
+                f"{options.corpus} K={options.topics} split {seed} {starts}: {found.headline}"
+                f" ({found.breakdown}), mean TV {found.mean_distance.mean():.2f};"
+                f" log likelihood R-hat {r_hat(values):.2f}, ESS {ess_bulk(values):.0f}; within"
+                f" chains R-hat at most {max(r_hat(v) for v in within):.2f}, ESS at least"
+                f" {min(ess_bulk(v) for v in within):.0f} of {values.shape[1]}; pooled {score},"
+                f" chains {np.round(score.chains, 3).tolist()}; {seconds:.0f} CPU s",
+                flush=True,
+            )
 
 
 def variational(options):
@@ -256,7 +394,7 @@ def variational(options):
     cores = options.threads
     for name, fit in fits.items():
         fit(0)  # compile
-        for seed in range(options.seeds):
+        for seed in options.seeds:
             begin = time.perf_counter()
             q = fit(seed)
             seconds = time.perf_counter() - begin
@@ -270,17 +408,24 @@ def variational(options):
             )
 
 
+COMMANDS = {
+    "parts": parts, "curve": curve, "starts": starts, "equal": equal, "agreement": agreement,
+    "variational": variational,
+}  # fmt: skip
+MODELS = ["LDA", "LDA, eta learned", "SB-CTM", "LN-CTM", "tomotopy LDA", "tomotopy CT"]
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parts", "curve", "starts", "gain", "variational"])
+    parser.add_argument("what", choices=COMMANDS)
+    parser.add_argument("--corpus", choices=CORPORA, default="ap")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--marks", type=float, nargs="+", default=[5.0, 10.0, 20.0, 40.0])
+    parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    commands = {
-        "parts": parts, "curve": curve, "starts": starts, "gain": gain, "variational": variational,
-    }  # fmt: skip
-    commands[chosen.what](chosen)
+    COMMANDS[chosen.what](chosen)

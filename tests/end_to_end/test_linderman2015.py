@@ -30,6 +30,6 @@ def test_figure2(paper_scripts, monkeypatch, tmp_path, capsys):
     for row in ends:
         assert float(row["log_predictive"]) > float(row["unigram"])
         if row["model"] == figure2.REFERENCE:
-            assert float(row["gain_over_learned_alpha_at_end"]) == 0.0
+            assert float(row["gain_over_learned_alpha"]) == 0.0
     assert (tmp_path / "figure2.png").read_bytes().startswith(b"\x89PNG")
-    assert "10% observed, SB-CTM:" in capsys.readouterr().out
+    assert "10% observed, SB-CTM, 0.3 s:" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """Held-out log likelihood of topic models of the AP corpus against time: Figure 2, both baselines.
 
-    python examples/papers/linderman2015/figure2.py --seconds 25 --out results
+    python examples/papers/linderman2015/figure2.py --seconds 40 --out results
 
 Writes ``figure2.csv``, a row for each model, split and time, and ``figure2.png`` into the folder
 given as ``--out``. Needs the corpus (in the folder that PGMULT_DATA names, or a download) and
@@ -9,9 +9,7 @@ matplotlib.
 
 import argparse
 import csv
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press
 from pgmult.topics.plots import held_out_curve
 from pgmult.topics.scores.completion import unigram_log_predictive
+from pgmult.topics.scores.timed import completion_by_seconds
 
 REFERENCE = "LDA, α learned"
 
@@ -41,37 +40,15 @@ def frequent_words(corpus, num_words=4000):
 
 
 def run(model, training, held_out, seconds, seed):
-    """(seconds, sweeps, score) at growing times, each over draws of the second half of the time.
-
-    Time is that of one processor, scoring left out, so that other programs do not count.
-    """
-    rng = np.random.default_rng(seed)
-    model.step(rng, model.init(rng, training), training)  # compile
-    clock = time.process_time
+    """Scores at growing times of a processor, each over draws of the second half of the time."""
+    few = pgmult.topics.as_corpus(training.to_csr()[:60])
+    completion_by_seconds(model, few, few, [0.01, 0.1])  # compile
     marks = seconds * np.geomspace(1 / 64, 1.0, 13)
-    windows = [pgmult.topics.DocumentCompletion(held_out, every=1) for _ in marks]
-    begin = clock()
-    state = model.init(rng, training)
-    sweeps, passed, results = 0, clock() - begin, []
-    for mark, finished in zip(marks, windows, strict=True):
-        while passed < mark:
-            begin = clock()
-            state = model.step(rng, state, training)
-            sweeps += 1
-            passed += clock() - begin
-            sweep = SimpleNamespace(
-                chain=0, index=sweeps, tuning=False, state=state, model=model, data=training
-            )
-            for end, completion in zip(marks, windows, strict=True):
-                if end / 2 < passed <= end:
-                    completion(sweep)
-        if finished.num_draws:
-            results.append((mark, sweeps, finished.score()))
-    return results
+    return completion_by_seconds(model, training, held_out, marks.tolist(), random_seed=seed)
 
 
 def measure(options):
-    """One row for each model, share observed, split and time; differences from `REFERENCE`."""
+    """One row for each model, share observed, split and time; gains over `REFERENCE` then."""
     corpus = frequent_words(associated_press())
     for observed in options.observed:
         for split in options.splits:
@@ -79,22 +56,23 @@ def measure(options):
                 corpus, options.documents, observed, random_seed=split
             )
             unigram = unigram_log_predictive(training, held_out)
+            reference = {}
             for name, model in models(options.topics).items():
-                results = run(model, training, held_out, options.seconds, split)
-                if name == REFERENCE:
-                    reference = results[-1][2].by_document
-                for seconds, sweeps, score in results:
-                    gain, error = paired_difference(score.by_document, reference, held_out.totals)
+                for at in run(model, training, held_out, options.seconds, split):
+                    by_document = at.score.by_document
+                    gain, error = paired_difference(
+                        by_document, reference.setdefault(at.seconds, by_document), held_out.totals
+                    )
                     yield {
                         "observed": observed, "split": split, "model": name,
-                        "seconds": round(seconds, 3), "sweeps": sweeps,
-                        "log_predictive": score.log_predictive,
+                        "seconds": round(at.seconds, 3), "sweeps": sum(at.sweeps),
+                        "log_predictive": at.score.log_predictive,
                         "unigram": unigram.log_predictive,
-                        "gain_over_learned_alpha_at_end": gain, "gain_error": error,
+                        "gain_over_learned_alpha": gain, "gain_error": error,
                     }  # fmt: skip
                 print(
-                    f"{observed:.0%} observed, split {split}, {name}: {score} after {sweeps}"
-                    f" sweeps, {gain:+.3f} ± {error:.3f} over {REFERENCE}",
+                    f"{observed:.0%} observed, split {split}, {name}: {at.score} after"
+                    f" {sum(at.sweeps)} sweeps, {gain:+.3f} ± {error:.3f} over {REFERENCE}",
                     flush=True,
                 )
 
@@ -124,21 +102,26 @@ def figure(rows, path):
 
 
 def totals(rows):
-    """The gain at the end, averaged over splits, with its standard error over splits."""
-    end = max(row["seconds"] for row in rows)
+    """Gains over splits, with their standard error over splits, at the end and thrice halved."""
+    seconds = sorted({row["seconds"] for row in rows})[::-2][:4][::-1]
     for observed in dict.fromkeys(row["observed"] for row in rows):
         for name in dict.fromkeys(row["model"] for row in rows):
-            here = [
-                row
-                for row in rows
-                if (row["observed"], row["model"], row["seconds"]) == (observed, name, end)
-            ]
-            scores = np.array([row["log_predictive"] for row in here])
-            gains = np.array([row["gain_over_learned_alpha_at_end"] for row in here])
-            text = f"{observed:.0%} observed, {name}: {scores.mean():.3f}, {gains.mean():+.3f}"
-            if len(gains) > 1:
-                text += f" ± {gains.std(ddof=1) / np.sqrt(len(gains)):.3f}"
-            print(f"{text} over {len(here)} splits")
+            for at in seconds:
+                here = [
+                    row
+                    for row in rows
+                    if (row["observed"], row["model"], row["seconds"]) == (observed, name, at)
+                ]
+                if not here:
+                    continue
+                level = np.mean([row["log_predictive"] for row in here])
+                gains = np.array([row["gain_over_learned_alpha"] for row in here])
+                text = (
+                    f"{observed:.0%} observed, {name}, {at:g} s: {level:.3f}, {gains.mean():+.3f}"
+                )
+                if len(gains) > 1:
+                    text += f" ± {gains.std(ddof=1) / np.sqrt(len(gains)):.3f}"
+                print(f"{text} over {len(here)} splits")
 
 
 def main(options):
@@ -159,7 +142,7 @@ def main(options):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for the CSV and the PNG")
-    parser.add_argument("--seconds", type=float, default=30.0, help="for each model and split")
+    parser.add_argument("--seconds", type=float, default=40.0, help="for each model and split")
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--observed", type=float, nargs="+", default=[0.5, 0.1])
     parser.add_argument("--splits", type=int, nargs="+", default=[0, 1, 2], help="seeds of splits")

@@ -171,3 +171,72 @@ def collapsed_sweep(
                         k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest,
                         prior,
                     )  # fmt: skip
+
+
+@jit(reassociate=True)
+def _total(weights, there, eta):
+    total = weights[0] * (there[0] + eta)
+    for k in range(1, weights.shape[0]):
+        total += weights[k] * (there[k] + eta)
+    return total
+
+
+@jit
+def words_collapsed_sweep(
+    key, indptr, words, counts, assignments, theta, eta, topic_counts, word_counts, totals
+):
+    """Draw every token's topic given theta and all other topics, in place, document by document.
+
+    The topics are integrated out, theta is not: p(z_i = k | rest) ∝ theta_dk (n_kw + eta) c_k.
+
+    Parameters
+    ----------
+    assignments : in and out, (num_tokens,)
+    theta : (num_documents, num_topics)
+    topic_counts : in and out, (num_documents, num_topics)
+    word_counts, totals : in and out, float64, (num_words, num_topics) and (num_topics,)
+    """
+    num_words, num_topics = word_counts.shape
+    smoothing = eta * num_words
+    weights = np.empty(num_topics)  # theta_dk c_k
+    order = np.empty(num_topics, dtype=np.int64)  # often used topics first, to be tried first
+    i = 0
+    for d in range(indptr.shape[0] - 1):
+        state = open_stream(key, d)
+        here = topic_counts[d]
+        filled = 0
+        for k in range(num_topics):
+            weights[k] = theta[d, k] / (totals[k] + smoothing)
+            if here[k] > 0:
+                j = filled
+                while j > 0 and here[order[j - 1]] < here[k]:
+                    order[j] = order[j - 1]
+                    j -= 1
+                order[j] = k
+                filled += 1
+        for k in range(num_topics):
+            if here[k] == 0:
+                order[filled] = k
+                filled += 1
+        for entry in range(indptr[d], indptr[d + 1]):
+            there = word_counts[words[entry]]
+            for _ in range(counts[entry]):
+                k = assignments[i]
+                here[k] -= 1
+                there[k] -= 1.0
+                totals[k] -= 1.0
+                weights[k] = theta[d, k] / (totals[k] + smoothing)
+                u, state = uniform(state)
+                threshold = u * _total(weights, there, eta)
+                running = 0.0
+                j = -1
+                while running <= threshold and j < num_topics - 1:
+                    j += 1
+                    running += weights[order[j]] * (there[order[j]] + eta)
+                k = order[j]
+                assignments[i] = k
+                i += 1
+                here[k] += 1
+                there[k] += 1.0
+                totals[k] += 1.0
+                weights[k] = theta[d, k] / (totals[k] + smoothing)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_probability, as_seed, as_strings
+from pgmult.core.arguments import as_kind, as_list, as_probability, as_seed, as_strings
 from pgmult.core.validate import as_counts, as_positive_int
 
 __all__ = [
@@ -242,15 +242,19 @@ def simulate_words(
 
 
 def split_tokens(
-    corpus: Corpus, documents: int, observed: float = 0.5, *, random_seed: int = 0
+    corpus: Corpus,
+    documents: int | Sequence[int],
+    observed: float = 0.5,
+    *,
+    random_seed: int = 0,
 ) -> tuple[Corpus, Corpus]:
     """Hold out part of the tokens of some documents, for document completion.
 
     Parameters
     ----------
     corpus : Corpus
-    documents : int
-        How many documents lose tokens, chosen at random.
+    documents : int or sequence of int
+        How many documents lose tokens, chosen at random; or which ones, by their rows.
     observed : float
         Share of a chosen document's tokens that stay, rounded up, in (0, 1).
     random_seed : int
@@ -262,9 +266,16 @@ def split_tokens(
     """
     corpus = as_kind(corpus, "corpus", Corpus, "make one with as_corpus")
     observed = as_probability(observed, "observed")
-    documents = as_positive_int(documents, "documents", maximum=corpus.num_documents)
     rng = np.random.default_rng(as_seed(random_seed))
-    chosen = np.sort(rng.permutation(corpus.num_documents)[:documents])
+    if isinstance(documents, list | tuple | np.ndarray):
+        most = corpus.num_documents - 1
+        given = as_list(documents, "documents", "rows")
+        chosen = np.unique([as_positive_int(row, "documents", 0, most) for row in given])
+        if not len(chosen):
+            raise ValueError("documents must be at least one row, got none")
+    else:
+        number = as_positive_int(documents, "documents", maximum=corpus.num_documents)
+        chosen = np.sort(rng.permutation(corpus.num_documents)[:number])
     held = scipy.sparse.lil_array((corpus.num_documents, corpus.num_words), dtype=np.int64)
     for d in chosen:
         entries = slice(corpus.indptr[d], corpus.indptr[d + 1])

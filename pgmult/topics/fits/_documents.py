@@ -9,9 +9,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.topics.compiled.variational_topics import expected_word_counts
 from pgmult.topics.data.corpus import Corpus, corpus_from
 
-__all__ = ["START_SWEEPS", "as_words", "word_counts"]
-
-START_SWEEPS = 100
+__all__ = ["as_words", "word_counts"]
 
 
 def as_words(counts: Any, name: str = "corpus") -> Corpus:

@@ -12,7 +12,7 @@ from pgmult.core.arguments import as_real, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.data.corpus import Corpus, as_num_topics
 from pgmult.topics.fits._documents import as_words
-from pgmult.topics.updates.collapsed import collapsed_sweeps, random_allocation
+from pgmult.topics.starts.searches import START_SWEEPS, leaf
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
 __all__ = ["TopicProblem"]
@@ -82,8 +82,10 @@ class TopicProblem:
         by_word -= digamma(self.corpus.num_words * eta + in_topics.sum(axis=0))
         return value, self._pairs(by_document, by_word)
 
-    def sampled_start(self, random_seed: int | None = None, sweeps: int = 100) -> FloatArray:
-        """Logits given the state of a collapsed Gibbs chain, ``(num_entries,)``.
+    def sampled_start(
+        self, random_seed: int | None = None, sweeps: int = START_SWEEPS
+    ) -> FloatArray:
+        """Logits given the allocation that a search arrives at, ``(num_entries,)``.
 
         `pgmult.variational.natural_cg` starts here. Searches end in higher maxima than from
         `pgmult.variational.random_start`, and after fewer steps; a sweep takes about as long as a
@@ -96,12 +98,9 @@ class TopicProblem:
         """
         sweeps = as_repeats(sweeps, "sweeps")
         rng = np.random.default_rng(as_seed(random_seed))
-        K, alpha, eta = self.num_topics, self.topic_concentration, self.word_concentration
-        allocation = random_allocation(rng, self.corpus, K)
-        allocation = collapsed_sweeps(rng, self.corpus, allocation, np.full(K, alpha), eta, sweeps)
-        by_word = np.log(eta + allocation.word_counts)
-        by_word -= np.log(self.corpus.num_words * eta + allocation.word_counts.sum(axis=0))
-        return self._pairs(np.log(alpha + allocation.topic_counts), by_word)
+        found = leaf(rng, self.corpus, self.num_topics, self.word_concentration, sweeps)
+        by_document = np.log(self.topic_concentration + found.allocation.topic_counts)
+        return self._pairs(by_document, np.log(np.ascontiguousarray(found.topics().T)))
 
     def _pairs(self, by_document: FloatArray, by_word: FloatArray) -> FloatArray:
         """Sums of a row of each, entry by entry, ``(num_entries,)``."""

@@ -153,7 +153,8 @@ class LanguageModelFit:
         by_document = np.zeros(len(labels))
         np.add.at(by_document, rows, held_out.counts * log_probs)
         level, spread = mean_by_token(by_document, held_out.totals)
-        return CompletionScore(level, spread, by_document, 1)
+        by_chain = by_document[None]
+        return CompletionScore(level, spread, by_document, 1, by_chain, held_out.num_tokens)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

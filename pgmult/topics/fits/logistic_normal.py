@@ -55,16 +55,17 @@ from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.compiled import variational_ctm as compiled
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.fits._documents import START_SWEEPS, as_words, word_counts
+from pgmult.topics.fits._documents import as_words, word_counts
 from pgmult.topics.fits.mean_field import (
     MeanFieldFit,
     antithetic_half,
     as_precision,
     num_pieces,
     refuse_failed,
+    refuse_scales,
 )
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
-from pgmult.topics.updates.allocation import start_by_size
+from pgmult.topics.starts.searches import START_SWEEPS, leaf
 from pgmult.variational.ascent import has_settled
 
 __all__ = ["CTMDocuments", "CTMFit", "fit_ctm"]
@@ -279,7 +280,7 @@ def fit_ctm(
         on newswire articles documents get ever fewer topics and Sigma ever larger eigenvalues, and
         1e-3 does better.
     start_sweeps : int
-        Collapsed sweeps of latent Dirichlet allocation to start from.
+        Collapsed sweeps of the search for a start: see `pgmult.topics.find_start`.
     random_seed : int, optional
         Of the start; the rest is deterministic. Other seeds may end in other local optima.
     cores : int, optional
@@ -305,7 +306,7 @@ def fit_ctm(
     as_choice(method, "method", dict.fromkeys(m for m, _ in _METHODS))
     as_choice(covariance, f"covariance of method {method}", [c for m, c in _METHODS if m == method])
     with_covariances = as_flag(with_covariances, "with_covariances")
-    as_kind(model, "model", LogisticNormalTopics)
+    refuse_scales(as_kind(model, "model", LogisticNormalTopics).scales)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a fit, got {brief(callback)}")
     corpus = as_words(corpus)
@@ -315,17 +316,15 @@ def fit_ctm(
     history: list[float] = []
     changes: list[float] = []
     with row_threads(as_cores(cores)):
-        _, word_counts, theta = start_by_size(
-            np.random.default_rng(as_seed(random_seed)), corpus, model.num_topics,
-            model.word_concentration, start_sweeps,
-        )  # fmt: skip
-        eta = model.link().inverse(theta)
+        rng = np.random.default_rng(as_seed(random_seed))
+        start = leaf(rng, corpus, model.num_topics, model.word_concentration, start_sweeps)
+        start = start.by_size(corpus)
+        eta = model.link().inverse(start.theta())
         gaussian = model.gaussian_prior.condition(eta)
         Sigma = gaussian.scale / (gaussian.dof - model.num_topics)
         # theta says nothing of the mean of a document's eta, which eta above has at zero
         Sigma = Sigma + np.trace(Sigma) / model.num_topics**2
-        topics = _smoothed(word_counts, model.word_concentration)
-        fit = CTMFit(model, method, covariance, topics, gaussian.mean, Sigma)
+        fit = CTMFit(model, method, covariance, start.topics(), gaussian.mean, Sigma)
         documents = fit._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, eta)
         change = np.inf
         while True:

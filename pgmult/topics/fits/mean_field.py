@@ -9,7 +9,14 @@ from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray
 from pgmult.topics.data.corpus import Corpus, corpus_from
 
-__all__ = ["MeanFieldFit", "antithetic_half", "as_precision", "num_pieces", "refuse_failed"]
+__all__ = [
+    "MeanFieldFit",
+    "antithetic_half",
+    "as_precision",
+    "num_pieces",
+    "refuse_failed",
+    "refuse_scales",
+]
 
 _POINTS = 32  # antithetic pairs that a posterior mean of theta averages over
 _PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
@@ -110,4 +117,13 @@ def refuse_failed(statuses: list[int], what: str) -> None:
         raise FloatingPointError(
             f"document {min(failed)} has no {what}: a word of probability 0 under every topic, or"
             " a covariance that is singular to working precision"
+        )
+
+
+def refuse_scales(scales: Any) -> None:
+    """Fits know the conjugate prior of mu and Sigma alone."""
+    if scales is not None:
+        raise ValueError(
+            f"model must have scales=None to be fitted, got {scales!r} (give the scale of Sigma in"
+            " `gaussian`, or sample)"
         )

@@ -60,15 +60,17 @@ from pgmult.topics.compiled.variational_topics import (
     sum_covariances,
 )
 from pgmult.topics.data.corpus import Corpus, as_corpus
-from pgmult.topics.fits._documents import START_SWEEPS, as_words, word_counts
+from pgmult.topics.fits._documents import as_words, word_counts
 from pgmult.topics.fits.mean_field import (
     MeanFieldFit,
     antithetic_half,
     as_precision,
     num_pieces,
     refuse_failed,
+    refuse_scales,
 )
 from pgmult.topics.models.correlated import CorrelatedTopics
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.variational.ascent import has_settled
 
 __all__ = ["Bound", "DocumentPosterior", "VariationalTopics", "fit_cavi", "fit_svi"]
@@ -194,7 +196,7 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
         *,
         start_sweeps: int = START_SWEEPS,
     ) -> "VariationalTopics":
-        """The start of a fit: collapsed sweeps of latent Dirichlet allocation on these documents.
+        """The start of a fit: a search for topics on these documents.
 
         Parameters
         ----------
@@ -208,7 +210,7 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
             As in `fit_cavi`.
         """
         corpus = as_words(corpus)
-        as_kind(model, "model", CorrelatedTopics)
+        refuse_scales(as_kind(model, "model", CorrelatedTopics).scales)
         starting = replace(model, start_sweeps=start_sweeps)  # which also checks it
         state = starting.init(as_generator(rng), corpus)
         scale = _scale(corpus.num_documents, num_documents)

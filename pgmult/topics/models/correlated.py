@@ -33,18 +33,42 @@ Sigma lives on sticks and depends on their order: read correlations of topics fr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from pgmult.core.arguments import as_choice
+from pgmult.core.typing import IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
-from pgmult.topics.data.corpus import Corpus
+from pgmult.priors import CovarianceScales, Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.collapsed import words_collapsed
 from pgmult.topics.updates.prior_proposals import propose_from_prior
 
 __all__ = ["CorrelatedTopics"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollapsedWordsState(ExchangeableTopicsState):
+    """One point of a chain that integrates the topics out to draw z, and so keeps it.
+
+    Attributes
+    ----------
+    assignments : int64 array, ``(num_tokens,)``
+        Topic of each token, in the order of the corpus's entries.
+    """
+
+    assignments: IntArray
+
+
+def _with_assignments(state: ExchangeableTopicsState, z: IntArray) -> CollapsedWordsState:
+    return CollapsedWordsState(
+        state.psi, state.mu, state.Sigma, state.topics, state.topic_counts, z
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,8 +88,14 @@ class CorrelatedTopics(ExchangeableTopics):
         Another order of sticks: see `pgmult.StickBreaking`. Chains start with topics sorted by
         size, so that early sticks are large topics.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation, which
-        separate topics at once; without them the first hundreds of sweeps are spent on it.
+        A chain starts from a search of its own, of this many collapsed sweeps of latent Dirichlet
+        allocation: the basin where it ends is the one that the chain describes. See
+        `pgmult.topics.find_start` for longer searches and for how far to trust each topic.
+    scales : HalfTScales or CommonScale, optional
+        Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
+    words : {"parallel", "collapsed"}
+        How z is drawn: given the topics, documents side by side, or with the topics integrated out,
+        token after token, which moves topics further a sweep and uses one thread. Both are exact.
 
     Notes
     -----
@@ -77,28 +107,66 @@ class CorrelatedTopics(ExchangeableTopics):
     word_concentration: float = 0.05
     gaussian: NormalInverseWishart | None = None
     order: Sequence[int] | None = None
-    start_sweeps: int = 30
+    start_sweeps: int = START_SWEEPS
+    scales: CovarianceScales | None = None
+    words: Literal["parallel", "collapsed"] = "parallel"
 
     def __post_init__(self) -> None:
         ExchangeableTopics.__post_init__(self)
         gaussian = as_gaussian(self.gaussian, self._uniform(), "num_topics - 1")
         object.__setattr__(self, "gaussian", gaussian)
+        as_choice(self.words, "words", ("parallel", "collapsed"))
 
     def link(self, data: Any = None) -> StickBreaking:
         """The link from psi to topic proportions."""
         return StickBreaking(self.order)
 
+    def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
+        """A state from the prior, its topic counts from the documents' totals."""
+        state = ExchangeableTopics.prior(self, rng, data)
+        if self.words == "parallel":
+            return state
+        topics = np.tile(np.arange(self.num_topics), data.num_documents)
+        return _with_assignments(state, np.repeat(topics, state.topic_counts.ravel()))
+
+    def from_allocation(
+        self, rng: np.random.Generator, at: Searched, data: Corpus
+    ) -> ExchangeableTopicsState:
+        """A state with these topics in this order, all else drawn given them."""
+        state: ExchangeableTopicsState = ExchangeableTopics.from_allocation(self, rng, at, data)
+        if self.words == "parallel":
+            return state
+        return _with_assignments(state, at.allocation.assignments)
+
+    def simulate(
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
+    ) -> Corpus:
+        """Documents of the same lengths: a word for every token given its topic."""
+        if isinstance(state, CollapsedWordsState):
+            return simulate_words(rng, state.assignments, state.topics, data)
+        simulated: Corpus = ExchangeableTopics.simulate(self, rng, state, data)
+        return simulated
+
     def step(
         self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
     ) -> ExchangeableTopicsState:
         """One sweep over all blocks."""
-        topic_counts, word_counts = allocate_tokens(
-            rng, data, self.theta(state, data), state.topics, state.topic_counts
-        )
+        if isinstance(state, CollapsedWordsState):
+            allocation = words_collapsed(
+                rng, data, state.assignments, self.theta(state, data), self.word_concentration
+            )
+            topic_counts, word_counts = allocation.topic_counts, allocation.word_counts.T
+        else:
+            topic_counts, word_counts = allocate_tokens(
+                rng, data, self.theta(state, data), state.topics, state.topic_counts
+            )
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         potential = self.link(data).augment(rng, state.psi, topic_counts)
         prior = MvNormal(state.mu, state.Sigma)
         psi = prior.condition(potential).sample(rng)
         psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
-        mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
-        return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
+        mu, Sigma = self._sample_gaussian(rng, psi, state.Sigma)
+        moved = ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
+        if isinstance(state, CollapsedWordsState):
+            return _with_assignments(moved, allocation.assignments)
+        return moved

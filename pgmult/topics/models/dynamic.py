@@ -54,17 +54,23 @@ from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
+from pgmult.priors import (
+    CovarianceScales,
+    MvNormal,
+    NormalInverseWishart,
+)
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.data.corpus import as_num_topics, simulate_words
+from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian
+from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian, as_scales
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.drift import TimedRows, mean_walk
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.find import StartsFromTopics
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import (
     AllocatedTopics,
     allocate_tokens,
-    start_by_size,
     words_log_likelihood,
 )
 from pgmult.topics.updates.prior_proposals import propose_from_prior
@@ -106,7 +112,7 @@ class DynamicTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DynamicTopics(AllocatedTopics):
+class DynamicTopics(StartsFromTopics, AllocatedTopics):
     """Topics whose words and prevalence drift over time, every variance learned.
 
     Parameters
@@ -127,7 +133,9 @@ class DynamicTopics(AllocatedTopics):
     drift_shape, drift_scale : float
         Inverse-gamma prior of each topic's drift_var.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+        Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
+    scales : HalfTScales or CommonScale, optional
+        Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
 
     Notes
     -----
@@ -145,7 +153,8 @@ class DynamicTopics(AllocatedTopics):
     initial_scale: float = 4.0
     drift_shape: float = 2.0
     drift_scale: float = 0.05
-    start_sweeps: int = 30
+    start_sweeps: int = START_SWEEPS
+    scales: CovarianceScales | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
@@ -168,6 +177,7 @@ class DynamicTopics(AllocatedTopics):
         refuse_unaffordable(32.0 * num_topics**2, "num_topics", num_topics)  # for covariances
         object.__setattr__(self, "num_topics", num_topics)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
+        as_scales(self.scales)
         for name in (
             "prevalence_shape", "prevalence_scale", "base_var",
             "initial_shape", "initial_scale", "drift_shape", "drift_scale",
@@ -198,7 +208,10 @@ class DynamicTopics(AllocatedTopics):
     def prior(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
         prevalence_drift = float(_inverse_gamma(rng, self.prevalence_shape, self.prevalence_scale))
-        mu, Sigma = self._prevalence(prevalence_drift, data).sample(rng)
+        gaussian = self.gaussian_prior
+        if self.scales is not None:
+            gaussian = self.scales.sample(rng, gaussian)
+        mu, Sigma = mean_walk(gaussian, prevalence_drift, data.num_times).sample(rng)
         psi = MvNormal(mu[data.times], Sigma).sample(rng)
         centre = _uniform_sticks(data.num_words)
         base = centre + np.sqrt(self.base_var) * rng.standard_normal(len(centre))
@@ -220,23 +233,39 @@ class DynamicTopics(AllocatedTopics):
         words = simulate_words(rng, assignments, topics, data.corpus)
         return TimedCorpus(words, data.times, data.time_labels, data.order)
 
-    def init(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
-        """A start from collapsed LDA sweeps that ignore the times, topics sorted by size."""
-        topic_counts, word_counts, theta = start_by_size(
-            rng, data.corpus, self.num_topics, _START_CONCENTRATION, self.start_sweeps
-        )
-        psi = self.link(data).inverse(theta)
+    def words_of(self, data: TimedCorpus) -> Corpus:
+        """The words, whenever they were written: the search for starts ignores it."""
+        return data.corpus
+
+    def start_concentration(self) -> float:
+        """Dirichlet concentration of words in topics, for the search."""
+        return _START_CONCENTRATION
+
+    def from_allocation(
+        self, rng: np.random.Generator, at: Searched, data: TimedCorpus
+    ) -> DynamicTopicsState:
+        """A state with these topics in this order at all times."""
+        psi = self.link(data).inverse(at.theta())
         prevalence_drift = self.prevalence_scale / self.prevalence_shape
         seen = TimedRows.of(psi, data.times, data.num_times)
-        mu, Sigma = seen.posterior(self._prevalence(prevalence_drift, data)).sample(rng)
-        smoothed = word_counts[:, data.order] + _START_CONCENTRATION
-        level = self.link(data).inverse(smoothed / smoothed.sum(axis=1, keepdims=True))
+        mu, Sigma = seen.posterior(
+            mean_walk(self.gaussian_prior, prevalence_drift, data.num_times)
+        ).sample(rng)
+        level = self.link(data).inverse(at.topics()[:, data.order])
         base = level.mean(axis=0)
         initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
         drift_var = np.full(self.num_topics, self.drift_scale / self.drift_shape)
         eta = np.repeat(level[:, None], data.num_times, axis=1)
         return DynamicTopicsState(
-            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
+            psi,
+            mu,
+            Sigma,
+            prevalence_drift,
+            eta,
+            base,
+            initial_var,
+            drift_var,
+            at.allocation.topic_counts,
         )
 
     def step(
@@ -248,8 +277,11 @@ class DynamicTopics(AllocatedTopics):
         prior = MvNormal(state.mu[data.times], state.Sigma)
         psi = prior.condition(potential).sample(rng)
         psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
+        gaussian = self.gaussian_prior
+        if self.scales is not None:
+            gaussian = self.scales.given(rng, state.Sigma, gaussian)
         prevalence_drift, mu, Sigma = self._sample_prevalence(
-            rng, state.prevalence_drift, psi, data
+            rng, state.prevalence_drift, psi, data, gaussian
         )
         moved = self._shift_words(rng, state, word_counts, data)
         potential = self.word_link(data).augment(rng, moved, word_counts)
@@ -279,10 +311,11 @@ class DynamicTopics(AllocatedTopics):
         """The link from eta to the words of a topic, frequent words first."""
         return StickBreaking(order=data.order)
 
-    def _prevalence(self, prevalence_drift: float, data: TimedCorpus) -> MatrixNormalInverseWishart:
-        """The prior of mu and Sigma."""
+    @property
+    def gaussian_prior(self) -> NormalInverseWishart:
+        """The prior of mu_0 and Sigma, whether it was given or not."""
         assert self.gaussian is not None  # set by __post_init__
-        return mean_walk(self.gaussian, prevalence_drift, data.num_times)
+        return self.gaussian
 
     def _chains(
         self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, data: TimedCorpus
@@ -305,19 +338,24 @@ class DynamicTopics(AllocatedTopics):
         return topic_counts, pair_counts.reshape(topics.shape)
 
     def _sample_prevalence(
-        self, rng: np.random.Generator, drift: float, psi: FloatArray, data: TimedCorpus
+        self,
+        rng: np.random.Generator,
+        drift: float,
+        psi: FloatArray,
+        data: TimedCorpus,
+        gaussian: NormalInverseWishart,
     ) -> tuple[float, FloatArray, FloatArray]:
         """prevalence_drift given psi alone, then mu and Sigma."""
         seen = TimedRows.of(psi, data.times, data.num_times)
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
             prior = _log_inverse_gamma(log_drift, self.prevalence_shape, self.prevalence_scale)
-            walk = self._prevalence(float(np.exp(log_drift[0])), data)
+            walk = mean_walk(gaussian, float(np.exp(log_drift[0])), data.num_times)
             return prior + seen.log_evidence(walk)
 
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
         drift = float(np.exp(log_drift[0]))
-        return drift, *seen.posterior(self._prevalence(drift, data)).sample(rng)
+        return drift, *seen.posterior(mean_walk(gaussian, drift, data.num_times)).sample(rng)
 
     def _shift_words(
         self,

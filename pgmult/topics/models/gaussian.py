@@ -3,21 +3,30 @@
 They differ in the link, in what the mean of psi depends on, and so in their sweeps.
 """
 
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_real, as_repeats
+from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.priors import CovarianceScales, Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus, as_num_topics
-from pgmult.topics.updates.allocation import AllocatedTopics, start_by_size
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.find import StartsFromTopics
+from pgmult.topics.updates.allocation import AllocatedTopics
 
-__all__ = ["ExchangeableTopics", "ExchangeableTopicsState", "GaussianTopics", "as_gaussian"]
+__all__ = [
+    "ExchangeableTopics",
+    "ExchangeableTopicsState",
+    "GaussianTopics",
+    "as_gaussian",
+    "as_scales",
+]
 
 
 def as_gaussian(
@@ -34,14 +43,25 @@ def as_gaussian(
     return gaussian
 
 
-class GaussianTopics(AllocatedTopics):
+def as_scales(scales: CovarianceScales | None) -> None:
+    """Refuse what is no prior of a covariance's scales."""
+    if scales is not None and (
+        isinstance(scales, type) or not isinstance(scales, CovarianceScales)
+    ):
+        raise TypeError(
+            "scales must be a prior such as pgmult.priors.HalfTScales() or CommonScale(), or None,"
+            f" got {brief(scales)}"
+        )
+
+
+class GaussianTopics(StartsFromTopics, AllocatedTopics):
     """Topics ~ Dirichlet(word_concentration), theta_d = link(psi_d), psi_d Gaussian."""
 
     __slots__ = ()
     num_topics: int
     word_concentration: float
     start_sweeps: int
-    order: Sequence[int] | None = None  # of sticks, for links that have one
+    scales: CovarianceScales | None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("document", "stick"),
@@ -67,6 +87,7 @@ class GaussianTopics(AllocatedTopics):
         object.__setattr__(self, "num_topics", num_topics)
         object.__setattr__(self, "word_concentration", word_concentration)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
+        as_scales(self.scales)
         if self.order is not None:
             order = as_permutation(self.order, self.num_topics)
             object.__setattr__(self, "order", tuple(order.tolist()))
@@ -82,14 +103,26 @@ class GaussianTopics(AllocatedTopics):
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
         return topics, self.link(data).simulate(rng, psi, data.totals)
 
-    def _start(
-        self, rng: np.random.Generator, data: Corpus
-    ) -> tuple[FloatArray, IntArray, IntArray]:
-        """Psi, topic counts and word counts of collapsed LDA sweeps, topics sorted by size."""
-        topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, self.word_concentration, self.start_sweeps, self.order
-        )
-        return self.link(data).inverse(theta), topic_counts, word_counts
+    def start_concentration(self) -> float:
+        """Dirichlet concentration of words in topics."""
+        return self.word_concentration
+
+    @abstractmethod
+    def _around(
+        self,
+        rng: np.random.Generator,
+        psi: FloatArray,
+        topics: FloatArray,
+        topic_counts: IntArray,
+        data: Any,
+    ) -> Any:
+        """A state of these psi and topics, all else drawn given them."""
+
+    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
+        """A state with these topics in this order, all else drawn given them."""
+        psi = self.link(data).inverse(at.theta())
+        topics = Dirichlet(self.word_concentration).condition(at.allocation.word_counts.T)
+        return self._around(rng, psi, topics.sample(rng), at.allocation.topic_counts, data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,15 +159,32 @@ class ExchangeableTopics(GaussianTopics):
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
 
+    def _sample_gaussian(
+        self, rng: np.random.Generator, psi: FloatArray, Sigma: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mu and Sigma given psi, after the scales of the old Sigma where they are learned."""
+        gaussian = self.gaussian_prior
+        if self.scales is not None:
+            gaussian = self.scales.given(rng, Sigma, gaussian)
+        return gaussian.condition(psi).sample(rng)
+
     def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
-        mu, Sigma = self.gaussian_prior.sample(rng)
+        gaussian = self.gaussian_prior
+        if self.scales is not None:
+            gaussian = self.scales.sample(rng, gaussian)
+        mu, Sigma = gaussian.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         return ExchangeableTopicsState(psi, mu, Sigma, *self._words_from_prior(rng, psi, data))
 
-    def init(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
-        """A start from collapsed LDA sweeps, topics sorted by size."""
-        psi, topic_counts, word_counts = self._start(rng, data)
+    def _around(
+        self,
+        rng: np.random.Generator,
+        psi: FloatArray,
+        topics: FloatArray,
+        topic_counts: IntArray,
+        data: Corpus,
+    ) -> ExchangeableTopicsState:
+        """A state of these psi and topics."""
         mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)

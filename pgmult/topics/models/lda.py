@@ -38,7 +38,9 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
-from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens, start_by_size
+from pgmult.topics.starts.allocations import Searched
+from pgmult.topics.starts.find import StartsFromTopics
+from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
@@ -248,7 +250,7 @@ class UncollapsedLDAState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UncollapsedLDA(_DirichletTopics):
+class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
     """Latent Dirichlet allocation with theta and the topics in the chain, parallel over documents.
 
     Parameters
@@ -256,7 +258,7 @@ class UncollapsedLDA(_DirichletTopics):
     num_topics, word_concentration, alpha_shape, alpha_rate, alpha, word_shape, word_rate
         As for `LDA`.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps.
+        Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
 
     Notes
     -----
@@ -289,14 +291,17 @@ class UncollapsedLDA(_DirichletTopics):
         topic_counts = rng.multinomial(data.totals, theta)
         return UncollapsedLDAState(theta, topics, topic_counts, alpha, eta)
 
-    def init(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
-        """A start from collapsed sweeps, topics sorted by size."""
-        alpha, eta = self._start_concentrations()
-        topic_counts, word_counts, theta = start_by_size(
-            rng, data, self.num_topics, eta, self.start_sweeps
-        )
-        topics = Dirichlet(eta).condition(word_counts).sample(rng)
-        return UncollapsedLDAState(theta, topics, topic_counts, alpha, eta)
+    def start_concentration(self) -> float:
+        """Dirichlet concentration of words in topics, for the search."""
+        return self._start_concentrations()[1]
+
+    def from_allocation(
+        self, rng: np.random.Generator, at: Searched, data: Corpus
+    ) -> UncollapsedLDAState:
+        """A state with these topics in this order."""
+        alpha = at.alpha if self.alpha is None else np.array(self.alpha)
+        topics = Dirichlet(at.eta).condition(at.allocation.word_counts.T).sample(rng)
+        return UncollapsedLDAState(at.theta(), topics, at.allocation.topic_counts, alpha, at.eta)
 
     def step(
         self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus

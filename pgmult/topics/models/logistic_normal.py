@@ -43,10 +43,11 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, new_key
 from pgmult.links import LogisticNormal
-from pgmult.priors import Dirichlet, NormalInverseWishart
+from pgmult.priors import CovarianceScales, Dirichlet, NormalInverseWishart
 from pgmult.topics.compiled.softmax import sample_rows
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
 
 __all__ = ["LogisticNormalTopics"]
@@ -68,12 +69,14 @@ class LogisticNormalTopics(ExchangeableTopics):
         Prior of mu and Sigma on K coordinates; by default `NormalInverseWishart.weak` around zero,
         where all topics are equally probable.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+        Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
     approximate_trials : int, optional
         *Approximate* where given: documents of more than this many tokens draw omega with this
         many trials, moved and stretched to the mean and variance of PG(N_d, .), as Chen et al. do
         to save time. The draws here take about the same time for every N_d, so this serves to
         repeat their results. By default every draw is from PG(N_d, .) itself.
+    scales : HalfTScales or CommonScale, optional
+        Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
 
     Notes
     -----
@@ -83,8 +86,9 @@ class LogisticNormalTopics(ExchangeableTopics):
     num_topics: int
     word_concentration: float = 0.05
     gaussian: NormalInverseWishart | None = None
-    start_sweeps: int = 30
+    start_sweeps: int = START_SWEEPS
     approximate_trials: int | None = None
+    scales: CovarianceScales | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **ExchangeableTopics.dims,
@@ -114,7 +118,7 @@ class LogisticNormalTopics(ExchangeableTopics):
         )
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         psi = self._sample_psi(rng, state, topic_counts)
-        mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
+        mu, Sigma = self._sample_gaussian(rng, psi, state.Sigma)
         return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
 
     def _sample_psi(

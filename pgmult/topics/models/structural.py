@@ -42,10 +42,11 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import Dirichlet, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import GaussianTopics
+from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.prior_proposals import propose_from_prior
 
@@ -94,7 +95,9 @@ class StructuralTopics(GaussianTopics):
     order : sequence of num_topics integers, optional
         Another order of sticks: see `pgmult.StickBreaking`.
     start_sweeps : int
-        A chain starts from this many collapsed sweeps of latent Dirichlet allocation.
+        Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
+    scales : HalfTScales or CommonScale, optional
+        Prior of the scales of Sigma (`pgmult.priors.scales`), which `regression` fixes otherwise.
 
     Notes
     -----
@@ -106,7 +109,8 @@ class StructuralTopics(GaussianTopics):
     word_concentration: float = 0.05
     regression: MatrixNormalInverseWishart | None = None
     order: Sequence[int] | None = None
-    start_sweeps: int = 30
+    start_sweeps: int = START_SWEEPS
+    scales: CovarianceScales | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
@@ -159,16 +163,24 @@ class StructuralTopics(GaussianTopics):
 
     def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
-        coefficients, Sigma = self._prior_of(data).sample(rng)
+        regression = self._prior_of(data)
+        if self.scales is not None:
+            regression = self.scales.sample(rng, regression)
+        coefficients, Sigma = regression.sample(rng)
         psi = MvNormal(linear_means(data.covariates, coefficients), Sigma).sample(rng)
         words = self._words_from_prior(rng, psi, data)
         return StructuralTopicsState(psi, coefficients, Sigma, *words)
 
-    def init(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
-        """A start from collapsed LDA sweeps, topics sorted by size."""
-        psi, topic_counts, word_counts = self._start(rng, data)
+    def _around(
+        self,
+        rng: np.random.Generator,
+        psi: FloatArray,
+        topics: FloatArray,
+        topic_counts: IntArray,
+        data: StructuredCorpus,
+    ) -> StructuralTopicsState:
+        """A state of these psi and topics."""
         coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
 
     def step(
@@ -184,7 +196,10 @@ class StructuralTopics(GaussianTopics):
         prior = MvNormal(means, state.Sigma)
         psi = prior.condition(potential).sample(rng)
         psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
-        coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
+        regression = self._prior_of(data)
+        if self.scales is not None:
+            regression = self.scales.given(rng, state.Sigma, regression)
+        coefficients, Sigma = regression.condition(psi, data.covariates).sample(rng)
         return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
 
     def unscaled_coefficients(

@@ -1,4 +1,9 @@
-"""What a report says: everything is computed here, once."""
+"""What a report says: everything is computed here, once.
+
+Topics are those of the chain with the best log likelihood, and how far the other chains found them
+too is told of each. They are numbered by size, the largest 0, and named by their most probable
+words, the same wherever they stand.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,18 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_list, brief
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
-from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, R_HAT_LIMIT, Posterior
+from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import as_draws
 from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.coherence import exclusivity, npmi, topic_diversity
-from pgmult.topics.summaries.correlations import TopicCorrelations, topic_correlations
+from pgmult.topics.summaries.correlations import (
+    TopicCorrelations,
+    strongest_pairs,
+    topic_correlations,
+)
 from pgmult.topics.summaries.documents import TopDocument, representative_documents
-from pgmult.topics.summaries.matching import TopicMatches, match_topics
-from pgmult.topics.summaries.words import SCORES, TopWord, WordScores, word_scores
+from pgmult.topics.summaries.stability import TopicStability, topic_stability
+from pgmult.topics.summaries.words import SCORES, TopWord, WordScores, topic_labels, word_scores
 
 __all__ = [
     "COHERENCE_WORDS",
@@ -30,26 +39,38 @@ __all__ = [
 
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
 DIVERSITY_WORDS = 25
+NAME_WORDS = 3
+SLOW_R_HAT = 1.05  # of a chain's halves: below it they agree
+DRIFT_R_HAT = 1.2  # above it the chain has not settled within its mode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicReport:
-    """What is known about the topics of one run.
+    """What is known about the topics of one run, the largest topic first.
 
     Attributes
     ----------
     title : str
+    verdict : list of str
+        What to know before anything else, in sentences.
     facts : mapping from str to str
         The corpus, the model, the run: in the order in which they are shown.
+    chain : int
+        The chain with the best log likelihood, whose topics these are; intervals are within it.
+    topics : int array, ``(topic,)``
+        The number that each topic has in the draws of that chain.
+    names : list of str
+        Number and most probable words of each topic.
     by : str
         The score that `words` are ranked by.
     words : lists of TopWord, one a topic
-        Of chain 0, as everything about single topics.
     rankings : mapping from str to WordScores
         Scores of all words, for the page: probability, frex, and relevance with all its weight on
         the probability ("log probability") and on the lift ("log lift").
-    shares : array, ``(topic,)``, or None
-        Posterior mean share of all tokens.
+    shares, share_errors : arrays, ``(topic,)``, or None
+        Share of all tokens, posterior mean and standard deviation.
+    stability : TopicStability
+        Which chains found each topic.
     coherence : array, ``(topic,)``, or None
         NPMI of the ten most probable words, where a reference corpus was given.
     exclusivity : array, ``(topic,)``
@@ -59,33 +80,34 @@ class TopicReport:
     documents : lists of TopDocument, one a topic
         Empty where proportions were not kept, or not asked for.
     correlations : TopicCorrelations, or None for a model without Sigma
-    held_out : sequence of HeldOutScore
+        Over what shares of one whole show anyway: `TopicCorrelations.excess`.
+    held_out : mapping from str to lists of HeldOutScore
+        By what was seen of the documents.
     log_likelihood : array, ``(chain, draw)``
     findings : list of str
         Diagnostics in words.
     """
 
     title: str
+    verdict: list[str]
     facts: Mapping[str, str]
+    chain: int
+    topics: IntArray
+    names: list[str]
     by: str
     words: list[list[TopWord]]
     rankings: Mapping[str, WordScores]
     shares: FloatArray | None
+    share_errors: FloatArray | None
+    stability: TopicStability
     coherence: FloatArray | None
     exclusivity: FloatArray
     diversity: float
     documents: list[list[TopDocument]]
     correlations: TopicCorrelations | None
-    held_out: Sequence[HeldOutScore]
+    held_out: Mapping[str, Sequence[HeldOutScore]]
     log_likelihood: FloatArray
     findings: list[str]
-
-    @property
-    def by_size(self) -> list[int]:
-        """Topics, the largest first; in their own order if shares were not kept."""
-        if self.shares is None:
-            return list(range(len(self.words)))
-        return [int(k) for k in np.argsort(-self.shares, kind="stable")]
 
 
 def topic_report(
@@ -93,7 +115,7 @@ def topic_report(
     *,
     title: str,
     facts: Mapping[str, str] | None = None,
-    held_out: Sequence[HeldOutScore] = (),
+    held_out: Mapping[str, Sequence[HeldOutScore]] | None = None,
     reference: Corpus | None = None,
     by: str = "probability",
     num_words: int = 8,
@@ -110,7 +132,8 @@ def topic_report(
         ``theta`` or ``psi`` for documents.
     title : str
     facts : mapping from str to str, optional
-    held_out : sequence of HeldOutScore
+    held_out : mapping from str to lists of HeldOutScore, optional
+        By what was seen of the documents, in words; this model comes first in each list.
     reference : Corpus, optional
         For the coherence of topics.
     by : {"probability", "frex", "lift", "relevance"}
@@ -136,43 +159,85 @@ def topic_report(
         isinstance(text, str) for pair in facts.items() for text in pair
     ):
         raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
-    held_out = as_list(held_out, "held_out", "HeldOutScores")
-    for score in held_out:
-        as_kind(score, "held_out", HeldOutScore, "see compare_scores")
+    held_out = _as_held_out(held_out)
     as_choice(by, "by", SCORES)
     num_documents = as_positive_int(num_documents, "num_documents", minimum=0)
     rank_for_page = as_flag(rank_for_page, "rank_for_page")
-    probability = word_scores(posterior)
-    scores = probability if by == "probability" else word_scores(posterior, by)
+
+    stability = topic_stability(posterior)
+    chain = stability.matches.reference
+    shares = share_errors = None
+    order = np.arange(len(stability.names))
+    if "topic_shares" in posterior:
+        draws = np.asarray(posterior["topic_shares"][chain], dtype=np.float64)
+        order = np.argsort(-draws.mean(axis=0), kind="stable")
+        shares, share_errors = draws.mean(axis=0)[order], draws.std(axis=0)[order]
+
+    def ranked(by: str, weight: float | None = None) -> WordScores:
+        scores = word_scores(posterior, by, weight=weight, chain=chain)
+        return WordScores(scores.mean[order], scores.sd[order], scores.names, scores.scope)
+
+    probability = ranked("probability")
+    scores = probability if by == "probability" else ranked(by)
     rankings = {}
     if rank_for_page:
         rankings = {
             "probability": probability,
-            "frex": scores if by == "frex" else word_scores(posterior, "frex"),
-            "log probability": word_scores(posterior, "relevance", weight=1.0),
-            "log lift": word_scores(posterior, "relevance", weight=0.0),
+            "frex": scores if by == "frex" else ranked("frex"),
+            "log probability": ranked("relevance", 1.0),
+            "log lift": ranked("relevance", 0.0),
         }
-    has_correlations = "mu" in posterior and "Sigma" in posterior
-    has_documents = num_documents > 0 and ("theta" in posterior or "psi" in posterior)
+    documents: list[list[TopDocument]] = []
+    if num_documents > 0 and ("theta" in posterior or "psi" in posterior):
+        found = representative_documents(posterior, num_documents, chain=chain)
+        documents = [found[k] for k in order]
+    correlations = None
+    if "mu" in posterior and "Sigma" in posterior:
+        correlations = (
+            topic_correlations(posterior, chain=chain, random_seed=random_seed).take(order).excess()
+        )
     most_probable = probability.top(COHERENCE_WORDS)
+    labels = topic_labels(most_probable, NAME_WORDS)
+    names = [f"{k} {label}" for k, label in enumerate(labels)]
+    stability = stability.take(order)
     return TopicReport(
         title=title,
+        verdict=_verdict(posterior, stability, held_out, correlations, names),
         facts=dict(facts),
+        chain=int(posterior.coords["chain"][chain]),
+        topics=order,
+        names=names,
         by=by,
         words=scores.top(num_words),
         rankings=rankings,
-        shares=posterior["topic_shares"][0].mean(axis=0) if "topic_shares" in posterior else None,
+        shares=shares,
+        share_errors=share_errors,
+        stability=stability,
         coherence=None if reference is None else npmi(most_probable, reference),
         exclusivity=exclusivity(probability.mean, COHERENCE_WORDS),
         diversity=topic_diversity(probability.top(DIVERSITY_WORDS)),
-        documents=representative_documents(posterior, num_documents) if has_documents else [],
-        correlations=(
-            topic_correlations(posterior, random_seed=random_seed) if has_correlations else None
-        ),
-        held_out=tuple(held_out),
+        documents=documents,
+        correlations=correlations,
+        held_out=held_out,
         log_likelihood=np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64),
-        findings=_findings(posterior, match_topics(posterior)),
+        findings=_findings(posterior, stability),
     )
+
+
+def _as_held_out(held_out: object) -> dict[str, Sequence[HeldOutScore]]:
+    if held_out is None:
+        return {}
+    if not isinstance(held_out, Mapping) or not all(isinstance(name, str) for name in held_out):
+        raise TypeError(
+            "held_out must be a mapping from what was seen, in words, to lists of HeldOutScore,"
+            f" got {brief(held_out)}"
+        )
+    lists: dict[str, Sequence[HeldOutScore]] = {}
+    for seen, scores in held_out.items():
+        lists[seen] = as_list(scores, "held_out", "HeldOutScores")
+        for score in lists[seen]:
+            as_kind(score, "held_out", HeldOutScore, "see compare_scores")
+    return lists
 
 
 def run_facts(posterior: Posterior) -> dict[str, str]:
@@ -191,54 +256,130 @@ def run_facts(posterior: Posterior) -> dict[str, str]:
     return {"topics": str(posterior["topics"].shape[2]), "run": run}
 
 
-def _findings(posterior: Posterior, matches: TopicMatches) -> list[str]:
-    """R-hat and effective sample sizes of what does not depend on labels, and topics matched."""
+def _verdict(
+    posterior: Posterior,
+    stability: TopicStability,
+    held_out: Mapping[str, Sequence[HeldOutScore]],
+    correlations: TopicCorrelations | None,
+    names: Sequence[str],
+) -> list[str]:
+    """What was found, how far it can be trusted, and how well it predicts."""
+    sentences = [_agreement_in_words(stability)]
+    sentences += [_gains_in_words(seen, scores) for seen, scores in held_out.items() if scores[1:]]
+    if correlations is not None:
+        together = [p for p in strongest_pairs(correlations, 2)[0] if p.lower > 0.0]
+        if together:
+            pairs = ", ".join(f"{names[p.first]} with {names[p.second]}" for p in together)
+            sentences.append(f"Topics that go together most: {pairs}.")
+    slow = _mixing(posterior)
+    if slow:
+        sentences.append(slow)
+    return sentences
+
+
+def _agreement_in_words(stability: TopicStability) -> str:
+    text = f"{stability.headline[0].upper()}{stability.headline[1:]}"
+    if len(stability.matches.order) == 1:
+        return f"{text}: sample several chains to see which topics are found again."
+    return f"{text} ({stability.breakdown})."
+
+
+def _gains_in_words(seen: str, scores: Sequence[HeldOutScore]) -> str:
+    first, rival = scores[0], scores[1]
+    gain, error = -rival.difference, rival.difference_error
+    if abs(gain) < 2.0 * error:
+        how = f"as well as {rival.model}"
+        aside = f"{gain:+.3f} ± {error:.3f} nats a word, too close to call"
+    else:
+        how = f"{'better' if gain > 0.0 else 'worse'} than {rival.model}"
+        aside = f"{gain:+.3f} ± {error:.3f} nats a word"
+    return f"With {seen} of a text seen, {first.model} predict the rest {how} ({aside})."
+
+
+def _within(posterior: Posterior) -> dict[str, tuple[float, float]]:
+    """Worst R-hat and fewest effective draws of a chain by itself, of some quantities."""
+    values = {"log likelihood": posterior.sample_stats["log_likelihood"]}
+    for name in ("effective_topics", "topic_shares"):
+        if name in posterior:
+            values[name.replace("_", " ")] = posterior[name]
+    found = {}
+    for name, draws in values.items():
+        alone = [np.asarray(draws)[c : c + 1] for c in range(posterior.num_chains)]
+        r_hat = max(float(np.nanmax(_or_nan(diagnostics.r_hat(one)))) for one in alone)
+        ess = min(float(np.nanmin(_or_nan(diagnostics.ess_bulk(one)))) for one in alone)
+        found[name] = r_hat, ess
+    return found
+
+
+def _or_nan(values: FloatArray) -> FloatArray:
+    """With a number in it, if all are undefined: what never changes has nothing to mix."""
+    flat = np.atleast_1d(values)
+    return np.append(flat, 1.0) if np.isnan(flat).all() else flat
+
+
+def _mixing(posterior: Posterior) -> str:
+    """Whether more draws would help, in a sentence; empty if not."""
+    if posterior.num_draws < diagnostics.MIN_DRAWS:
+        return f"{posterior.num_draws} draws a chain are too few to rely on: draw more."
+    worst, fewest = _within(posterior)["log likelihood"]
+    if worst > DRIFT_R_HAT:
+        return "A chain still drifts: tune longer (see the diagnostics)."
+    if worst > SLOW_R_HAT or fewest < 10:
+        return (
+            f"Intervals are rough: a chain is worth as few as {fewest:.0f} independent draws of"
+            f" {posterior.num_draws}; draw more for better ones."
+        )
+    return ""
+
+
+def _findings(posterior: Posterior, stability: TopicStability) -> list[str]:
+    """How each chain mixes, and which topics the chains share."""
     chains, draws = posterior.num_chains, posterior.num_draws
     chain_words = f"{chains} chain{'s' if chains > 1 else ''} of {draws} draws"
     if draws < diagnostics.MIN_DRAWS:
         return [f"{chain_words}: too few for diagnostics."]
     findings = [f"{chain_words}."]
-    scalars = {"log likelihood": posterior.sample_stats["log_likelihood"]} | {
-        name.replace("_", " "): posterior[name]
-        for name, dims in posterior.dims.items()
-        if len(dims) == 2
-    }
-    for name, values in scalars.items():
-        r_hat = float(diagnostics.r_hat(values))
-        ess = float(diagnostics.ess_bulk(values))
+    for name, (r_hat, ess) in _within(posterior).items():
         findings.append(
-            f"{name}: R-hat {r_hat:.3f}, {_r_hat_in_words(r_hat, chains)};"
-            f" worth {ess:.0f} independent draws of {chains * draws},"
-            f" {_ess_in_words(ess, chains)}."
+            f"{name}, each chain by itself: split R-hat at most {r_hat:.3f}"
+            f" ({_r_hat_in_words(r_hat)}), worth at least {ess:.0f} independent draws of {draws}"
+            f" ({_ess_in_words(ess)})."
         )
     if chains > 1:
-        distance = matches.distance[1:]
-        apart = int(np.sum(distance.max(axis=0) > 0.5))
+        matched = stability.matches
+        distance = np.delete(matched.distance, matched.reference, axis=0)
         findings.append(
-            f"topics matched between chains: median total variation distance"
-            f" {np.median(distance):.2f} (0 is the same topic, 1 has no word in common);"
-            f" {apart} of {distance.shape[1]} topics have no counterpart within 0.5"
-            " in some other chain."
+            f"topics of chain {matched.reference} matched to the others': median total variation"
+            f" distance {np.median(distance):.2f} (0 is the same topic, 1 has no word in common);"
+            f" {int((~matched.by_all).sum())} of {distance.shape[1]} topics have no counterpart"
+            f" within {matched.limit:g} in some other chain."
         )
+        if stability.given_one_mode:
+            findings.append(
+                "the chains were started from one state: that they agree says nothing of what"
+                " another start would find."
+            )
+        elif not matched.by_all.all():
+            findings.append(
+                "chains that start apart rest in modes that they do not leave: more draws do not"
+                " bring them together, more chains tell better which topics are found again."
+            )
     return findings
 
 
-def _r_hat_in_words(r_hat: float, chains: int) -> str:
-    if math.isnan(r_hat):
-        return "undefined (it never changed)"
-    who = "the chains agree" if chains > 1 else "the two halves of the chain agree"
-    if r_hat <= R_HAT_LIMIT:
-        return who
-    if r_hat <= 1.1:
-        return f"{who} nearly (draw more for R-hat at most {R_HAT_LIMIT})"
-    return f"{who.replace('agree', 'do not agree yet')} (tune and draw more)"
+def _r_hat_in_words(r_hat: float) -> str:
+    if r_hat <= SLOW_R_HAT:
+        return "its halves agree"
+    if r_hat <= DRIFT_R_HAT:
+        return "its halves agree nearly, draw more"
+    return "it still drifts, tune longer"
 
 
-def _ess_in_words(ess: float, chains: int) -> str:
+def _ess_in_words(ess: float) -> str:
     if math.isnan(ess):
         return "undefined"
-    if ess >= ESS_PER_CHAIN_LIMIT * chains:
+    if ess >= ESS_PER_CHAIN_LIMIT:
         return "enough for means and intervals"
-    if ess >= 10 * chains:
+    if ess >= 10:
         return "enough for rough means"
-    return "too few to rely on"
+    return "too few to rely on, draw more"

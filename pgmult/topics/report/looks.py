@@ -14,7 +14,14 @@ thead th { border-bottom: 1px solid #bbb; } td.number { text-align: right;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 span.word { display: inline-block; margin-right: .9em; white-space: nowrap; }
 span.word small { color: #777; font-variant-numeric: tabular-nums; }
-#topics td:last-child { width: 36%; }
+#verdict { border-left: 4px solid #2a6f97; padding: .1em 0 .1em .4em; font-size: 1.05em; }
+#verdict ul { margin: .3em 0; padding-left: 1.4em; max-width: 56em; }
+#topics tbody th { color: inherit; } #topics td.frex { width: 30%; }
+.wide { overflow-x: auto; }
+button.pick { font: inherit; min-width: 2.2em; padding: .1em .4em; border: 1px solid #bbb;
+  border-radius: 4px; background: #fff; color: inherit; cursor: pointer; }
+button.pick:focus-visible, select:focus-visible, input:focus-visible {
+  outline: 3px solid #2a6f97; outline-offset: 1px; }
 #controls { position: sticky; top: 0; background: #fff; padding: .4em 0; margin: 0; z-index: 1; }
 #controls label { margin-right: 1.5em; } #controls span { color: #777; font-size: .9em; }
 #controls input { vertical-align: middle; }
@@ -35,6 +42,20 @@ line.negative { stroke: #2a6f97; stroke-opacity: .3; stroke-dasharray: 5 4; }
 .picked .matrix circle { opacity: .12; }
 .picked text.on, .picked g.on text { font-weight: bold; } .picked g.on circle { fill: #ffd76a; }
 tr.on td { background: #fff2cc; }
+@media (max-width: 44em) {
+  body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; }
+  #topics thead { display: none; }
+  #topics, #topics tbody { display: block; }
+  #topics tr { display: flex; flex-wrap: wrap; gap: 0 1em; padding: .5em 0;
+    border-bottom: 1px solid #ddd; align-items: baseline; }
+  #topics td { padding: 0; } #topics td.ranked { flex: 1 0 100%; }
+  #topics td.frex { display: none; }
+  #topics td.number::before { content: attr(data-label) " "; color: #777; font-size: .85em; }
+  #topics td.number { white-space: normal; }
+  #controls { position: static; } #controls label:not([hidden]) { display: block; margin: .2em 0; }
+  #controls label[hidden] { display: none; }
+  svg.graph { max-width: none; width: 720px; } svg.matrix { max-width: none; }
+}
 footer { margin-top: 3em; color: #777; font-size: .85em; }
 """
 
@@ -79,6 +100,8 @@ function rank() {
 let picked = null;
 function pick(topic) {
   picked = topic === picked ? null : topic;
+  for (const button of document.querySelectorAll("button.pick"))
+    button.setAttribute("aria-pressed", button.textContent === picked);
   const marked = [...document.querySelectorAll("[data-t]")], near = new Set();
   document.body.classList.toggle("picked", picked !== null);
   for (const element of marked) {
@@ -95,6 +118,9 @@ lambda.addEventListener("input", rank);
 document.addEventListener("click", event => {
   const element = event.target.closest("[data-t]");
   if (element) pick(element.dataset.t.split(" ")[0]);
+});
+document.addEventListener("keydown", event => {
+  if (event.key === "Escape" && picked !== null) pick(picked);
 });
 document.body.classList.add("live");
 document.getElementById("controls").hidden = false;

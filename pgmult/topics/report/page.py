@@ -15,7 +15,14 @@ from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray
 from pgmult.topics.report.contents import COHERENCE_WORDS, DIVERSITY_WORDS, TopicReport
 from pgmult.topics.report.looks import SCRIPT, STYLE
-from pgmult.topics.report.text import held_out_rows, interval_text, score_text, share_text
+from pgmult.topics.report.text import (
+    HELD_OUT_HEAD,
+    correlations_caption,
+    held_out_rows,
+    interval_text,
+    score_text,
+    share_text,
+)
 from pgmult.topics.summaries.correlations import (
     CorrelationGraph,
     PairCorrelation,
@@ -24,7 +31,7 @@ from pgmult.topics.summaries.correlations import (
     similar_together,
     strongest_pairs,
 )
-from pgmult.topics.summaries.words import topic_labels
+from pgmult.topics.summaries.stability import STEADY
 
 __all__ = ["as_html"]
 
@@ -42,27 +49,28 @@ def as_html(report: TopicReport) -> str:
     if not as_kind(report, "report", TopicReport).rankings:
         raise ValueError("the page needs a report made with rank_for_page=True")
     title = html.escape(report.title)
-    labels = topic_labels(report.rankings["frex"].top(3))
-    sections = [f"<h1>{title}</h1>", _rows((n, f) for n, f in report.facts.items())]
+    sections = [f"<h1>{title}</h1>", f'<div id="verdict">{_list(report.verdict)}</div>']
+    sections += _topics_html(report)
+    if report.correlations is not None:
+        sections += _correlations_html(report, report.correlations)
     if report.held_out:
         sections += [
-            "<h2>Held-out words</h2>",
+            "<h2>Words that were held out</h2>",
             _note(
-                "Mean log probability, in nats, of a token that was held out, given the tokens of"
-                " its document that were not; higher is better. Differences have a standard error"
-                " over documents, paired."
-            ),
-            _rows(
-                held_out_rows(report.held_out),
-                head=("model", "log p a token", "perplexity", "difference"),
+                "Mean log probability, in nats, of a word that was held out, given those of its"
+                " text that were seen; higher is better. A model that guesses as well as 1 of n"
+                " equally likely words has minus log n. Chains alone: the range of single chains;"
+                " their average predicts better. Gains have a standard error over documents,"
+                " paired, and over chains."
             ),
         ]
-    sections += _topics_html(report)
+        for seen, scores in report.held_out.items():
+            sections.append(f"<h3>{html.escape(seen)} of their text seen</h3>")
+            sections.append(_rows(held_out_rows(scores), head=HELD_OUT_HEAD))
     if report.documents:
-        sections += _documents_html(report, labels)
-    if report.correlations is not None:
-        sections += _correlations_html(report, report.correlations, labels)
+        sections += _documents_html(report)
     sections += ["<h2>Diagnostics</h2>", _list(report.findings), _polyline(report.log_likelihood)]
+    sections += ["<h2>The run</h2>", _rows((n, f) for n, f in report.facts.items())]
     body = "\n".join(sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -75,10 +83,18 @@ def as_html(report: TopicReport) -> str:
 
 
 def _topics_html(report: TopicReport) -> list[str]:
-    note = (
-        "Largest first: share of all tokens; the words that score highest, with posterior mean and"
-        " standard deviation of the score. FREX words are both frequent in a topic and exclusive"
-        f" to it. Exclusivity sums FREX over the {COHERENCE_WORDS} most probable words"
+    chains = len(report.stability.matches.order)
+    note = "Largest first: share of all words, posterior mean ± standard deviation"
+    if chains > 1:
+        note += (
+            f"; how many of the {chains} chains found it, and how far theirs is on average (total"
+            " variation: 0 the same, 1 no word in common); a topic is stable if all chains have it"
+            f" at most {STEADY:g} apart"
+        )
+    note += (
+        "; the words that score highest, ± posterior standard deviation within chain"
+        f" {report.chain}, whose topics these are. FREX words are both frequent in a topic and"
+        f" exclusive to it. Exclusivity sums FREX over the {COHERENCE_WORDS} most probable words"
     )
     if report.coherence is not None:
         note += (
@@ -89,16 +105,29 @@ def _topics_html(report: TopicReport) -> list[str]:
         f". {100 * report.diversity:.0f} % of the {DIVERSITY_WORDS} most probable words of all"
         " topics are different words."
     )
-    quality = [] if report.coherence is None else [("NPMI", report.coherence)]
-    quality.append(("exclusivity", report.exclusivity))
-    names = ["topic", "share", *(name for name, _ in quality)]
-    head = "".join(f"<th>{name}</th>" for name in names)
+    columns: dict[str, list[str]] = {}
+    if report.shares is not None and report.share_errors is not None:
+        pairs = zip(report.shares, report.share_errors, strict=True)
+        columns["share, %"] = [f"{100 * x:.1f} ± {100 * sd:.1f}" for x, sd in pairs]
+    if chains > 1:
+        columns["chains"] = [
+            f"{count}, {verdict}" if verdict != "one chain only" else verdict
+            for count, verdict in zip(
+                report.stability.chains, report.stability.verdicts, strict=True
+            )
+        ]
+        columns["apart"] = [f"{x:.2f}" for x in report.stability.mean_distance]
+    if report.coherence is not None:
+        columns["NPMI"] = [f"{x:.2f}" for x in report.coherence]
+    columns["exclusivity"] = [f"{x:.2f}" for x in report.exclusivity]
+    head = "".join(f"<th>{name}</th>" for name in ("topic", *columns))
     frex_words = report.rankings["frex"].top(len(report.words[0]))
     rows = []
-    for k in report.by_size:
-        share = "" if report.shares is None else f"{100 * report.shares[k]:.1f} %"
-        numbers = [str(k), share, *(f"{values[k]:.2f}" for _, values in quality)]
-        cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
+    for k, name in enumerate(report.names):
+        cells = "".join(
+            f'<td class="number" data-label="{title}">{column[k]}</td>'
+            for title, column in columns.items()
+        )
         words = "".join(
             f'<span class="word">{html.escape(w.word)} <small>{score_text(w)}</small></span>'
             for w in report.words[k]
@@ -106,8 +135,10 @@ def _topics_html(report: TopicReport) -> list[str]:
         exclusive = "".join(
             f'<span class="word">{html.escape(w.word)}</span>' for w in frex_words[k]
         )
+        button = f'<button type="button" class="pick" aria-pressed="false">{k}</button>'
         rows.append(
-            f'<tr data-t="{k}">{cells}<td class="ranked">{words}</td><td>{exclusive}</td></tr>'
+            f'<tr data-t="{k}" title="{html.escape(name)}"><th scope="row">{button}</th>{cells}'
+            f'<td class="ranked">{words}</td><td class="frex">{exclusive}</td></tr>'
         )
     options = "".join(
         f'<option value="{name}"{" selected" if name == report.by else ""}>{name}</option>'
@@ -119,9 +150,9 @@ def _topics_html(report: TopicReport) -> list[str]:
         '<p id="controls" hidden><label>words by <select id="by">'
         f'{options}</select></label> <label id="weight">weight of the probability'
         ' <input type="range" min="0" max="1" step="0.05" value="0.6"> <output>0.60</output>'
-        "</label> <span>click on a topic, here or below, to point it out</span></p>",
+        "</label> <span>choose a topic to point it out wherever it stands</span></p>",
         f'<table id="topics"><thead><tr>{head}<th id="score">words by {report.by}</th>'
-        f"<th>words by FREX</th></tr></thead>{''.join(rows)}</table>",
+        f"<th>words by FREX</th></tr></thead><tbody>{''.join(rows)}</tbody></table>",
     ]
 
 
@@ -154,50 +185,51 @@ def _candidates(report: TopicReport) -> str:
     return packed.replace("<", "\\u003c")
 
 
-def _documents_html(report: TopicReport, labels: Sequence[str]) -> list[str]:
+def _documents_html(report: TopicReport) -> list[str]:
     rows = "".join(
-        f'<tr data-t="{k}"><td class="number">{k}</td><td>{html.escape(labels[k])}</td><td>'
+        f'<tr data-t="{k}"><td>{html.escape(name)}</td><td>'
         + "".join(
             f'<span class="word">{html.escape(share_text(document))}</span>'
             for document in report.documents[k]
         )
         + "</td></tr>"
-        for k in report.by_size
+        for k, name in enumerate(report.names)
     )
     return [
         "<h2>Representative documents</h2>",
-        _note("The documents with the largest share of each topic: posterior mean, 90 % interval."),
-        f"<table>{rows}</table>",
+        _note(
+            "The documents with the largest share of each topic: posterior mean [90 % interval]"
+            f" within chain {report.chain}."
+        ),
+        f'<div class="wide"><table>{rows}</table></div>',
     ]
 
 
-def _correlations_html(
-    report: TopicReport, correlations: TopicCorrelations, labels: Sequence[str]
-) -> list[str]:
-    percent = round(100 * correlations.probability)
+def _correlations_html(report: TopicReport, correlations: TopicCorrelations) -> list[str]:
+    names = report.names
     positive, negative = (
-        _rows((interval_text(p), labels[p.first], labels[p.second]) for p in pairs)
+        _rows((interval_text(p), names[p.first], names[p.second]) for p in pairs)
         for pairs in strongest_pairs(correlations)
     )
     graph = correlation_graph(correlations)
     return [
-        "<h2>Topic correlations</h2>",
+        "<h2>Topics that go together, and that avoid each other</h2>",
         _note(
-            "Correlations over documents of simulated topic proportions, posterior mean and"
-            f" {percent} % interval. Proportions sum to 1, so a correlation near"
-            f" {-1 / (len(labels) - 1):.2f} is what unrelated topics of equal size would show."
-            f" Lines: {len(graph.pairs)} of {graph.num_sure} correlations whose interval excludes"
-            " zero, the strongest of each sign; red positive, dashed blue negative."
+            f"{correlations_caption(correlations)} Lines: {len(graph.pairs)} of {graph.num_sure}"
+            " pairs whose interval excludes zero, the strongest of each sign; red together, dashed"
+            " blue apart."
         ),
-        _graph_svg(graph, [" ".join(label.split()[:2]) for label in labels], report.shares),
-        "<h3>Strongest positive</h3>" + positive if positive else "",
-        "<h3>Strongest negative</h3>" + negative if negative else "",
+        '<div class="wide">'
+        + _graph_svg(graph, [" ".join(name.split()[:3]) for name in names], report.shares)
+        + "</div>",
+        "<h3>Together</h3>" + positive if positive else "",
+        "<h3>Apart</h3>" + negative if negative else "",
         "<h3>All pairs</h3>",
         _note(
             "Similar topics stand side by side. A dot: the interval contains zero. Rest on a cell"
             " to read its correlation."
         ),
-        _matrix_svg(correlations, labels),
+        f'<div class="wide">{_matrix_svg(correlations, names)}</div>',
     ]
 
 
@@ -220,10 +252,11 @@ def _graph_svg(graph: CorrelationGraph, labels: Sequence[str], shares: FloatArra
         radius = 4.0 + 6.0 * math.sqrt(sizes[k] / sizes.max())
         nodes.append(
             f'<g data-t="{k}"><circle cx="{x:.0f}" cy="{y:.0f}" r="{radius:.1f}"/>'
-            f'<text x="{x:.0f}" y="{y - radius - 3:.0f}">{k} {html.escape(labels[k])}</text></g>'
+            f'<text x="{x:.0f}" y="{y - radius - 3:.0f}">{html.escape(labels[k])}</text></g>'
         )
     return (
-        f'<svg class="graph" viewBox="0 0 {width} {height}" width="{width}">'
+        '<svg class="graph" role="img" aria-label="graph of topics that go together"'
+        f' viewBox="0 0 {width} {height}" width="{width}">'
         f"{''.join(lines)}{''.join(nodes)}</svg>"
     )
 
@@ -250,8 +283,8 @@ def _matrix_svg(correlations: TopicCorrelations, labels: Sequence[str]) -> str:
             if lower < 0.0 < upper:
                 cells.append(f'<circle cx="{cell * j + 6.5}" cy="{cell * i + 6.5}" r="1"/>')
         rows.append(
-            f'{"".join(cells)}<text data-t="{k}" x="{cell * i + 2}" y="{cell * i + 11}">{k}'
-            f" {html.escape(labels[k])}</text>"
+            f'{"".join(cells)}<text data-t="{k}" x="{cell * i + 2}" y="{cell * i + 11}">'
+            f"{html.escape(labels[k])}</text>"
         )
     side = cell * len(order)
     return (
@@ -289,7 +322,10 @@ def _rows(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
     if not cells:
         return ""
     top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-    return f"<table>{f'<thead><tr>{top}</tr></thead>' if top else ''}{cells}</table>"
+    return (
+        f'<div class="wide"><table>{f"<thead><tr>{top}</tr></thead>" if top else ""}{cells}'
+        "</table></div>"
+    )
 
 
 def _note(text: str) -> str:

@@ -1,5 +1,6 @@
 """A report as text for a terminal."""
 
+import textwrap
 from collections.abc import Sequence
 
 from pgmult.core.arguments import as_kind
@@ -9,10 +10,12 @@ from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.correlations import PairCorrelation, TopicCorrelations, strongest_pairs
 from pgmult.topics.summaries.documents import TopDocument
 from pgmult.topics.summaries.matching import RunMatches
-from pgmult.topics.summaries.words import TopWord, names_of, topic_labels
+from pgmult.topics.summaries.words import TopWord, names_of
 
 __all__ = [
+    "HELD_OUT_HEAD",
     "as_text",
+    "correlations_caption",
     "held_out_rows",
     "interval_text",
     "matches_as_text",
@@ -28,17 +31,23 @@ def as_text(report: TopicReport, *, width: int = 100, topic: int | None = None) 
     if topic is not None:
         topic = as_positive_int(topic, "topic", minimum=0, maximum=len(report.words) - 1)
         return _one_topic_text(report, topic, width)
-    blocks = [_heading(report.title)]
+    verdict = [line for sentence in report.verdict for line in _paragraph(sentence, width)]
+    blocks = [_heading(report.title), "\n".join(verdict), _topics_text(report, width)]
+    if report.correlations is not None:
+        blocks.append(_correlations_text(report, report.correlations, width))
+    blocks += [_held_out_text(seen, scores) for seen, scores in report.held_out.items()]
+    blocks.append(_heading("Diagnostics"))
+    blocks[-1] += "".join("\n" + "\n".join(_paragraph(f, width)) for f in report.findings)
     if report.facts:
         left = max(map(len, report.facts))
-        blocks.append("\n".join(f"{name:<{left}}  {fact}" for name, fact in report.facts.items()))
-    topics = "\n".join(_topic_text(report, k, width) for k in report.by_size)
-    blocks.append(_heading(_topics_title(report)) + "\n" + topics)
-    if report.correlations is not None:
-        blocks.append(_correlations_text(report, report.correlations))
-    if report.held_out:
-        blocks.append(_held_out_text(report.held_out))
-    blocks.append(_heading("Diagnostics") + "\n" + "\n".join(f"- {f}" for f in report.findings))
+        lines = [
+            line
+            for name, fact in report.facts.items()
+            for line in textwrap.wrap(
+                f"{name:<{left}}  {fact}", width, subsequent_indent=" " * (left + 2)
+            )
+        ]
+        blocks.append("\n".join([_heading("The run"), *lines]))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -46,23 +55,58 @@ def _heading(text: str) -> str:
     return f"{text}\n{'-' * len(text)}"
 
 
-def _topics_title(report: TopicReport) -> str:
-    quality = "" if report.coherence is None else "NPMI, "
-    return f"Topics: {quality}top words, {report.by} ± posterior sd"
+def _paragraph(sentence: str, width: int) -> list[str]:
+    return textwrap.wrap(sentence, width, initial_indent="* ", subsequent_indent="  ")
 
 
-def _topic_text(report: TopicReport, k: int, width: int) -> str:
-    start = f"{k:3d}"
-    if report.shares is not None:
-        start += f" {100 * report.shares[k]:4.1f} %"
+def _topics_text(report: TopicReport, width: int) -> str:
+    """A table, two lines a topic: its words, and the documents that are most about it."""
+    columns = {"no.": [str(k) for k in range(len(report.words))]}
+    if report.shares is not None and report.share_errors is not None:
+        pairs = zip(report.shares, report.share_errors, strict=True)
+        columns["share, %"] = [f"{100 * share:.1f} ± {100 * sd:.1f}" for share, sd in pairs]
+    if len(report.stability.matches.order) > 1:
+        columns["chains"] = [str(count) for count in report.stability.chains]
+        columns["apart"] = [f"{x:.2f}" for x in report.stability.mean_distance]
     if report.coherence is not None:
-        start += f" {report.coherence[k]:5.2f}"
-    lines = _wrapped(start + " ", [f"{w.word} {score_text(w)}" for w in report.words[k]], width)
-    if report.documents:
-        lines += _wrapped(
-            " " * len(start) + " in", [share_text(d) for d in report.documents[k]], width, "  "
+        columns["NPMI"] = [f"{x:.2f}" for x in report.coherence]
+    table = [
+        [cell.rjust(max(map(len, [name, *column]))) for cell in [name, *column]]
+        for name, column in columns.items()
+    ]
+    starts = ["  ".join(cells) + " " for cells in zip(*table, strict=True)]
+    lines = [f"{starts[0]} words by {report.by}"]
+    for k, start in enumerate(starts[1:]):
+        lines += _wrapped(start, [w.word for w in report.words[k]], width)
+        if report.documents:
+            lines.append(f"{' ' * len(start)} in {share_text(report.documents[k][0])}")
+            for document in report.documents[k][1:]:
+                if len(lines[-1]) + 2 + len(share_text(document)) <= width:
+                    lines[-1] += f"  {share_text(document)}"
+    return "\n".join([_heading(_topics_title(report)), *_legend(report, width), "", *lines])
+
+
+def _topics_title(report: TopicReport) -> str:
+    chains = len(report.stability.matches.order)
+    best = f" in chain {report.chain}, the best of {chains}" if chains > 1 else ""
+    return f"Topics{best}, the largest first"
+
+
+def _legend(report: TopicReport, width: int) -> list[str]:
+    """What the columns are."""
+    parts = []
+    if report.shares is not None:
+        parts.append("share: of all words, posterior mean ± sd")
+    if len(report.stability.matches.order) > 1:
+        parts.append(
+            "chains: how many found it; apart: mean distance to theirs, 0 the same, 1 no word in"
+            " common"
         )
-    return "\n".join(lines)
+    if report.coherence is not None:
+        parts.append("NPMI: do its words share documents, 0 by chance, 1 always")
+    if report.documents:
+        parts.append("in: where it is largest, its share there [90 % interval]")
+    return textwrap.wrap("; ".join(parts), width)
 
 
 def _wrapped(start: str, pieces: Sequence[str], width: int, gap: str = " ") -> list[str]:
@@ -76,13 +120,17 @@ def _wrapped(start: str, pieces: Sequence[str], width: int, gap: str = " ") -> l
 
 
 def _one_topic_text(report: TopicReport, k: int, width: int) -> str:
-    facts = [] if report.shares is None else [f"{100 * report.shares[k]:.1f} % of all tokens"]
+    facts = [] if report.shares is None else [f"{100 * report.shares[k]:.1f} % of all words"]
+    chains = len(report.stability.matches.order)
+    if chains > 1:
+        facts.append(f"{report.stability.verdicts[k]}, {report.stability.chains[k]} of {chains}")
+        facts[-1] += " chains"
     if report.coherence is not None:
         facts.append(f"NPMI {report.coherence[k]:.2f}")
     facts.append(f"exclusivity {report.exclusivity[k]:.2f} of {COHERENCE_WORDS}")
     blocks = [
-        _heading(f"Topic {k} of {report.title}: {', '.join(facts)}"),
-        f"Top words, {report.by} ± posterior sd",
+        _heading(f"Topic {report.names[k]}: {', '.join(facts)}"),
+        f"Top words, {report.by} ± posterior sd within chain {report.chain}",
         "\n".join(f"  {score_text(word):<12} {word.word}" for word in report.words[k]),
     ]
     if report.documents:
@@ -91,13 +139,12 @@ def _one_topic_text(report: TopicReport, k: int, width: int) -> str:
             "\n".join(f"  {share_text(document)}" for document in report.documents[k]),
         ]
     if report.correlations is not None:
-        labels = topic_labels(report.words)
         lines = [
-            f"  {interval_text(pair)}  {other:3d} {labels[other]}"
-            for pairs in strongest_pairs(report.correlations, len(labels) ** 2)
+            f"  {interval_text(pair)}  {report.names[other]}"
+            for pairs in strongest_pairs(report.correlations, len(report.names) ** 2)
             for pair, other in [(pair, sum(pair[:2]) - k) for pair in pairs if k in pair[:2]][:5]
         ]
-        blocks += ["Strongest correlations over documents", "\n".join(lines)]
+        blocks += ["Topics beside it: correlation beyond sizes", "\n".join(lines)]
     return "\n".join(blocks) + "\n"
 
 
@@ -158,18 +205,26 @@ def share_text(document: TopDocument) -> str:
     return f"{document.document} {mean} [{lower}, {upper}]"
 
 
-def _correlations_text(report: TopicReport, correlations: TopicCorrelations) -> str:
-    labels = topic_labels(report.words)
+def correlations_caption(correlations: TopicCorrelations) -> str:
+    """What the numbers are, in words."""
     percent = round(100 * correlations.probability)
+    return (
+        "Correlation of two topics' shares over documents, less what shares that sum to one show"
+        f" anyway: 0 where topics are unrelated. Posterior mean [{percent} % interval],"
+        f" {correlations.scope}."
+    )
+
+
+def _correlations_text(report: TopicReport, correlations: TopicCorrelations, width: int) -> str:
     lines = [
-        _heading(
-            f"Strongest topic correlations over documents, on simulated proportions"
-            f" ({percent} % interval)"
-        )
+        _heading("Topics that go together (+) and that avoid each other (-)"),
+        *textwrap.wrap(correlations_caption(correlations), width),
+        "",
     ]
     for pairs in strongest_pairs(correlations):
         for pair in pairs:
-            lines.append(f"{interval_text(pair)}  {labels[pair.first]}  |  {labels[pair.second]}")
+            names = report.names[pair.first], report.names[pair.second]
+            lines.append(f"{interval_text(pair)}  {names[0]}  |  {names[1]}")
     return "\n".join(lines)
 
 
@@ -178,24 +233,32 @@ def interval_text(pair: PairCorrelation) -> str:
     return f"{pair.mean:+.2f} [{pair.lower:+.2f}, {pair.upper:+.2f}]"
 
 
-def _held_out_text(scores: Sequence[HeldOutScore]) -> str:
-    title = "Held-out words: mean log probability of a token (document completion)"
-    left = max(len(score.model) for score in scores)
-    rows = []
-    for model, log_predictive, perplexity, difference in held_out_rows(scores):
-        row = f"{model:<{left}}  {log_predictive}  perplexity {perplexity:<8}  {difference}"
-        rows.append(row.rstrip())
-    return "\n".join([_heading(title), *rows])
+HELD_OUT_HEAD = ("model", "nats a word", "chains alone", "as 1 of", "the first is ahead by")
 
 
-def held_out_rows(scores: Sequence[HeldOutScore]) -> list[tuple[str, str, str, str]]:
-    """Model, score, perplexity and difference from the first model, as text."""
+def _held_out_text(seen: str, scores: Sequence[HeldOutScore]) -> str:
+    rows = [HELD_OUT_HEAD, *held_out_rows(scores)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HELD_OUT_HEAD))]
+    lines = [
+        "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    title = f"Words that were held out, {seen} of their text seen: mean log probability"
+    return "\n".join([_heading(title), *lines])
+
+
+def held_out_rows(scores: Sequence[HeldOutScore]) -> list[tuple[str, str, str, str, str]]:
+    """Model, score, range over single chains, perplexity and the first model's gain, as text."""
     rows = []
     for number, score in enumerate(scores):
         words = ""
         if number:
-            words = f"{score.difference:+.4f} ± {score.difference_error:.4f} from the first"
-            if abs(score.difference) < 2.0 * score.difference_error:
+            gain = -score.difference + 0.0
+            words = f"{gain:+.4f} ± {score.difference_error:.4f} nats a word"
+            if abs(gain) < 2.0 * score.difference_error:
                 words += ", too close to call"
-        rows.append((score.model, f"{score.log_predictive:.4f}", f"{score.perplexity:.1f}", words))
+        chains = score.chains
+        alone = f"{min(chains):.3f} to {max(chains):.3f}" if len(chains) > 1 else ""
+        level, guesses = f"{score.log_predictive:.4f}", f"{score.perplexity:.0f} words"
+        rows.append((score.model, level, alone, guesses, words))
     return rows

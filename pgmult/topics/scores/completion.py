@@ -19,7 +19,7 @@ True
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ __all__ = [
     "HeldOutScore",
     "compare_scores",
     "completion_score",
+    "gain_over",
     "unigram_log_predictive",
 ]
 
@@ -58,12 +59,45 @@ class CompletionScore:
         Summed log probability of each document's held-out tokens.
     num_draws : int
         Posterior draws averaged over.
+    by_chain : array, ``(num_chains, num_documents)``
+        The same of each chain by itself.
+    num_tokens : int
+        Held out.
     """
 
     log_predictive: float
     standard_error: float
     by_document: FloatArray
     num_draws: int
+    by_chain: FloatArray
+    num_tokens: int
+
+    @property
+    def chains(self) -> FloatArray:
+        """`log_predictive` of each chain by itself, ``(num_chains,)``.
+
+        Chains that are averaged predict better than most of them do, if their modes differ.
+        """
+        return np.asarray(self.by_chain.sum(axis=1) / self.num_tokens)
+
+    @property
+    def chain_error(self) -> float:
+        """How far other chains would have moved the score, a standard error; nan with one chain."""
+        count = len(self.by_chain)
+        return math.nan if count < 2 else float(np.std(self.chains, ddof=1) / math.sqrt(count))
+
+    def on(self, part: Corpus) -> "CompletionScore":
+        """The score of some of the documents: those whose held-out tokens stand in `part`."""
+        _check_tokens(part)
+        if self.by_document.shape != part.totals.shape:
+            raise ValueError(f"part must have {len(self.by_document)} rows, got {part!r}")
+        chosen = part.totals > 0
+        by_document = np.where(chosen, self.by_document, 0.0)
+        level, spread = mean_by_token(by_document, part.totals)
+        by_chain = np.where(chosen, self.by_chain, 0.0)
+        return CompletionScore(
+            level, spread, by_document, self.num_draws, by_chain, part.num_tokens
+        )
 
     def __str__(self) -> str:
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
@@ -75,12 +109,18 @@ def _check_tokens(held_out: Any) -> None:
         raise ValueError("held_out has no tokens to score")
 
 
-def _score(held_out: Corpus, probs: FloatArray, num_draws: int) -> CompletionScore:
+def _score(held_out: Corpus, by_chain: Sequence[FloatArray], num_draws: int) -> CompletionScore:
+    """The score of each chain's mean probability of every entry, all chains counting alike."""
+    sums = [_by_document(held_out, probs) for probs in by_chain]
+    pooled = sums[0] if len(sums) == 1 else _by_document(held_out, np.mean(by_chain, axis=0))
+    level, spread = mean_by_token(pooled, held_out.totals)
+    return CompletionScore(level, spread, pooled, num_draws, np.stack(sums), held_out.num_tokens)
+
+
+def _by_document(held_out: Corpus, probs: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
         entries = np.concatenate([[0.0], np.cumsum(held_out.counts * np.log(probs))])
-    by_document = np.diff(entries[held_out.indptr])
-    level, spread = mean_by_token(by_document, held_out.totals)
-    return CompletionScore(level, spread, by_document, num_draws)
+    return np.asarray(np.diff(entries[held_out.indptr]))
 
 
 def completion_score(
@@ -129,7 +169,7 @@ def completion_score(
         count += 1
     if count == 0:
         raise ValueError("draws must hold at least one pair of theta and topics")
-    return _score(held_out, total / count, count)
+    return _score(held_out, [total / count], count)
 
 
 class DocumentCompletion:
@@ -188,8 +228,12 @@ class DocumentCompletion:
                 f" which every={self.every} takes one in so many"
             )
         draws = sum(self._draws[c] for c in chains)
-        total = np.sum([self._sums[c] for c in chains], axis=0)
-        return _score(self.held_out, total / draws, draws)
+        return _score(self.held_out, [self._sums[c] / self._draws[c] for c in chains], draws)
+
+    @property
+    def num_chains(self) -> int:
+        """Chains that have a draw."""
+        return len(self._sums)
 
     @property
     def num_draws(self) -> int:
@@ -211,7 +255,7 @@ def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScor
             f"held_out must have the {training.num_words} words of training, got {held_out!r}"
         )
     frequencies = np.bincount(training.words, training.counts, minlength=training.num_words) + 1.0
-    return _score(held_out, (frequencies / frequencies.sum())[held_out.words], 1)
+    return _score(held_out, [(frequencies / frequencies.sum())[held_out.words]], 1)
 
 
 class HeldOutScore(NamedTuple):
@@ -223,13 +267,17 @@ class HeldOutScore(NamedTuple):
     log_predictive : float
         Mean log probability of a token, in nats.
     difference, difference_error : float
-        From the first model of the comparison, and its standard error over documents, paired.
+        From the first model of the comparison, and its standard error: over documents, paired, and
+        over the chains of both models, where each has several.
+    chains : tuple of float
+        `log_predictive` of each chain by itself.
     """
 
     model: str
     log_predictive: float
     difference: float
     difference_error: float
+    chains: tuple[float, ...] = ()
 
     @property
     def perplexity(self) -> float:
@@ -239,6 +287,9 @@ class HeldOutScore(NamedTuple):
 
 def compare_scores(scores: Mapping[str, CompletionScore], held_out: Corpus) -> list[HeldOutScore]:
     """Scores of several models on the same tokens, paired by document with the first one's.
+
+    The standard error of a difference is that of two ways of being lucky: with the documents, which
+    the models share, and with the chains, which they do not.
 
     Parameters
     ----------
@@ -252,12 +303,23 @@ def compare_scores(scores: Mapping[str, CompletionScore], held_out: Corpus) -> l
     for score in scores.values():
         if as_kind(score, "scores", CompletionScore).by_document.shape != held_out.totals.shape:
             raise ValueError(f"scores must be of the documents of held_out, {held_out!r}")
-    first = next(iter(scores.values())).by_document
+    first = next(iter(scores.values()))
     return [
         HeldOutScore(
             model,
             score.log_predictive,
-            *paired_difference(score.by_document, first, held_out.totals),
+            *gain_over(score, first, held_out),
+            tuple(score.chains.tolist()),
         )
         for model, score in scores.items()
     ]
+
+
+def gain_over(
+    score: CompletionScore, reference: CompletionScore, held_out: Corpus
+) -> tuple[float, float]:
+    """Mean gain a token over a reference, and its standard error over documents and chains."""
+    difference, error = paired_difference(score.by_document, reference.by_document, held_out.totals)
+    if score is not reference:
+        error = math.hypot(error, *np.nan_to_num([score.chain_error, reference.chain_error]))
+    return difference, error

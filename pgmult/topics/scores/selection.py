@@ -24,11 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_real, brief
-from pgmult.core.scores import paired_difference
 from pgmult.core.typing import FloatArray, IntArray, Model
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import as_num_topics, corpus_from, split_tokens
-from pgmult.topics.scores.completion import DocumentCompletion
+from pgmult.topics.scores.completion import DocumentCompletion, gain_over
 
 __all__ = ["Candidate", "TopicChoice", "compare_num_topics"]
 
@@ -42,7 +41,7 @@ class Candidate(NamedTuple):
     log_predictive : float
         Held-out score, nats a token, over the draws of all chains.
     difference, difference_error : float
-        From the best candidate, and its standard error over documents, paired.
+        From the best candidate, and its standard error over documents, paired, and over chains.
     seconds : float
         Of fitting and scoring.
     """
@@ -166,7 +165,7 @@ def compare_num_topics(
         Candidate(
             number,
             score.log_predictive,
-            *paired_difference(score.by_document, best.by_document, held_out.totals),
+            *gain_over(score, best, held_out),
             elapsed,
         )
         for number, score, elapsed in zip(numbers, scores, seconds, strict=True)

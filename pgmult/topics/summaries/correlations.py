@@ -2,8 +2,16 @@
 
 `Sigma` lives on sticks, whose order is arbitrary, and the proportions of one document's topics
 depend on all of its sticks; so documents are simulated from every draw of (mu, Sigma).
+
+Shares of one whole go down when another goes up, so topics that have nothing to do with each other
+are correlated negatively. With mean shares m, independent ones normalised (a Dirichlet) show
+
+    r_ij = -sqrt(m_i m_j / ((1 - m_i) (1 - m_j))),
+
+whatever their concentration; what a model says beyond that is the `excess`.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +24,8 @@ from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import of_chain, spread, with_model
+from pgmult.topics.draws import as_topic_numbers, of_chain, quantile, spread, with_model
+from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
 __all__ = [
     "CorrelationGraph",
@@ -40,18 +49,41 @@ class TopicCorrelations:
         Posterior mean and the ends of the central interval.
     probability : float
         Of the interval.
+    independent : array, ``(topic, topic)``
+        What topics of the same mean shares show that have nothing to do with each other.
+    scope : str
+        What the interval is over: draws within one chain, or over the chains that found a topic.
     """
 
     mean: FloatArray
     lower: FloatArray
     upper: FloatArray
     probability: float
+    independent: FloatArray
+    scope: str
+
+    def take(self, topics: IntArray) -> "TopicCorrelations":
+        """The same of some topics, in another order."""
+        numbers = as_topic_numbers(topics, len(self.mean))
+        here = np.ix_(numbers, numbers)
+        mean, lower, upper = self.mean[here], self.lower[here], self.upper[here]
+        return TopicCorrelations(
+            mean, lower, upper, self.probability, self.independent[here], self.scope
+        )
+
+    def excess(self) -> "TopicCorrelations":
+        """The same over what shares of one whole show anyway: 0 where topics are unrelated."""
+        mean, lower, upper = (
+            values - self.independent for values in (self.mean, self.lower, self.upper)
+        )
+        nothing = np.zeros_like(self.independent)
+        return TopicCorrelations(mean, lower, upper, self.probability, nothing, self.scope)
 
 
 def topic_correlations(
     posterior: Posterior,
     *,
-    chain: int = 0,
+    chain: int | None = None,
     num_simulated: int = 2000,
     max_draws: int = 100,
     probability: float = 0.9,
@@ -68,10 +100,12 @@ def topic_correlations(
     posterior : Posterior
         With ``mu`` and ``Sigma``, ``(chain, draw, stick)`` and ``(chain, draw, stick, stick)``, or
         as many coordinates as the model's link takes.
-    chain : int
+    chain : int, optional
+        One chain alone. If left out, chains are aligned topic by topic with the best one, and a
+        pair's draws are those of the chains that found both.
     num_simulated : int
     max_draws : int
-        At most so many draws are used, evenly spread over the chain.
+        At most so many draws are used, evenly spread over chains.
     probability : float in (0, 1)
     random_seed : int
 
@@ -88,25 +122,45 @@ def topic_correlations(
     probability = as_probability(probability, "probability")
     num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
     link = with_model(posterior).link
-    means, covs = of_chain(posterior, chain, "mu", "Sigma")
-    mu = np.asarray(means, dtype=np.float64)
-    if mu.ndim != 2:
-        raise ValueError(
-            f"mu must be one mean of psi, (chain, draw, stick), got axes {posterior.dims['mu']}"
-            f" of {type(posterior.model).__name__}"
-        )
-    noise = np.random.default_rng(as_seed(random_seed)).standard_normal(
-        (num_simulated, mu.shape[1])
-    )
-    correlations = []
-    for i in spread(len(mu), max_draws):
-        factor = np.linalg.cholesky(np.asarray(covs[i], dtype=np.float64))
-        theta = link.probs(mu[i] + noise @ factor.T)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            correlations.append(np.corrcoef(theta, rowvar=False))
+    chains = aligned_chains(posterior, chain, "mu")
+    noise = np.random.default_rng(as_seed(random_seed))
+    normals: FloatArray | None = None
+    correlations, shares = [], []
+    for one in chains:
+        means, covs = of_chain(posterior, one.chain, "mu", "Sigma")
+        mu = np.asarray(means, dtype=np.float64)
+        if mu.ndim != 2:
+            raise ValueError(
+                f"mu must be one mean of psi, (chain, draw, stick), got axes {posterior.dims['mu']}"
+                f" of {type(posterior.model).__name__}"
+            )
+        if normals is None:
+            normals = noise.standard_normal((num_simulated, mu.shape[1]))
+        for i in spread(len(mu), max(1, max_draws // len(chains))):
+            factor = np.linalg.cholesky(np.asarray(covs[i], dtype=np.float64))
+            theta = link.probs(mu[i] + normals @ factor.T)[:, one.order]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found = np.corrcoef(theta, rowvar=False)
+            here = np.broadcast_to(one.found, len(found))
+            correlations.append(np.where(here & here[:, None], found, np.nan))
+            shares.append(np.where(here, theta.mean(axis=0), np.nan))
     tail = 0.5 * (1.0 - probability)
-    lower, upper = np.quantile(correlations, [tail, 1.0 - tail], axis=0)
-    return TopicCorrelations(np.mean(correlations, axis=0), lower, upper, probability)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a share that never varies is all nan
+        lower, upper = quantile(np.stack(correlations), [tail, 1.0 - tail], axis=0)
+        mean = np.nanmean(correlations, axis=0)
+        return TopicCorrelations(
+            mean, lower, upper, probability, _independent(np.nanmean(shares, axis=0)),
+            scope_of(chains),
+        )  # fmt: skip
+
+
+def _independent(shares: FloatArray) -> FloatArray:
+    """Correlations of a Dirichlet of these mean shares; 1 on the diagonal."""
+    odds = np.sqrt(shares / (1.0 - shares))
+    result = -np.outer(odds, odds)
+    np.fill_diagonal(result, 1.0)
+    return result
 
 
 class PairCorrelation(NamedTuple):

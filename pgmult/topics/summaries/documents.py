@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_list, as_probability
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.topics.draws import Draws, as_draws, each_draw, mean_of, names_along, with_model
+from pgmult.topics.draws import Draws, as_draws, names_along, quantile, with_model
+from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 __all__ = ["DocumentTopics", "TopDocument", "document_topics", "representative_documents"]
 
@@ -33,6 +34,8 @@ class DocumentTopics:
         Posterior mean, standard deviation, and the ends of the central interval.
     probability : float
         Of the interval.
+    scope : str
+        What the interval is over: draws within one chain, or over the chains that found a topic.
     """
 
     documents: list[str]
@@ -41,13 +44,14 @@ class DocumentTopics:
     lower: FloatArray
     upper: FloatArray
     probability: float
+    scope: str
 
 
 def document_topics(
     posterior: Draws,
     documents: Sequence[int | str] | IntArray | None = None,
     *,
-    chain: int = 0,
+    chain: int | None = None,
     max_draws: int = 200,
     probability: float = 0.9,
 ) -> DocumentTopics:
@@ -59,9 +63,11 @@ def document_topics(
         ``(chain, draw, document, topic)`` or ``(chain, draw, document, stick)``.
     documents : sequence of int or str, optional
         Numbers or names; all documents if left out.
-    chain : int
+    chain : int, optional
+        One chain alone. If left out, chains are aligned topic by topic with the best one, and each
+        topic's draws are those of the chains that found it.
     max_draws : int
-        At most so many draws are used, evenly spread over the chain.
+        At most so many draws are used, evenly spread over chains.
     probability : float in (0, 1)
 
     Raises
@@ -72,7 +78,8 @@ def document_topics(
     """
     probability = as_probability(probability, "probability")
     max_draws = as_positive_int(max_draws, "max_draws")
-    num_documents, num_topics = next(_theta(posterior, None, chain, 1)).shape
+    chains = aligned_chains(posterior, chain, _source(posterior))
+    num_documents, num_topics = next(_theta(posterior, None, chains, 1)).shape
     names = names_along(posterior, "document", num_documents)
     rows = _rows(names, range(num_documents) if documents is None else documents)
     tail = 0.5 * (1.0 - probability)
@@ -80,11 +87,13 @@ def document_topics(
     size = max(1, _BLOCK // (max_draws * num_topics))
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
-        theta = np.stack(list(_theta(posterior, block, chain, max_draws)), axis=-1)
-        ends = np.quantile(theta, [tail, 1.0 - tail], axis=-1)
-        pieces.append((theta.mean(axis=-1), theta.std(axis=-1), *ends))
+        theta = np.stack(list(_theta(posterior, block, chains, max_draws)), axis=-1)
+        ends = quantile(theta, [tail, 1.0 - tail], axis=-1)
+        pieces.append((np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), *ends))
     mean, sd, lower, upper = (np.concatenate(piece) for piece in zip(*pieces, strict=True))
-    return DocumentTopics([names[d] for d in rows], mean, sd, lower, upper, probability)
+    return DocumentTopics(
+        [names[d] for d in rows], mean, sd, lower, upper, probability, scope_of(chains)
+    )
 
 
 class TopDocument(NamedTuple):
@@ -100,7 +109,7 @@ def representative_documents(
     posterior: Draws,
     num_documents: int = 5,
     *,
-    chain: int = 0,
+    chain: int | None = None,
     max_draws: int = 200,
     probability: float = 0.9,
 ) -> list[list[TopDocument]]:
@@ -119,7 +128,11 @@ def representative_documents(
         Topic by topic, the highest mean first.
     """
     num_documents = as_positive_int(num_documents, "num_documents")
-    mean = mean_of(_theta(posterior, None, chain, max_draws))
+    chains = aligned_chains(posterior, chain, _source(posterior))
+    total, count = np.zeros(()), np.zeros(())
+    for theta in _theta(posterior, None, chains, max_draws):
+        total, count = total + np.nan_to_num(theta), count + ~np.isnan(theta)
+    mean = np.asarray(total / count)
     best = np.argsort(-mean, axis=0, kind="stable")[:num_documents].T
     chosen, place = np.unique(best, return_inverse=True)
     found = document_topics(
@@ -139,19 +152,27 @@ def representative_documents(
     ]
 
 
+def _source(posterior: Draws) -> str:
+    """The variable that proportions are read from, or made of."""
+    for name in ("theta", "psi"):
+        if name in as_draws(posterior):
+            return name
+    raise ValueError(
+        f"posterior must hold 'theta' or 'psi', got only {', '.join(map(str, posterior))}"
+        " (name one in keep= of pgmult.sample)"
+    )
+
+
 def _theta(
-    posterior: Draws, rows: IntArray | None, chain: int, max_draws: int
+    posterior: Draws, rows: IntArray | None, chains: list[AlignedChain], max_draws: int
 ) -> Iterator[FloatArray]:
-    """Proportions in some documents, or all, draw by draw."""
-    if "theta" not in as_draws(posterior) and "psi" not in posterior:
-        raise ValueError(
-            f"posterior must hold 'theta' or 'psi', got only {', '.join(map(str, posterior))}"
-            " (name one in keep= of pgmult.sample)"
-        )
-    name, link = ("theta", None) if "theta" in posterior else ("psi", with_model(posterior).link)
-    for draw in each_draw(posterior, name, chain, max_draws):
+    """Proportions in some documents, or all, draw by draw; nan of topics a chain did not find."""
+    name = _source(posterior)
+    link = None if name == "theta" else with_model(posterior).link
+    for one, draw in each_aligned(posterior, name, chains, max_draws):
         chosen: NDArray[np.float64] = draw if rows is None else draw[rows]
-        yield chosen if link is None else link.probs(chosen)
+        theta = chosen if link is None else link.probs(chosen)
+        yield np.where(one.found, theta[:, one.order], np.nan)
 
 
 def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -> IntArray:

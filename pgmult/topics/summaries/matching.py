@@ -2,111 +2,184 @@
 
 Topics are compared by the total variation distance of their posterior mean word probabilities,
 0 where they are equal and 1 where they have no word in common, and assigned one to one so that the
-summed distance is smallest.
+summed distance is smallest; pairs farther apart than 0.5 are none (`pgmult.sampling.labels`).
+
+Chains of a topic model rest in modes that no exact move crosses, so a topic of one chain need not
+be there in another. What is said over chains is said of each topic over those chains that found it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from pgmult.core.arguments import as_list, as_real
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.topics.draws import Draws, as_chain, as_draws, each_draw, names_along, num_chains
-from pgmult.topics.summaries.words import mean_topics
+from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, distances, match_rows
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.draws import (
+    Draws,
+    as_chain,
+    as_draws,
+    each_draw,
+    mean_of,
+    names_along,
+    num_chains,
+)  # fmt: skip
 
 __all__ = [
     "AlignedTopics",
     "RunMatches",
-    "TopicMatches",
     "align_topics",
+    "aligned_chains",
+    "best_chain",
     "match_runs",
     "match_topics",
+    "mean_topics",
 ]
 
+_MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at a distance of 0.5
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopicMatches:
-    """The best matching of every chain's topics to those of chain 0.
 
-    Attributes
-    ----------
-    order : int array, ``(chain, topic)``
-        ``order[c, k]`` is the topic of chain c that goes with topic k of chain 0.
-    distance : array, ``(chain, topic)``
-        Total variation distance of the two posterior mean topics: 0 equal, 1 no word in common.
+def best_chain(posterior: Draws) -> int:
+    """The chain to read where one is shown: with the best log likelihood, on average.
+
+    0 where draws hold none.
     """
+    if not isinstance(posterior, Posterior) or posterior.num_draws == 0:
+        return 0
+    log_likelihood = posterior.sample_stats.get("log_likelihood")
+    return 0 if log_likelihood is None else int(np.argmax(np.mean(log_likelihood, axis=1)))
 
-    order: IntArray
-    distance: FloatArray
+
+def mean_topics(posterior: Draws, chain: int = 0, *, max_draws: int | None = None) -> FloatArray:
+    """Posterior mean of the word probabilities in one chain, ``(num_topics, num_words)``.
+
+    Of `max_draws` draws, evenly spread, where given.
+    """
+    return mean_of(each_draw(posterior, "topics", chain, max_draws))
 
 
-def match_topics(posterior: Draws) -> TopicMatches:
-    """Match the topics of every chain to those of chain 0.
+def match_topics(posterior: Draws, *, reference: int | None = None) -> LabelMatches:
+    """Match the topics of every chain to those of one.
 
     Parameters
     ----------
     posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
+    reference : int, optional
+        The chain whose topics the others' are matched to; `best_chain` if left out.
     """
-    return _match_chains(_chain_means(posterior))
+    as_draws(posterior, "topics")
+    if reference is None:
+        reference = best_chain(posterior)
+    reference = as_chain(posterior, "topics", reference, "reference")
+    return match_rows(_chain_means(posterior), reference)
 
 
 def _chain_means(posterior: Draws) -> FloatArray:
-    each_draw(posterior, "topics", 0)  # complains of a posterior without topics
-    return np.stack([mean_topics(posterior, c) for c in range(num_chains(posterior, "topics"))])
+    chains = range(num_chains(posterior, "topics"))
+    return np.stack([mean_topics(posterior, c, max_draws=_MATCHED_DRAWS) for c in chains])
 
 
-def _match_chains(means: FloatArray) -> TopicMatches:
-    order = np.empty(means.shape[:2], dtype=np.int64)
-    distance = np.empty(means.shape[:2])
-    for c, topics in enumerate(means):
-        costs = _distances(means[0], topics)
-        reference, order[c] = linear_sum_assignment(costs)
-        distance[c] = costs[reference, order[c]]
-    return TopicMatches(order, distance)
+@dataclass(frozen=True, slots=True, eq=False)
+class AlignedChain:
+    """One chain as the others see it.
+
+    Attributes
+    ----------
+    chain : int
+    order : int array, ``(topic,)``, or the slice of all
+        Its topic for each topic of the reference.
+    found : bool array, ``(topic,)``, or True
+        Whether it found that topic; if not, its draws say nothing of it.
+    """
+
+    chain: int
+    order: Any
+    found: Any
 
 
-def _distances(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Total variation distance of each topic from each, ``(len(first), len(second))``."""
-    return np.asarray(0.5 * cdist(first, second, "cityblock"))
+def aligned_chains(posterior: Draws, chain: int | None, name: str) -> list[AlignedChain]:
+    """The chain asked for as it is, or all of them with their topics matched to the best one's.
+
+    Parameters
+    ----------
+    posterior : Posterior, or mapping with `name`, and with ``topics`` where chains are several
+    chain : int or None
+        None for all.
+    name : str
+        A variable that is there.
+    """
+    as_draws(posterior, name)
+    if chain is None and num_chains(posterior, name) > 1:
+        if "topics" not in posterior:
+            raise ValueError(
+                "chain must be given, for chains are aligned by their topics, and posterior holds"
+                f" only {', '.join(map(str, posterior))} (name 'topics' in keep= of pgmult.sample)"
+            )
+        matches = match_topics(posterior)
+        return [
+            AlignedChain(c, order, found)
+            for c, (order, found) in enumerate(zip(matches.order, matches.found, strict=True))
+        ]
+    return [AlignedChain(as_chain(posterior, name, chain or 0), slice(None), True)]
+
+
+def scope_of(chains: list[AlignedChain]) -> str:
+    """What an interval is over, in words."""
+    if len(chains) == 1:
+        return f"within chain {chains[0].chain}"
+    return f"over those of {len(chains)} chains that found the topic"
+
+
+def each_aligned(
+    posterior: Draws, name: str, chains: list[AlignedChain], max_draws: int
+) -> Iterator[tuple[AlignedChain, FloatArray]]:
+    """Draws of a variable, of every chain as many, with the chain that each is of."""
+    for one in chains:
+        for draw in each_draw(posterior, name, one.chain, max(1, max_draws // len(chains))):
+            yield one, draw
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignedTopics:
-    """Topics averaged over matched chains, in the order of chain 0.
+    """Topics averaged over the chains that found them, in the order of the reference chain.
 
     Attributes
     ----------
     mean : array, ``(topic, word)``
-        Mean of the chains' posterior means.
+        Mean of those chains' posterior means.
     between_sd : array, ``(topic, word)``
-        Standard deviation of the chains' posterior means; nan with one chain. Where it is far
-        above the posterior sd in each chain, the chains hold different topics.
-    matches : TopicMatches
+        Standard deviation of those chains' posterior means; nan with one chain.
+    matches : LabelMatches
         Which topics were averaged, and how far apart they are.
     """
 
     mean: FloatArray
     between_sd: FloatArray
-    matches: TopicMatches
+    matches: LabelMatches
 
 
 def align_topics(posterior: Draws) -> AlignedTopics:
-    """Average the topics over chains, each chain's topics matched to those of chain 0.
+    """Average the topics over chains, each chain's topics matched to those of the best one.
 
-    An average of topics that do not match is the topic of no chain: look at ``matches.distance``.
+    A chain that did not find a topic does not enter its average.
 
     Parameters
     ----------
     posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
     """
-    means = _chain_means(posterior)
-    matches = _match_chains(means)
+    matches = match_topics(posterior)
+    means = np.stack([mean_topics(posterior, c) for c in range(len(matches.order))])
     aligned = np.take_along_axis(means, matches.order[:, :, None], axis=1)
-    one = len(means) == 1
-    between = np.full(means.shape[1:], np.nan) if one else aligned.std(axis=0, ddof=1)
-    return AlignedTopics(aligned.mean(axis=0), between, matches)
+    here = matches.found[:, :, None]
+    count = here.sum(axis=0)
+    mean = (aligned * here).sum(axis=0) / count
+    with np.errstate(invalid="ignore", divide="ignore"):
+        between = np.sqrt((here * (aligned - mean) ** 2).sum(axis=0) / (count - 1))
+    return AlignedTopics(mean, np.where(count > 1, between, np.nan), matches)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +203,11 @@ class RunMatches:
 
 
 def match_runs(
-    first: Draws, second: Draws, *, chains: tuple[int, int] = (0, 0), max_distance: float = 0.5
+    first: Draws,
+    second: Draws,
+    *,
+    chains: tuple[int, int] = (0, 0),
+    max_distance: float = MATCH_LIMIT,
 ) -> RunMatches:
     """Match the topics of two runs, which may differ in number of topics and in vocabulary.
 
@@ -155,7 +232,7 @@ def match_runs(
     for run, name, chain in ((first, "first", pair[0]), (second, "second", pair[1])):
         as_chain(as_draws(run, "topics", argument=name), "topics", chain, "chains")
     chains = pair[0], pair[1]
-    costs = _distances(*_in_one_vocabulary(first, second, chains))
+    costs = distances(*_in_one_vocabulary(first, second, chains))
     rows, columns = linear_sum_assignment(np.minimum(costs, max_distance))
     near = costs[rows, columns] < max_distance
     distance = costs[rows, columns][near]

@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike
 from pgmult.core.arguments import as_choice, as_list, as_share, as_strings, brief
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
-from pgmult.topics.draws import Draws, as_draws, each_draw, mean_of, names_along
+from pgmult.topics.draws import Draws, as_draws, names_along
+from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 __all__ = [
     "SCORES",
@@ -36,7 +37,6 @@ __all__ = [
     "as_topics",
     "frex",
     "lift",
-    "mean_topics",
     "names_of",
     "relevance",
     "top_words",
@@ -163,11 +163,14 @@ class WordScores:
         Over posterior draws.
     names : list of str
         The words.
+    scope : str
+        What `sd` is over: draws within one chain, or over the chains that found a topic.
     """
 
     mean: FloatArray
     sd: FloatArray
     names: list[str]
+    scope: str
 
     def top(self, num_words: int) -> list[list["TopWord"]]:
         """The words with the highest mean score, topic by topic."""
@@ -192,7 +195,7 @@ def word_scores(
     by: str = "probability",
     *,
     weight: float | None = None,
-    chain: int = 0,
+    chain: int | None = None,
     max_draws: int = 100,
 ) -> WordScores:
     """Score every word of every topic, draw by draw.
@@ -205,10 +208,11 @@ def word_scores(
     by : {"probability", "frex", "lift", "relevance"}
     weight : float in [0, 1], optional
         For FREX of exclusivity, 0.5 if left out; for relevance lambda, 0.6 if left out.
-    chain : int
-        Labels of topics mean something within a chain only.
+    chain : int, optional
+        One chain alone. If left out, chains are aligned topic by topic with the best one, and each
+        topic's draws are those of the chains that found it.
     max_draws : int
-        At most so many draws are used, evenly spread over the chain.
+        At most so many draws are used, evenly spread over chains.
 
     Returns
     -------
@@ -221,24 +225,27 @@ def word_scores(
         weight = usual
     elif usual is None:
         raise ValueError(f"weight must be left out, for {by} has none, got {brief(weight)}")
-    count, mean, squares = 0, np.zeros((1, 1)), np.zeros((1, 1))
-    draws = _topics_and_shares(posterior, chain, max_draws)
-    for count, (topics, shares) in enumerate(draws, start=1):
-        values = score(topics, shares, weight)
-        change = values - mean
-        mean = mean + change / count
+    chains = aligned_chains(posterior, chain, "topics")
+    count, mean, squares = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1))
+    for one, topics, shares in _topics_and_shares(posterior, chains, max_draws):
+        values = score(topics, shares, weight)[one.order]
+        here = np.broadcast_to(one.found, len(values))[:, None]
+        count = count + here
+        change = here * (values - mean)
+        mean = mean + change / np.maximum(count, 1)
         squares = squares + change * (values - mean)
     names = names_along(posterior, "word", mean.shape[1])
-    return WordScores(mean, np.sqrt(squares / count), names)
+    return WordScores(mean, np.sqrt(squares / count), names, scope_of(chains))
 
 
 def _topics_and_shares(
-    posterior: Draws, chain: int, max_draws: int
-) -> Iterator[tuple[FloatArray, FloatArray]]:
-    draws = each_draw(posterior, "topics", chain, max_draws)
+    posterior: Draws, chains: list[AlignedChain], max_draws: int
+) -> Iterator[tuple[AlignedChain, FloatArray, FloatArray]]:
+    draws = each_aligned(posterior, "topics", chains, max_draws)
     if "topic_shares" in as_draws(posterior):
-        return zip(draws, each_draw(posterior, "topic_shares", chain, max_draws), strict=True)
-    return ((topics, np.full(len(topics), 1.0 / len(topics))) for topics in draws)
+        shares = each_aligned(posterior, "topic_shares", chains, max_draws)
+        return ((one, t, s) for (one, t), (_, s) in zip(draws, shares, strict=True))
+    return ((one, t, np.full(len(t), 1.0 / len(t))) for one, t in draws)
 
 
 def top_words(
@@ -247,10 +254,10 @@ def top_words(
     *,
     by: str = "probability",
     weight: float | None = None,
-    chain: int = 0,
+    chain: int | None = None,
     max_draws: int = 100,
 ) -> list[list[TopWord]]:
-    """The words that score highest in each topic by posterior mean, in one chain.
+    """The words that score highest in each topic by posterior mean.
 
     Parameters
     ----------
@@ -265,11 +272,6 @@ def top_words(
     """
     scores = word_scores(posterior, by, weight=weight, chain=chain, max_draws=max_draws)
     return scores.top(num_words)
-
-
-def mean_topics(posterior: Draws, chain: int = 0) -> FloatArray:
-    """Posterior mean of the word probabilities in one chain, ``(num_topics, num_words)``."""
-    return mean_of(each_draw(posterior, "topics", chain))
 
 
 def topic_labels(words: Sequence[Sequence[TopWord]], num_words: int = 3) -> list[str]:

@@ -1,4 +1,4 @@
-"""What topic models that hold theta and the topics share: z, its start, and what follows from it.
+"""What topic models that hold theta and the topics share: z, and what follows from it.
 
 Given topic proportions theta ``(num_documents, num_topics)`` and word probabilities of topics
 ``(num_topics, num_words)``, the tokens are independent. Their topics z are one exact draw, kept
@@ -6,22 +6,20 @@ as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled.tokens import allocate, entry_probs
 from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
-from pgmult.topics.updates.collapsed import collapsed_sweeps, random_allocation
 
 __all__ = [
     "AllocatedTopics",
     "allocate_tokens",
-    "start_by_size",
     "words_log_likelihood",
 ]
 
@@ -74,43 +72,12 @@ def words_log_likelihood(data: Corpus, theta: FloatArray, topics: FloatArray) ->
         return float(np.sum(data.counts * np.log(probs)))
 
 
-def start_by_size(
-    rng: np.random.Generator,
-    data: Corpus,
-    num_topics: int,
-    word_concentration: float,
-    sweeps: int,
-    order: ArrayLike | None = None,
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """An allocation from collapsed LDA sweeps, its topics sorted by size.
-
-    With the order of sticks, their largest topic is the first in that order.
-
-    Returns
-    -------
-    topic_counts : int64 array, ``(num_documents, num_topics)``
-    word_counts : int64 array, ``(num_topics, num_words)``
-    theta : array, ``(num_documents, num_topics)``
-        Smoothed proportions, all positive.
-    """
-    alpha = np.full(num_topics, 5.0 / num_topics)
-    allocation = collapsed_sweeps(
-        rng, data, random_allocation(rng, data, num_topics), alpha, word_concentration, sweeps
-    )
-    by_size = np.argsort(-allocation.word_counts.sum(axis=0), kind="stable")
-    if order is not None:
-        by_size = by_size[np.argsort(order)]
-    topic_counts = np.ascontiguousarray(allocation.topic_counts[:, by_size])
-    smoothed = topic_counts + alpha
-    theta = smoothed / smoothed.sum(axis=1, keepdims=True)
-    return topic_counts, allocation.word_counts[:, by_size].T, theta
-
-
 class AllocatedTopics:
     """What follows from a state's psi, topics and topic counts, whatever the prior of psi."""
 
     __slots__ = ()
     link: Callable[[Any], Any]  # of those models whose proportions come from psi
+    label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""

@@ -13,7 +13,7 @@ from pgmult.core.validate import new_key
 from pgmult.topics.compiled import collapsed
 from pgmult.topics.data.corpus import Corpus
 
-__all__ = ["Allocation", "collapsed_sweeps", "count_topics", "random_allocation"]
+__all__ = ["Allocation", "collapsed_sweeps", "count_topics", "random_allocation", "words_collapsed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,3 +96,29 @@ def collapsed_sweeps(
             topic_counts, word_counts, totals,
         )  # fmt: skip
     return Allocation(assignments, topic_counts, word_counts)
+
+
+def words_collapsed(
+    rng: np.random.Generator, corpus: Corpus, assignments: IntArray, theta: FloatArray, eta: float
+) -> Allocation:
+    """Draw every token's topic anew given theta and the topics of all other tokens.
+
+    Parameters
+    ----------
+    assignments : int64 array, ``(num_tokens,)``
+        Not changed.
+    theta : array, ``(num_documents, num_topics)``
+    eta : float
+        Dirichlet concentration of words in topics, which are integrated out.
+
+    Notes
+    -----
+    Costs O(tokens K), on one thread: each token is drawn given those before it.
+    """
+    moved = count_topics(corpus, assignments.copy(), theta.shape[1])
+    word_counts = moved.word_counts.astype(np.float64)
+    collapsed.words_collapsed_sweep(
+        new_key(rng), corpus.indptr, corpus.words, corpus.counts, moved.assignments, theta, eta,
+        moved.topic_counts, word_counts, word_counts.sum(axis=0),
+    )  # fmt: skip
+    return Allocation(moved.assignments, moved.topic_counts, word_counts.astype(np.int64))

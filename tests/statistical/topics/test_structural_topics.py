@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from pgmult import MatrixNormalInverseWishart, Posterior, StickBreaking
+from pgmult.priors import CommonScale
 from pgmult.sampling import Origin
 from pgmult.testing import check_geweke, check_model, check_sbc, conditional_ratio, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, prevalence, with_covariates
@@ -48,9 +49,9 @@ IDENTIFIED = ["log_likelihood", "effective_topics"]
     [
         MODEL,
         replace(MODEL, order=(2, 0, 1)),
-        StructuralTopics(num_topics=2, word_concentration=1.5),
+        StructuralTopics(2, word_concentration=1.5, scales=CommonScale(3.0, 2.0)),
     ],
-    ids=["3 topics", "another order of sticks", "2 topics"],
+    ids=["3 topics", "another order of sticks", "2 topics, scale of Sigma"],
 )
 def test_structural_topics(model):
     own = {"log_likelihood": model.log_likelihood, "theta": model.theta}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pgmult import DiagonalPotential, NormalInverseWishart, StickBreaking
+from pgmult.priors import CommonScale
 from pgmult.testing import check_geweke, check_likelihood, check_model, check_sbc, mutant, rejects
 from pgmult.topics import DynamicTopics, LogisticNormalTopics, as_corpus, as_timed_corpus
 
@@ -46,10 +47,10 @@ SOFTMAX_STATISTICS = {
     "model",
     [
         SOFTMAX,
-        LogisticNormalTopics(num_topics=2, word_concentration=1.5),
         LogisticNormalTopics(num_topics=5, word_concentration=0.5, start_sweeps=0),
+        LogisticNormalTopics(2, word_concentration=1.5, scales=CommonScale(3.0, 2.0)),
     ],
-    ids=["3 topics", "2 topics", "5 topics"],
+    ids=["3 topics", "5 topics", "2 topics, scale of Sigma"],
 )
 def test_logistic_normal_topics(model):
     check_model(
@@ -171,9 +172,9 @@ def dynamic_statistics(model):
     [
         (DYNAMIC, TIMED),
         (DynamicTopics(2, drift_scale=0.5, prevalence_scale=0.5, start_sweeps=0), TIMED),
-        (DynamicTopics(2, start_sweeps=1), SHORT),
+        (DynamicTopics(2, start_sweeps=1, scales=CommonScale(3.0, 2.0)), SHORT),
     ],
-    ids=["3 topics that return", "2 topics that walk", "one time"],
+    ids=["3 topics that return", "2 topics that walk", "one time, scale of Sigma"],
 )
 def test_dynamic_topics(model, data):
     check_model(model, data, replicates=1000, statistics=dynamic_statistics(model))
@@ -204,10 +205,10 @@ def eta_of_other_variances(self, rng, state, potential, data):
     return initial_var, drift_var, DYNAMIC._sample_words(rng, state, potential, data)[2]
 
 
-def means_of_another_drift(self, rng, drift, psi, data):
+def means_of_another_drift(self, rng, drift, psi, data, gaussian):
     return (
-        DYNAMIC._sample_prevalence(rng, drift, psi, data)[0],
-        *DYNAMIC._sample_prevalence(rng, drift, psi, data)[1:],
+        DYNAMIC._sample_prevalence(rng, drift, psi, data, gaussian)[0],
+        *DYNAMIC._sample_prevalence(rng, drift, psi, data, gaussian)[1:],
     )
 
 

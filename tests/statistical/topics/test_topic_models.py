@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pgmult import DiagonalPotential, Dirichlet, MvNormal, NormalInverseWishart, StickBreaking
+from pgmult.priors import CommonScale, HalfTScales
 from pgmult.testing import (
     check_geweke,
     check_likelihood,
@@ -74,6 +75,49 @@ IDENTIFIED = {
 def test_correlated_topics(model):
     own = {"log_likelihood": model.log_likelihood, "theta": model.theta}
     check_model(model, CORPUS, statistics=STATISTICS | own)
+
+
+def log_variances(state, data):
+    return np.log(np.diagonal(state.Sigma))
+
+
+COLLAPSED = replace(MODEL, words="collapsed")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        COLLAPSED,
+        replace(MODEL, scales=HalfTScales(6.0, 1.0)),
+        replace(MODEL, scales=CommonScale(3.0, 2.0)),
+    ],
+    ids=["words collapsed", "half t", "common scale"],
+)
+def test_options_of_correlated_topics(model):
+    finite = {name: STATISTICS[name] for name in ("topics", "topic_counts", "fit")}
+    check_model(model, CORPUS, statistics={**finite, "log variances": log_variances})
+
+
+BROKEN_OPTIONS = {
+    "scales from another prior": mutant(
+        replace(MODEL, scales=CommonScale(3.0, 2.0)),
+        step=lambda self, rng, state, data: replace(MODEL, scales=CommonScale(3.0, 8.0)).step(
+            rng, state, data
+        ),
+    ),
+    "another concentration where words are collapsed": mutant(
+        COLLAPSED,
+        step=lambda self, rng, state, data: replace(COLLAPSED, word_concentration=0.3).step(
+            rng, state, data
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_OPTIONS)
+def test_geweke_refuses_broken_options(kind):
+    statistics = {**STATISTICS, "log variances": log_variances}
+    rejects(check_geweke, BROKEN_OPTIONS[kind], CORPUS, statistics=statistics, replicates=1000)
 
 
 def test_correlated_topics_reach_the_posterior():

@@ -245,30 +245,33 @@ class TestShow:
         fit(capsys, corpus, out, *SMALL)
         code, output, errors = run(capsys, "topics", "show", out, "--words", 2)
         assert (code, errors) == (0, "")
-        assert "Topics: NPMI, top words" in output
-        assert output.count("±") == 2 * 3 + 1, "two words for each of three topics, and the title"
+        lines = output.splitlines()
+        head = next(i for i, line in enumerate(lines) if "NPMI  words by probability" in line)
+        rows = [line.split() for line in lines[head + 1 : head + 4]]
+        assert [row[0] for row in rows] == ["0", "1", "2"]
+        assert all(len(row[-2:]) == 2 and set(row[-2:]) <= set("abcdefgh") for row in rows)
 
     def test_one_topic_by_another_score_with_its_documents(self, capsys, corpus, tmp_path):
         from pgmult.datasets import read_corpus
-        from pgmult.topics import npmi, representative_documents, top_words
+        from pgmult.topics import topic_report
 
         out = tmp_path / "run"
         fit(capsys, corpus, out, *SMALL, "--keep-theta")
         arguments = ["topics", "show", out, "--topic", 1, "--by", "frex", "--words", 3]
         code, output, errors = run(capsys, *arguments, "--documents", 2)
         assert (code, errors) == (0, "")
-        posterior = pgmult.load(out)
+        made = topic_report(
+            pgmult.load(out), title="", by="frex", num_words=3, num_documents=2,
+            reference=read_corpus(corpus),
+        )  # fmt: skip
         lines = output.splitlines()
-        shown = lines[lines.index("Top words, frex ± posterior sd") + 1 :][:3]
-        assert [line.split()[-1] for line in shown] == [
-            word.word for word in top_words(posterior, 3, by="frex")[1]
-        ]
+        title = f"Top words, frex ± posterior sd within chain {made.chain}"
+        shown = lines[lines.index(title) + 1 :][:3]
+        assert [line.split()[-1] for line in shown] == [word.word for word in made.words[1]]
         first = next(i for i, line in enumerate(lines) if line.startswith("Documents")) + 1
         documents = [line.split()[0] for line in lines[first : first + 2]]
-        expected = representative_documents(posterior, 2)[1]
-        assert documents == [document.document for document in expected]
-        coherence = npmi(top_words(posterior, 10), read_corpus(corpus))
-        assert f"NPMI {coherence[1]:.2f}" in lines[0]
+        assert documents == [document.document for document in made.documents[1]]
+        assert f"NPMI {made.coherence[1]:.2f}" in lines[0]
         assert "Diagnostics" not in output
 
     def test_what_a_run_cannot_show(self, capsys, corpus, tmp_path):
@@ -312,7 +315,7 @@ class TestShow:
         """The sticks of a run with another order are read in that order."""
         from pgmult.datasets import read_corpus
         from pgmult.sampling import Origin
-        from pgmult.topics import strongest_pairs, top_words, topic_correlations, topic_labels
+        from pgmult.topics import strongest_pairs, topic_report
 
         model = CorrelatedTopics(3, order=[2, 0, 1])
         with pytest.warns(pgmult.ConvergenceWarning):
@@ -320,16 +323,22 @@ class TestShow:
                 model, read_corpus(corpus), draws=6, tune=2, chains=1,
                 random_seed=0, progressbar=False, store=tmp_path / "run",
             )  # fmt: skip
-        labels = topic_labels(top_words(posterior))
 
         def strongest(model):
-            other = pgmult.Posterior(dict(posterior), origin=Origin.of(model, None))
-            pair = strongest_pairs(topic_correlations(other))[1][0]
-            return f"{pair.mean:+.2f} [", f"{labels[pair.first]}  |  {labels[pair.second]}"
+            other = pgmult.Posterior(
+                dict(posterior), dims={name: axes[2:] for name, axes in posterior.dims.items()},
+                sample_stats=posterior.sample_stats, origin=Origin.of(model, None),
+                coords={"word": posterior.coords["word"]},
+            )  # fmt: skip
+            made = topic_report(other, title="t")
+            together, apart = strongest_pairs(made.correlations, 1)
+            pair = [*together, *apart][0]
+            names = made.names[pair.first], made.names[pair.second]
+            return f"{pair.mean:+.2f} [", f"{names[0]}  |  {names[1]}"
 
         lines = run(capsys, "topics", "show", tmp_path / "run")[1].splitlines()
         right, wrong = strongest(model), strongest(CorrelatedTopics(3))
-        assert right[1] != wrong[1]
+        assert right != wrong
         assert any(line.startswith(right[0]) and line.endswith(right[1]) for line in lines)
 
     def test_a_run_without_topics(self, capsys, tmp_path):
@@ -373,24 +382,38 @@ class TestDemo:
         for piece in (
             "correlated topics",
             "LDA",
-            "unigram",
-            "Strongest topic corr",
+            "word frequencies",
+            "Topics that go together",
             "R-hat",
             "NPMI",
         ):
             assert piece in output
         page = (out / "report.html").read_text(encoding="utf-8")
-        assert "Held-out words" in page
+        assert "Words that were held out" in page
         assert "Representative documents" in page
         assert pgmult.load(out)["topics"].shape[:3] == (2, 6, 3)
+
+    def test_leaves_a_page_and_no_draws(self, capsys, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for name in ("pgmult-demo.html", "pgmult-demo-2.html"):
+            code, output, _ = run(capsys, "demo", *SMALL)
+            assert code == 0
+            assert output.index("found by both chains") < output.index("largest first")
+            assert f"The same with pictures: {name}" in output
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "pgmult-demo-2.html",
+            "pgmult-demo.html",
+        ]
 
     def test_interrupt(self, capsys, tmp_path, monkeypatch):
         step = CorrelatedTopics.step
         sweeps = []
 
         def interrupted(self, rng, state, data):
+            if len(data.totals) < 60:  # compiled first, on few documents
+                return step(self, rng, state, data)
             sweeps.append(None)
-            if len(sweeps) == 9:
+            if len(sweeps) == 2 + 4 * 6 + 1:  # every fourth is kept
                 raise KeyboardInterrupt
             return step(self, rng, state, data)
 
@@ -462,7 +485,7 @@ class TestHousekeeping:
 
 def test_demonstrations_do_not_overwrite_each_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert str(cli._free_name("pgmult-demo")) == "pgmult-demo"
-    (tmp_path / "pgmult-demo").mkdir()
-    (tmp_path / "pgmult-demo-2").mkdir()
-    assert str(cli._free_name("pgmult-demo")) == "pgmult-demo-3"
+    assert str(cli._free_name("pgmult-demo", ".html")) == "pgmult-demo.html"
+    (tmp_path / "pgmult-demo.html").touch()
+    (tmp_path / "pgmult-demo-2.html").touch()
+    assert str(cli._free_name("pgmult-demo", ".html")) == "pgmult-demo-3.html"

@@ -28,7 +28,11 @@ def posterior():
         dims={"level": (), "cov": ("side", "side"), "size": ("group",)},
         coords={"side": ["left", "right"]},
         sample_stats={"log_likelihood": rng.normal(size=(4, 50))},
-        attrs={"model": "Model()", "seconds": [1.0, 2.0, 3.0, 4.0]},
+        attrs={
+            "model": "Model()",
+            "seconds": [1.0, 2.0, 3.0, 4.0],
+            "start_facts": [{"support": [0.5, 1.0]}],
+        },
     )
 
 
@@ -41,6 +45,8 @@ def test_draws_dims_coords_and_attributes(arviz, posterior):
     assert group["side"].values.tolist() == group["side_2"].values.tolist() == ["left", "right"]
     assert group["group"].values.tolist() == [0, 1, 2]
     assert group.attrs["model"] == "Model()"
+    assert group.attrs["seconds"] == [1.0, 2.0, 3.0, 4.0]
+    assert group.attrs["start_facts"] == '[{"support": [0.5, 1.0]}]'  # files hold nothing nested
     stats = data["sample_stats"]["total_log_likelihood"]
     np.testing.assert_array_equal(stats.values, posterior.sample_stats["log_likelihood"])
 

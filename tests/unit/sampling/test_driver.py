@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -104,6 +105,94 @@ def test_a_seed_left_out_is_written_down():
     first = short(random_seed=None)
     assert not same(first, short(random_seed=None))
     assert same(first, short(random_seed=first.attrs["random_seed"]))
+
+
+@dataclass(frozen=True)
+class Found:
+    state: NormalState
+    value: float
+
+    def facts(self):
+        return {"value": self.value, "support": [0.5, 1.0]}
+
+
+class Searching(Normal):
+    """Says where its search was, and how many leaves it was asked for."""
+
+    def find_start(self, rng, data, leaves):
+        return Found(self.init(rng, data), float(leaves))
+
+
+def first_states(**options):
+    """Where each chain was after one sweep without randomness of its own."""
+    seen = {}
+
+    class Still(Normal):
+        def step(self, rng, state, data):
+            return state
+
+    short(Still(), callback=lambda sweep: seen.setdefault(sweep.chain, sweep.state), **options)
+    return [seen[chain].mean for chain in sorted(seen)]
+
+
+def test_chains_begin_at_their_own_start_or_at_a_shared_one():
+    assert len(set(first_states())) == 3
+    (mean,) = set(first_states(starts="shared"))
+    assert {mean} == set(first_states(starts="shared", chains=5, cores=1))
+    assert mean not in first_states()
+    assert {mean} != set(first_states(starts="shared", random_seed=6))
+    state = NormalState(1.5, 1.0, 0, np.zeros(20))
+    assert first_states(starts=state) == [1.5, 1.5, 1.5]
+    assert first_states(starts=Found(state, 0.0)) == [1.5, 1.5, 1.5]
+    given = [Found(state, 0.0), replace(state, mean=-1.0), replace(state, mean=0.0)]
+    assert first_states(starts=given) == first_states(starts=tuple(given)) == [1.5, -1.0, 0.0]
+
+
+def test_a_posterior_says_where_its_chains_began(tmp_path):
+    assert short().attrs["starts"] == "own"
+    state = NormalState(1.5, 1.0, 0, np.zeros(20))
+    given = short(starts=[Found(state, 2.0), state, Found(state, 3.0)]).attrs
+    assert given["starts"] == "given"
+    assert [facts["value"] for facts in given["start_facts"]] == [2.0, 3.0]
+    shared = short(Searching(), starts="shared", store=tmp_path / "run")
+    assert shared.attrs["starts"] == "shared"
+    assert shared.attrs["start_facts"] == [{"value": 3.0, "support": [0.5, 1.0]}]
+    kept = pgmult.load(tmp_path / "run", model=Searching()).attrs
+    assert kept == shared.attrs
+    memory = short(Searching(), starts="shared")
+    assert same(memory, shared)
+    shared.save(tmp_path / "again")
+    assert pgmult.load(tmp_path / "again", model=Searching()).attrs["starts"] == "shared"
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_shared_start_survives_a_break(tmp_path):
+    """The chains that had not begun start where the others did."""
+    whole = short(starts="shared", draws=60)
+
+    def stop(sweep):
+        if sweep.chain == 1 and sweep.index == 25:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        short(starts="shared", draws=60, store=tmp_path / "run", callback=stop, cores=1)
+    again = pgmult.resume(tmp_path / "run", model=Normal(), data=values())
+    assert same(again, whole)
+    assert again.attrs["starts"] == "shared"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"starts": "mine"}, ValueError, "starts must be one of own, shared, got 'mine'"),
+        ({"starts": None}, TypeError, "starts must be 'own', 'shared', a start, a state or a list"),
+        ({"starts": [NormalState(0.0, 1.0, 0, np.zeros(20))]}, ValueError, "each of the 3 chains"),
+        ({"starts": "shared", "initvals": {"mean": 1.0}}, ValueError, "initvals must be left out"),
+    ],
+)
+def test_starts_that_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        short(**options)
 
 
 @pytest.mark.parametrize(("chains", "cores", "expected"), [(1, 4, 4), (2, 4, 2), (4, 2, 1)])

@@ -71,7 +71,7 @@ REFERENCE = as_corpus(
 @pytest.fixture
 def summary():
     held_out = [
-        HeldOutScore("ours", -6.0, 0.0, 0.0),
+        HeldOutScore("ours", -6.0, 0.0, 0.0, (-6.1, -6.2)),
         HeldOutScore("rival", -6.01, -0.01, 0.02),
         HeldOutScore("unigram", -7.0, -1.0, 0.02),
     ]
@@ -80,7 +80,7 @@ def summary():
         posterior,
         title="Run <1> & more",
         facts={"corpus": "a < b", **report.run_facts(posterior)},
-        held_out=held_out,
+        held_out={"half": held_out, "a tenth": held_out[::2]},
         reference=REFERENCE,
     )
 
@@ -112,48 +112,83 @@ def parsed(page):
     return parser
 
 
+def best_of(posterior):
+    """The chain that a report shows, and its topics by size."""
+    chain = int(np.argmax(posterior.sample_stats["log_likelihood"].mean(axis=1)))
+    return chain, np.argsort(-posterior["topic_shares"][chain].mean(axis=0))
+
+
+def test_the_verdict_comes_first(summary):
+    text = report.as_text(summary)
+    assert text.index("found by both chains") < text.index("largest first")
+    assert summary.verdict[0] == "5 of 5 topics were found by both chains (5 stable)."
+    assert summary.verdict[1] == (
+        "With half of a text seen, ours predict the rest as well as rival"
+        " (+0.010 ± 0.020 nats a word, too close to call)."
+    )
+    assert "With a tenth of a text seen, ours predict the rest better than unigram" in text
+    page = " ".join(parsed(report.as_html(summary)).text)
+    assert page.index("found by both chains") < page.index("Largest first")
+
+
 def test_text_says_everything(summary):
     text = report.as_text(summary, width=100)
     lines = text.splitlines()
-    assert all(len(line) <= 100 for line in lines if not line.startswith("- "))
-    largest = int(np.argmax(summary.shares))
-    first = next(line for line in lines if "%" in line and "±" in line)
-    assert first.split()[0] == str(largest)
-    word = summary.words[largest][0]
-    assert f"{word.word} .{round(1000 * word.mean):03d}±" in first
-    assert "ours     -6.0000  perplexity 403.4" in text
-    assert (
-        "rival    -6.0100  perplexity 407.5     -0.0100 ± 0.0200 from the first, too close" in text
-    )
-    assert re.search(r"unigram .* -1.0000 ± 0.0200 from the first$", text, re.M)
+    assert all(len(line) <= 100 for line in lines if "nats a word" not in line)
+    first = next(line for line in lines if line.startswith("  0  "))
+    word, share = summary.words[0][0], summary.shares[0]
+    assert f"{100 * share:.1f} ± " in first
+    assert first.split()[7] == word.word
+    assert "no.    share, %  chains  apart   NPMI  words by probability" in text
+    assert "ours     -6.0000      -6.200 to -6.100  403 words" in text
+    assert re.search(r"rival +-6.0100 +407 words +\+0.0100 ± 0.0200 nats a word, too close", text)
+    assert re.search(r"unigram .* \+1.0000 ± 0.0200 nats a word$", text, re.M)
     assert "2 x 20 draws after 7 sweeps of tuning, 2 s, seed 3" in text
+
+
+def test_topics_are_numbered_by_size_and_named_alike_everywhere(summary):
+    posterior = draws_of()
+    chain, order = best_of(posterior)
+    assert summary.chain == chain
+    np.testing.assert_array_equal(summary.topics, order)
+    assert (np.diff(summary.shares) <= 0).all()
+    words = top_words(posterior, 3, chain=chain)
+    names = [f"{k} " + " ".join(w.word for w in words[t]) for k, t in enumerate(order)]
+    assert summary.names == names
+    text, page = report.as_text(summary), " ".join(parsed(report.as_html(summary)).text)
+    for pair in re.findall(r"^[+-]\d\.\d\d \[.*?\]  (.*)  \|  (.*)$", text, re.M):
+        assert set(pair) <= set(names)
+        assert all(name in page for name in pair)
 
 
 def test_correlations_and_findings_are_told(summary):
     text = report.as_text(summary)
     assert len(re.findall(r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]", text, re.M)) >= 2
-    assert re.search(r"log likelihood: R-hat \d\.\d{3}, the chains agree", text)
-    assert "0 of 5 topics have no counterpart" in text
+    assert "within chain" in text
+    assert re.search(r"log likelihood, each chain by itself: split R-hat at most \d\.\d{3}", text)
+    assert "0 of 5 topics have no counterpart" in " ".join(text.split())
 
 
 def test_topics_are_judged(summary):
     """Coherence and exclusivity are of the ten most probable words, whatever words are shown."""
     posterior = draws_of()
-    most_probable = top_words(posterior, 10)
+    chain, order = best_of(posterior)
+    most_probable = top_words(posterior, 10, chain=chain)
     by_frex = report.topic_report(posterior, title="t", by="frex", reference=REFERENCE, num_words=3)
     for made in (summary, by_frex):
-        np.testing.assert_allclose(made.coherence, npmi(most_probable, REFERENCE))
-        np.testing.assert_allclose(
-            made.exclusivity, exclusivity(word_scores(posterior).mean, 10), rtol=1e-12
-        )
-    assert by_frex.words == top_words(posterior, 3, by="frex")
-    assert "Topics: NPMI, top words, frex ± posterior sd" in report.as_text(by_frex)
+        np.testing.assert_allclose(made.coherence, npmi(most_probable, REFERENCE)[order])
+        expected = exclusivity(word_scores(posterior, chain=chain).mean, 10)[order]
+        np.testing.assert_allclose(made.exclusivity, expected, rtol=1e-12)
+    frex_words = top_words(posterior, 3, by="frex", chain=chain)
+    assert by_frex.words == [frex_words[k] for k in order]
+    assert "words by frex" in report.as_text(by_frex)
     assert f" {summary.coherence[0]:5.2f} " in report.as_text(summary)
 
 
 def test_one_topic_is_told_with_its_documents_and_correlations(summary):
     text = report.as_text(summary, topic=2)
     assert "exclusivity" in text.splitlines()[0]
+    assert "stable, 2 of 2 chains" in text.splitlines()[0]
     for word in summary.words[2]:
         assert re.search(rf"^ .*{re.escape(word.word)}$", text, re.M)
     for document in summary.documents[2]:
@@ -168,7 +203,7 @@ def test_page_is_whole(summary):
     text = " ".join(parser.text)
     for piece in ("Run <1> & more", "a < b", "w0<b>", "too close to call", "R-hat", "d0&"):
         assert piece in text
-    for piece in ("NPMI", "exclusivity", "words by FREX", "Representative documents"):
+    for piece in ("NPMI", "exclusivity", "words by FREX", "Representative documents", "90 %"):
         assert piece in text
     assert not [value for name, value in parser.attributes if name in ("src", "href")]
     assert "://" not in page
@@ -190,7 +225,7 @@ def test_page_draws_each_sure_correlation_and_each_pair(summary):
     positive, negative = int((found.lower > 0)[upper].sum()), int((found.upper < 0)[upper].sum())
     sure = positive + negative
     assert 0 < page.count("<line ") == min(positive, 5) + min(negative, 5)
-    assert f"of {sure} correlations" in page
+    assert f"of {sure} pairs whose interval" in page
 
 
 def test_page_ranks_words_as_the_library_does(summary):
@@ -198,19 +233,25 @@ def test_page_ranks_words_as_the_library_does(summary):
     page = report.as_html(summary)
     packed = json.loads(re.search(r'id="words">(.*?)</script>', page, re.S)[1])
     posterior = draws_of()
+    chain, order = best_of(posterior)
+
+    def best(**options):
+        words = top_words(posterior, 8, chain=chain, **options)
+        return enumerate(words[k] for k in order)
+
     for weight in (0.0, 0.35, 0.6, 1.0):
-        for k, expected in enumerate(top_words(posterior, 8, by="relevance", weight=weight)):
+        for k, expected in best(by="relevance", weight=weight):
             words = packed["topics"][k]
             scores = {w[0]: weight * w[3] + (1.0 - weight) * w[4] for w in words}
-            best = sorted(scores, key=scores.get, reverse=True)[: packed["count"]]
+            first = sorted(scores, key=scores.get, reverse=True)[: packed["count"]]
             np.testing.assert_allclose(
-                [scores[name] for name in best], [word.mean for word in expected], atol=2e-3
+                [scores[name] for name in first], [word.mean for word in expected], atol=2e-3
             )
     for place, by in {1: "probability", 2: "frex"}.items():
-        for k, expected in enumerate(top_words(posterior, 8, by=by)):
-            best = sorted(packed["topics"][k], key=lambda w: -w[place])[: packed["count"]]
+        for k, expected in best(by=by):
+            first = sorted(packed["topics"][k], key=lambda w: -w[place])[: packed["count"]]
             np.testing.assert_allclose(
-                [w[place] for w in best], [word.mean for word in expected], atol=2e-5
+                [w[place] for w in first], [word.mean for word in expected], atol=2e-5
             )
 
 
@@ -224,19 +265,23 @@ def test_script_ranks_and_points_out(summary, tmp_path):
     file.write_text(page.replace("</body>", asked + "</body>"), encoding="utf-8")
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", file.as_uri()]
     dom = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    row = re.search(r'<tr data-t="3" class="on">.*?</tr>', dom, re.S)[0]
+    row = re.search(r'<tr data-t="3"[^>]* class="on">.*?</tr>', dom, re.S)[0]
+    assert 'aria-pressed="true"' in row
     ranked = re.search(r'<td class="ranked">(.*?)</td>', row, re.S)[1]
     shown = re.findall(r'"word">(.*?) <small>', ranked)
-    expected = top_words(draws_of(), 8, by="relevance", weight=0.0)[3]
+    chain, order = best_of(draws_of())
+    expected = top_words(draws_of(), 8, by="relevance", weight=0.0, chain=chain)[order[3]]
     assert shown == [html.escape(word.word) for word in expected]
-    assert dom.count('<tr data-t="3" class="on">') == 2, "among topics and among documents"
+    assert len(re.findall(r'<tr data-t="3"[^>]* class="on">', dom)) == 2, (
+        "among topics and among documents"
+    )
     assert '<p id="controls">' in dom
 
 
 def test_page_needs_its_rankings():
     plain = report.topic_report(draws_of(), title="t", rank_for_page=False, num_documents=0)
     assert plain.documents == []
-    assert "Topics: top words, probability" in report.as_text(plain)
+    assert "words by probability" in report.as_text(plain)
     with pytest.raises(ValueError, match="rank_for_page=True"):
         report.as_html(plain)
 
@@ -268,9 +313,10 @@ def test_few_draws_and_missing_variables():
     only_topics = Posterior({"topics": posterior["topics"]}, sample_stats=posterior.sample_stats)
     summary = report.topic_report(only_topics, title="t")
     assert summary.correlations is None
-    assert summary.by_size == [0, 1, 2, 3, 4]
+    assert summary.topics.tolist() == [0, 1, 2, 3, 4], "no sizes were kept"
+    assert summary.stability.verdicts == ["one chain only"] * 5
     assert summary.findings == ["1 chain of 2 draws: too few for diagnostics."]
-    assert "Topic correlations" not in report.as_html(summary)
+    assert "Topics that go together" not in report.as_html(summary)
     parsed(report.as_html(summary))
 
 
@@ -278,8 +324,37 @@ def test_a_drifting_chain_is_called_out():
     posterior = draws_of(num_chains=1, num_draws=60)
     posterior.sample_stats["log_likelihood"] = np.arange(60.0)[None]
     summary = report.topic_report(posterior, title="t")
-    assert any("the two halves of the chain do not agree yet" in f for f in summary.findings)
+    assert any("it still drifts, tune longer" in f for f in summary.findings)
     assert any("too few to rely on" in f for f in summary.findings)
+    assert "A chain still drifts" in summary.verdict[-1]
+
+
+def score_of(by_document, held_out, chains=()):
+    by_chain = np.array([by_document + shift * held_out.totals for shift in chains or (0.0,)])
+    return CompletionScore(0.0, 0.0, by_document, 1, by_chain, held_out.num_tokens)
+
+
+def test_comparison_error_has_the_spread_between_chains_of_both():
+    held_out = as_corpus(np.full((400, 2), 5))
+    flat = np.full(400, -60.0)
+    first = score_of(flat, held_out, (-0.1, 0.1))
+    np.testing.assert_allclose(first.chains, [-6.1, -5.9])
+    assert first.chain_error == pytest.approx(0.1)
+    other = score_of(flat, held_out, (-0.3, 0.0, 0.3))
+    found = compare_scores({"a": first, "b": other}, held_out)
+    assert found[0].difference_error == 0.0
+    assert found[1].difference_error == pytest.approx(np.hypot(0.1, 0.3 / np.sqrt(3)))
+    assert found[1].chains == pytest.approx((-6.3, -6.0, -5.7))
+
+
+def test_a_score_of_some_documents_alone():
+    counts = np.full((10, 2), 3)
+    held_out, part = as_corpus(counts), as_corpus(counts * (np.arange(10) < 4)[:, None])
+    by_document = -np.arange(10.0)
+    found = score_of(by_document, held_out, (0.0, -1.0)).on(part)
+    assert found.log_predictive == pytest.approx(-(0 + 1 + 2 + 3) / 24)
+    np.testing.assert_allclose(found.chains, [-6 / 24, -6 / 24 - 1.0])
+    assert found.by_document[4:].tolist() == [0.0] * 6
 
 
 def test_comparison_is_paired_by_document():
@@ -289,7 +364,7 @@ def test_comparison_is_paired_by_document():
     assert totals[0] == 0
     level = rng.normal(-6.0, 1.0, size=50)
     scores = {
-        name: CompletionScore(0.0, 0.0, (level + shift) * totals, 1)
+        name: score_of((level + shift) * totals, held_out)
         for name, shift in {"first": 0.0, "second": -0.25}.items()
     }
     first, second = compare_scores(scores, held_out)
@@ -302,11 +377,16 @@ def test_comparison_error_is_that_of_a_mean():
     rng = np.random.default_rng(6)
     held_out = as_corpus(np.full((400, 2), 5))
     gains = rng.normal(0.0, 2.0, size=400)
-    zero = CompletionScore(0.0, 0.0, np.zeros(400), 1)
-    scores = {"first": zero, "second": CompletionScore(0.0, 0.0, gains, 1)}
+    zero = score_of(np.zeros(400), held_out)
+    scores = {"first": zero, "second": score_of(gains, held_out)}
     second = compare_scores(scores, held_out)[1]
     assert second.difference == pytest.approx(gains.mean() / 10)
     assert second.difference_error == pytest.approx(gains.std(ddof=1) / np.sqrt(400) / 10)
+
+
+def correlations_of(mean, width):
+    nothing = np.zeros_like(mean)
+    return TopicCorrelations(mean, mean - width, mean + width, 0.9, nothing, "within chain 0")
 
 
 class TestPlots:
@@ -317,9 +397,7 @@ class TestPlots:
     def test_heatmap_shows_the_matrix(self):
         mean = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, -0.1], [-0.2, -0.1, 1.0]])
         width = np.array([[0, 0.1, 0.1], [0.1, 0, 0.3], [0.1, 0.3, 0]])
-        axes = plots.topic_correlation_heatmap(
-            TopicCorrelations(mean, mean - width, mean + width, 0.9), ["a", "b", "c"]
-        )
+        axes = plots.topic_correlation_heatmap(correlations_of(mean, width), ["a", "b", "c"])
         order = [label.get_text() for label in axes.get_xticklabels()]
         shown = np.ma.filled(axes.images[0].get_array(), np.nan)
         expected = mean.copy()
@@ -334,7 +412,7 @@ class TestPlots:
     def test_graph_joins_sure_pairs(self):
         mean = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, -0.1], [-0.2, -0.1, 1.0]])
         width = np.array([[0, 0.1, 0.1], [0.1, 0, 0.3], [0.1, 0.3, 0]])
-        found = TopicCorrelations(mean, mean - width, mean + width, 0.9)
+        found = correlations_of(mean, width)
         axes = plots.topic_correlation_graph(found, ["a", "b", "c"])
         labels = {text.get_text(): text.xy for text in axes.texts}
         joined = {
@@ -351,7 +429,7 @@ class TestPlots:
         assert not plots.topic_correlation_graph(found, ["a", "b", "c"], max_pairs=0).lines
 
     def test_bars_show_words_and_are_never_cut(self):
-        words = top_words(draws_of(), 4)
+        words = top_words(draws_of(), 4, chain=0)
         figure = plots.top_word_bars(words, num_columns=3)
         panels = [axes for axes in figure.axes if axes.get_visible()]
         assert len(panels) == 5

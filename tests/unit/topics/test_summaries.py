@@ -253,21 +253,21 @@ class TestDocuments:
         assert found.probability == 0.8
 
     def test_proportions_are_made_of_sticks(self, draws):
-        direct = document_topics({"theta": draws["theta"]})
-        made = document_topics(of_model(CorrelatedTopics(3), psi=draws["psi"]))
+        direct = document_topics({"theta": draws["theta"]}, chain=0)
+        made = document_topics(of_model(CorrelatedTopics(3), psi=draws["psi"]), chain=0)
         np.testing.assert_allclose(made.mean, direct.mean)
         np.testing.assert_allclose(made.upper, direct.upper)
 
     def test_proportions_follow_the_models_link(self, draws):
         order = [2, 0, 1]
         turned = of_model(CorrelatedTopics(3, order=order), psi=draws["psi"])
-        direct = document_topics({"theta": draws["theta"]})
-        np.testing.assert_allclose(document_topics(turned).mean[:, order], direct.mean)
-        best = representative_documents(turned, 1)
+        direct = document_topics({"theta": draws["theta"]}, chain=0)
+        np.testing.assert_allclose(document_topics(turned, chain=0).mean[:, order], direct.mean)
+        best = representative_documents(turned, 1, chain=0)
         assert [best[topic][0].mean for topic in order] == pytest.approx(direct.mean.max(axis=0))
         softmax = of_model(LogisticNormalTopics(2), psi=draws["psi"])
         expected = LogisticNormal().probs(draws["psi"][0]).mean(axis=0)
-        np.testing.assert_allclose(document_topics(softmax).mean, expected)
+        np.testing.assert_allclose(document_topics(softmax, chain=0).mean, expected)
 
     def test_sticks_without_a_model(self, draws):
         for posterior, got in (
@@ -275,12 +275,12 @@ class TestDocuments:
             (Posterior({"psi": draws["psi"]}), "these draws came without one"),
         ):
             with pytest.raises(ValueError, match=f"posterior must know its model.*{got}"):
-                document_topics(posterior)
+                document_topics(posterior, chain=0)
 
     def test_blocks_do_not_show(self, draws, monkeypatch):
-        whole = document_topics(draws)
+        whole = document_topics(draws, chain=0)
         monkeypatch.setattr("pgmult.topics.summaries.documents._BLOCK", 2 * 200 * 3)
-        pieces = document_topics(draws)
+        pieces = document_topics(draws, chain=0)
         np.testing.assert_array_equal(pieces.lower, whole.lower)
         assert len(pieces.documents) == 5
 
@@ -290,12 +290,12 @@ class TestDocuments:
             dims={"theta": ("document", "topic")},
             coords={"document": list("vwxyz")},
         )
-        found = document_topics(posterior, ["y", 0])
+        found = document_topics(posterior, ["y", 0], chain=0)
         assert found.documents == ["y", "v"]
         np.testing.assert_allclose(found.mean, draws["theta"][0].mean(axis=0)[[3, 0]])
         for unknown in ("nobody", 5, -1):
             with pytest.raises(ValueError, match=f"documents must be among the 5, got {unknown!r}"):
-                document_topics(posterior, [unknown])
+                document_topics(posterior, [unknown], chain=0)
 
     def test_representatives_have_the_highest_mean(self, draws):
         found = representative_documents(draws, 2, chain=1)
@@ -311,7 +311,7 @@ class TestDocuments:
         with pytest.raises(ValueError, match=r"'theta' or 'psi', got only mu.*keep="):
             document_topics({"mu": np.zeros((1, 2, 3))})
         with pytest.raises(ValueError, match=r"probability must be between 0 and 1, got 1"):
-            document_topics(draws, probability=1)
+            document_topics(draws, probability=1, chain=0)
 
 
 def test_aligned_chains_are_averaged_topic_by_topic():
@@ -479,7 +479,9 @@ def test_correlations_need_a_model_with_one_mean():
 
 def correlations(matrix):
     matrix = np.asarray(matrix, dtype=float)
-    return TopicCorrelations(matrix, matrix - 0.1, matrix + 0.1, 0.9)
+    return TopicCorrelations(
+        matrix, matrix - 0.1, matrix + 0.1, 0.9, np.zeros_like(matrix), "within chain 0"
+    )
 
 
 def test_strongest_pairs_are_split_by_sign():

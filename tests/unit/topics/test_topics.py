@@ -12,7 +12,17 @@ from scipy import stats
 
 from pgmult import NormalInverseWishart, StickBreaking, sample
 from pgmult.core.validate import new_key
-from pgmult.topics import LDA, CorrelatedTopics, DocumentCompletion, as_corpus, split_tokens
+from pgmult.priors import HalfTScales
+from pgmult.topics import (
+    LDA,
+    CorrelatedTopics,
+    DocumentCompletion,
+    LogisticNormalTopics,
+    as_corpus,
+    fit_cavi,
+    fit_ctm,
+    split_tokens,
+)
 from pgmult.topics.compiled.tokens import allocate, sample_tables
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.updates.collapsed import collapsed_sweeps, count_topics, random_allocation
@@ -249,3 +259,31 @@ def test_a_sparse_matrix_will_do(rng, corpus):
     np.testing.assert_array_equal(from_matrix["mu"], from_corpus["mu"])
     with pytest.raises(ValueError, match=r"data must be non-negative integers, got 0.5"):
         sample(model, np.full((2, 3), 0.5), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"scales": HalfTScales}, TypeError, "scales must be a prior such as"),
+        ({"scales": 2.0}, TypeError, r"or None, got 2.0 \(float\)"),
+        ({"words": "serial"}, ValueError, "words must be one of parallel, collapsed"),
+    ],
+)
+def test_options_that_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        CorrelatedTopics(3, **options)
+
+
+def test_fits_know_no_prior_of_scales(corpus):
+    for fit, kind in ((fit_cavi, CorrelatedTopics), (fit_ctm, LogisticNormalTopics)):
+        with pytest.raises(ValueError, match="model must have scales=None to be fitted"):
+            fit(kind(3, scales=HalfTScales()), corpus, random_seed=0)
+
+
+def test_collapsed_words_keep_their_assignments(rng, corpus):
+    """One sweep of the model: counts are those of the assignments that the state holds."""
+    model = CorrelatedTopics(3, words="collapsed", start_sweeps=5)
+    state = model.step(rng, model.init(rng, corpus), corpus)
+    again = count_topics(corpus, state.assignments, 3)
+    np.testing.assert_array_equal(state.topic_counts, again.topic_counts)
+    check_threads_do_not_matter(model, corpus)

@@ -1,0 +1,118 @@
+r"""Priors of the scales of a covariance, which conjugate priors of it would fix.
+
+An inverse Wishart ties the variances of Sigma to its correlations, and its scale matters where the
+data say little. Given auxiliary scales each prior here is inverse Wishart again, so a Gibbs sweep
+has one more exact step, `given`, and goes on as before with the conjugate prior that it returns.
+
+>>> import numpy as np
+>>> from pgmult import NormalInverseWishart
+>>> prior, rng = NormalInverseWishart.weak(np.zeros(2)), np.random.default_rng(0)
+>>> mu, Sigma = HalfTScales().sample(rng, prior).sample(rng)
+>>> HalfTScales().given(rng, Sigma, prior).dof
+3.0
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from pgmult.compiled.linalg import invert_positive_definite
+from pgmult.core.arguments import as_real
+from pgmult.core.typing import FloatArray
+from pgmult.priors.gaussian import NormalInverseWishart
+from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
+
+__all__ = ["CommonScale", "CovarianceScales", "HalfTScales"]
+
+Conjugate = TypeVar("Conjugate", NormalInverseWishart, MatrixNormalInverseWishart)
+
+
+@runtime_checkable
+class CovarianceScales(Protocol):
+    """A prior of what the inverse Wishart of a conjugate prior would fix."""
+
+    def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
+        """The conjugate prior, its scales drawn from theirs."""
+
+    def given(self, rng: np.random.Generator, Sigma: FloatArray, prior: Conjugate) -> Conjugate:
+        """The conjugate prior, its scales drawn given a covariance."""
+
+
+@dataclass(frozen=True, slots=True)
+class HalfTScales:
+    r"""Every standard deviation of Sigma half-t, whatever the others are (Huang and Wand 2013).
+
+    With n coordinates, and in place of the `dof` and `scale` of the prior that it is used with::
+
+        b_k ~ Gamma(1/2, rate 1 / scale^2),     Sigma | b ~ IW(2 dof diag(b), dof + n - 1)
+
+    makes sqrt(Sigma_kk) half-t with `dof` degrees of freedom, and with dof = 2 every correlation
+    uniform on (-1, 1) ("Simple marginally noninformative prior distributions for covariance
+    matrices", section 2). Given Sigma,
+
+        b_k ~ Gamma((dof + n) / 2, rate dof (Sigma^-1)_kk + 1 / scale^2).
+
+    Attributes
+    ----------
+    dof : float
+        > 0; of the half-t.
+    scale : float
+        > 0; of the half-t, in units of psi.
+    """
+
+    dof: float = 2.0
+    scale: float = 2.5
+
+    def __post_init__(self) -> None:
+        for name in ("dof", "scale"):
+            value = as_real(getattr(self, name), name, above=0.0, minimum=1e-100, maximum=1e100)
+            object.__setattr__(self, name, value)
+
+    def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
+        """The conjugate prior, its scales drawn from theirs."""
+        return self._with(rng.gamma(0.5, self.scale**2, size=len(prior.scale)), prior)
+
+    def given(self, rng: np.random.Generator, Sigma: FloatArray, prior: Conjugate) -> Conjugate:
+        """The conjugate prior, its scales drawn given a covariance."""
+        rate = self.dof * np.diagonal(invert_positive_definite(Sigma)) + self.scale**-2
+        return self._with(rng.gamma(0.5 * (self.dof + len(Sigma)), 1.0 / rate), prior)
+
+    def _with(self, b: FloatArray, prior: Conjugate) -> Conjugate:
+        scale = np.diag(2.0 * self.dof * np.maximum(b, 1e-200))
+        return replace(prior, dof=self.dof + len(b) - 1.0, scale=scale)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonScale:
+    """One factor of the whole scale matrix, learned: Sigma | s ~ IW(s scale, dof).
+
+    ``s ~ Gamma(shape, rate)``, and given Sigma ``s ~ Gamma(shape + dof n / 2, rate + tr(scale
+    Sigma^-1) / 2)``: a firm prior, of many degrees of freedom, that still fits the data's size.
+
+    Attributes
+    ----------
+    shape, rate : float
+        > 0.
+    """
+
+    shape: float = 2.0
+    rate: float = 2.0
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "rate"):
+            value = as_real(getattr(self, name), name, above=0.0, minimum=1e-100, maximum=1e100)
+            object.__setattr__(self, name, value)
+
+    def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
+        """The conjugate prior, its scale drawn from its own."""
+        return self._with(rng.gamma(self.shape, 1.0 / self.rate), prior)
+
+    def given(self, rng: np.random.Generator, Sigma: FloatArray, prior: Conjugate) -> Conjugate:
+        """The conjugate prior, its scale drawn given a covariance."""
+        n = len(Sigma)
+        rate = self.rate + 0.5 * float(np.sum(prior.scale * invert_positive_definite(Sigma)))
+        return self._with(rng.gamma(self.shape + 0.5 * prior.dof * n, 1.0 / rate), prior)
+
+    def _with(self, s: float, prior: Conjugate) -> Conjugate:
+        return replace(prior, scale=max(s, 1e-200) * prior.scale)

@@ -1,0 +1,136 @@
+"""Scores for the same seconds of a processor: what models are worth beside each other.
+
+Sweeps of different models are no common currency, and seconds on the wall are a matter of who else
+is there. So each chain runs in one thread until it has used so many seconds of a processor, its
+start included and its scoring left out; the draws of the last part of that time are averaged.
+
+>>> import numpy as np, pgmult
+>>> corpus = pgmult.topics.as_corpus(np.random.default_rng(0).poisson(0.5, size=(20, 30)))
+>>> training, held_out = pgmult.topics.split_tokens(corpus, documents=5)
+>>> lda = pgmult.topics.LDA(3)
+>>> warm = completion_by_seconds(lda, training, held_out, [0.01])
+>>> *_, last = completion_by_seconds(lda, training, held_out, [0.02, 0.05], chains=2)
+>>> last.seconds, len(last.sweeps), bool(last.score.log_predictive < 0)
+(0.05, 2, True)
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.arguments import as_kind, as_list, as_real, as_seed, brief
+from pgmult.core.machine import as_cores
+from pgmult.core.typing import Model, data_of
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.chains import Sweep
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.scores.completion import CompletionScore, DocumentCompletion
+
+__all__ = ["TimedScore", "completion_by_seconds"]
+
+_MOST_SECONDS = 1e7  # four months: more is a slip
+_MOST_CHAINS = 10_000
+
+
+class TimedScore(NamedTuple):
+    """What a model predicts after so many seconds.
+
+    Attributes
+    ----------
+    seconds : float
+        Of a processor, for each chain.
+    sweeps : tuple of int
+        That each chain made in them.
+    score : CompletionScore
+        Over the draws of the last part of the seconds, of all chains together.
+    """
+
+    seconds: float
+    sweeps: tuple[int, ...]
+    score: CompletionScore
+
+
+def completion_by_seconds(
+    model: Model[Any, Any],
+    data: Any,
+    held_out: Corpus,
+    seconds: Sequence[float],
+    *,
+    chains: int = 1,
+    burn_in: float = 0.5,
+    every: int = 1,
+    cores: int | None = None,
+    random_seed: int = 0,
+) -> list[TimedScore]:
+    """Run chains for some seconds of a processor each, and score held-out tokens on the way.
+
+    Parameters
+    ----------
+    model : Model
+    data : object
+        The training corpus, or what the model takes.
+    held_out : Corpus
+        Tokens to score; row d belongs to the document in row d of the training corpus.
+    seconds : sequence of float
+        Ascending: at each of them, the score over draws made since `burn_in` of it.
+    chains : int
+    burn_in : float from 0 to 0.99
+        Share of the seconds whose draws are left out.
+    every : int
+        Score every so many sweeps. Scoring does not count.
+    cores : int, optional
+        Chains that run at a time; all processors if left out.
+    random_seed : int
+
+    Returns
+    -------
+    list of TimedScore
+        Of the marks at which every chain had a draw. Seconds depend on the machine, and so do
+        scores. What compiles on the way counts: run a model on a small corpus first.
+    """
+    if isinstance(model, type) or not {"theta", "topics"} <= set(getattr(model, "dims", ())):
+        raise TypeError(f"model must be a topic model with theta and topics, got {brief(model)}")
+    held_out = as_kind(held_out, "held_out", Corpus, "make one with as_corpus or split_tokens")
+    given = as_list(seconds, "seconds", "numbers")
+    marks = [as_real(x, "seconds", above=0.0, maximum=_MOST_SECONDS) for x in given]
+    if not marks or marks != sorted(marks):
+        raise ValueError(f"seconds must be ascending numbers, got {seconds!r}")
+    chains = as_positive_int(chains, "chains", maximum=_MOST_CHAINS)
+    burn_in = as_real(burn_in, "burn_in", minimum=0.0, maximum=0.99)
+    every = as_positive_int(every, "every")
+    seeds = np.random.SeedSequence(as_seed(random_seed)).spawn(chains)
+    data = data_of(model, data)
+    if held_out.num_tokens == 0:
+        raise ValueError("held_out has no tokens to score")
+    windows = [DocumentCompletion(held_out, every=1) for _ in marks]
+    sweeps = [[0] * chains for _ in marks]
+
+    def run(chain: int) -> None:
+        rng = np.random.default_rng(seeds[chain])
+        passed, count = 0.0, 0
+        with row_threads(1):
+            began = time.thread_time()
+            state = model.init(rng, data)
+            passed = time.thread_time() - began
+            while passed < marks[-1]:
+                began = time.thread_time()
+                state = model.step(rng, state, data)
+                passed += time.thread_time() - began
+                count += 1
+                for place, (mark, window) in enumerate(zip(marks, windows, strict=True)):
+                    if passed <= mark:
+                        sweeps[place][chain] = count
+                    if count % every == 0 and burn_in * mark < passed <= mark:
+                        window(Sweep(chain, 0, False, state, model, data))
+
+    with ThreadPoolExecutor(min(chains, as_cores(cores))) as pool:
+        list(pool.map(run, range(chains)))
+    return [
+        TimedScore(mark, tuple(made), window.score())
+        for mark, made, window in zip(marks, sweeps, windows, strict=True)
+        if window.num_chains == chains
+    ]

@@ -1,0 +1,179 @@
+"""A start for chains of a topic model, found by search: `find_start`.
+
+>>> import numpy as np
+>>> from pgmult.topics import CorrelatedTopics, find_start
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> start = find_start(CorrelatedTopics(3), counts, leaves=2, sweeps=20, random_seed=0)
+>>> start.state.topics.shape, start.support.shape
+((3, 30), (3,))
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from pgmult.compiled.rows import row_threads
+from pgmult.core.arguments import as_choice, as_repeats, as_seed, brief
+from pgmult.core.machine import as_cores
+from pgmult.core.typing import FloatArray, data_of
+from pgmult.core.validate import as_positive_int
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.starts.allocations import Searched, StartScores
+from pgmult.topics.starts.searches import SEARCHES, leaf, part_to_search, search_leaves, settled
+
+__all__ = ["StartsFromTopics", "TopicStart", "find_start"]
+
+_SAME = 0.5  # topics at least as far apart, in total variation, are not the same
+_MOST_LEAVES = 10_000
+
+
+class StartsFromTopics(ABC):
+    """A model whose chains start from an allocation of tokens to topics."""
+
+    __slots__ = ()
+    num_topics: int
+    start_sweeps: int
+    order: Sequence[int] | None = None  # of sticks, for links that have one
+
+    def words_of(self, data: Any) -> Corpus:
+        """The words, without what else the data hold."""
+        return cast(Corpus, data)
+
+    @abstractmethod
+    def start_concentration(self) -> float:
+        """Dirichlet concentration of words in topics, for the search."""
+
+    @abstractmethod
+    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
+        """A state with these topics in this order, all else drawn or set given them."""
+
+    def init(self, rng: np.random.Generator, data: Any) -> Any:
+        """Where one chain starts by itself: one leaf of a search, topics sorted by size."""
+        corpus = self.words_of(data)
+        found = leaf(rng, corpus, self.num_topics, self.start_concentration(), self.start_sweeps)
+        return self.from_allocation(rng, found.by_size(corpus, self.order), data)
+
+    def find_start(
+        self,
+        rng: np.random.Generator,
+        data: Any,
+        leaves: int = 4,
+        *,
+        search: str = "merge",
+        sweeps: int | None = None,
+    ) -> "TopicStart":
+        """See `pgmult.topics.find_start`."""
+        corpus = self.words_of(data)
+        sweeps = self.start_sweeps if sweeps is None else sweeps
+        eta = self.start_concentration()
+        part = part_to_search(rng, corpus, self.num_topics)
+        found, grown = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
+        best = settled(rng, found, part, corpus, sweeps).by_size(corpus, self.order)
+        return TopicStart(
+            state=self.from_allocation(rng, best, data),
+            scores=found.scores(part),
+            leaf_scores=tuple(at.scores(part) for at in grown),
+            support=_support(best, [at for at in grown if at is not found]),
+            search=search,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicStart:
+    """Where a search arrived.
+
+    Attributes
+    ----------
+    state : state of the model
+        Topics sorted by size.
+    scores : StartScores
+        Of the allocation that was found; of a large corpus, of the part that was searched.
+    leaf_scores : tuple of StartScores
+        Of the search's leaves, in order.
+    support : array, ``(num_topics,)``
+        The share of the other leaves that found each topic, in the state's order: one-to-one
+        matches with a total variation distance below 0.5. Topics of much support recur in other
+        searches and other chains, topics of none mostly do not. nan where no other leaf was grown.
+    search : str
+    """
+
+    state: Any
+    scores: StartScores
+    leaf_scores: tuple[StartScores, ...]
+    support: FloatArray
+    search: str
+
+    def facts(self) -> dict[str, Any]:
+        """What a run keeps: the search, log probabilities a leaf and the topics' support."""
+        facts: dict[str, Any] = {
+            "search": self.search,
+            "loo": self.scores.loo,
+            "leaf_loo": [scores.loo for scores in self.leaf_scores],
+        }
+        if not np.isnan(self.support).any():
+            facts["support"] = self.support.tolist()
+        return facts
+
+
+def find_start(
+    model: StartsFromTopics,
+    data: Any,
+    *,
+    search: str = "merge",
+    leaves: int = 4,
+    sweeps: int | None = None,
+    random_seed: int | None = None,
+    cores: int | None = None,
+) -> TopicStart:
+    """Search for a good start of a topic model's chains.
+
+    Parameters
+    ----------
+    model : CorrelatedTopics, LogisticNormalTopics, StructuralTopics, DynamicTopics, UncollapsedLDA
+    data : its data, or what its ``as_data`` takes
+    search : {"merge", "consensus", "plain"}
+        How leaves are grown and what is made of them: see `pgmult.topics.starts.searches`. Of
+        "merge" and "plain" the leaf of the largest LOO is taken.
+    leaves : int
+        Independent chains of collapsed sweeps, which `support` compares.
+    sweeps : int, optional
+        Of each leaf; the model's `start_sweeps` if left out.
+    random_seed : int, optional
+    cores : int, optional
+        Threads, all processors if left out: leaves run side by side. The result does not depend on
+        it.
+
+    Returns
+    -------
+    TopicStart
+
+    Notes
+    -----
+    A sweep costs O(tokens * topics of a document + words * topics), what else there is as much as a
+    few sweeps. Of a large corpus a part is searched: see `pgmult.topics.starts.searches`.
+    """
+    if not isinstance(model, StartsFromTopics):
+        raise TypeError(
+            f"model must be a topic model that starts from a search, got {brief(model)}"
+        )
+    as_choice(search, "search", SEARCHES)
+    leaves = as_positive_int(leaves, "leaves", maximum=_MOST_LEAVES)
+    sweeps = None if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
+    data = data_of(model, data)
+    rng = np.random.default_rng(as_seed(random_seed))
+    with row_threads(as_cores(cores)):
+        return model.find_start(rng, data, leaves, search=search, sweeps=sweeps)
+
+
+def _support(best: Searched, others: Sequence[Searched]) -> FloatArray:
+    found = np.zeros(best.num_topics)
+    for other in others:
+        apart = 0.5 * cdist(best.topics(), other.topics(), "cityblock")
+        rows, columns = linear_sum_assignment(np.minimum(apart, _SAME))
+        found[rows] += apart[rows, columns] < _SAME
+    return found / len(others) if others else np.full(best.num_topics, np.nan)

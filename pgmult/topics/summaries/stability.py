@@ -1,0 +1,191 @@
+"""Which topics every chain found, and which are one chain's alone.
+
+A posterior of topics has modes that no exact move crosses: chains that started apart stay apart,
+each in a mode of its own, most of whose topics are in the others too and some not. So whether
+chains agree is a question about topics, not about numbers such as the log likelihood: each topic of
+the best chain is matched to those of the others. One that all of them found, at most 0.3 apart in
+total variation, is *stable*; one that others found up to 0.5 apart, or not all of them, *varies*;
+and one that no other found is of *one chain only*, and may be an accident. More draws do not change
+this; more chains tell more.
+
+Chains that were started from one shared state agree by construction, and say so: then only drift
+within that mode is seen.
+
+>>> import numpy as np
+>>> first = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
+>>> draws = {"topics": np.stack([first, first[::-1]])[:, None]}
+>>> found = topic_stability(draws)
+>>> found.headline, found.verdicts
+('2 of 2 topics were found by both chains', ['stable', 'stable'])
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.sampling.labels import LabelMatches
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.draws import Draws, as_topic_numbers, each_draw, mean_of, names_along
+from pgmult.topics.summaries.matching import match_topics, mean_topics
+
+__all__ = ["STEADY", "TopicStability", "topic_stability"]
+
+STEADY = 0.3
+"""Counterparts no farther apart than this, in total variation, say the same."""
+
+_WORDS = 4  # that name a topic in the table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicStability:
+    """Topics of the best chain, and what the other chains have of them; printed, a table.
+
+    Attributes
+    ----------
+    matches : LabelMatches
+        The topic of every chain that goes with each, and how far it is.
+    names : list of str
+        The most probable words of each topic.
+    shares : array, ``(topic,)``, or None
+        Mean share of all tokens, over the chains that found the topic.
+    support : array, ``(topic,)``, or None
+        Share of the other leaves of the search for the start that had the topic too, where there
+        was a search of several.
+    given_one_mode : bool
+        Whether the chains were started from one shared state.
+    """
+
+    matches: LabelMatches
+    names: list[str]
+    shares: FloatArray | None
+    support: FloatArray | None
+    given_one_mode: bool
+
+    @property
+    def chains(self) -> IntArray:
+        """How many chains found each topic, ``(topic,)``, the one that is described included."""
+        return np.asarray(self.matches.found.sum(axis=0), dtype=np.int64)
+
+    @property
+    def mean_distance(self) -> FloatArray:
+        """Mean total variation distance to the counterparts in other chains, ``(topic,)``."""
+        return np.asarray(_others(self.matches).mean(axis=0))
+
+    @property
+    def worst_distance(self) -> FloatArray:
+        """The largest of them, ``(topic,)``."""
+        return np.asarray(_others(self.matches).max(axis=0))
+
+    @property
+    def verdicts(self) -> list[str]:
+        """For each topic *stable*, *varies* or *one chain only*."""
+        alone = self.chains == 1
+        steady = (self.matches.distance <= STEADY).all(axis=0)
+        words = np.where(alone, "one chain only", np.where(steady, "stable", "varies"))
+        return [str(word) for word in words]
+
+    @property
+    def headline(self) -> str:
+        """What to say first, such as "16 of 20 topics were found by all 4 chains"."""
+        text = self.matches.headline("topics")
+        return f"given one mode, {text}" if self.given_one_mode else text
+
+    @property
+    def breakdown(self) -> str:
+        """How many topics have each verdict, such as "11 stable, 5 vary, 4 in one chain only"."""
+        found = self.verdicts
+        names = {"stable": "stable", "varies": "vary", "one chain only": "in one chain only"}
+        return ", ".join(f"{found.count(k)} {words}" for k, words in names.items() if k in found)
+
+    def take(self, topics: IntArray) -> "TopicStability":
+        """The same of some topics, in another order."""
+        old, topics = self.matches, as_topic_numbers(topics, len(self.names))
+        matches = LabelMatches(
+            old.reference, old.order[:, topics], old.distance[:, topics], old.limit
+        )
+        shares, support = (
+            None if values is None else values[topics] for values in (self.shares, self.support)
+        )
+        names = [self.names[k] for k in topics]
+        return TopicStability(matches, names, shares, support, self.given_one_mode)
+
+    def __str__(self) -> str:
+        size = len(self.names)
+        order = range(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
+        rows: list[tuple[str, ...]] = [_HEAD]
+        for k in order:
+            share = "" if self.shares is None else f"{100 * self.shares[k]:.1f} %"
+            support = "" if self.support is None else f"{100 * self.support[k]:.0f} %"
+            chains = f"{self.chains[k]} of {len(self.matches.order)}"
+            apart = [f"{x[k]:.2f}" for x in (self.mean_distance, self.worst_distance)]
+            rows.append((str(k), share, chains, *apart, support, self.verdicts[k], self.names[k]))
+        shown = [i for i in range(len(_HEAD)) if any(row[i] for row in rows[1:])]
+        widths = [max(len(row[i]) for row in rows) for i in shown]
+        lines = [
+            "  ".join(
+                row[i].ljust(width) if i >= len(_HEAD) - 2 else row[i].rjust(width)
+                for i, width in zip(shown, widths, strict=True)
+            ).rstrip()
+            for row in rows
+        ]
+        head = f"{self.headline} ({self.breakdown}); those of chain {self.matches.reference}:"
+        return "\n".join([head, *lines])
+
+
+_HEAD = ("topic", "share", "chains", "TV mean", "TV worst", "support", "", "words")
+
+
+def _others(matches: LabelMatches) -> FloatArray:
+    """Distances in all chains but the reference; nan with one chain."""
+    if len(matches.distance) == 1:
+        return np.full_like(matches.distance, np.nan)
+    return np.delete(matches.distance, matches.reference, axis=0)
+
+
+def topic_stability(posterior: Draws, *, reference: int | None = None) -> TopicStability:
+    """Match the topics of all chains and say of each who found it.
+
+    Parameters
+    ----------
+    posterior : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
+    reference : int, optional
+        The chain whose topics are described; the one with the best log likelihood if left out.
+
+    Returns
+    -------
+    TopicStability
+        Two topics are the same if their mean word probabilities are at most 0.5 apart in total
+        variation.
+    """
+    matches = match_topics(posterior, reference=reference)
+    means = mean_topics(posterior, matches.reference, max_draws=100)
+    words = names_along(posterior, "word", means.reshape(len(means), -1, means.shape[-1]).shape[-1])
+    by_word = means.reshape(len(means), -1, means.shape[-1]).mean(axis=1)
+    best = np.argsort(-by_word, axis=1, kind="stable")[:, :_WORDS]
+    shares = None
+    if "topic_shares" in posterior:
+        each = np.stack(
+            [
+                mean_of(each_draw(posterior, "topic_shares", c))[order]
+                for c, order in enumerate(matches.order)
+            ]
+        )
+        shares = (each * matches.found).sum(axis=0) / matches.found.sum(axis=0)
+    attrs: Any = posterior.attrs if isinstance(posterior, Posterior) else {}
+    return TopicStability(
+        matches=matches,
+        names=[" ".join(words[j] for j in row) for row in best],
+        shares=shares,
+        support=_support_of(attrs, matches.reference, len(means)),
+        given_one_mode=attrs.get("starts") == "shared",
+    )
+
+
+def _support_of(attrs: Mapping[str, Any], chain: int, size: int) -> FloatArray | None:
+    """What the search for a chain's start told of its topics; labels stay within a chain."""
+    facts = attrs.get("start_facts") or [{}]
+    support = facts[0 if len(facts) == 1 else chain].get("support")
+    return None if support is None or len(support) != size else np.asarray(support)

@@ -1,0 +1,260 @@
+"""Searches for starts of topic models: what they find, what it is worth, what it costs.
+
+    python tests/benchmarks/starts.py searches --corpus docstrings --topics 20 --seeds 4
+    python tests/benchmarks/starts.py searches --corpus overlapping --topics 20 --seeds 4
+    python tests/benchmarks/starts.py scores --corpus ap --topics 50 --seconds 20 --seeds 3
+    python tests/benchmarks/starts.py models --corpus docstrings --topics 20 --seconds 10
+    python tests/benchmarks/starts.py scale --topics 50
+
+Corpora: ap and nips (PGMULT_DATA), docstrings (of installed packages), separated and overlapping
+(simulated, correlated proportions). Seconds are of the processor, on one thread. Two topics are
+unmatched where the best one-to-one matching leaves them 0.5 or more apart in total variation.
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from topics import Sweep, frequent_words
+
+import pgmult
+from pgmult.compiled.rows import row_threads
+from pgmult.core.scores import paired_difference
+from pgmult.datasets import associated_press, demo_corpus
+from pgmult.topics import as_corpus, fit_ctm, split_tokens
+from pgmult.topics.starts import searches
+from pgmult.topics.starts.allocations import unsearched
+from pgmult.topics.starts.searches import search_leaves
+
+ETA = 0.05
+
+
+def simulated(num_topics, overlapping, seed=7, documents=1000, words=1000, length=80):
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(words, 0.03), size=num_topics)
+    if overlapping:  # groups of four share most of their words
+        base = rng.dirichlet(np.full(words, 0.1))
+        groups = rng.dirichlet(base * 200 + 1e-3, size=max(1, num_topics // 4))
+        topics = np.array(
+            [rng.dirichlet(groups[k % len(groups)] * 100 + 5e-3) for k in range(num_topics)]
+        )
+    loadings = 0.9 * rng.normal(size=(num_topics, 3))
+    psi = rng.normal(size=(documents, 3)) @ loadings.T + rng.normal(size=num_topics)
+    psi += 1.2 * rng.normal(size=psi.shape)
+    theta = np.exp(psi) / np.exp(psi).sum(axis=1, keepdims=True)
+    totals = rng.poisson(length, size=documents)
+    return as_corpus(rng.multinomial(totals, theta @ topics)), topics
+
+
+def corpus_of(options):
+    """The corpus, and its true topics where there are any."""
+    name = options.corpus
+    if name in ("separated", "overlapping"):
+        return simulated(options.topics, name == "overlapping")
+    if name == "nips":
+        file = np.load(Path(os.environ["PGMULT_DATA"], "nips11", "nips11_v2000.npz"))
+        entries = file["count"].astype(int), (file["doc"].astype(int), file["word"].astype(int))
+        return as_corpus(scipy.sparse.coo_array(entries).tocsr()), None
+    return (frequent_words(associated_press()) if name == "ap" else demo_corpus()), None
+
+
+def before(rng, corpus, num_topics):
+    """How chains used to start: thirty sweeps, alpha frozen."""
+    return unsearched(rng, corpus, num_topics, ETA).swept(rng, corpus, 30, held=30)
+
+
+def searched(search, leaves=1, sweeps=searches.START_SWEEPS):
+    def find(rng, corpus, num_topics):
+        return search_leaves(rng, corpus, num_topics, ETA, leaves, sweeps, search)[0]
+
+    return find
+
+
+SEARCHES = {
+    "before": before,
+    "plain 200": searched("plain", sweeps=200),
+    "plain 300": searched("plain", sweeps=300),
+    "plain 1000": searched("plain", sweeps=1000),
+    "plain, 4 x 200": searched("plain", 4, 200),
+    "merge 100": searched("merge"),
+    "merge 200": searched("merge", sweeps=200),
+    "merge, 4 x 100": searched("merge", 4),
+    "consensus, 4 x 100": searched("consensus", 4),
+}
+
+
+def unmatched(first, second):
+    apart = 0.5 * cdist(first, second, "cityblock")
+    rows, columns = linear_sum_assignment(apart)
+    return np.sum(apart[rows, columns] >= 0.5), apart[rows, columns].mean()
+
+
+def search_table(options):
+    corpus, truth = corpus_of(options)
+    print(f"{options.corpus}, {corpus}, K = {options.topics}, {options.seeds} seeds")
+    print(f"{'':20s}  CPU s   LOO      F       J      unmatched  distance  topics lost")
+    searched("consensus", 2, 20)(np.random.default_rng(0), corpus, 2)  # compile
+    for name, find in SEARCHES.items():
+        if options.only and options.only not in name:
+            continue
+        seconds, found = [], []
+        for seed in range(options.seeds):
+            begin = time.process_time()
+            found.append(find(np.random.default_rng(seed), corpus, options.topics))
+            seconds.append(time.process_time() - begin)
+        scores = [at.scores(corpus) for at in found]
+        means = [np.mean([getattr(s, m) for s in scores]) for m in ("loo", "free", "log_joint")]
+        pairs = [
+            unmatched(found[i].topics(), found[j].topics())
+            for i in range(len(found))
+            for j in range(i)
+        ]
+        apart = np.mean(pairs, axis=0) if pairs else (np.nan, np.nan)
+        lost = [] if truth is None else [unmatched(truth, at.topics())[0] for at in found]
+        print(
+            f"{name:20s} {np.mean(seconds):6.2f} "
+            + " ".join(f"{mean / corpus.num_tokens:7.4f}" for mean in means)
+            + f"   {apart[0]:5.1f}      {apart[1]:.3f}   "
+            + (f"  {np.mean(lost):5.1f}" if lost else ""),
+            flush=True,
+        )
+
+
+def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3):
+    """Document completion at growing CPU seconds, the start's included."""
+    rng = np.random.default_rng(seed)
+    begin = time.process_time()
+    if find is None:
+        state = model.init(rng, training)
+    else:
+        corpus = model.words_of(training)
+        at = find(rng, corpus, model.num_topics).by_size(corpus, model.order)
+        state = model.from_allocation(rng, at, training)
+    marks = [seconds / 4, seconds / 2, seconds]
+    windows = {mark: pgmult.topics.DocumentCompletion(held_out, every=3) for mark in marks}
+    sweeps = 0
+    while (passed := time.process_time() - begin) < seconds:
+        state = model.step(rng, state, training)
+        sweeps += 1
+        for mark, completion in windows.items():
+            if burn_in * mark < passed <= mark:
+                completion(Sweep(model, training, state, sweeps))
+    return {mark: window.score() for mark, window in windows.items() if window.num_draws}, sweeps
+
+
+def score_table(options):
+    corpus, _ = corpus_of(options)
+    model = pgmult.topics.CorrelatedTopics(options.topics, word_concentration=ETA)
+    lda = pgmult.topics.LDA(options.topics, word_concentration=ETA)
+    chosen = ["before", "plain 200", "merge 100"]
+    compare(options, corpus, [("LDA", lda, None)] + [(n, model, SEARCHES[n]) for n in chosen])
+
+
+def compare(options, corpus, rows):
+    """Held-out scores of (name, model, search), and gains over the first, paired by document."""
+    gains = {}
+    for seed in range(options.seeds):
+        test = min(112, corpus.num_documents // 10)
+        training, held_out = split_tokens(corpus, test, options.observed, random_seed=seed)
+        if isinstance(rows[0][1], pgmult.topics.StructuralTopics):
+            lengths = np.log(np.maximum(corpus.totals, 1))
+            training = pgmult.topics.with_covariates(training, {"length": lengths})
+        for _, model, _ in rows:  # compile
+            model.step(rng := np.random.default_rng(0), model.init(rng, training), training)
+        first = None
+        for name, model, find in rows:
+            scores, sweeps = held_out_scores(model, find, training, held_out, options.seconds, seed)
+            first = first or scores
+            line = []
+            for mark, score in scores.items():
+                gain = np.nan
+                if mark in first:
+                    gain, _ = paired_difference(
+                        score.by_document, first[mark].by_document, held_out.totals
+                    )
+                gains.setdefault((name, mark), []).append(gain)
+                line.append(f"{mark:5.1f} s {score.log_predictive:.4f} ({gain:+.4f})")
+            print(f"seed {seed} {name:22s} {sweeps:5d} sweeps  " + "  ".join(line), flush=True)
+    print(f"gain over {rows[0][0]}, mean and standard error over {options.seeds} splits")
+    for (name, mark), values in gains.items():
+        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+        print(f"{name:22s} {mark:5.1f} s {np.mean(values):+.4f} ± {error:.4f}")
+
+
+def model_table(options):
+    """Models before and after, each at equal CPU seconds, and the variational fits."""
+    corpus, _ = corpus_of(options)
+    K = options.topics
+    for name, model in {
+        "CorrelatedTopics": pgmult.topics.CorrelatedTopics(K),
+        "LogisticNormalTopics": pgmult.topics.LogisticNormalTopics(K),
+        "StructuralTopics": pgmult.topics.StructuralTopics(K),
+    }.items():
+        print(name)
+        compare(options, corpus, [("before", model, before), ("search", model, None)])
+    print("fit_ctm: mean held-out score, one E-step's theta")
+    for seed in range(options.seeds):
+        training, held_out = split_tokens(corpus, 112, options.observed, random_seed=seed)
+        line = []
+        for sweeps in (100, searches.START_SWEEPS):
+            begin = time.process_time()
+            fit = fit_ctm(
+                pgmult.topics.LogisticNormalTopics(K), training, start_sweeps=sweeps,
+                random_seed=seed, cores=1,
+            )  # fmt: skip
+            seconds = time.process_time() - begin
+            theta = fit.infer(training).theta()
+            score = pgmult.topics.completion_score([(theta, fit.topics)], held_out)
+            line.append(f"{sweeps} sweeps {seconds:5.1f} s {score.log_predictive:.4f}")
+        print(f"seed {seed} " + "  ".join(line), flush=True)
+
+
+def scale_table(options):
+    """Seconds of a leaf by the number of documents, and of four leaves on two threads."""
+    rng = np.random.default_rng(0)
+    for documents in (10**3, 10**4, 10**5):
+        theta = rng.dirichlet(np.full(options.topics, 0.1), size=documents)
+        topics = rng.dirichlet(np.full(2000, 0.05), size=options.topics)
+        rows = []
+        for first in range(0, documents, 1000):
+            part = rng.multinomial(100, theta[first : first + 1000] @ topics)
+            rows.append(scipy.sparse.csr_array(part))
+        corpus = as_corpus(scipy.sparse.vstack(rows))
+        for search, leaves in (("plain", 1), ("merge", 1), ("consensus", 4)):
+            begin = time.process_time()
+            own = np.random.default_rng(1)
+            part = searches.part_to_search(own, corpus, options.topics)
+            found, _ = search_leaves(own, part, options.topics, ETA, leaves, search=search)
+            searches.settled(own, found, part, corpus, searches.START_SWEEPS)
+            print(f"{corpus} {search:9s} {time.process_time() - begin:7.2f} CPU s", flush=True)
+        if documents == 10**4:
+            for threads in (1, 2):
+                with row_threads(threads):
+                    begin = time.perf_counter()
+                    search_leaves(np.random.default_rng(1), part, options.topics, ETA, 4)
+                    passed = time.perf_counter() - begin
+                    print(f"merge, 4 leaves, {threads} threads: {passed:.2f} s", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["searches", "scores", "models", "scale"])
+    parser.add_argument(
+        "--corpus", default="docstrings",
+        choices=["ap", "docstrings", "nips", "separated", "overlapping"],
+    )  # fmt: skip
+    parser.add_argument("--topics", type=int, default=20)
+    parser.add_argument("--observed", type=float, default=0.5)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", default="")
+    chosen = parser.parse_args()
+    commands = {
+        "searches": search_table, "scores": score_table, "models": model_table, "scale": scale_table
+    }  # fmt: skip
+    commands[chosen.what](chosen)

@@ -1,0 +1,223 @@
+"""Which topics chains share; and that what chains do not share is never averaged."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult import Posterior
+from pgmult.sampling import Origin
+from pgmult.sampling.labels import match_rows
+from pgmult.topics import (
+    CorrelatedTopics,
+    align_topics,
+    completion_by_seconds,
+    document_topics,
+    mean_topics,
+    representative_documents,
+    split_tokens,
+    top_words,
+    topic_correlations,
+    topic_report,
+    topic_stability,
+    word_scores,
+)
+
+WORDS = 12
+
+
+def three_chains(**attrs):
+    """Chain 1 is the best; of its topics 0 is in all, 1 is near, 2 in two chains, 3 in its own."""
+    eye = np.eye(WORDS)
+    near = 0.65 * eye[1] + 0.35 * eye[7]
+    chains = np.stack(
+        [
+            [eye[2], near, eye[0], eye[10]],  # 0
+            [eye[0], eye[1], eye[2], eye[3]],  # 1, whose labels are told
+            [eye[11], eye[1], eye[8], eye[0]],  # 2
+        ]
+    )
+    rng = np.random.default_rng(0)
+    draws = {
+        "topics": np.repeat(chains[:, None], 6, axis=1),
+        "topic_shares": np.tile([0.1, 0.2, 0.3, 0.4], (3, 6, 1)),
+        "theta": rng.dirichlet(np.ones(4), size=(3, 6, 5)),
+        "mu": rng.normal(size=(3, 6, 3)),
+        "Sigma": np.tile(np.eye(3) + 0.3, (3, 6, 1, 1)),
+        "effective_topics": rng.normal(size=(3, 6)),
+    }
+    level = np.array([-10.0, 0.0, -20.0])[:, None]
+    return Posterior(
+        draws,
+        dims={
+            "topics": ("topic", "word"), "topic_shares": ("topic",), "theta": ("document", "topic"),
+            "mu": ("stick",), "Sigma": ("stick", "other_stick"), "effective_topics": (),
+        },
+        sample_stats={"log_likelihood": level + rng.normal(size=(3, 6))},
+        attrs=attrs,
+        label_dims=frozenset({"topic", "stick", "other_stick"}),
+        origin=Origin.of(CorrelatedTopics(4), None),
+    )  # fmt: skip
+
+
+def test_each_topic_of_the_best_chain_is_looked_for_in_the_others():
+    found = topic_stability(three_chains())
+    assert found.matches.reference == 1
+    assert found.chains.tolist() == [3, 3, 2, 1]
+    assert found.verdicts == ["stable", "varies", "varies", "one chain only"]
+    assert found.headline == "2 of 4 topics were found by all 3 chains"
+    assert found.breakdown == "1 stable, 2 vary, 1 in one chain only"
+    np.testing.assert_allclose(found.mean_distance, [0.0, 0.175, 0.5, 1.0])
+    np.testing.assert_allclose(found.worst_distance, [0.0, 0.35, 1.0, 1.0])
+    np.testing.assert_allclose(found.shares, [(0.3 + 0.1 + 0.4) / 3, 0.2, (0.1 + 0.3) / 2, 0.4])
+    lines = str(found).splitlines()
+    assert lines[0].startswith(found.headline)
+    assert lines[2].split()[:2] == ["3", "40.0"], "the largest first"
+    assert found.take(np.array([3, 0])).verdicts == ["one chain only", "stable"]
+
+
+def test_one_chain_is_compared_with_none():
+    posterior = three_chains()
+    alone = Posterior(
+        {"topics": posterior["topics"][:1]}, dims={"topics": posterior.dims["topics"][2:]}
+    )
+    found = topic_stability(alone)
+    assert "no other says" in found.headline
+    assert np.isnan(found.worst_distance).all()
+
+
+def test_a_shared_start_is_told_and_support_is_of_the_chains_own_labels():
+    facts = [{"support": [1.0, 0.5, 0.0, 0.25]}]
+    shared = topic_stability(three_chains(starts="shared", start_facts=facts))
+    assert shared.headline.startswith("given one mode, 2 of 4 topics")
+    np.testing.assert_allclose(shared.support, facts[0]["support"])
+    assert "support" in str(shared)
+    report = topic_report(three_chains(starts="shared", start_facts=facts), title="t")
+    assert report.verdict[0].startswith("Given one mode")
+    many = [{"support": [float(c)] * 4} for c in range(3)]
+    given = topic_stability(three_chains(starts="given", start_facts=many))
+    np.testing.assert_allclose(given.support, 1.0, err_msg="those of chain 1")
+    assert topic_stability(three_chains(starts="own")).support is None
+
+
+def test_words_are_averaged_over_the_chains_that_found_the_topic():
+    posterior = three_chains()
+    found = word_scores(posterior)
+    eye = np.eye(WORDS)
+    np.testing.assert_allclose(found.mean[0], eye[0])
+    np.testing.assert_allclose(found.mean[1], (2 * eye[1] + 0.65 * eye[1] + 0.35 * eye[7]) / 3)
+    np.testing.assert_allclose(found.mean[2:], eye[2:4])
+    assert found.sd[1, 7] > 0.1 > found.sd[0].max(), "over chains"
+    assert "over those of 3 chains" in found.scope
+    np.testing.assert_allclose(align_topics(posterior).mean, found.mean)
+    assert np.isnan(align_topics(posterior).between_sd[3]).all(), "of one chain"
+    alone = word_scores(posterior, chain=2)
+    np.testing.assert_allclose(alone.mean, mean_topics(posterior, 2))
+    assert alone.scope == "within chain 2"
+    assert [topic[0].word for topic in top_words(posterior)] == ["0", "1", "2", "3"]
+
+
+def test_documents_are_averaged_over_the_chains_that_found_the_topic():
+    posterior = three_chains()
+    theta = posterior["theta"]
+    found = document_topics(posterior)
+    by_topic = [[(0, 2), (1, 0), (2, 3)], [(0, 1), (1, 1), (2, 1)], [(0, 0), (1, 2)], [(1, 3)]]
+    for k, places in enumerate(by_topic):
+        draws = np.concatenate([theta[c, :, :, j] for c, j in places])
+        np.testing.assert_allclose(found.mean[:, k], draws.mean(axis=0))
+        np.testing.assert_allclose(found.upper[:, k], np.quantile(draws, 0.95, axis=0))
+    best = representative_documents(posterior, 1)
+    assert [int(topic[0].document) for topic in best] == found.mean.argmax(axis=0).tolist()
+
+
+def test_a_pair_that_no_two_chains_share_is_of_one_chain():
+    posterior = three_chains()
+    pooled, best = topic_correlations(posterior), topic_correlations(posterior, chain=1)
+    np.testing.assert_allclose(pooled.mean[3], best.mean[3], atol=1e-12)
+    assert abs(pooled.mean[0, 1] - best.mean[0, 1]) > 1e-3
+
+
+def test_excess_is_nothing_for_a_dirichlet():
+    """Of any concentration: theta ~ Dirichlet has exactly the correlations that are taken off."""
+    rng = np.random.default_rng(1)
+    alpha = np.array([2.0, 0.7, 0.4, 0.2])
+    shares = alpha / alpha.sum()
+    theta = rng.dirichlet(alpha, size=200_000)
+    from pgmult.topics.summaries.correlations import _independent
+
+    np.testing.assert_allclose(np.corrcoef(theta.T), _independent(shares), atol=0.01)
+    found = topic_correlations(three_chains(), chain=0)
+    np.testing.assert_allclose(found.excess().mean + found.independent, found.mean)
+    np.testing.assert_allclose(found.excess().upper + found.independent, found.upper)
+
+
+def test_chains_without_their_topics_cannot_be_aligned():
+    posterior = three_chains()
+    only = Posterior({"theta": posterior["theta"]}, dims={"theta": ("document", "topic")})
+    with pytest.raises(ValueError, match="chain must be given, for chains are aligned by"):
+        document_topics(only)
+    assert document_topics(only, chain=2).scope == "within chain 2"
+
+
+class TestWarnings:
+    """Chains of topics are judged by the topics they found and by how each of them mixes."""
+
+    def long(self, level):
+        rng = np.random.default_rng(2)
+        base = rng.dirichlet(np.ones(WORDS), size=(1, 3))
+        topics = np.concatenate([base, base[:, [2, 0, 1]]])[:, None]
+        noise = rng.dirichlet(np.full(WORDS, 50.0), size=(2, 800, 3))
+        draws = {"topics": 0.95 * topics + 0.05 * noise, "effective_topics": level()}
+        return Posterior(
+            draws, dims={"topics": ("topic", "word"), "effective_topics": ()},
+            label_dims=frozenset({"topic"}), origin=Origin.of(CorrelatedTopics(3), None),
+        )  # fmt: skip
+
+    def modes(self):
+        return np.random.default_rng(3).normal([[0.0], [50.0]], 1.0, size=(2, 800))
+
+    def test_the_same_topics_in_other_modes_are_no_problem(self):
+        assert self.long(self.modes).convergence_problems() == ""
+        unknown = self.long(self.modes)
+        unknown._origin = None  # a model of no labels would be told of its R-hat
+        assert "R-hat above 1.01" in unknown.convergence_problems()
+
+    def test_a_topic_of_one_chain_is_told_without_asking_for_draws(self):
+        posterior = self.long(self.modes)
+        posterior["topics"][1, :, 0] = np.eye(WORDS)[0]
+        text = posterior.convergence_problems()
+        assert text.startswith("2 of 3 topics were found by both chains")
+        assert "more draws do not join them" in text
+        assert "Sample longer" not in text
+
+    def test_topics_that_are_nan_are_told_and_not_matched(self):
+        posterior = self.long(self.modes)
+        posterior["topics"][1, 5, 0] = np.nan
+        assert "are nan in some draw" in posterior.convergence_problems()
+
+    def test_a_chain_that_drifts_is_asked_for_draws(self):
+        text = self.long(lambda: np.linspace(0, 1, 1600).reshape(2, 800)).convergence_problems()
+        assert "each within its chains" in text
+        assert "Sample longer" in text
+
+
+def test_far_rows_do_not_cost_near_ones_their_partner():
+    rows = np.array([[[0.45, 0.55], [1.0, 0.0]], [[0.49, 0.51], [0.0, 1.0]]])
+    found = match_rows(rows, limit=0.4)
+    assert found.order[1].tolist() == [0, 1]
+    assert found.found[1].tolist() == [True, False]
+
+
+def test_scores_after_seconds_of_a_processor():
+    counts = np.random.default_rng(0).poisson(0.6, size=(30, 20))
+    training, held_out = split_tokens(pgmult.topics.as_corpus(counts), [0, 3, 4, 9])
+    assert np.flatnonzero(held_out.totals).tolist() == [0, 3, 4, 9]
+    model = pgmult.topics.LDA(2)
+    completion_by_seconds(model, training, held_out, [0.01])
+    found = completion_by_seconds(model, training, held_out, [0.02, 0.05], chains=2)
+    assert [at.seconds for at in found] == [0.02, 0.05]
+    assert all(a < b for a, b in zip(found[0].sweeps, found[1].sweeps, strict=True))
+    for at in found:
+        assert len(at.score.chains) == 2
+        assert at.score.num_draws <= sum(at.sweeps)
+    with pytest.raises(ValueError, match="seconds must be ascending numbers"):
+        completion_by_seconds(model, training, held_out, [2, 1])
