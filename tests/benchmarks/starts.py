@@ -27,9 +27,10 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press, demo_corpus
 from pgmult.topics import as_corpus, fit_ctm, split_tokens
+from pgmult.topics.fits import logistic_normal
 from pgmult.topics.starts import searches
 from pgmult.topics.starts.allocations import unsearched
-from pgmult.topics.starts.searches import search_leaves
+from pgmult.topics.starts.searches import leaf, search_leaves
 
 ETA = 0.05
 
@@ -186,6 +187,11 @@ def compare(options, corpus, rows):
         print(f"{name:22s} {mark:5.1f} s {np.mean(values):+.4f} ± {error:.4f}")
 
 
+def frozen(rng, corpus, num_topics, eta, sweeps):
+    """How fits used to start: sweeps with alpha frozen."""
+    return unsearched(rng, corpus, num_topics, eta).swept(rng, corpus, sweeps, held=sweeps)
+
+
 def model_table(options):
     """Models before and after, each at equal CPU seconds, and the variational fits."""
     corpus, _ = corpus_of(options)
@@ -201,16 +207,16 @@ def model_table(options):
     for seed in range(options.seeds):
         training, held_out = split_tokens(corpus, 112, options.observed, random_seed=seed)
         line = []
-        for sweeps in (100, searches.START_SWEEPS):
+        for name, start in (("before", frozen), ("search", leaf)):
+            logistic_normal.leaf = start
             begin = time.process_time()
             fit = fit_ctm(
-                pgmult.topics.LogisticNormalTopics(K), training, start_sweeps=sweeps,
-                random_seed=seed, cores=1,
-            )  # fmt: skip
+                pgmult.topics.LogisticNormalTopics(K), training, random_seed=seed, cores=1
+            )
             seconds = time.process_time() - begin
             theta = fit.infer(training).theta()
             score = pgmult.topics.completion_score([(theta, fit.topics)], held_out)
-            line.append(f"{sweeps} sweeps {seconds:5.1f} s {score.log_predictive:.4f}")
+            line.append(f"{name} {seconds:5.1f} s {score.log_predictive:.4f}")
         print(f"seed {seed} " + "  ".join(line), flush=True)
 
 
