@@ -11,6 +11,7 @@ from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.sequences.updates import collapsed
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -123,8 +124,32 @@ def at_zero(self, data):
 
 
 def wrong_jacobian(self, state, data):
-    right = MultinomialLDS._scale_density(self, state, data)
-    return lambda a: right(a) - 2 * (self.state_dim + 1) * a.sum()
+    right = MultinomialLDS._scale_law(self, state, data)
+    return right._replace(linear=right.linear - 2.0 * (self.state_dim + 1))
+
+
+def always(rng, density, dynamics, weights):
+    """Every path accepted, however long its steps."""
+    moved = [x + 0.5 * rng.standard_normal(x.shape) for x in (dynamics, weights)]
+    return collapsed.Drawn(*moved, None, 1.0)
+
+
+def stale_states(rng, density, dynamics, weights):
+    """Dynamics and weights of the path's end with the states of its beginning."""
+    density.log_density(dynamics, weights, np.empty_like(dynamics), np.empty_like(weights))
+    states = density.sample_states(rng, dynamics)
+    return right_path(rng, density, dynamics, weights)._replace(states=states)
+
+
+class SecondSight(collapsed.Collapsed):
+    """The normaliser counted twice in what paths accept."""
+
+    def log_density(self, *arguments):
+        total = super().log_density(*arguments)
+        return total + 0.5 * np.sum(self.means * self.h)
+
+
+right_path = collapsed.sample_collapsed
 
 
 STICKS = {
@@ -138,11 +163,14 @@ FUNCTIONS = {
     "scales inverted": (_state_space, "sample_loading_var", inverted, SYMBOLS),
     "leak across sequences": (lds, "sample_dynamics", leaking, as_sequences([[0, 1]] * 6)),
     "level against its pull": (lds, "sample_level", half_level, SYMBOLS),
+    "paths always accepted": (lds, "sample_collapsed", always, MANY),
+    "states of another path": (lds, "sample_collapsed", stale_states, MANY),
+    "normaliser counted twice": (lds, "Collapsed", SecondSight, MANY),
 }
 METHODS = {
     "inputs dropped": ({"_law_of": no_inputs}, COUNTS),
     "offset goes along with the level": ({"_translated": offset_goes_along}, SYMBOLS),
-    "scales with the inverse Jacobian of noise_cov": ({"_scale_density": wrong_jacobian}, SYMBOLS),
+    "scales with the inverse Jacobian of noise_cov": ({"_scale_law": wrong_jacobian}, SYMBOLS),
     "uniform sticks at 0": ({"_offset_moments": at_zero}, MANY),
 }
 STATISTICS = {
