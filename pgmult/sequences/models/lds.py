@@ -20,7 +20,9 @@ small v_d switches coordinate d of the state off, so D needs to be large enough 
 Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
 
 1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
-2. x | omega, the rest      filter forwards, sample backwards, all steps at once
+2. A, B, C, E, b | omega    Hamiltonian paths, the states integrated out, where first states are
+                            free: see `pgmult.sequences.updates.collapsed`
+   x | omega, the rest      filter forwards, sample backwards, all steps at once
 3. C, E, b | omega, x, v    Gaussian, row by row
 4. v | C                    inverse gamma
 5. level of x and b         a translation of all x and the b that undoes it: Gaussian
@@ -28,7 +30,9 @@ Given one Pólya-gamma variable for each stick that a step reaches, everything i
 7. scales of x and C        factors of x and the C that undoes them: a slice update
 
 The data do not tell (x, A, Q, C) from their image under a change of basis of the state, so look at
-what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood.
+what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood, and, the slowest of
+all, how strongly the noise of a step shows at once and a step later (`amplitudes`,
+`lagged_amplitudes`: the singular values of C Q C' and C A Q C').
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABAB", "BABABA"])
@@ -62,7 +66,7 @@ from pgmult.sequences.models._state_space import (
     state_space_dims,
 )
 from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
-from pgmult.sequences.updates.collapsed import Collapsed, sample_collapsed
+from pgmult.sequences.updates.collapsed import Collapsed, path_share, sample_collapsed
 from pgmult.sequences.updates.dynamics import (
     sample_dynamics,
     sample_initial,
@@ -104,8 +108,8 @@ class MultinomialLDS(StateSpace):
 
     Notes
     -----
-    A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3) for P active (step, stick) pairs, T steps
-    and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
+    A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3), some fifteen times over with a path, for
+    P active (step, stick) pairs, T steps and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
     """
 
     initial: Literal["free", "stationary"] = "free"
@@ -180,7 +184,8 @@ class MultinomialLDS(StateSpace):
         design, weights = self._design(state.states, data), self._weights(state)
         omega = active.augment(rng, design, weights)
         states = None
-        if self.initial == "free":
+        share = path_share(data.num_steps, self.state_dim)
+        if self.initial == "free" and (share == 1.0 or rng.random() < share):
             state, weights, states = self._collapsed(rng, active, omega, state, weights, data)
         if states is None:
             seen = active.potential(omega, design, weights, self.state_dim)

@@ -46,6 +46,12 @@ def test_linear_dynamical_systems(model, data):
     check_model(model, data, replicates=REPLICATES, sweeps=4)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_sweeps_without_a_path(share, monkeypatch):
+    monkeypatch.setattr(lds, "path_share", lambda *sizes: share)
+    check_model(MODEL, COUNTS, replicates=REPLICATES, sweeps=4)
+
+
 # ------------------------------------------------------------------ broken ones
 
 
@@ -134,22 +140,16 @@ def always(rng, density, dynamics, weights):
     return collapsed.Drawn(*moved, None, 1.0)
 
 
-def stale_states(rng, density, dynamics, weights):
-    """Dynamics and weights of the path's end with the states of its beginning."""
-    density.log_density(dynamics, weights, np.empty_like(dynamics), np.empty_like(weights))
-    states = density.sample_states(rng, dynamics)
-    return right_path(rng, density, dynamics, weights)._replace(states=states)
+class TwiceSeen(collapsed.Collapsed):
+    """Paths, and the states drawn with them, given twice omega."""
+
+    def __init__(self, active, omega, *others):
+        super().__init__(active, 2.0 * omega, *others)
 
 
-class SecondSight(collapsed.Collapsed):
-    """The normaliser counted twice in what paths accept."""
-
-    def log_density(self, *arguments):
-        total = super().log_density(*arguments)
-        return total + 0.5 * np.sum(self.means * self.h)
-
-
-right_path = collapsed.sample_collapsed
+def no_path(self, rng, active, omega, state, weights, data):
+    """Sweeps without a path: the states come from their law and its potential."""
+    return state, weights, None
 
 
 STICKS = {
@@ -164,11 +164,10 @@ FUNCTIONS = {
     "leak across sequences": (lds, "sample_dynamics", leaking, as_sequences([[0, 1]] * 6)),
     "level against its pull": (lds, "sample_level", half_level, SYMBOLS),
     "paths always accepted": (lds, "sample_collapsed", always, MANY),
-    "states of another path": (lds, "sample_collapsed", stale_states, MANY),
-    "normaliser counted twice": (lds, "Collapsed", SecondSight, MANY),
+    "paths given twice omega": (lds, "Collapsed", TwiceSeen, MANY),
 }
 METHODS = {
-    "inputs dropped": ({"_law_of": no_inputs}, COUNTS),
+    "inputs dropped": ({"_law_of": no_inputs, "_collapsed": no_path}, COUNTS),
     "offset goes along with the level": ({"_translated": offset_goes_along}, SYMBOLS),
     "scales with the inverse Jacobian of noise_cov": ({"_scale_law": wrong_jacobian}, SYMBOLS),
     "uniform sticks at 0": ({"_offset_moments": at_zero}, MANY),
@@ -194,7 +193,7 @@ def test_broken_sticks(name, monkeypatch):
     def step(self, rng, state, given):
         with monkeypatch.context() as patched:
             patched.setattr(lds, "ActiveSticks", kind)
-            return MultinomialLDS.step(self, rng, state, given)
+            return MultinomialLDS.step(mutant(self, _collapsed=no_path), rng, state, given)
 
     rejects(check, mutant(MODEL, step=step), data)
 
