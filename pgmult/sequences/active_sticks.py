@@ -34,9 +34,11 @@ from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import symbols
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, once_a_data_set
 
 __all__ = ["ActiveSticks"]
+
+_CERTAIN = np.empty((0, 0, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,26 +74,9 @@ class ActiveSticks:
     def of(cls, data: Sequences) -> "ActiveSticks":
         """Sort the steps of `data` by how deep they reach: O(steps + entries), up to a logarithm.
 
-        The sticks are in the order of ``data.order``.
+        The sticks are in the order of ``data.order``. Remembered for as long as the data live.
         """
-        num_sticks = data.num_symbols - 1
-        place = np.empty(data.num_symbols, dtype=np.int64)
-        place[data.order] = np.arange(data.num_symbols)
-        sticks, counts = place[data.symbols], data.counts.astype(np.int64)
-        per_step = np.diff(data.indptr)
-        if per_step.max(initial=0) > 1:
-            steps = np.repeat(np.arange(data.num_steps), per_step)
-            entries = np.lexsort((sticks, steps))
-            sticks, counts = sticks[entries], counts[entries]
-        depths = np.zeros(data.num_steps, dtype=np.int64)
-        seen = per_step > 0
-        depths[seen] = np.minimum(sticks[data.indptr[1:][seen] - 1] + 1, num_sticks)
-        small = depths.astype(np.int16) if num_sticks < 2**15 else depths  # sorted digit by digit
-        order = np.argsort(-small, kind="stable")
-        deepest = depths[order[::WIDTH]]
-        padded = -(-deepest // symbols.STICKS) * symbols.STICKS
-        starts = np.concatenate([[0], np.cumsum(padded)])
-        return cls(num_sticks, depths, order, starts, data.indptr, sticks, counts)
+        return _sorted(data)
 
     @property
     def num_pairs(self) -> int:
@@ -207,9 +192,31 @@ class ActiveSticks:
         rows = -(-self.num_sticks // symbols.STICKS)
         over_rows(
             symbols.accumulate_statistics, rows, num_workers(rows), self.order, self.depths,
-            self.starts, omega, design, squares,
+            self.starts, omega, design, _CERTAIN, squares,
         )  # fmt: skip
         by_symbol = np.zeros((self.num_sticks + 1, n))
         symbols.sum_by_symbol(self.indptr, self.sticks, self.counts, design, by_symbol)
         reaching = np.cumsum(by_symbol[::-1], axis=0)[::-1]
         return squares, by_symbol[:-1] - 0.5 * reaching[:-1]
+
+
+@once_a_data_set
+def _sorted(data: Sequences) -> ActiveSticks:
+    num_sticks = data.num_symbols - 1
+    place = np.empty(data.num_symbols, dtype=np.int64)
+    place[data.order] = np.arange(data.num_symbols)
+    sticks, counts = place[data.symbols], data.counts.astype(np.int64)
+    per_step = np.diff(data.indptr)
+    if per_step.max(initial=0) > 1:
+        steps = np.repeat(np.arange(data.num_steps), per_step)
+        entries = np.lexsort((sticks, steps))
+        sticks, counts = sticks[entries], counts[entries]
+    depths = np.zeros(data.num_steps, dtype=np.int64)
+    seen = per_step > 0
+    depths[seen] = np.minimum(sticks[data.indptr[1:][seen] - 1] + 1, num_sticks)
+    small = depths.astype(np.int16) if num_sticks < 2**15 else depths  # sorted digit by digit
+    order = np.argsort(-small, kind="stable")
+    deepest = depths[order[::WIDTH]]
+    padded = -(-deepest // symbols.STICKS) * symbols.STICKS
+    starts = np.concatenate([[0], np.cumsum(padded)])
+    return ActiveSticks(num_sticks, depths, order, starts, data.indptr, sticks, counts)

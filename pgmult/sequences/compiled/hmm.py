@@ -251,3 +251,59 @@ def simulate_paths(worker, start, stop, key, offsets, initial, transition, state
                     if u <= 0.0:
                         break
             states[t] = chosen
+
+
+@jit
+def log_rising(x, times, added, slopes, bases):
+    """sum_i times_i log Gamma(c_i + added_i) / Gamma(c_i), c_i = slopes_i exp(x) + bases_i.
+
+    What Dirichlet rows give to the likelihood of a concentration exp(x) once they are integrated
+    out; terms with ``added_i = 0`` vanish.
+    """
+    number, total = math.exp(x), 0.0
+    for i in range(times.size):
+        if added[i] > 0.0:
+            c = slopes[i] * number + bases[i]
+            total += times[i] * (math.lgamma(c + added[i]) - math.lgamma(c))
+    return total
+
+
+@jit
+def slice_log(key, x, drop, width, shape, rate, times, added, slopes, bases):
+    """One slice update of x, exp(x) ~ Gamma(shape, rate) times exp `log_rising` (Neal 2003).
+
+    The level is `drop`, an exponential variate, below the density at x.
+    """
+    state = open_stream(key, 0)
+    u, state = uniform(state)
+    left = x - width * u
+    right = left + width
+    level, point, stage = -math.inf, x, 0  # here; step out to the left; to the right; shrink
+    while right - left > 1e-14:
+        density = shape * point - rate * math.exp(point)
+        density += log_rising(point, times, added, slopes, bases)
+        above = density > level
+        if stage == 0:
+            level, point, stage = density - drop, left, 1
+        elif stage == 1:
+            if above:
+                left -= width
+            else:
+                stage = 2
+            point = left if above else right
+        elif stage == 2:
+            if above:
+                right += width
+                point = right
+            else:
+                stage = 3
+        elif above:
+            return point
+        elif point < x:
+            left = point
+        else:
+            right = point
+        if stage == 3:
+            u, state = uniform(state)
+            point = left + (right - left) * u
+    return x

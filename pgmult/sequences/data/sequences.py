@@ -11,9 +11,11 @@ Sequences(2 sequences, 10 steps, 4 symbols, 10 observations)
 ['A', 'T', 'G', 'C']
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from functools import wraps
+from typing import Any, Protocol, TypeVar, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse
@@ -23,12 +25,29 @@ from pgmult.core.arguments import as_repeats, as_strings, brief
 from pgmult.core.orders import as_order
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
-__all__ = ["Sequences", "as_sequences", "simulate_symbols"]
+__all__ = ["Sequences", "as_sequences", "once_a_data_set", "simulate_symbols"]
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+Answer = TypeVar("Answer")
+
+
+def once_a_data_set(function: Callable[["Sequences"], Answer]) -> Callable[["Sequences"], Answer]:
+    """Remember what `function` says of a data set for as long as that lives: sweeps ask again."""
+    known: WeakKeyDictionary[Sequences, Answer] = WeakKeyDictionary()
+
+    @wraps(function)
+    def ask(data: "Sequences") -> Answer:
+        answer = known.get(data)
+        if answer is None:
+            known[data] = answer = function(data)
+        return answer
+
+    return ask
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Sequences:
     """Steps of symbols or counts. Make one with `as_sequences`, which checks its input.
 

@@ -12,16 +12,19 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind
+from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
+from pgmult.priors.gaussian import lower_cholesky
 from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.priors.state_space import StateSpaceDraw
@@ -97,7 +100,15 @@ def state_space_dims(row: str) -> dict[str, tuple[str, ...]]:
         "mean_probs": ("symbol",),
         "probs": ("step", "symbol"),
         "eigenvalue_moduli": ("mode",),
+        "amplitudes": ("axis",),
+        "lagged_amplitudes": ("axis",),
     }
+
+
+@lru_cache(maxsize=8)
+def _default_dynamics(D: int, U: int) -> MatrixNormalInverseWishart:
+    precision = np.diag(np.concatenate([np.full(D, 4.0 * D), np.ones(U)]))
+    return MatrixNormalInverseWishart(0.5 * np.eye(D + U, D), precision, D + 2.0, np.eye(D))
 
 
 def eigenvalue_moduli(transition: FloatArray) -> FloatArray:
@@ -131,7 +142,8 @@ class StateSpace(ABC):
         "input_weights", "emission_weights",
     )  # fmt: skip
     default_keep: ClassVar[tuple[str, ...]] = (
-        *predictive_variables, "last_states", "last_probs", "eigenvalue_moduli",
+        *predictive_variables, "last_states", "last_probs", "eigenvalue_moduli", "amplitudes",
+        "lagged_amplitudes",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -223,6 +235,36 @@ class StateSpace(ABC):
         """Moduli of the transition's eigenvalues, largest first, ``(state_dim,)``."""
         return eigenvalue_moduli(state.transition)
 
+    def amplitudes(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """Standard deviations of what one step's noise adds to psi along its own axes.
+
+        The singular values of C Q^(1/2), largest first, ``(min(state_dim, n),)``: C Q C' does not
+        depend on the states' basis. With `lagged_amplitudes` the last to converge.
+        """
+        return self._singular_values(lower_cholesky(state.noise_cov), state)
+
+    def lagged_amplitudes(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """Square roots of the singular values of C A Q C': what is left of the noise a step on."""
+        lagged = np.einsum("ij,jk->ik", state.transition, state.noise_cov)
+        root = self._seen_root(state)
+        return np.asarray(np.sqrt(self._singular_values(lagged @ root, state)))
+
+    def _singular_values(self, right: FloatArray, state: StateSpaceState) -> FloatArray:
+        """Of C times `right`, ``(state_dim, state_dim)``, as many as C has."""
+        values = np.linalg.svd(self._seen_root(state).T @ right, compute_uv=False)
+        return np.asarray(values[: len(state.loadings)], dtype=np.float64)
+
+    def _seen_root(self, state: StateSpaceState) -> FloatArray:
+        """L, ``(state_dim, state_dim)``, with L L' = C' C to working precision."""
+        seen = self._seen_loadings(state)
+        gram = np.einsum("kd,ke->de", seen, seen)
+        gram[np.diag_indices_from(gram)] += 1e-14 * np.trace(gram) + np.finfo(np.float64).tiny
+        return lower_cholesky(gram)
+
+    def _seen_loadings(self, state: StateSpaceState) -> FloatArray:
+        """C, less what no probability depends on."""
+        return state.loadings
+
     # ------------------------------------------------------------------ priors and pieces of sweeps
 
     @property
@@ -234,9 +276,7 @@ class StateSpace(ABC):
         """The prior of (A, B)' and Q."""
         if self.dynamics is not None:
             return self.dynamics
-        D, U = self.state_dim, self._num_driving(data)
-        precision = np.diag(np.concatenate([np.full(D, 4.0 * D), np.ones(U)]))
-        return MatrixNormalInverseWishart(0.5 * np.eye(D + U, D), precision, D + 2.0, np.eye(D))
+        return _default_dynamics(self.state_dim, self._num_driving(data))
 
     def _law_of(
         self,
@@ -246,12 +286,13 @@ class StateSpace(ABC):
         noise_cov: FloatArray,
         initial_mean: FloatArray,
         initial_cov: FloatArray,
+        potential: DensePotential | None = None,
     ) -> LinearDynamics:
-        """The prior of the states."""
+        """The prior of the states, times a potential."""
         u = self._driving(data)
         drive = None if u is None else input_drive(u, input_weights, data.offsets)
-        return LinearDynamics(
-            transition, noise_cov, initial_mean, initial_cov, data.offsets, drive=drive
+        return LinearDynamics.unchecked(
+            transition, noise_cov, initial_mean, initial_cov, data.offsets, drive, potential
         )
 
     def _design(self, states: FloatArray, data: Sequences) -> FloatArray:

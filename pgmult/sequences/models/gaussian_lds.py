@@ -276,9 +276,13 @@ class GaussianLDS:
         return out
 
 
-def _dynamics(state: GaussianLDSState, offsets: IntArray) -> LinearDynamics:
+def _dynamics(
+    state: GaussianLDSState, offsets: IntArray, seen: DensePotential | None = None
+) -> LinearDynamics:
     D = len(state.transition)
-    return LinearDynamics(state.transition, state.noise_cov, np.zeros(D), np.eye(D), offsets)
+    return LinearDynamics.unchecked(
+        state.transition, state.noise_cov, np.zeros(D), np.eye(D), offsets, potential=seen
+    )
 
 
 def law_of_states(state: GaussianLDSState, data: VectorSequences) -> LinearDynamics:
@@ -288,7 +292,7 @@ def law_of_states(state: GaussianLDSState, data: VectorSequences) -> LinearDynam
     J = data.observed[:, None, None] * (0.5 * (precision + precision.T))
     h = np.einsum("tk,dk->td", data.values, np.ascontiguousarray(weighted.T))
     h = np.where(data.observed[:, None], h - np.einsum("k,kd->d", state.offset, weighted), 0.0)
-    return _dynamics(state, data.offsets).condition(DensePotential(J, h))
+    return _dynamics(state, data.offsets, DensePotential(J, h))
 
 
 def _principal_states(

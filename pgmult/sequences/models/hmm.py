@@ -30,20 +30,19 @@ z is no part of the state: given the parameters its law is known exactly, so log
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
+from scipy.special import xlogy
 
+from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive, as_positive_int, new_key
-from pgmult.priors import Dirichlet
-from pgmult.sampling.moves import slice_sample
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
 
@@ -280,33 +279,29 @@ class MultinomialHMM:
         alpha, kappa = state.transition_concentration, state.stickiness
         eta = state.emission_concentration
         if self.transition_concentration is None:
-            alpha = _slice_log(
-                rng, lambda x: _log_transitions(counts.transition, x, kappa), alpha,
-                self.concentration_shape, self.concentration_rate,
-            )  # fmt: skip
+            terms = _transition_terms(counts.transition, None, kappa)
+            prior = self.concentration_shape, self.concentration_rate
+            alpha = _slice_log(rng, terms, alpha, *prior)
         if self.stickiness is None:
-            kappa = _slice_log(
-                rng, lambda x: _log_transitions(counts.transition, alpha, x), kappa,
-                self.stickiness_shape, self.stickiness_rate,
-            )  # fmt: skip
+            terms = _transition_terms(counts.transition, alpha, None)
+            kappa = _slice_log(rng, terms, kappa, self.stickiness_shape, self.stickiness_rate)
         if self.emission_concentration is None:
-            eta = _slice_log(
-                rng, _log_emissions(counts.emission), eta,
-                self.concentration_shape, self.concentration_rate,
-            )  # fmt: skip
+            prior = self.concentration_shape, self.concentration_rate
+            eta = _slice_log(rng, _emission_terms(counts.emission), eta, *prior)
         return alpha, kappa, eta
 
     def _draw_rows(
         self, rng: np.random.Generator, counts: "_Counts", alpha: float, kappa: float, eta: float
     ) -> MultinomialHMMState:
         """The probabilities given counts and concentrations."""
-        transition = Dirichlet(alpha + kappa * np.eye(self.num_states))
-        return MultinomialHMMState(
-            Dirichlet(self.initial_concentration).condition(counts.initial).sample(rng),
-            transition.condition(counts.transition).sample(rng),
-            Dirichlet(eta).condition(counts.emission).sample(rng),
-            alpha, kappa, eta,
-        )  # fmt: skip
+        M = self.num_states
+        rows = np.empty((M + 1, M))
+        rows[0] = self.initial_concentration + counts.initial
+        rows[1:] = alpha + counts.transition
+        rows[1:].flat[:: M + 1] += kappa
+        drawn = _dirichlet(rng, rows)
+        emission = _dirichlet(rng, eta + counts.emission)
+        return MultinomialHMMState(drawn[0].copy(), drawn[1:].copy(), emission, alpha, kappa, eta)
 
     # ------------------------------------------------------------------ what a state says
 
@@ -350,6 +345,10 @@ class MultinomialHMM:
         return _filtered(state, data)[0]
 
 
+_Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+"""Times, what is added, slopes and bases: see `pgmult.sequences.compiled.hmm.log_rising`."""
+
+
 class _Counts(NamedTuple):
     """Sufficient statistics of the Dirichlet rows."""
 
@@ -386,39 +385,44 @@ def _filtered(state: MultinomialHMMState, data: Sequences) -> tuple[FloatArray, 
     return log_predictive, last
 
 
-def _log_transitions(counts: FloatArray, alpha: float, kappa: float) -> float:
-    """Log p(transitions | alpha, kappa), their probabilities integrated out."""
-    num_states = len(counts)
-    whole = num_states * alpha + kappa
-    own = alpha + kappa * np.eye(num_states)
-    rows = gammaln(whole) - gammaln(whole + counts.sum(axis=1))
-    return float(rows.sum() + np.sum(gammaln(own + counts) - gammaln(own)))
+def _dirichlet(rng: np.random.Generator, concentration: FloatArray) -> FloatArray:
+    """Dirichlet rows; a sweep has made the concentrations, so that nobody needs to check them."""
+    out = np.empty_like(concentration)
+    over_rows(sample_rows, len(out), new_key(rng), concentration, out, grain=1)
+    return out
 
 
-def _log_emissions(counts: FloatArray) -> Callable[[float], float]:
-    """Log p(symbols | eta, states) as a function of eta, their probabilities integrated out."""
+def _transition_terms(counts: FloatArray, alpha: float | None, kappa: float | None) -> _Terms:
+    """Log p(transitions | alpha, kappa), rows integrated out, of the one that is None."""
+    M = len(counts)
+    on = np.eye(M).ravel()
+    by_alpha, by_kappa = float(alpha is None), float(kappa is None)
+    entry = (alpha or 0.0) + on * (kappa or 0.0)
+    whole = M * (alpha or 0.0) + (kappa or 0.0)
+    return (
+        np.concatenate([np.ones(M * M), np.full(M, -1.0)]),
+        np.concatenate([counts.ravel(), counts.sum(axis=1)]),
+        np.concatenate([by_alpha + by_kappa * on, np.full(M, M * by_alpha + by_kappa)]),
+        np.concatenate([entry, np.full(M, whole)]),
+    )
+
+
+def _emission_terms(counts: FloatArray) -> _Terms:
+    """Log p(symbols | eta, states), rows integrated out, of eta."""
     seen, times = np.unique(counts[counts > 0.0], return_counts=True)
-    totals, num_symbols = counts.sum(axis=1), counts.shape[1]
-
-    def log_probability(eta: float) -> float:
-        whole = num_symbols * eta
-        entries = times @ (gammaln(eta + seen) - gammaln(eta))
-        return float(entries + np.sum(gammaln(whole) - gammaln(whole + totals)))
-
-    return log_probability
+    M, K = counts.shape
+    return (
+        np.concatenate([times, np.full(M, -1.0)]),
+        np.concatenate([seen, counts.sum(axis=1)]),
+        np.concatenate([np.ones(len(seen)), np.full(M, float(K))]),
+        np.zeros(len(seen) + M),
+    )
 
 
 def _slice_log(
-    rng: np.random.Generator,
-    log_likelihood: Callable[[float], float],
-    value: float,
-    shape: float,
-    rate: float,
+    rng: np.random.Generator, terms: _Terms, value: float, shape: float, rate: float
 ) -> float:
     """One slice update, on its logarithm, of a positive number with a gamma prior."""
-
-    def log_density(x: FloatArray, _: BoolArray) -> FloatArray:
-        number = math.exp(x[0])
-        return np.array([shape * x[0] - rate * number + log_likelihood(number)])
-
-    return math.exp(slice_sample(rng, log_density, np.array([math.log(value)]))[0])
+    drop = rng.standard_exponential()
+    x = compiled.slice_log(new_key(rng), math.log(value), drop, 1.0, shape, rate, *terms)
+    return math.exp(x)

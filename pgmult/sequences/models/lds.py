@@ -20,7 +20,9 @@ small v_d switches coordinate d of the state off, so D needs to be large enough 
 Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
 
 1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
-2. x | omega, the rest      filter forwards, sample backwards, all steps at once
+2. A, B, C, E, b | omega    Hamiltonian paths, the states integrated out, where first states are
+                            free: see `pgmult.sequences.updates.collapsed`
+   x | omega, the rest      filter forwards, sample backwards, all steps at once
 3. C, E, b | omega, x, v    Gaussian, row by row
 4. v | C                    inverse gamma
 5. level of x and b         a translation of all x and the b that undoes it: Gaussian
@@ -28,7 +30,9 @@ Given one Pólya-gamma variable for each stick that a step reaches, everything i
 7. scales of x and C        factors of x and the C that undoes them: a slice update
 
 The data do not tell (x, A, Q, C) from their image under a change of basis of the state, so look at
-what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood.
+what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood, and, the slowest of
+all, how strongly the noise of a step shows at once and a step later (`amplitudes`,
+`lagged_amplitudes`: the singular values of C Q C' and C A Q C').
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABAB", "BABABA"])
@@ -40,7 +44,7 @@ what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood.
 (1, 10, 2, 2)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -48,10 +52,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_real
+from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.compiled.dynamics import ScaleLaw
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models._state_space import (
     START_SWEEPS,
@@ -60,6 +66,7 @@ from pgmult.sequences.models._state_space import (
     state_space_dims,
 )
 from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
+from pgmult.sequences.updates.collapsed import Collapsed, path_share, sample_collapsed
 from pgmult.sequences.updates.dynamics import (
     sample_dynamics,
     sample_initial,
@@ -68,7 +75,7 @@ from pgmult.sequences.updates.dynamics import (
 )
 from pgmult.sequences.updates.loadings import sample_rows, uniform_sticks
 from pgmult.sequences.updates.state_level import level_potential, sample_level
-from pgmult.sequences.updates.state_scale import sample_scales, scale_density
+from pgmult.sequences.updates.state_scale import sample_scales, scale_law
 
 __all__ = ["MultinomialLDS"]
 
@@ -101,8 +108,8 @@ class MultinomialLDS(StateSpace):
 
     Notes
     -----
-    A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3) for P active (step, stick) pairs, T steps
-    and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
+    A sweep costs O(P (D + U)**2 + T D**3 + K (D + U)**3), some fifteen times over with a path, for
+    P active (step, stick) pairs, T steps and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
     """
 
     initial: Literal["free", "stationary"] = "free"
@@ -176,16 +183,20 @@ class MultinomialLDS(StateSpace):
         active = ActiveSticks.of(data)
         design, weights = self._design(state.states, data), self._weights(state)
         omega = active.augment(rng, design, weights)
-        seen = active.potential(omega, design, weights, self.state_dim)
-        states = self._law(state, data).condition(seen).sample(rng)
+        states = None
+        share = path_share(data.num_steps, self.state_dim)
+        if self.initial == "free" and (share == 1.0 or rng.random() < share):
+            state, weights, states = self._collapsed(rng, active, omega, state, weights, data)
+        if states is None:
+            seen = active.potential(omega, design, weights, self.state_dim)
+            states = self._law(state, data, seen).sample(rng)
         design = self._design(states, data)
         weights = self._sample_weights(rng, active, omega, design, state.loading_var, data)
         loading_var = self._sample_loading_var(rng, weights)
         states, weights = self._translated(rng, states, weights, state, data)
         dynamics = state.transition, state.input_weights, state.noise_cov
         moved = self._state(rng, states, weights, loading_var, dynamics, data)
-        g = sample_scales(rng, self._scale_density(moved, data), self.state_dim)
-        return _rescaled(moved, g)
+        return _rescaled(moved, sample_scales(rng, self._scale_law(moved, data)))
 
     def log_likelihood(self, state: StateSpaceState, data: Sequences) -> float:
         """Log probability of the observations *given the states*: no measure of prediction.
@@ -210,10 +221,12 @@ class MultinomialLDS(StateSpace):
     def _emitting(self, data: Sequences) -> FloatArray | None:
         return None if self.inputs == "dynamics" else data.inputs
 
-    def _law(self, state: StateSpaceState, data: Sequences) -> LinearDynamics:
+    def _law(
+        self, state: StateSpaceState, data: Sequences, seen: DensePotential | None = None
+    ) -> LinearDynamics:
         return self._law_of(
             data, state.transition, state.input_weights, state.noise_cov, state.initial_mean,
-            state.initial_cov,
+            state.initial_cov, seen,
         )  # fmt: skip
 
     def _weights(self, state: StateSpaceState) -> FloatArray:
@@ -221,6 +234,41 @@ class MultinomialLDS(StateSpace):
         if self.inputs != "dynamics":
             columns.insert(1, state.emission_weights)
         return np.concatenate(columns, axis=1)
+
+    def _collapsed(
+        self,
+        rng: np.random.Generator,
+        active: ActiveSticks,
+        omega: FloatArray,
+        state: StateSpaceState,
+        weights: FloatArray,
+        data: Sequences,
+    ) -> tuple[StateSpaceState, FloatArray, FloatArray | None]:
+        """Dynamics and weights moved with the states integrated out, and the states given them."""
+        D, inputs = self.state_dim, self._driving(data)
+        dynamics = state.transition
+        if inputs is not None:
+            dynamics = np.concatenate([dynamics, state.input_weights], axis=1)
+        mean, var = self._weight_moments(weights.shape, state.loading_var, data)
+        density = Collapsed(
+            active, omega, data.offsets, self._design(state.states, data)[:, D:], inputs,
+            state.noise_cov, (state.initial_mean, state.initial_cov), self._dynamics(data), mean,
+            var,
+        )  # fmt: skip
+        dynamics, weights, states, _ = sample_collapsed(rng, density, dynamics, weights)
+        moved = {"transition": dynamics[:, :D].copy()}
+        if inputs is not None:
+            moved["input_weights"] = dynamics[:, D:].copy()
+        return replace(state, **moved), weights, states
+
+    def _weight_moments(
+        self, shape: tuple[int, ...], loading_var: FloatArray, data: Sequences
+    ) -> tuple[FloatArray, FloatArray]:
+        """Prior means and variances of the weights, ``(num_sticks, n)`` each."""
+        mean, var = np.zeros(shape), np.full(shape, self.emission_var)
+        var[:, : self.state_dim] = loading_var
+        mean[:, -1], var[:, -1] = self._offset_moments(data)
+        return mean, var
 
     def _sample_weights(
         self,
@@ -233,9 +281,7 @@ class MultinomialLDS(StateSpace):
     ) -> FloatArray:
         """Loadings, emission weights and offset, side by side, given omega and the states."""
         squares, linear = active.statistics(omega, design)
-        mean, var = np.zeros(linear.shape), np.full(linear.shape, self.emission_var)
-        var[:, : self.state_dim] = loading_var
-        mean[:, -1], var[:, -1] = self._offset_moments(data)
+        mean, var = self._weight_moments(linear.shape, loading_var, data)
         return sample_rows(rng, squares, linear, 1.0 / var, mean)
 
     def _translated(
@@ -263,14 +309,12 @@ class MultinomialLDS(StateSpace):
         weights[:, -1] -= np.einsum("kd,d->k", loadings, delta)
         return states + delta, weights
 
-    def _scale_density(
-        self, state: StateSpaceState, data: Sequences
-    ) -> Callable[[FloatArray], float]:
-        """Log density of the logarithms of factors that `_rescaled` takes."""
+    def _scale_law(self, state: StateSpaceState, data: Sequences) -> ScaleLaw:
+        """The law of the logarithms of factors that `_rescaled` takes."""
         columns = [state.transition]
         if self._driving(data) is not None:
             columns.append(state.input_weights)
-        return scale_density(
+        return scale_law(
             (self._dynamics(data), np.concatenate(columns, axis=1).T, state.noise_cov),
             None
             if self.initial == "stationary"

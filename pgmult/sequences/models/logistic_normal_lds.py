@@ -168,6 +168,10 @@ class LogisticNormalLDS(StateSpace):
         log_probs = self.link(data).log_probs(psi)[steps, data.symbols]
         return float((data.counts * log_probs).sum())
 
+    def _seen_loadings(self, state: StateSpaceState) -> FloatArray:
+        """C less the mean of its rows, which moves no probability."""
+        return np.asarray(state.loadings - state.loadings.mean(axis=0))
+
     def _precision(self, loading_var: FloatArray, data: Sequences) -> FloatArray:
         """Of the prior of a row of (C, E, b)."""
         emission = np.full(data.num_inputs, self.emission_var)

@@ -20,6 +20,7 @@ on x_t, which is what makes sequences of counts a state-space model (Linderman, 
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -36,11 +37,11 @@ from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled import kalman, kalman_blocks
 from pgmult.sequences.compiled.kalman_projection import TILE, project_potentials
 
-__all__ = ["LinearDynamics", "input_drive", "project", "stationary_cov"]
+__all__ = ["MAX_GROWTH", "LinearDynamics", "input_drive", "project", "stationary_cov"]
 
 _MAX_DOUBLINGS = 60  # a spectral radius of 1 - 2**-53 would need them
 _MIN_STRETCH, _MAX_STRETCH = 32, 4096  # steps
-_MAX_GROWTH = 1e8  # of rounding errors: half of the digits
+MAX_GROWTH = 1e8  # of rounding errors: half of the digits
 _WRONG = {
     kalman.ASYMMETRIC: "J must be symmetric, it is not",
     kalman.INDEFINITE: "J must be positive semi-definite, it has a negative diagonal",
@@ -63,7 +64,14 @@ class _Stretches(NamedTuple):
 
     @classmethod
     def of(cls, offsets: IntArray) -> "_Stretches":
-        """Of nearly equal lengths, so that all lanes are busy; by the lengths alone."""
+        """Of nearly equal lengths, so that all lanes are busy; by the lengths alone.
+
+        Those of the last few offsets are remembered: every sweep asks for the same.
+        """
+        return _stretches(np.ascontiguousarray(offsets, dtype=np.int64).tobytes())
+
+    @classmethod
+    def _cut(cls, offsets: IntArray) -> "_Stretches":
         num_steps = int(offsets[-1])
         rounds = -(-num_steps // (WIDTH * _MAX_STRETCH))
         length = max(-(-num_steps // (WIDTH * rounds)), _MIN_STRETCH)
@@ -79,6 +87,11 @@ class _Stretches(NamedTuple):
         first = np.zeros(num_steps, dtype=np.bool_)
         first[offsets[:-1]] = True
         return cls(first, parts, begins, ends, lanes, len(begins) > len(pieces))
+
+
+@lru_cache(maxsize=16)
+def _stretches(offsets: bytes) -> _Stretches:
+    return _Stretches._cut(np.frombuffer(offsets, dtype=np.int64))
 
 
 class _Filtered(NamedTuple):
@@ -145,6 +158,30 @@ class LinearDynamics:
             object.__setattr__(self, "drive", drive)
         if self.potential is not None:
             object.__setattr__(self, "potential", self._checked(self.potential))
+
+    @classmethod
+    def unchecked(
+        cls,
+        transition: FloatArray,
+        noise_cov: FloatArray,
+        initial_mean: FloatArray,
+        initial_cov: FloatArray,
+        offsets: IntArray,
+        drive: FloatArray | None = None,
+        potential: DensePotential | None = None,
+    ) -> "LinearDynamics":
+        """What a sweep drew: C-ordered float64 and right by construction.
+
+        Checks take longer than a draw of a short sequence.
+        """
+        law = object.__new__(cls)
+        for name, value in (
+            ("transition", transition), ("noise_cov", noise_cov), ("initial_mean", initial_mean),
+            ("initial_cov", initial_cov), ("offsets", offsets), ("drive", drive),
+            ("potential", potential),
+        ):  # fmt: skip
+            object.__setattr__(law, name, value)
+        return law
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -261,7 +298,7 @@ class LinearDynamics:
             kalman_blocks.sample_joints, len(self.offsets) - 1, key, cut.parts, cut.ends,
             diagonals, *matrices, joint_linear, behind_linear, growths, out, grain=1,
         )  # fmt: skip
-        if not growths.max() < _MAX_GROWTH:
+        if not growths.max() < MAX_GROWTH:
             return None
         over_rows(
             kalman_blocks.sample_stretches, groups, key, cut.lanes, cut.begins, cut.ends, bases,

@@ -30,9 +30,9 @@ from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled.particles import Parameters, Steps
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, once_a_data_set
 
-__all__ = ["StateSpaceDraw", "as_arrays"]
+__all__ = ["StateSpaceDraw", "as_arrays", "sweep_arrays"]
 
 
 class StateSpaceDraw(NamedTuple):
@@ -166,8 +166,43 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
     return _steps(data, first.order), parameters
 
 
+def sweep_arrays(draw: StateSpaceDraw, data: Sequences) -> tuple[Steps, Parameters]:
+    """`as_arrays` of one draw that a sweep made of the same data: nothing is checked.
+
+    A sequence's first states are drawn, so that its first inputs do not drive them.
+    """
+    starts = np.broadcast_to(draw.initial_mean, (1, data.num_sequences, draw.state_dim))
+    D, n, U = draw.state_dim, len(draw.offset), data.num_inputs
+    drives = np.zeros((D, U)) if draw.input_weights is None else draw.input_weights
+    emits = np.zeros((n, U)) if draw.emission_weights is None else draw.emission_weights
+    parameters = Parameters(
+        softmax=isinstance(draw.link, LogisticNormal),
+        transition=draw.transition[None],
+        root=lower_cholesky(draw.noise_cov)[None],
+        initial_mean=starts.copy(),
+        initial_root=lower_cholesky(draw.initial_cov)[None],
+        loadings=draw.loadings[None],
+        columns=draw.loadings.T.copy()[None],
+        offset=draw.offset[None],
+        input_weights=drives[None],
+        emission_weights=emits[None],
+    )
+    return _steps(data, draw.order), parameters
+
+
 def _steps(data: Sequences, order: IntArray) -> Steps:
     """Entries by position in the order, increasing within a step."""
+    if np.array_equal(order, np.arange(data.num_symbols)):
+        return _steps_as_they_come(data)
+    return _sorted_steps(data, order)
+
+
+@once_a_data_set
+def _steps_as_they_come(data: Sequences) -> Steps:
+    return _sorted_steps(data, np.arange(data.num_symbols))
+
+
+def _sorted_steps(data: Sequences, order: IntArray) -> Steps:
     place = np.empty(data.num_symbols, np.int64)
     place[order] = np.arange(data.num_symbols)
     positions = place[data.symbols]

@@ -28,10 +28,12 @@ import math
 
 import numpy as np
 
-from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_finite, as_offsets, as_positive_int, as_spd
+from pgmult.compiled.linalg import sample_inverse_wishart
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int, new_key
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
+from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors.dynamics import stationary_cov
 
 __all__ = [
@@ -63,9 +65,9 @@ def dynamics_prior(
 def sample_dynamics(
     rng: np.random.Generator,
     prior: MatrixNormalInverseWishart,
-    states: ArrayLike,
-    offsets: ArrayLike,
-    inputs: ArrayLike | None = None,
+    states: FloatArray,
+    offsets: IntArray,
+    inputs: FloatArray | None = None,
 ) -> Dynamics:
     """One exact draw of the dynamics given the states of all sequences.
 
@@ -89,63 +91,90 @@ def sample_dynamics(
     Raises
     ------
     ValueError
-        If shapes do not agree or a number is not finite.
+        If shapes do not agree.
+    FloatingPointError
+        If there is no posterior: a state is not finite.
     """
-    return _draw(rng, prior.condition(*_transitions(prior, states, offsets, inputs)))
+    x, ends, u = _checked(prior, states, offsets, inputs)
+    centre, precision = np.empty_like(prior.mean), np.empty_like(prior.row_precision)
+    scale = prior.scale.copy()
+    num_seen = compiled.regression_posterior(
+        prior.mean, prior.row_precision, x, u, ends, centre, precision, scale
+    )
+    return _split(*_draw(rng, centre, precision, prior.dof + num_seen, scale))
 
 
-def _draw(rng: np.random.Generator, law: MatrixNormalInverseWishart) -> Dynamics:
-    coefficients, noise_cov = law.sample(rng)
+def _draw(
+    rng: np.random.Generator,
+    centre: FloatArray,
+    precision: FloatArray,
+    dof: float,
+    scale: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and covariance from their matrix-normal inverse-Wishart law, overwritten."""
+    cov, key = np.empty_like(scale), new_key(rng)
+    failed = compiled.factor(scale) or compiled.factor(precision)
+    if not failed:
+        sample_inverse_wishart(key, scale, float(dof), cov)
+        scale[:] = cov
+        failed = compiled.factor(scale)
+    if failed:
+        raise FloatingPointError("states have no finite law left (have they exploded?)")
+    compiled.matrix_normal(rng.standard_normal(centre.shape), precision, scale, centre)
+    return centre, cov
+
+
+def _split(coefficients: FloatArray, noise_cov: FloatArray) -> Dynamics:
     D = len(noise_cov)
-    transposed = np.ascontiguousarray(coefficients.T)
+    transposed = coefficients.T
     return transposed[:, :D].copy(), transposed[:, D:].copy(), noise_cov
 
 
-def _transitions(
+def _checked(
     prior: MatrixNormalInverseWishart,
-    states: ArrayLike,
-    offsets: ArrayLike,
-    inputs: ArrayLike | None,
-) -> tuple[FloatArray, FloatArray]:
-    """The states that have a predecessor in their sequence, and their covariates."""
-    x, ends = as_finite(states, "states"), as_offsets(offsets)
+    states: FloatArray,
+    offsets: IntArray,
+    inputs: FloatArray | None,
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """States, offsets and inputs that go together, as compiled code takes them."""
     num_covariates, D = prior.mean.shape
-    if x.shape != (ends[-1], D):
-        raise ValueError(f"states must have shape {(int(ends[-1]), D)}, got {x.shape}")
-    later = np.delete(np.arange(len(x)), ends[:-1])
-    covariates = x[later - 1]
-    if inputs is not None:
-        u = as_finite(inputs, "inputs")
-        if u.ndim != 2 or len(u) != len(x):
-            raise ValueError(f"inputs must have shape ({len(x)}, num_inputs), got {u.shape}")
-        covariates = np.concatenate([covariates, u[later]], axis=1)
-    if covariates.shape[1] != num_covariates:
+    if states.shape != (offsets[-1], D):
+        raise ValueError(f"states must have shape {(int(offsets[-1]), D)}, got {states.shape}")
+    u = np.empty((len(states), 0)) if inputs is None else inputs
+    if u.ndim != 2 or len(u) != len(states):
+        raise ValueError(f"inputs must have shape ({len(states)}, num_inputs), got {u.shape}")
+    if D + u.shape[1] != num_covariates:
         raise ValueError(
             f"the prior is of {num_covariates} covariates, but states and inputs are"
-            f" {covariates.shape[1]}"
+            f" {D + u.shape[1]}"
         )
-    return x[later], covariates
+    return np.ascontiguousarray(states), offsets, np.ascontiguousarray(u)
 
 
 def sample_initial(
-    rng: np.random.Generator, prior: NormalInverseWishart, states: ArrayLike, offsets: ArrayLike
+    rng: np.random.Generator, prior: NormalInverseWishart, states: FloatArray, offsets: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """One exact draw of the mean ``(D,)`` and covariance ``(D, D)`` of first states."""
-    x, ends = as_finite(states, "states"), as_offsets(offsets)
-    if x.shape != (ends[-1], len(prior.mean)):
-        raise ValueError(
-            f"states must have shape {(int(ends[-1]), len(prior.mean))}, got {x.shape}"
-        )
-    return prior.condition(x[ends[:-1]]).sample(rng)
+    D = len(prior.mean)
+    if states.shape != (offsets[-1], D):
+        raise ValueError(f"states must have shape {(int(offsets[-1]), D)}, got {states.shape}")
+    centre, scale, count = np.empty((1, D)), prior.scale.copy(), len(offsets) - 1
+    strength = float(prior.strength)
+    compiled.initial_posterior(
+        prior.mean, strength, np.ascontiguousarray(states), offsets, centre, scale
+    )
+    precision = np.full((1, 1), strength + count)
+    mean, cov = _draw(rng, centre, precision, prior.dof + count, scale)
+    return mean[0], cov
 
 
 def sample_stationary_dynamics(
     rng: np.random.Generator,
     prior: MatrixNormalInverseWishart,
-    states: ArrayLike,
-    offsets: ArrayLike,
+    states: FloatArray,
+    offsets: IntArray,
     current: Dynamics,
-    inputs: ArrayLike | None = None,
+    inputs: FloatArray | None = None,
 ) -> Dynamics:
     """One Markov step of the dynamics when first states have their stationary law.
 
@@ -172,8 +201,8 @@ def sample_stationary_dynamics(
     """
     proposal = sample_dynamics(rng, prior, states, offsets, inputs)
     log_uniform = math.log1p(-rng.random())
-    first = as_finite(states, "states")[as_offsets(offsets)[:-1]]
-    now = _log_stationary(first, current[0], as_spd(current[2], "noise_cov"))
+    first = states[offsets[:-1]]
+    now = _log_stationary(first, current[0], current[2])
     if now == -math.inf:
         raise ValueError("the current transition must be stable: its spectral radius is not < 1")
     then = _log_stationary(first, proposal[0], proposal[2])
@@ -197,7 +226,7 @@ def sample_stable_prior(rng: np.random.Generator, prior: MatrixNormalInverseWish
         If stable transitions are too rare under the prior.
     """
     for _ in range(_MAX_TRIES):
-        draw = _draw(rng, prior)
+        draw = _split(*prior.sample(rng))
         if stationary_cov(draw[0], draw[2]) is not None:
             return draw
     raise ValueError(

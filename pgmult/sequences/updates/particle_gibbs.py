@@ -19,10 +19,10 @@ import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive_int, new_key
+from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import particle_blocks
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
+from pgmult.sequences.priors.state_space import StateSpaceDraw, sweep_arrays
 
 __all__ = ["sample_paths"]
 
@@ -61,7 +61,7 @@ def sample_paths(
     Raises
     ------
     ValueError
-        If the draw, the states and the data do not agree in shape, or the draw is not a model.
+        If the states and the data do not agree in shape.
     FloatingPointError
         If no particle has a finite weight.
 
@@ -70,21 +70,20 @@ def sample_paths(
     O(num_particles D (K + D) + D**2 (K + D)) a step, with sticks K the place of the last symbol
     seen. Every other block runs on all the threads of the enclosing chain, then the ones between.
     """
-    size = as_positive_int(num_particles, "num_particles", minimum=2)
-    block = as_positive_int(block_length, "block_length")
-    steps, parameters = as_arrays([draw], data)
     shape = (data.num_steps, draw.state_dim)
-    new = as_finite(states, "states").copy()
-    if new.shape != shape:
-        raise ValueError(f"states must have shape {shape}, got {new.shape}")
+    if states.shape != shape:
+        raise ValueError(f"states must have shape {shape}, got {states.shape}")
+    steps, parameters = sweep_arrays(draw, data)
+    new = np.array(states)
     share = np.zeros(data.num_sequences)
-    starts, stops, sequences, odd = _blocks(data, block, int(rng.integers(block)))
+    shift = int(rng.integers(block_length))
+    starts, stops, sequences, odd = _blocks(data, block_length, shift)
     for chosen in (~odd, odd):
         moved = np.zeros(np.count_nonzero(chosen))
         statuses = over_rows(
-            particle_blocks.conditional_blocks, len(moved), new_key(rng), size, _BLIND_SHARE,
-            starts[chosen], stops[chosen], sequences[chosen], steps, parameters, new, moved,
-            grain=1,
+            particle_blocks.conditional_blocks, len(moved), new_key(rng), num_particles,
+            _BLIND_SHARE, starts[chosen], stops[chosen], sequences[chosen], steps, parameters, new,
+            moved, grain=1,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
         if failed:

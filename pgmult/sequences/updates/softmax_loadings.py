@@ -11,14 +11,35 @@ All K rows are free, rather than the last fixed at 0: the prior then treats all 
 no probability depends on which symbol is the last.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-from pgmult.core.typing import FloatArray
+import numpy as np
+import scipy.sparse
+
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import softmax_loadings
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, once_a_data_set
 
 __all__ = ["sample_softmax_rows"]
+
+
+class _Seen(NamedTuple):
+    """What every sweep asks of the data: steps that are not missing, and counts by symbol."""
+
+    steps: IntArray
+    totals: FloatArray
+    by_symbol: "scipy.sparse.csr_array"
+    hits: IntArray
+
+
+@once_a_data_set
+def _seen(data: Sequences) -> _Seen:
+    totals = data.totals
+    counts = data.to_csr().astype(np.float64)
+    hits = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
+    steps = np.flatnonzero(totals)
+    return _Seen(steps, totals[steps].astype(np.float64), counts.T.tocsr(), hits)
 
 
 def sample_softmax_rows(
@@ -54,18 +75,12 @@ def sample_softmax_rows(
     -----
     O(num_steps P**2) a row, after O(num_steps num_symbols P).
     """
-    seen = data.totals > 0
-    counts = data.to_csr().astype(np.float64)
+    seen = _seen(data)
     new = rows.copy()
     tries = softmax_loadings.sample_rows(
-        new_key(rng),
-        np.ascontiguousarray(regressors[seen].T),
-        data.totals[seen].astype(np.float64),
-        np.ascontiguousarray(counts.T @ regressors),
-        np.bincount(data.symbols, data.counts, minlength=data.num_symbols),
-        precision,
-        new,
-    )
+        new_key(rng), np.ascontiguousarray(regressors[seen.steps].T), seen.totals,
+        np.ascontiguousarray(seen.by_symbol @ regressors), seen.hits, precision, new,
+    )  # fmt: skip
     if tries < 0:
         raise FloatingPointError(
             f"the weights of symbol {-1 - tries} have no finite posterior (have states exploded?)"

@@ -13,27 +13,25 @@ Gibbs sampler and multigrid Monte Carlo", on moves along a group). A chain that 
 in turn moves in tiny steps here, because thousands of states pin Q, and Q them.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.compiled.linalg import invert_positive_definite
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
-from pgmult.sampling.moves import slice_sample
+from pgmult.sequences.compiled.dynamics import ScaleLaw, slice_scales
 
-__all__ = ["sample_scales", "scale_density"]
-
-_WIDTH = 0.5  # of the slice, in logarithms
+__all__ = ["sample_scales", "scale_law"]
 
 
-def scale_density(
+def scale_law(
     dynamics: tuple[MatrixNormalInverseWishart, FloatArray, FloatArray],
     initial: tuple[NormalInverseWishart, FloatArray, FloatArray] | None,
     loading_prior: tuple[float, float],
     loading_var: FloatArray,
-) -> Callable[[FloatArray], float]:
-    """The log density of a, ``(D,)``, up to a constant.
+) -> ScaleLaw:
+    """The law of a, ``(D,)``, whose density is `scale_log_density`.
 
     Parameters
     ----------
@@ -48,30 +46,26 @@ def scale_density(
     prior, coefficients, noise_cov = dynamics
     D, num_inputs = len(noise_cov), len(coefficients) - len(noise_cov)
     shape, scale = loading_prior
+    # the Jacobian of (A, B, Q), and the determinants of their density
+    linear = num_inputs + D + 1.0 - (prior.dof + D + 1.0) - (D + num_inputs) + 2.0 * shape
+    precision = invert_positive_definite(noise_cov)
+    zero = np.zeros(D)
+    first = (zero, zero, 0.0, noise_cov, precision)
+    if initial is not None:
+        start, mean, cov = initial
+        linear += D + 2.0 - (start.dof + D + 1.0) - 1.0  # and those of (m, V)
+        inverse = invert_positive_definite(cov)
+        first = (mean, start.mean, float(start.strength), start.scale, inverse)
+    return ScaleLaw(
+        np.ascontiguousarray(coefficients), prior.mean, prior.row_precision, prior.scale,
+        precision, *first, float(scale), loading_var, float(linear),
+    )  # fmt: skip
 
-    def log_density(a: FloatArray) -> float:
-        g = np.exp(a)
-        rows = np.concatenate([1.0 / g, np.ones(num_inputs)])
-        both = g[:, None] * g
-        total = prior.log_density(rows[:, None] * coefficients * g, noise_cov * both)
-        power = num_inputs + D + 1.0  # of each factor in the Jacobian of (A, B, Q)
-        if initial is not None:
-            start, mean, cov = initial
-            total += start.log_density(g * mean, cov * both)
-            power += D + 2.0
-        total += float(np.sum(2.0 * shape * a - scale * np.exp(2.0 * a) / loading_var))
-        return total + power * float(a.sum())
 
-    return log_density
-
-
-def sample_scales(
-    rng: np.random.Generator, log_density: Callable[[FloatArray], float], state_dim: int
-) -> FloatArray:
+def sample_scales(rng: np.random.Generator, law: ScaleLaw) -> FloatArray:
     """Factors g, ``(state_dim,)``, after one slice update along a random direction."""
-    direction = rng.standard_normal(state_dim)
-
-    def along(distance: FloatArray, active: BoolArray) -> FloatArray:
-        return np.array([log_density(distance[0] * direction)])
-
-    return np.asarray(np.exp(slice_sample(rng, along, np.zeros(1), _WIDTH)[0] * direction))
+    a = np.empty(len(law.precision))
+    direction = rng.standard_normal(len(a))
+    direction /= np.sqrt(np.einsum("d,d", direction, direction))
+    slice_scales(new_key(rng), direction, rng.standard_exponential(), law, a)
+    return np.asarray(np.exp(a))

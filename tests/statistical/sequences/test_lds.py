@@ -11,6 +11,7 @@ from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
+from pgmult.sequences.updates import collapsed
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -43,6 +44,12 @@ REPLICATES = 300
 )
 def test_linear_dynamical_systems(model, data):
     check_model(model, data, replicates=REPLICATES, sweeps=4)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_sweeps_without_a_path(share, monkeypatch):
+    monkeypatch.setattr(lds, "path_share", lambda *sizes: share)
+    check_model(MODEL, COUNTS, replicates=REPLICATES, sweeps=4)
 
 
 # ------------------------------------------------------------------ broken ones
@@ -123,8 +130,26 @@ def at_zero(self, data):
 
 
 def wrong_jacobian(self, state, data):
-    right = MultinomialLDS._scale_density(self, state, data)
-    return lambda a: right(a) - 2 * (self.state_dim + 1) * a.sum()
+    right = MultinomialLDS._scale_law(self, state, data)
+    return right._replace(linear=right.linear - 2.0 * (self.state_dim + 1))
+
+
+def always(rng, density, dynamics, weights):
+    """Every path accepted, however long its steps."""
+    moved = [x + 0.5 * rng.standard_normal(x.shape) for x in (dynamics, weights)]
+    return collapsed.Drawn(*moved, None, 1.0)
+
+
+class TwiceSeen(collapsed.Collapsed):
+    """Paths, and the states drawn with them, given twice omega."""
+
+    def __init__(self, active, omega, *others):
+        super().__init__(active, 2.0 * omega, *others)
+
+
+def no_path(self, rng, active, omega, state, weights, data):
+    """Sweeps without a path: the states come from their law and its potential."""
+    return state, weights, None
 
 
 STICKS = {
@@ -138,11 +163,13 @@ FUNCTIONS = {
     "scales inverted": (_state_space, "sample_loading_var", inverted, SYMBOLS),
     "leak across sequences": (lds, "sample_dynamics", leaking, as_sequences([[0, 1]] * 6)),
     "level against its pull": (lds, "sample_level", half_level, SYMBOLS),
+    "paths always accepted": (lds, "sample_collapsed", always, MANY),
+    "paths given twice omega": (lds, "Collapsed", TwiceSeen, MANY),
 }
 METHODS = {
-    "inputs dropped": ({"_law_of": no_inputs}, COUNTS),
+    "inputs dropped": ({"_law_of": no_inputs, "_collapsed": no_path}, COUNTS),
     "offset goes along with the level": ({"_translated": offset_goes_along}, SYMBOLS),
-    "scales with the inverse Jacobian of noise_cov": ({"_scale_density": wrong_jacobian}, SYMBOLS),
+    "scales with the inverse Jacobian of noise_cov": ({"_scale_law": wrong_jacobian}, SYMBOLS),
     "uniform sticks at 0": ({"_offset_moments": at_zero}, MANY),
 }
 STATISTICS = {
@@ -166,7 +193,7 @@ def test_broken_sticks(name, monkeypatch):
     def step(self, rng, state, given):
         with monkeypatch.context() as patched:
             patched.setattr(lds, "ActiveSticks", kind)
-            return MultinomialLDS.step(self, rng, state, given)
+            return MultinomialLDS.step(mutant(self, _collapsed=no_path), rng, state, given)
 
     rejects(check, mutant(MODEL, step=step), data)
 

@@ -11,6 +11,7 @@ from scipy.special import logsumexp, xlogy
 from pgmult import Dirichlet
 from pgmult.sequences import MultinomialHMM, as_sequences
 from pgmult.sequences.compiled import hmm as compiled
+from pgmult.sequences.compiled.hmm import log_rising
 from pgmult.sequences.models import hmm as module
 from pgmult.sequences.models.hmm import MultinomialHMMState
 from pgmult.testing import conditional_ratio, rejects
@@ -252,9 +253,14 @@ def test_concentrations_given_states_with_rows_integrated_out():
 
     def used(point):
         alpha, kappa, eta = point
-        return module._log_transitions(counts.transition, alpha, kappa) + module._log_emissions(
-            counts.emission
-        )(eta)
+        transitions = log_rising(
+            np.log(alpha), *module._transition_terms(counts.transition, None, kappa)
+        )
+        if kappa > 0.0:  # the same function of the other one
+            terms = module._transition_terms(counts.transition, alpha, None)
+            again = log_rising(np.log(kappa), *terms)
+            np.testing.assert_allclose(again, transitions, rtol=1e-10)
+        return transitions + log_rising(np.log(eta), *module._emission_terms(counts.emission))
 
     conditional_ratio(collapsed, used, points)
     rejects(

@@ -12,6 +12,7 @@ import pgmult
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, MvNormal, NormalInverseWishart
 from pgmult.sequences.active_sticks import ActiveSticks
+from pgmult.sequences.compiled.dynamics import scale_log_density
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS, _rescaled
 from pgmult.sequences.updates.spectral_start import spectral_states
@@ -205,7 +206,8 @@ def test_scales_of_the_states(case):
 
     rng = np.random.default_rng(8)
     points = [0.5 * rng.standard_normal(D) for _ in range(5)]
-    conditional_ratio(joint, model._scale_density(state, data), points)
+    law = model._scale_law(state, data)
+    conditional_ratio(joint, lambda a: scale_log_density(a, law), points)
 
 
 def test_log_likelihood_and_probs_agree(case):
@@ -225,14 +227,26 @@ def test_threads_do_not_matter(case):
     check_threads_do_not_matter(model, data)
 
 
-def test_any_basis_of_the_state_has_the_same_moduli():
+def test_any_basis_of_the_state_has_the_same_invariants():
     model, data = MODELS["symbols"]
     state = model.prior(np.random.default_rng(0), data)
     basis = np.array([[2.0, 1.0], [0.0, -3.0]])
-    turned = replace(state, transition=basis @ state.transition @ np.linalg.inv(basis))
-    np.testing.assert_allclose(
-        model.eigenvalue_moduli(turned, data), model.eigenvalue_moduli(state, data)
-    )
+    inverse = np.linalg.inv(basis)
+    turned = replace(
+        state, transition=basis @ state.transition @ inverse,
+        noise_cov=basis @ state.noise_cov @ basis.T, loadings=state.loadings @ inverse,
+    )  # fmt: skip
+    for name in ("eigenvalue_moduli", "amplitudes", "lagged_amplitudes"):
+        np.testing.assert_allclose(
+            getattr(model, name)(turned, data), getattr(model, name)(state, data), rtol=1e-6
+        )
+    seen = state.loadings @ state.noise_cov @ state.loadings.T
+    lagged = state.loadings @ state.transition @ state.noise_cov @ state.loadings.T
+    for name, matrix in (("amplitudes", seen), ("lagged_amplitudes", lagged)):
+        np.testing.assert_allclose(
+            getattr(model, name)(state, data) ** 2,
+            np.linalg.svd(matrix, compute_uv=False)[:2], rtol=1e-6,
+        )  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

@@ -130,7 +130,7 @@ def test_warnings_are_of_what_the_data_tell():
     (warning,) = caught
     text = str(warning.message)
     assert "last_probs[" in text
-    assert "log_likelihood" in text
+    assert "of 7 kept values" in text  # six probabilities and the log likelihood
     assert "transition" not in text
 
 

@@ -1,0 +1,222 @@
+"""Conjugate draws of linear dynamics and first states, and slices of their scales, compiled whole.
+
+A sweep of a short sequence is over before the interpreter has checked its arguments, so each piece
+is one call, on arrays that a sweep has made. `pgmult.sequences.updates` has the mathematics. Sums
+are spelt out: array expressions compile to ten times as much.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import cholesky, invert_lower
+from pgmult.compiled.streams import open_stream, uniform
+
+_Floats = NDArray[np.float64]
+WIDTH = 1.0  # of a slice of the scales, in logarithms
+
+
+@jit
+def regression_posterior(mean, row_precision, states, inputs, offsets, centre, precision, scale):
+    """What `MatrixNormalInverseWishart.condition` makes of the states that have a predecessor.
+
+    Writes the coefficients' mean to `centre`, their row precision to `precision` and adds to
+    `scale`; returns how many steps it has seen. Residuals are summed in a second pass: nothing is
+    subtracted from a sum of squares.
+    """
+    num_rows, n = mean.shape
+    x, y, pull = np.empty(num_rows), np.empty(n), np.zeros((num_rows, n))
+    root = np.empty((num_rows, num_rows))
+    for i in range(num_rows):
+        for j in range(num_rows):
+            precision[i, j] = row_precision[i, j]
+        for j in range(n):
+            centre[i, j] = mean[i, j]
+    num_seen = 0
+    for sweep in range(2):
+        for s in range(offsets.size - 1):
+            for t in range(offsets[s] + 1, offsets[s + 1]):
+                for i in range(num_rows):
+                    x[i] = states[t - 1, i] if i < n else inputs[t, i - n]
+                for j in range(n):
+                    y[j] = states[t, j]
+                    for i in range(num_rows):
+                        y[j] -= centre[i, j] * x[i]
+                if sweep == 1:
+                    for i in range(n):
+                        for j in range(n):
+                            scale[i, j] += y[i] * y[j]
+                    continue
+                num_seen += 1
+                for i in range(num_rows):
+                    for j in range(num_rows):
+                        precision[i, j] += x[i] * x[j]
+                    for j in range(n):
+                        pull[i, j] += x[i] * y[j]
+        if sweep == 1:
+            break
+        for i in range(num_rows):
+            for j in range(num_rows):
+                root[i, j] = precision[i, j]
+        cholesky(root)
+        half = invert_lower(root)
+        for j in range(n):
+            for q in range(num_rows):
+                total = 0.0
+                for i in range(q + 1):
+                    total += half[q, i] * pull[i, j]
+                for i in range(q + 1):
+                    centre[i, j] += half[q, i] * total
+    for i in range(n):  # the shift of the mean, by the prior's row precision
+        for j in range(n):
+            for p in range(num_rows):
+                for q in range(num_rows):
+                    left, right = centre[p, i] - mean[p, i], centre[q, j] - mean[q, j]
+                    scale[i, j] += left * row_precision[p, q] * right
+    return num_seen
+
+
+@jit
+def initial_posterior(mean, strength, states, offsets, centre, scale):
+    """What `NormalInverseWishart.condition` makes of first states: mean, and what scale gains."""
+    n = mean.size
+    count = offsets.size - 1
+    for i in range(n):
+        total = 0.0
+        for s in range(count):
+            total += states[offsets[s], i]
+        centre[0, i] = total / count
+    for i in range(n):
+        for j in range(n):
+            left, right = centre[0, i] - mean[i], centre[0, j] - mean[j]
+            scale[i, j] += strength * count / (strength + count) * left * right
+            for s in range(count):
+                t = offsets[s]
+                scale[i, j] += (states[t, i] - centre[0, i]) * (states[t, j] - centre[0, j])
+    for i in range(n):
+        centre[0, i] += strength / (strength + count) * (mean[i] - centre[0, i])
+
+
+@jit
+def factor(matrix):
+    """Replace a positive definite matrix by its Cholesky factor; 0, or 1 where it is none."""
+    for i in range(matrix.shape[0]):
+        for j in range(i + 1):
+            if not math.isfinite(matrix[i, j]):
+                return 1
+    return 1 if cholesky(matrix) > 0 else 0
+
+
+@jit
+def matrix_normal(noise, row_root, column_root, centre):
+    """Add a draw of rows' precision ``L L'`` and columns' covariance ``R R'`` to `centre`."""
+    num_rows, n = centre.shape
+    half = invert_lower(row_root)
+    for q in range(num_rows):
+        for j in range(n):
+            total = 0.0
+            for k in range(j + 1):
+                total += column_root[j, k] * noise[q, k]
+            for i in range(q + 1):
+                centre[i, j] += half[q, i] * total
+
+
+class ScaleLaw(NamedTuple):
+    """What the density of the logarithms a of the states' scales is made of: `scale_log_density`.
+
+    P = Q^-1 and V^-1 here. `linear` is the sum of what multiplies each a.
+    """
+
+    coefficients: _Floats
+    mean: _Floats
+    row_precision: _Floats
+    scale: _Floats
+    precision: _Floats
+    initial_mean: _Floats
+    start_mean: _Floats
+    strength: float  # 0 where first states have no law of their own
+    start_scale: _Floats
+    initial_precision: _Floats
+    loading_scale: float
+    loading_var: _Floats
+    linear: float
+
+
+@jit
+def scale_log_density(a, law):
+    """Log density of a, ``(D,)``, up to a constant: O(D**2 (D + U)).
+
+    With G = diag(exp a), Q moves to G Q G, so the inverse-Wishart's trace is that of Q^-1 with
+    G^-1 S G^-1, and the coefficients' deviation from their mean M, seen in the old units, is
+    E = diag(1 / g, 1) B - M G^-1.
+    """
+    n = a.size
+    num_rows = law.mean.shape[0]
+    inverse, deviation = np.empty(n), np.empty((num_rows, n))
+    for i in range(n):
+        inverse[i] = math.exp(-a[i])
+    for i in range(num_rows):
+        row = inverse[i] if i < n else 1.0
+        for j in range(n):
+            deviation[i, j] = row * law.coefficients[i, j] - law.mean[i, j] * inverse[j]
+    total = 0.0
+    for i in range(n):
+        total += law.linear * a[i]
+        total -= law.loading_scale / (law.loading_var[i] * inverse[i] * inverse[i])
+        for j in range(n):
+            square = inverse[i] * inverse[j] * law.scale[i, j]
+            for p in range(num_rows):
+                for q in range(num_rows):
+                    square += deviation[p, i] * law.row_precision[p, q] * deviation[q, j]
+            total -= 0.5 * law.precision[i, j] * square
+            if law.strength > 0.0:
+                left = law.initial_mean[i] - law.start_mean[i] * inverse[i]
+                right = law.initial_mean[j] - law.start_mean[j] * inverse[j]
+                square = inverse[i] * inverse[j] * law.start_scale[i, j]
+                square += law.strength * left * right
+                total -= 0.5 * law.initial_precision[i, j] * square
+    return total
+
+
+@jit
+def slice_scales(key, direction, drop, law, a):
+    """Write to a the logarithms of factors after one slice update along a unit vector (Neal 2003).
+
+    The level is `drop`, an exponential variate, below the density at 0.
+    """
+    state = open_stream(key, 0)
+    u, state = uniform(state)
+    left = -WIDTH * u
+    right = left + WIDTH
+    level, distance, stage = -math.inf, 0.0, 0  # at 0; step out to the left; to the right; shrink
+    while right - left > 1e-14:
+        for i in range(a.size):
+            a[i] = distance * direction[i]
+        density = scale_log_density(a, law)
+        above = density > level
+        if stage == 0:
+            level, distance, stage = density - drop, left, 1
+        elif stage == 1:
+            if above:
+                left -= WIDTH
+            else:
+                stage = 2
+            distance = left if above else right
+        elif stage == 2:
+            if above:
+                right += WIDTH
+                distance = right
+            else:
+                stage = 3
+        elif above:
+            break
+        elif distance < 0.0:
+            left = distance
+        else:
+            right = distance
+        if stage == 3:
+            u, state = uniform(state)
+            distance = left + (right - left) * u

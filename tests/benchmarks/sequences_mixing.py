@@ -1,0 +1,264 @@
+"""Effective draws a CPU second of models of sequences, what a sweep of tiny data costs, and NUTS.
+
+Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data sets::
+
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing fixed
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing small [--state-dim 1]
+        [--symbols 3] [--draws 4000] [--nuts]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing {dna,alice} [--draws 1000]
+
+`fixed` prints milliseconds a sweep of 80 steps for every model. `small` runs 80 steps of a known
+system; with ``--nuts`` (numpyro) a non-centred NUTS of the same model follows, and the gaps of its
+means and standard deviations from ours, in Monte-Carlo standard errors and as ratios. NUTS is
+charged for its compilation and warm-up, we for compilation, start and warm-up. `dna` is the first
+682 amino acids of chromosome 22 and `alice` 3,900 words, ten dimensions each.
+
+Functionals, for each the least and the median entry: ``C Q C'`` and ``C A Q C'`` (the ten leading
+sticks), moduli of A's eigenvalues, probabilities at all steps (`small`) or at the last and on
+average. A script of another version of the library: name it with ``PYTHONPATH`` and give this
+file's path instead of ``-m``.
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from pgmult.sampling.diagnostics import ess_bulk, ess_mean
+from pgmult.sequences import (
+    GaussianLDS,
+    LogisticNormalLDS,
+    MultinomialHMM,
+    MultinomialLDS,
+    as_sequences,
+    as_vector_sequences,
+)
+
+LEADING = 10
+_TAIL = 0.25  # of all sweeps, left out as warm-up
+
+
+def simulated(state_dim, num_symbols, num_steps=80, seed=5):
+    """Symbols of a slowly turning state."""
+    rng = np.random.default_rng(seed)
+    angle = 0.4
+    turn = np.eye(state_dim)
+    for d in range(0, state_dim - 1, 2):
+        turn[d : d + 2, d : d + 2] = [
+            [np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]
+        ]  # fmt: skip
+    x = np.zeros((num_steps, state_dim))
+    for t in range(1, num_steps):
+        x[t] = 0.93 * turn @ x[t - 1] + 0.37 * rng.standard_normal(state_dim)
+    loadings = 1.5 * rng.standard_normal((num_symbols, state_dim))
+    logits = x @ loadings.T
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    symbols = (probs.cumsum(axis=1) < rng.random((num_steps, 1))).sum(axis=1)
+    return as_sequences([symbols], num_symbols=num_symbols)
+
+
+def dna():
+    folder = Path(os.environ.get("PGMULT_DATA", "../shared/data")) / "dna"
+    return as_sequences([(folder / "chr22_682.txt").read_text().strip()])
+
+
+def alice():
+    folder = Path(os.environ.get("PGMULT_DATA", "../shared/data")) / "alice"
+    tokens = np.loadtxt(folder / "alice_tokens.txt.gz", dtype=int)
+    return as_sequences([tokens[:3900]], num_symbols=1000)
+
+
+def invariants(transition, noise_cov, loadings):
+    """What no change of basis of the states alters."""
+    lead = loadings[:LEADING]
+    within = np.tril_indices(len(lead))
+    return {
+        "C Q C'": (lead @ noise_cov @ lead.T)[within],
+        "C A Q C'": (lead @ transition @ noise_cov @ lead.T).ravel(),
+        "moduli of A": np.sort(np.abs(np.linalg.eigvals(transition)))[::-1],
+    }
+
+
+def functionals(model, state, data, every_step):
+    seen = invariants(state.transition, state.noise_cov, state.loadings)
+    probs = model.probs(state, data)
+    seen["probabilities"] = (
+        probs.ravel() if every_step else np.concatenate([probs[-1], probs.mean(axis=0)])
+    )
+    return seen
+
+
+def stacked(draws):
+    return {name: np.array([draw[name] for draw in draws])[None] for name in draws[0]}
+
+
+def report(name, kept, seconds, unit):
+    print(f"{name}: {unit}, {seconds:.1f} CPU s")
+    for key, values in kept.items():
+        # entries below 1e-12 of the largest are rounding: more states than sticks
+        moves = values.reshape(-1, *values.shape[2:]).std(axis=0) > 0.0
+        ess = ess_bulk(values)[moves]
+        print(
+            f"  {key:14} min {ess.min() / seconds:8.2f}  median {np.median(ess) / seconds:8.2f}"
+            f" a CPU second;  {1e3 * ess.min() / values.shape[1]:7.1f} min,"
+            f" {1e3 * np.median(ess) / values.shape[1]:7.1f} median of 1,000 draws"
+        )
+
+
+def ours(model, data, num_draws, every_step, seed=0):
+    """Draws of the functionals, and CPU seconds of the whole without those of the functionals."""
+    rng = np.random.default_rng(seed)
+    begun = time.process_time()
+    state = model.step(rng, model.init(rng, data), data)
+    first = time.process_time() - begun
+    warm_up = int(_TAIL * num_draws)
+    begun, outside, draws = time.process_time(), 0.0, []
+    for sweep in range(warm_up + num_draws):
+        state = model.step(rng, state, data)
+        if sweep >= warm_up:
+            aside = time.process_time()
+            draws.append(functionals(model, state, data, every_step))
+            outside += time.process_time() - aside
+    seconds = time.process_time() - begun - outside
+    unit = f"first {first:.1f} s, then {1e3 * seconds / (warm_up + num_draws):.2f} ms a sweep"
+    kept = stacked(draws)
+    report("MultinomialLDS", kept, first + seconds, unit)
+    return kept
+
+
+def nuts(model, data, num_draws, seed=0):
+    """The same posterior by numpyro, states and innovations standardised."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from jax import lax
+    from numpyro.infer import MCMC, NUTS
+
+    jax.config.update("jax_enable_x64", True)
+    D, T = model.state_dim, data.num_steps
+    mean, var = (np.array(moment) for moment in model._offset_moments(data))
+    n = len(mean)
+    place = np.argsort(data.order)[data.symbols]
+    lower = np.tril_indices(D, -1)
+
+    def inverse_root(name, dof):
+        """R with R R' ~ IW(I, dof), by Bartlett."""
+        diagonal = jnp.sqrt(numpyro.sample(f"{name}_d", dist.Chi2(dof - jnp.arange(D))))
+        below = numpyro.sample(f"{name}_o", dist.Normal(0.0, 1.0).expand([D * (D - 1) // 2]))
+        bartlett = jnp.diag(diagonal).at[lower].set(below)
+        return jnp.linalg.inv(bartlett).T
+
+    def joint():
+        def white(name, *shape):
+            return numpyro.sample(name, dist.Normal(0.0, 1.0).expand(shape))
+
+        root, start_root = inverse_root("q", D + 2.0), inverse_root("v", D + 2.0)
+        prior_mean = 0.5 * jnp.eye(D)
+        transition = prior_mean + root @ white("a", D, D) / jnp.sqrt(4.0 * D)
+        start = start_root @ white("m", D)
+        gamma = numpyro.sample("g", dist.Gamma(model.loading_shape, 1.0).expand([D]))
+        loadings = jnp.sqrt(model.loading_scale / gamma) * white("c", n, D)
+        offset = mean + jnp.sqrt(var) * white("b", n)
+        noise = white("e", T, D)
+        first = start + start_root @ noise[0]
+
+        def move(x, e):
+            x = transition @ x + root @ e
+            return x, x
+
+        _, later = lax.scan(move, first, noise[1:])
+        states = jnp.concatenate([first[None], later])
+        psi = states @ loadings.T + offset
+        stay = jnp.concatenate(
+            [jnp.zeros((T, 1)), -jnp.cumsum(jax.nn.softplus(psi), axis=1)], axis=1
+        )
+        log_probs = stay + jnp.concatenate([-jax.nn.softplus(-psi), jnp.zeros((T, 1))], axis=1)
+        numpyro.factor("seen", log_probs[jnp.arange(T), place].sum())
+        for name, value in (("A", transition), ("Q", root @ root.T), ("C", loadings),
+                            ("p", jnp.exp(log_probs)[:, np.argsort(data.order)])):  # fmt: skip
+            numpyro.deterministic(name, value)
+
+    begun = time.process_time()
+    sampler = MCMC(
+        NUTS(joint, target_accept_prob=0.99), num_warmup=1000, num_samples=num_draws,
+        progress_bar=False,
+    )  # fmt: skip
+    sampler.run(jax.random.key(seed), extra_fields=("diverging",))
+    draws = {name: np.asarray(value) for name, value in sampler.get_samples().items()}
+    seconds = time.process_time() - begun
+    kept = [
+        invariants(a, q, c) | {"probabilities": p.ravel()}
+        for a, q, c, p in zip(draws["A"], draws["Q"], draws["C"], draws["p"], strict=True)
+    ]
+    kept = stacked(kept)
+    wrong = int(np.asarray(sampler.get_extra_fields()["diverging"]).sum())
+    report("NUTS", kept, seconds, f"{wrong} of {num_draws} draws diverge")
+    return kept
+
+
+def compare(one, other):
+    """z of the differences of means, and ratios of standard deviations."""
+    for name in one:
+        x, y = one[name], other[name]
+        gap = x.mean(axis=(0, 1)) - y.mean(axis=(0, 1))
+        error = np.sqrt(x.var(axis=(0, 1)) / ess_mean(x) + y.var(axis=(0, 1)) / ess_mean(y))
+        z, ratio = gap / error, x.std(axis=(0, 1)) / y.std(axis=(0, 1))
+        print(
+            f"  {name:14} z rms {np.sqrt(np.mean(z**2)):.2f}, largest {np.abs(z).max():.2f};"
+            f" ratio of sds {np.median(ratio):.3f}, {ratio.min():.3f} to {ratio.max():.3f}"
+        )
+
+
+def fixed(sweeps):
+    """Print milliseconds a sweep of 80 steps of three symbols."""
+    data = simulated(1, 3)
+    for name, model, given in (
+        ("MultinomialLDS", MultinomialLDS(1), data),
+        ("LogisticNormalLDS", LogisticNormalLDS(1), data),
+        ("MultinomialHMM", MultinomialHMM(2), data),
+        ("MultinomialHMM, sticky", MultinomialHMM(2, stickiness=None), data),
+        ("GaussianLDS", GaussianLDS(1), as_vector_sequences(data)),
+    ):
+        rng = np.random.default_rng(0)
+        begun = time.process_time()
+        state = model.step(rng, model.init(rng, given), given)
+        first, best = time.process_time() - begun, np.inf
+        for _ in range(5):
+            begun = time.process_time()
+            for _ in range(sweeps):
+                state = model.step(rng, state, given)
+            best = min(best, (time.process_time() - begun) / sweeps)
+        print(f"{name:24} first {first:6.2f} s, then {1e3 * best:6.3f} ms a sweep")
+
+
+def main():
+    """Run the part asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    choices = parser.add_subparsers(dest="part", required=True)
+    choices.add_parser("fixed").add_argument("--sweeps", type=int, default=200)
+    small = choices.add_parser("small")
+    small.add_argument("--state-dim", type=int, default=1)
+    small.add_argument("--symbols", type=int, default=3)
+    small.add_argument("--draws", type=int, default=4000)
+    small.add_argument("--nuts", action="store_true")
+    for name in ("dna", "alice"):
+        choices.add_parser(name).add_argument("--draws", type=int, default=1000)
+    arguments = parser.parse_args()
+    if arguments.part == "fixed":
+        fixed(arguments.sweeps)
+    elif arguments.part == "small":
+        model = MultinomialLDS(arguments.state_dim)
+        data = simulated(arguments.state_dim, arguments.symbols)
+        kept = ours(model, data, arguments.draws, True)
+        if arguments.nuts:
+            compare(kept, nuts(model, data, arguments.draws))
+    else:
+        data = {"dna": dna, "alice": alice}[arguments.part]()
+        ours(MultinomialLDS(10), data, arguments.draws, False)
+
+
+if __name__ == "__main__":
+    main()
