@@ -1,9 +1,10 @@
-"""Eight float64 lanes as one value, kept in registers as no loop over lanes reliably is.
+"""Eight lanes as one value, kept in registers as no loop over lanes reliably is.
 
 Small systems that go through the same operations (one document each, say) are stored lane by
-lane: element e of system l at ``flat[8 * e + l]``. A vector of lanes is an LLVM ``<8 x double>``,
-which LLVM splits where the processor's registers are narrower. With Numba's JIT switched off it
-is a numpy array of length 8 and everything else stays as it is.
+lane: element e of system l at ``flat[8 * e + l]``. A vector of lanes is an LLVM ``<8 x double>``
+or ``<8 x float>``, after the array that it is loaded from; LLVM splits it where the processor's
+registers are narrower. With Numba's JIT switched off it is a numpy array of length 8 and
+everything else stays as it is.
 """
 
 import numpy as np
@@ -11,29 +12,36 @@ from llvmlite import ir
 from numba.core import config, types
 from numba.extending import intrinsic, models, register_model
 
+from .jit import jit
+
 WIDTH = 8
 
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _FUSED = ("contract",)  # a product and a sum may become one fused multiply-add
+_BITS = ir.VectorType(ir.IntType(64), WIDTH)
 
 
 class _Lanes(types.Type):
-    def __init__(self):
-        super().__init__(name="float64x8")
+    def __init__(self, element):
+        self.element = element
+        self.vector = ir.VectorType(
+            ir.DoubleType() if element == types.float64 else ir.FloatType(), WIDTH
+        )
+        super().__init__(name=f"{element}x{WIDTH}")
 
 
-_lanes = _Lanes()
+_LANES = {element: _Lanes(element) for element in (types.float64, types.float32)}
 
 
 @register_model(_Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager, lanes_type):
-        super().__init__(manager, lanes_type, _VECTOR)
+        super().__init__(manager, lanes_type, lanes_type.vector)
 
 
 def _address(context, builder, array_type, array, offset):
     data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [offset]), _VECTOR.as_pointer())
+    vector = _LANES[array_type.dtype].vector
+    return builder.bitcast(builder.gep(data, [offset]), vector.as_pointer())
 
 
 def _operation(in_python):
@@ -41,15 +49,45 @@ def _operation(in_python):
     return (lambda code: in_python) if config.DISABLE_JIT else intrinsic
 
 
+def _constant(lanes, value):
+    return ir.Constant(lanes.vector, [value] * WIDTH)
+
+
+def _call(builder, name, lanes, arguments):
+    """One of LLVM's functions on floating-point vectors."""
+    name = f"llvm.{name}.v{WIDTH}f{lanes.element.bitwidth}"
+    function = builder.module.globals.get(name) or ir.Function(
+        builder.module, ir.FunctionType(lanes.vector, [lanes.vector] * len(arguments)), name
+    )
+    return builder.call(function, arguments)
+
+
 @_operation(lambda flat, offset: flat[offset : offset + WIDTH].copy())
 def load(typing_context, flat, offset):
-    """The lanes at ``flat[offset : offset + 8]``; `flat` is a contiguous float64 vector."""
+    """The lanes at ``flat[offset : offset + 8]``; `flat` is a contiguous vector."""
 
     def code(context, builder, signature, arguments):
         address = _address(context, builder, signature.args[0], *arguments)
-        return builder.load(address, align=8)
+        return builder.load(address, align=flat.dtype.bitwidth // 8)
 
-    return _lanes(flat, types.intp), code
+    return _LANES[flat.dtype](flat, types.intp), code
+
+
+@_operation(lambda flat, offset: None)
+def fetch(typing_context, flat, offset):
+    """Have the cache line of ``flat[offset]`` brought near; `offset` may be anything."""
+
+    def code(context, builder, signature, arguments):
+        address = _address(context, builder, signature.args[0], *arguments)
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        name = "llvm.prefetch.p0i8"
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        how = (ir.Constant(number, value) for value in (0, 3, 1))  # to read, all caches, data
+        builder.call(function, [builder.bitcast(address, byte), *how])
+        return context.get_dummy_value()
+
+    return types.void(flat, types.intp), code
 
 
 @_operation(lambda flat, offset, lanes: flat.__setitem__(slice(offset, offset + WIDTH), lanes))
@@ -59,10 +97,10 @@ def store(typing_context, flat, offset, lanes):
     def code(context, builder, signature, arguments):
         array, start, value = arguments
         address = _address(context, builder, signature.args[0], array, start)
-        builder.store(value, address, align=8)
+        builder.store(value, address, align=flat.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(flat, types.intp, _lanes), code
+    return types.void(flat, types.intp, lanes), code
 
 
 @_operation(lambda x: np.full(WIDTH, x))
@@ -70,23 +108,37 @@ def splat(typing_context, x):
     """The same number in all lanes."""
 
     def code(context, builder, signature, arguments):
-        value = ir.Constant(_VECTOR, ir.Undefined)
+        value = ir.Constant(_LANES[x].vector, ir.Undefined)
         for lane in range(WIDTH):
             position = ir.Constant(ir.IntType(32), lane)
             value = builder.insert_element(value, arguments[0], position)
         return value
 
-    return _lanes(types.float64), code
+    return _LANES[x](x), code
+
+
+@_operation(lambda x, y: x + y)
+def add(typing_context, x, y):
+    """Lane by lane, x + y."""
+    return x(x, y), lambda context, builder, signature, arguments: builder.fadd(*arguments)
+
+
+@_operation(lambda x, y: x - y)
+def subtract(typing_context, x, y):
+    """Lane by lane, x - y."""
+    return x(x, y), lambda context, builder, signature, arguments: builder.fsub(*arguments)
 
 
 @_operation(lambda x, y: x * y)
 def multiply(typing_context, x, y):
     """Lane by lane, x * y."""
+    return x(x, y), lambda context, builder, signature, arguments: builder.fmul(*arguments)
 
-    def code(context, builder, signature, arguments):
-        return builder.fmul(*arguments)
 
-    return _lanes(_lanes, _lanes), code
+@_operation(lambda x, y: x / y)
+def divide(typing_context, x, y):
+    """Lane by lane, x / y."""
+    return x(x, y), lambda context, builder, signature, arguments: builder.fdiv(*arguments)
 
 
 @_operation(lambda total, x, y: total + x * y)
@@ -97,7 +149,7 @@ def add_product(typing_context, total, x, y):
         total, x, y = arguments
         return builder.fadd(total, builder.fmul(x, y, flags=_FUSED), flags=_FUSED)
 
-    return _lanes(_lanes, _lanes, _lanes), code
+    return x(x, x, x), code
 
 
 @_operation(lambda total, x, y: total - x * y)
@@ -108,7 +160,7 @@ def subtract_product(typing_context, total, x, y):
         total, x, y = arguments
         return builder.fsub(total, builder.fmul(x, y, flags=_FUSED), flags=_FUSED)
 
-    return _lanes(_lanes, _lanes, _lanes), code
+    return x(x, x, x), code
 
 
 @_operation(lambda x: 1.0 / np.sqrt(np.where(x > 0.0, x, np.nan)))
@@ -116,11 +168,134 @@ def reciprocal_root(typing_context, x):
     """Lane by lane, 1 / sqrt(x); nan for negative x."""
 
     def code(context, builder, signature, arguments):
-        name = f"llvm.sqrt.v{WIDTH}f64"
-        root = builder.module.globals.get(name) or ir.Function(
-            builder.module, ir.FunctionType(_VECTOR, [_VECTOR]), name
-        )
-        ones = ir.Constant(_VECTOR, [1.0] * WIDTH)
-        return builder.fdiv(ones, builder.call(root, arguments))
+        return builder.fdiv(_constant(x, 1.0), _call(builder, "sqrt", x, arguments))
 
-    return _lanes(_lanes), code
+    return x(x), code
+
+
+@_operation(lambda x: -np.abs(x))
+def minus_absolute(typing_context, x):
+    """Lane by lane, -abs(x)."""
+
+    def code(context, builder, signature, arguments):
+        return builder.fneg(_call(builder, "fabs", x, arguments))
+
+    return x(x), code
+
+
+@_operation(lambda x, y, above, otherwise: np.where(x > y, above, otherwise))
+def where_above(typing_context, x, y, above, otherwise):
+    """Lane by lane, `above` where x > y and `otherwise` elsewhere, nan included."""
+
+    def code(context, builder, signature, arguments):
+        x, y, above, otherwise = arguments
+        return builder.select(builder.fcmp_ordered(">", x, y), above, otherwise)
+
+    return x(x, x, x, x), code
+
+
+@_operation(lambda x: np.cumsum(x, dtype=x.dtype))
+def running_sums(typing_context, x):
+    """Sums of the first 1, 2, ..., 8 lanes."""
+
+    def code(context, builder, signature, arguments):
+        (total,) = arguments
+        zeros = _constant(x, 0.0)
+        for shift in (1, 2, 4):  # lanes from 8 on are those of `total`
+            lanes = [max(0, lane - shift + WIDTH) for lane in range(WIDTH)]
+            places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), lanes)
+            moved = builder.shuffle_vector(zeros, total, places)
+            total = builder.fadd(total, moved)
+        return total
+
+    return x(x), code
+
+
+@_operation(lambda x: x[-1])
+def last(typing_context, x):
+    """The last lane."""
+
+    def code(context, builder, signature, arguments):
+        return builder.extract_element(arguments[0], ir.Constant(ir.IntType(32), WIDTH - 1))
+
+    return x.element(x), code
+
+
+@_operation(lambda x, y: int(np.count_nonzero(x <= y)))
+def count_up_to(typing_context, x, y):
+    """How many lanes of x are no more than those of y."""
+
+    def code(context, builder, signature, arguments):
+        found = builder.fcmp_ordered("<=", *arguments)
+        bits = builder.zext(builder.bitcast(found, ir.IntType(WIDTH)), ir.IntType(64))
+        return builder.ctpop(bits)
+
+    return types.int64(x, x), code
+
+
+_SHIFT = 1.5 * 2.0**52  # a sum with it ends in an integer's bits
+
+
+@_operation(lambda x, shifted: np.ldexp(x, (shifted - _SHIFT).astype(np.int64)))
+def times_power(typing_context, x, shifted):
+    """Lane by lane, x 2**n of an integer n given as n + _SHIFT; all must be normal numbers."""
+
+    def code(context, builder, signature, arguments):
+        bits, n = (builder.bitcast(argument, _BITS) for argument in arguments)
+        exponent = builder.shl(n, ir.Constant(_BITS, [52] * WIDTH))
+        return builder.bitcast(builder.add(bits, exponent), x.vector)
+
+    return x(x, x), code
+
+
+@jit
+def exp_negative(x):
+    """Lane by lane, exp(x) for x <= 0, to 2 units in the last place; exp(-700) below -700."""
+    x = where_above(x, splat(-700.0), x, splat(-700.0))
+    shifted = add_product(splat(_SHIFT), x, splat(1.4426950408889634))
+    n = subtract(shifted, splat(_SHIFT))
+    r = subtract_product(x, n, splat(6.93147180369123816490e-01))
+    r = subtract_product(r, n, splat(1.90821492927058770002e-10))
+    p = splat(1.0 / 479001600.0)
+    p = add_product(splat(1.0 / 39916800.0), p, r)
+    p = add_product(splat(1.0 / 3628800.0), p, r)
+    p = add_product(splat(1.0 / 362880.0), p, r)
+    p = add_product(splat(1.0 / 40320.0), p, r)
+    p = add_product(splat(1.0 / 5040.0), p, r)
+    p = add_product(splat(1.0 / 720.0), p, r)
+    p = add_product(splat(1.0 / 120.0), p, r)
+    p = add_product(splat(1.0 / 24.0), p, r)
+    p = add_product(splat(1.0 / 6.0), p, r)
+    p = add_product(splat(0.5), p, r)
+    p = add_product(splat(1.0), p, r)
+    p = add_product(splat(1.0), p, r)
+    return times_power(p, shifted)
+
+
+@jit
+def softplus_change(x, y):
+    """Lane by lane, log(1 + exp(y)) - log(1 + exp(x)).
+
+    One logarithm serves both, of a ratio between 1/2 and 2: twice the artanh of a number below 1/3.
+    """
+    zero = splat(0.0)
+    a, b = exp_negative(minus_absolute(y)), exp_negative(minus_absolute(x))
+    s = divide(subtract(a, b), add(splat(2.0), add(a, b)))
+    w = multiply(s, s)
+    p = splat(2.0 / 29.0)
+    p = add_product(splat(2.0 / 27.0), p, w)
+    p = add_product(splat(2.0 / 25.0), p, w)
+    p = add_product(splat(2.0 / 23.0), p, w)
+    p = add_product(splat(2.0 / 21.0), p, w)
+    p = add_product(splat(2.0 / 19.0), p, w)
+    p = add_product(splat(2.0 / 17.0), p, w)
+    p = add_product(splat(2.0 / 15.0), p, w)
+    p = add_product(splat(2.0 / 13.0), p, w)
+    p = add_product(splat(2.0 / 11.0), p, w)
+    p = add_product(splat(2.0 / 9.0), p, w)
+    p = add_product(splat(2.0 / 7.0), p, w)
+    p = add_product(splat(2.0 / 5.0), p, w)
+    p = add_product(splat(2.0 / 3.0), p, w)
+    p = add_product(splat(2.0), p, w)
+    linear = subtract(where_above(y, zero, y, zero), where_above(x, zero, x, zero))
+    return add_product(linear, p, s)

@@ -5,11 +5,9 @@ Stick k of K - 1 breaks for category ``order[k]``; the last entry of `order` tak
 
 import math
 
-import numpy as np
-
 from .jit import jit
 from .polya_gamma import draw_integer
-from .streams import exponential, normal, open_stream
+from .streams import open_stream
 
 
 @jit
@@ -64,43 +62,3 @@ def augment_rows(worker, start, stop, key, psi, counts, order, J, h):
             J[row, k], state = draw_integer(reaching, psi[row, k], state)
             h[row, k] = count - 0.5 * reaching
             reaching -= count
-
-
-@jit
-def _softplus(x):
-    """Log(1 + exp(x))."""
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
-
-
-@jit
-def propose_rows(worker, start, stop, key, counts, mean, precision, psi):
-    """Metropolis over the sticks of each row, in place, proposing from the prior given the others.
-
-    `counts` are in the order of the sticks; `mean` has one row, or one a row of psi. The vector
-    precision (psi - mean), from which every conditional mean follows, is kept up to date.
-    """
-    num_sticks = psi.shape[1]
-    pull = np.empty(num_sticks)
-    for row in range(start, stop):
-        state = open_stream(key, row)
-        m = min(row, mean.shape[0] - 1)
-        reaching = counts[row, num_sticks]
-        for i in range(num_sticks):
-            reaching += counts[row, i]
-            pull[i] = 0.0
-        for k in range(num_sticks):
-            deviation = psi[row, k] - mean[m, k]
-            for i in range(num_sticks):
-                pull[i] += precision[k, i] * deviation
-        for k in range(num_sticks):
-            noise, state = normal(state)
-            step = noise / math.sqrt(precision[k, k]) - pull[k] / precision[k, k]
-            here, there = psi[row, k], psi[row, k] + step
-            count = counts[row, k]
-            log_ratio = count * step - reaching * (_softplus(there) - _softplus(here))
-            reaching -= count
-            threshold, state = exponential(state)
-            if log_ratio > -threshold:
-                psi[row, k] = there
-                for i in range(num_sticks):
-                    pull[i] += precision[k, i] * step

@@ -177,7 +177,7 @@ class StickBreaking:
         """
         psi = as_psi(psi, 1)
         counts = as_counts(counts)
-        order = self._order(psi.shape[-1] + 1)
+        order = self.order_of(psi.shape[-1] + 1)
         check_categories("counts", counts, order.size)
         leading = common_shape(psi=psi.shape[:-1], counts=counts.shape[:-1])
         psi_rows = as_rows(psi, leading)
@@ -243,7 +243,8 @@ class StickBreaking:
         a, b = alpha[..., :-1], _sum_from(alpha)[..., 1:]
         return digamma(a) - digamma(b), polygamma(1, a) + polygamma(1, b)
 
-    def _order(self, num_categories: int) -> IntArray:
+    def order_of(self, num_categories: int) -> IntArray:
+        """The category of each stick, and last the one that takes the rest."""
         if self.order is None:
             return np.arange(num_categories)
         if len(self.order) != num_categories:
@@ -258,7 +259,7 @@ class StickBreaking:
             raise ValueError(
                 f"{name} must have at least 2 categories on its last axis, got shape {array.shape}"
             )
-        return array if self.order is None else array[..., self._order(array.shape[-1])]
+        return array if self.order is None else array[..., self.order_of(array.shape[-1])]
 
     def _binomials(
         self, counts: ArrayLike, psi_shape: tuple[int, ...]
@@ -272,7 +273,7 @@ class StickBreaking:
 
     def _over_psi(self, kernel: Callable[..., None], psi: ArrayLike) -> FloatArray:
         psi = as_psi(psi, 1)
-        order = self._order(psi.shape[-1] + 1)
+        order = self.order_of(psi.shape[-1] + 1)
         rows = as_rows(psi, psi.shape[:-1])
         out = np.empty((len(rows), order.size))
         over_rows(kernel, len(rows), rows, order, out)

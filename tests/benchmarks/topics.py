@@ -27,12 +27,12 @@ import pgmult
 from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press, demo_corpus
-from pgmult.priors import Dirichlet, MvNormal
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.topics.scores.timed import completion_by_seconds
 from pgmult.topics.updates.allocation import allocate_tokens
-from pgmult.topics.updates.prior_proposals import propose_from_prior
+from pgmult.topics.updates.sticks import sample_sticks
+from pgmult.topics.updates.words import sample_topics
 
 
 class Sweep:
@@ -100,22 +100,16 @@ def parts(options):
     state = model.init(rng, training)
     for _ in range(30):
         state = model.step(rng, state, training)
-    words = Dirichlet(model.word_concentration)
 
     def allocate():
         theta = model.theta(state, training)
-        return allocate_tokens(rng, training, theta, state.topics, state.topic_counts)
+        return allocate_tokens(rng, training, theta, state.topics)
 
     counts, word_counts = allocate()
-    potential = link.augment(rng, state.psi, counts)
     blocks = {
         "z (with theta)": allocate,
-        "topics": lambda: words.condition(word_counts).sample(rng),
-        "Pólya-gamma": lambda: link.augment(rng, state.psi, counts),
-        "psi": lambda: MvNormal(state.mu, state.Sigma).condition(potential).sample(rng),
-        "psi, proposals": lambda: propose_from_prior(
-            rng, link, state.psi, counts, MvNormal(state.mu, state.Sigma)
-        ),
+        "topics": lambda: sample_topics(rng, model.word_concentration, word_counts),
+        "psi": lambda: sample_sticks(rng, link, state.psi, counts, state.mu, state.Sigma),
         "mu, Sigma": lambda: model.gaussian.condition(state.psi).sample(rng),
         "whole sweep": lambda: model.step(rng, state, training),
         "log likelihood": lambda: model.log_likelihood(state, training),

@@ -8,66 +8,50 @@ laid out word by word, ``(num_words, num_topics)``, so that one token reads cont
 import numpy as np
 
 from pgmult.compiled.jit import jit
+from pgmult.compiled.simd import (
+    WIDTH,
+    add,
+    add_product,
+    count_up_to,
+    fetch,
+    last,
+    load,
+    multiply,
+    running_sums,
+    splat,
+    store,
+    where_above,
+)
 from pgmult.compiled.streams import open_stream, uniform
 
+_PENDING = 512  # tokens whose words are counted together
+_AHEAD = 6  # entries whose words are fetched before they are needed
+_LINE = 16  # single-precision numbers in a cache line
 _SMALLEST = np.float32(1e-30)  # below this a single-precision total is not trusted
 
 
 @jit
-def _search_order(used, order):
-    """Fill `order` with the topics a document used before, most used first, then all others."""
-    num_topics = used.shape[0]
-    filled = 0
-    for k in range(num_topics):
-        if used[k] > 0:
-            i = filled
-            while i > 0 and used[order[i - 1]] < used[k]:
-                order[i] = order[i - 1]
-                i -= 1
-            order[i] = k
-            filled += 1
-    for k in range(num_topics):
-        if used[k] <= 0:
-            order[filled] = k
-            filled += 1
-
-
-@jit(reassociate=True)
-def _dot(a, b):
-    total = a[0] * b[0]
-    for k in range(1, a.shape[0]):
-        total += a[k] * b[k]
-    return total
+def pad_rows(worker, start, stop, probs, out):
+    """Rows of `probs` in single precision, filled up with zeros."""
+    for i in range(start, stop):
+        for k in range(probs.shape[1]):
+            out[i, k] = np.float32(probs[i, k])
+        for k in range(probs.shape[1], out.shape[1]):
+            out[i, k] = np.float32(0.0)
 
 
 @jit
-def _pick(w, threshold, tried, by_word, order):
-    """The first topic in `order` at which the running sum of theta * by_word passes `threshold`.
-
-    `tried` is the document's theta in that order. Documents use few topics, so the first four
-    steps are taken without a branch (a misprediction costs as much as all four).
-    """
-    first = tried[0] * by_word[w, order[0]]
-    second = first + tried[1] * by_word[w, order[1]]
-    third = second + tried[2] * by_word[w, order[2]]
-    running = third + tried[3] * by_word[w, order[3]]
-    if running > threshold:
-        return order[
-            np.int64(first <= threshold)
-            + np.int64(second <= threshold)
-            + np.int64(third <= threshold)
-        ]
-    j = 4
-    while j < order.shape[0]:
-        running += tried[j] * by_word[w, order[j]]
-        if running > threshold:
-            return order[j]
-        j += 1
-    # rounding left the sum short of the total: the last topic that is possible at all
-    j -= 1
-    while j > 0 and not tried[j] * by_word[w, order[j]] > 0.0:
-        j -= 1
-    return order[j]
+def pad_columns(worker, start, stop, probs, out):
+    """As `pad_rows` for columns: eight of them at a time, so that whole cache lines are used."""
+    num_rows = probs.shape[0]
+    for first in range(start, stop, WIDTH):
+        last = min(first + WIDTH, stop)
+        for k in range(num_rows):
+            for i in range(first, last):
+                out[i, k] = np.float32(probs[k, i])
+        for i in range(first, last):
+            for k in range(num_rows, out.shape[1]):
+                out[i, k] = np.float32(0.0)
 
 
 @jit
@@ -93,17 +77,27 @@ def _pick_exactly(d, w, u, theta, topics):
 
 
 @jit
+def _count(pending, num_pending, tally):
+    """Add what is pending to the tally: many misses of the cache at a time."""
+    for i in range(num_pending):
+        tally[pending[i]] += 1
+
+
+@jit
 def allocate(
-    worker, start, stop, key, indptr, words, counts, used, theta, by_word, exact_theta,
-    exact_topics, topic_counts, word_counts,
+    worker, start, stop, key, indptr, words, counts, theta, by_word, exact_theta, exact_topics,
+    topic_counts, word_counts,
 ):  # fmt: skip
     """Draw the topic of every token of a piece's documents given theta and the topics.
 
+    Products go eight topics at a time, and leave eight running sums. A token's topic is found by
+    counting the sums that its threshold passes: first among the eight totals, then down one sum.
+    There is no branch to mispredict, which would cost as much as all the rest.
+
     Parameters
     ----------
-    used : (num_documents, num_topics) topic counts of the previous sweep; they only set the order
-        in which topics are tried.
-    theta, by_word : float32, (num_documents, num_topics) and (num_words, num_topics).
+    theta, by_word : float32, (num_documents, width) and (num_words, width), `width` the next
+        multiple of 8 from num_topics, zeros beyond num_topics.
     exact_theta, exact_topics : float64, (num_documents, num_topics) and (num_topics, num_words),
         for tokens whose probability is too small for single precision.
     topic_counts : out, (num_documents, num_topics), added to.
@@ -111,28 +105,63 @@ def allocate(
 
     Returns 0, or 1 + the first document that holds a word of probability 0 under all its topics.
     """
-    num_topics = theta.shape[1]
-    order = np.zeros(max(4, num_topics), dtype=np.int64)
-    tried = np.zeros(max(4, num_topics), dtype=np.float32)
+    num_topics, size = exact_theta.shape[1], theta.shape[1]
+    pending, num_pending = np.empty(_PENDING, dtype=np.int64), 0
+    tally = word_counts[worker].reshape(-1)
+    theta, by_word = theta.reshape(-1), by_word.reshape(-1)
+    running = np.empty(size, dtype=np.float32)
+    before = np.zeros(WIDTH + 1, dtype=np.float32)  # the eight totals, summed up to each
+    passed = np.zeros(WIDTH, dtype=np.float32)
+    none, eight = splat(np.float32(0.0)), splat(np.float32(WIDTH))
     for d in range(start, stop):
         state = open_stream(key, d)
-        _search_order(used[d], order)
-        for j in range(num_topics):
-            tried[j] = theta[d, order[j]]
+        here = d * size
         for entry in range(indptr[d], indptr[d + 1]):
             w = words[entry]
-            total = _dot(theta[d], by_word[w])
+            ahead = words[min(entry + _AHEAD, words.shape[0] - 1)] * size
+            for j in range(0, size, _LINE):
+                fetch(by_word, ahead + j)
+            there = w * size
+            sums = multiply(load(theta, here), load(by_word, there))
+            store(running, 0, sums)
+            for j in range(WIDTH, size, WIDTH):
+                sums = add_product(sums, load(theta, here + j), load(by_word, there + j))
+                store(running, j, sums)
+            sums = running_sums(sums)
+            total = last(sums)
+            store(before, 1, sums)
             for _ in range(counts[entry]):
                 u, state = uniform(state)
-                if total > _SMALLEST:
-                    k = _pick(w, np.float32(u) * total, tried, by_word, order)
-                else:
+                threshold = np.float32(u) * total
+                lane = min(count_up_to(sums, splat(threshold)), WIDTH - 1)
+                limit = splat(threshold - before[lane])
+                below = splat(np.float32(0.0))
+                for j in range(0, size - WIDTH, WIDTH):
+                    below = add(below, where_above(load(running, j), limit, none, eight))
+                store(passed, 0, below)
+                k = lane + np.int64(passed[lane])
+                # rounding may end on a topic that is not possible, single precision on none
+                possible = theta[here + k] * by_word[there + k] > np.float32(0.0)
+                if not (total > _SMALLEST and possible):
                     k = _pick_exactly(d, w, u, exact_theta, exact_topics)
                     if k < 0:
                         return 1 + d
                 topic_counts[d, k] += 1
-                word_counts[worker, w, k] += 1
+                if num_pending == _PENDING:
+                    _count(pending, num_pending, tally)
+                    num_pending = 0
+                pending[num_pending] = w * num_topics + k
+                num_pending += 1
+    _count(pending, num_pending, tally)
     return 0
+
+
+@jit(reassociate=True)
+def _dot(a, b):
+    total = a[0] * b[0]
+    for k in range(1, a.shape[0]):
+        total += a[k] * b[k]
+    return total
 
 
 @jit

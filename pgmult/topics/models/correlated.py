@@ -10,14 +10,13 @@ section 3; Blei and Lafferty 2007 for the logistic normal original)::
     z_di, x_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
 Given one Pólya-gamma variable a stick, the counts of topics in a document are a diagonal Gaussian
-potential for psi_d, so every block of the sweep is an exact draw:
+potential for psi_d. Every block of the sweep is exact:
 
 1. z | psi, topics, x        a multinomial a (document, word) entry; kept as counts
 2. topics | z                Dirichlet rows
-3. omega | psi, z            Pólya-gamma
-4. psi | omega, z, mu, Sigma Gaussian, all documents at once
-5. psi | z, mu, Sigma        stick by stick, proposed from the prior: unused topics move freely
-6. mu, Sigma | psi           normal-inverse-Wishart
+3. psi | z, mu, Sigma        sticks of used topics in one Gaussian draw given Pólya-gamma omega,
+                             then all of them proposed from the prior: unused topics move freely
+4. mu, Sigma | psi           normal-inverse-Wishart
 
 Sigma lives on sticks and depends on their order: read correlations of topics from simulated theta.
 
@@ -40,14 +39,15 @@ import numpy as np
 from pgmult.core.arguments import as_choice
 from pgmult.core.typing import IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import CovarianceScales, Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.priors import CovarianceScales, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.collapsed import words_collapsed
-from pgmult.topics.updates.prior_proposals import propose_from_prior
+from pgmult.topics.updates.sticks import sample_sticks
+from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["CorrelatedTopics"]
 
@@ -99,8 +99,8 @@ class CorrelatedTopics(ExchangeableTopics):
 
     Notes
     -----
-    A sweep costs O(tokens + entries K + K V + D K**3), the last in SIMD lanes and only as deep as
-    each document's last used stick.
+    A sweep costs O(entries K + K V + D K**2 + sum of U_d**3), U_d the number of topics that
+    document d uses.
     """
 
     num_topics: int
@@ -158,13 +158,11 @@ class CorrelatedTopics(ExchangeableTopics):
             topic_counts, word_counts = allocation.topic_counts, allocation.word_counts.T
         else:
             topic_counts, word_counts = allocate_tokens(
-                rng, data, self.theta(state, data), state.topics, state.topic_counts
+                rng, data, self.theta(state, data), state.topics
             )
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
-        potential = self.link(data).augment(rng, state.psi, topic_counts)
-        prior = MvNormal(state.mu, state.Sigma)
-        psi = prior.condition(potential).sample(rng)
-        psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
+        topics = sample_topics(rng, self.word_concentration, word_counts)
+        link = self.link(data)
+        psi = sample_sticks(rng, link, state.psi, topic_counts, state.mu, state.Sigma)
         mu, Sigma = self._sample_gaussian(rng, psi, state.Sigma)
         moved = ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
         if isinstance(state, CollapsedWordsState):

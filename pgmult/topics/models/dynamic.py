@@ -73,7 +73,7 @@ from pgmult.topics.updates.allocation import (
     allocate_tokens,
     words_log_likelihood,
 )
-from pgmult.topics.updates.prior_proposals import propose_from_prior
+from pgmult.topics.updates.sticks import sample_sticks
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
 
@@ -273,10 +273,8 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
     ) -> DynamicTopicsState:
         """One sweep over all blocks."""
         topic_counts, word_counts = self._allocate(rng, state, data)
-        potential = self.link(data).augment(rng, state.psi, topic_counts)
-        prior = MvNormal(state.mu[data.times], state.Sigma)
-        psi = prior.condition(potential).sample(rng)
-        psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
+        means = state.mu[data.times]
+        psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
         gaussian = self.gaussian_prior
         if self.scales is not None:
             gaussian = self.scales.given(rng, state.Sigma, gaussian)
@@ -332,9 +330,8 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         """
         topics = self.topics(state, data)
         topic_counts, pair_counts = allocate_tokens(
-            rng, data.by_time(), self.theta(state, data), topics.reshape(self.num_topics, -1),
-            state.topic_counts,
-        )  # fmt: skip
+            rng, data.by_time(), self.theta(state, data), topics.reshape(self.num_topics, -1)
+        )
         return topic_counts, pair_counts.reshape(topics.shape)
 
     def _sample_prevalence(

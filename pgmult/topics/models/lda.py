@@ -307,9 +307,7 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus
     ) -> UncollapsedLDAState:
         """One sweep over all blocks."""
-        topic_counts, word_counts = allocate_tokens(
-            rng, data, state.theta, state.topics, state.topic_counts
-        )
+        topic_counts, word_counts = allocate_tokens(rng, data, state.theta, state.topics)
         alpha = self._sample_alpha(rng, state.alpha, topic_counts)
         eta = self._sample_word_concentration(rng, state.word_concentration, word_counts.T)
         theta = Dirichlet(alpha).condition(topic_counts).sample(rng)

@@ -43,12 +43,13 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, new_key
 from pgmult.links import LogisticNormal
-from pgmult.priors import CovarianceScales, Dirichlet, NormalInverseWishart
+from pgmult.priors import CovarianceScales, NormalInverseWishart
 from pgmult.topics.compiled.softmax import sample_rows
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
 from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["LogisticNormalTopics"]
 
@@ -114,9 +115,9 @@ class LogisticNormalTopics(ExchangeableTopics):
     ) -> ExchangeableTopicsState:
         """One sweep over all blocks."""
         topic_counts, word_counts = allocate_tokens(
-            rng, data, self.theta(state, data), state.topics, state.topic_counts
+            rng, data, self.theta(state, data), state.topics
         )
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        topics = sample_topics(rng, self.word_concentration, word_counts)
         psi = self._sample_psi(rng, state, topic_counts)
         mu, Sigma = self._sample_gaussian(rng, psi, state.Sigma)
         return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)

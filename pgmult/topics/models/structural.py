@@ -42,13 +42,14 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import GaussianTopics
 from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import allocate_tokens
-from pgmult.topics.updates.prior_proposals import propose_from_prior
+from pgmult.topics.updates.sticks import sample_sticks
+from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["StructuralTopics", "StructuralTopicsState"]
 
@@ -188,14 +189,11 @@ class StructuralTopics(GaussianTopics):
     ) -> StructuralTopicsState:
         """One sweep over all blocks."""
         topic_counts, word_counts = allocate_tokens(
-            rng, data, self.theta(state, data), state.topics, state.topic_counts
+            rng, data, self.theta(state, data), state.topics
         )
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
-        potential = self.link(data).augment(rng, state.psi, topic_counts)
+        topics = sample_topics(rng, self.word_concentration, word_counts)
         means = linear_means(data.covariates, state.coefficients)
-        prior = MvNormal(means, state.Sigma)
-        psi = prior.condition(potential).sample(rng)
-        psi = propose_from_prior(rng, self.link(data), psi, topic_counts, prior)
+        psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
         regression = self._prior_of(data)
         if self.scales is not None:
             regression = self.scales.given(rng, state.Sigma, regression)

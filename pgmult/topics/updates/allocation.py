@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.rows import num_workers, over_rows
+from pgmult.compiled.simd import WIDTH
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.topics.compiled.tokens import allocate, entry_probs
+from pgmult.topics.compiled.tokens import allocate, entry_probs, pad_columns, pad_rows
 from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 
 __all__ = [
@@ -25,14 +26,9 @@ __all__ = [
 
 
 def allocate_tokens(
-    rng: np.random.Generator, data: Corpus, theta: FloatArray, topics: FloatArray, used: IntArray
+    rng: np.random.Generator, data: Corpus, theta: FloatArray, topics: FloatArray
 ) -> tuple[IntArray, IntArray]:
     """Draw z given theta and the topics.
-
-    Parameters
-    ----------
-    used : int64 array, ``(num_documents, num_topics)``
-        Topic counts of the sweep before; they set the order of the search and nothing else.
 
     Returns
     -------
@@ -48,10 +44,14 @@ def allocate_tokens(
     word_counts = np.zeros(
         (num_workers(data.num_documents), data.num_words, theta.shape[1]), dtype=np.int32
     )
+    width = -(-theta.shape[1] // WIDTH) * WIDTH
+    padded = np.empty((len(theta), width), dtype=np.float32)
+    by_word = np.empty((data.num_words, width), dtype=np.float32)
+    over_rows(pad_rows, len(theta), theta, padded)
+    over_rows(pad_columns, data.num_words, topics, by_word)
     statuses = over_rows(
         allocate, data.num_documents, new_key(rng), data.indptr, data.words, data.counts,
-        used, theta.astype(np.float32), np.ascontiguousarray(topics.T, dtype=np.float32),
-        theta, topics, topic_counts, word_counts,
+        padded, by_word, theta, topics, topic_counts, word_counts,
     )  # fmt: skip
     failed = [status - 1 for status in statuses if status]
     if failed:

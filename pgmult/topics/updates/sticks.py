@@ -1,0 +1,68 @@
+"""Sticks of documents given their topic counts and a Gaussian prior: one exact step.
+
+Sticks of topics that a document uses are drawn together given Pólya-gamma omega; then every stick
+is proposed from its prior given the others, omega summed out, which moves the topics that a
+document passes by. `pgmult.topics.compiled.sticks` says why, and does it.
+"""
+
+import numpy as np
+
+from pgmult.compiled.linalg import cholesky
+from pgmult.compiled.rows import num_workers, over_rows
+from pgmult.compiled.simd import WIDTH
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.links import StickBreaking
+from pgmult.topics.compiled import sticks
+
+__all__ = ["sample_sticks"]
+
+
+def sample_sticks(
+    rng: np.random.Generator,
+    link: StickBreaking,
+    psi: FloatArray,
+    counts: IntArray,
+    mean: FloatArray,
+    cov: FloatArray,
+) -> FloatArray:
+    """Move psi, leaving its law given the counts as it is.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    link : StickBreaking
+    psi : array, ``(num_documents, num_topics - 1)``
+        Not changed.
+    counts : int64 array, ``(num_documents, num_topics)``
+    mean : array, ``(num_topics - 1,)`` or one row a document
+    cov : array, ``(num_topics - 1, num_topics - 1)``
+
+    Returns
+    -------
+    array, ``(num_documents, num_topics - 1)``
+
+    Raises
+    ------
+    ValueError
+        If the covariance is singular to working precision, or a document has no Gaussian law.
+
+    Notes
+    -----
+    A document costs O(K**2 + U**3), U the number of topics that it uses.
+    """
+    root = cov.copy()
+    if cholesky(root):
+        raise ValueError("the covariance of psi is singular to working precision")
+    moved = psi.copy()
+    order = link.order_of(counts.shape[1])
+    by_depth, depths = sticks.sort_rows(counts, order)
+    groups = -(-len(psi) // WIDTH)
+    statuses = over_rows(
+        sticks.sample_sticks, groups, num_workers(groups, 1), by_depth, depths, root,
+        np.atleast_2d(mean), counts, order, new_key(rng), moved, grain=1,
+    )  # fmt: skip
+    failed = [status - 1 for status in statuses if status]
+    if failed:
+        raise ValueError(f"the sticks of document {min(failed)} are not finite any more")
+    return moved

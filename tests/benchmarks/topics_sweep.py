@@ -1,0 +1,178 @@
+"""One sweep of the correlated topic model: milliseconds of each part, and what a sweep is worth.
+
+Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it is installed.
+
+    python tests/benchmarks/topics_sweep.py parts --topics 20 50 100 200
+    python tests/benchmarks/topics_sweep.py ess --topics 50 --sweeps 600    # of mu and Sigma
+    python tests/benchmarks/topics_sweep.py small                           # fixed costs a sweep
+
+Times are CPU milliseconds on one thread, each the least of rounds that go over all parts in turn,
+so that other work on the machine meets all of them alike. With ``--start FILE`` the chains start
+from the states kept there, or keep them there first: two versions of the code then time the same
+state. A processor without AVX-512 is emulated by the environment (with a cache of its own):
+
+    NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+lzcnt,+popcnt \
+    TOMOTOPY_ISA=avx2 PGMULT_CACHE_DIR=/tmp/plain python tests/benchmarks/topics_sweep.py parts
+"""
+
+import argparse
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from topics import ap_split, tomotopy_documents
+
+import pgmult
+from pgmult.sampling.diagnostics import ess_mean
+from pgmult.topics.models.gaussian import ExchangeableTopicsState
+from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.sticks import sample_sticks
+from pgmult.topics.updates.words import sample_topics
+
+FIELDS = ("psi", "mu", "Sigma", "topics", "topic_counts")
+
+
+def least(blocks, rounds):
+    """CPU milliseconds of each block: the least over rounds that call all of them in turn."""
+    seconds = {name: [] for name in blocks}
+    for block in blocks.values():
+        block()  # compile
+    for _ in range(rounds):
+        for name, block in blocks.items():
+            begin = time.process_time()
+            block()
+            seconds[name].append(time.process_time() - begin)
+    return {name: 1e3 * min(times) for name, times in seconds.items()}
+
+
+def settled(model, data, rng, file, sweeps=60):
+    """A state after some sweeps, read from a file where one keeps it."""
+    path = file and Path(f"{file}-{model.num_topics}.npz")
+    if path and path.exists():
+        kept = np.load(path)
+        return ExchangeableTopicsState(*(kept[field] for field in FIELDS))
+    state = model.init(rng, data)
+    for _ in range(sweeps):
+        state = model.step(rng, state, data)
+    if path:
+        np.savez(path, **{field: getattr(state, field) for field in FIELDS})
+    return state
+
+
+def sweep_parts(model, data, state, rng):
+    """The blocks of a sweep by name, each on the same state."""
+    link = model.link(data)
+
+    def allocate():
+        theta = model.theta(state, data)
+        return allocate_tokens(rng, data, theta, state.topics)
+
+    counts, word_counts = allocate()
+    return {
+        "z": allocate,
+        "topics": lambda: sample_topics(rng, model.word_concentration, word_counts),
+        "psi": lambda: sample_sticks(rng, link, state.psi, counts, state.mu, state.Sigma),
+        "mu, Sigma": lambda: model.gaussian_prior.condition(state.psi).sample(rng),
+        "whole sweep": lambda: model.step(rng, state, data),
+    }
+
+
+def peers(num_topics, data):
+    if not find_spec("tomotopy"):
+        return {}
+    import tomotopy
+
+    found = {}
+    for name, kind, iterations in (
+        ("tomotopy LDA", tomotopy.LDAModel, 5),
+        ("tomotopy CT", tomotopy.CTModel, 1),
+    ):
+        peer = tomotopy_documents(kind(k=num_topics, eta=0.05, seed=1), data)
+        peer.train(30 if name == "tomotopy LDA" else 1, workers=1)
+        found[name] = iterations, lambda peer=peer, n=iterations: peer.train(n, workers=1)
+    return found
+
+
+def parts(options):
+    data, _ = ap_split(options.observed)
+    for num_topics in options.topics:
+        rng = np.random.default_rng(options.seed)
+        model = pgmult.topics.CorrelatedTopics(num_topics)
+        state = settled(model, data, rng, options.start)
+        blocks = sweep_parts(model, data, state, rng)
+        others = {} if options.alone else peers(num_topics, data)
+        found = least(blocks, options.rounds)
+        slow = {name: block for name, (_, block) in others.items()}
+        for name, value in least(slow, max(1, options.rounds // 8)).items():
+            found[name] = value / others[name][0]
+        line = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
+        print(f"K = {num_topics}, ms: {line}", flush=True)
+        if "tomotopy LDA" in found:
+            ratio = found["whole sweep"] / found["tomotopy LDA"]
+            other = found["tomotopy CT"] / found["whole sweep"]
+            print(f"    {ratio:.2f} of tomotopy LDA's, {other:.0f} times as fast as tomotopy CT")
+
+
+def effective(options):
+    """Effective draws of mu and of Sigma, per sweep and per CPU second, all coordinates."""
+    data, _ = ap_split(options.observed)
+    for num_topics in options.topics:
+        for seed in range(options.seed, options.seed + options.seeds):
+            rng = np.random.default_rng(seed)
+            model = pgmult.topics.CorrelatedTopics(num_topics)
+            state = settled(model, data, rng, options.start)
+            draws = {"mu": [], "log sd": [], "correlations": []}
+            seconds = time.process_time()
+            for _ in range(options.sweeps):
+                state = model.step(rng, state, data)
+                sd = np.sqrt(np.diag(state.Sigma))
+                draws["mu"].append(state.mu)
+                draws["log sd"].append(np.log(sd))
+                correlations = state.Sigma / np.outer(sd, sd)
+                draws["correlations"].append(correlations[np.tril_indices(len(sd), -1)])
+            seconds = time.process_time() - seconds
+            print(f"K = {num_topics}, seed {seed}, {1e3 * seconds / options.sweeps:.1f} ms a sweep")
+            for name, values in draws.items():
+                found = np.atleast_1d(ess_mean(np.array(values)[None]))
+                low, middle = np.quantile(found, [0.1, 0.5])
+                print(
+                    f"    {name:12s} ESS a second: mean {found.mean() / seconds:.2f}, median"
+                    f" {middle / seconds:.2f}, tenth {low / seconds:.2f};"
+                    f" a sweep: mean {found.mean() / options.sweeps:.3f}",
+                    flush=True,
+                )
+
+
+def small(options):
+    """Milliseconds a sweep where there is next to nothing to do."""
+    rng = np.random.default_rng(0)
+    data = pgmult.topics.as_corpus(rng.poisson(0.5, size=(20, 30)))
+    blocks = {}
+    for name, model in {
+        "CorrelatedTopics": pgmult.topics.CorrelatedTopics(5),
+        "LogisticNormalTopics": pgmult.topics.LogisticNormalTopics(5),
+        "LDA": pgmult.topics.LDA(5),
+        "UncollapsedLDA": pgmult.topics.UncollapsedLDA(5),
+    }.items():
+        state = model.init(rng, data)
+        blocks[name] = lambda model=model, state=state: [
+            model.step(rng, state, data) for _ in range(10)
+        ]
+    for name, value in least(blocks, options.rounds).items():
+        print(f"{name:20s} {value / 10:.3f} ms a sweep")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["parts", "ess", "small"])
+    parser.add_argument("--topics", type=int, nargs="+", default=[50])
+    parser.add_argument("--observed", type=float, default=0.5)
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--sweeps", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--start", help="where settled states are kept, without the ending")
+    parser.add_argument("--alone", action="store_true", help="no peers")
+    chosen = parser.parse_args()
+    {"parts": parts, "ess": effective, "small": small}[chosen.what](chosen)
