@@ -865,6 +865,7 @@ CALLS = {
     ),
     "regression.LogisticRegression": (lambda: regression.LogisticRegression, dict),
     "regression.StickBreakingRegression": (lambda: regression.StickBreakingRegression, dict),
+    "regression.SoftmaxRegression": (lambda: regression.SoftmaxRegression, dict),
     "regression.GroupedLogisticRegression": (
         lambda: regression.GroupedLogisticRegression,
         lambda: {
