@@ -241,6 +241,7 @@ CALLS = {
                 "var": lambda: np.ones((2, 2)),
                 "counts": lambda: THREE,
             },
+            "expected_sites": {"mean": lambda: PSI, "var": lambda: PSI, "counts": lambda: THREE},
             "quadratic": {"psi": lambda: PSI, "counts": lambda: THREE},
             "match_dirichlet": {"concentration": lambda: np.ones(3)},
         }.items()
@@ -934,6 +935,7 @@ CALLS = {
     ),
     "regression.LogisticRegression": (lambda: regression.LogisticRegression, dict),
     "regression.StickBreakingRegression": (lambda: regression.StickBreakingRegression, dict),
+    "regression.SoftmaxRegression": (lambda: regression.SoftmaxRegression, dict),
     "regression.GroupedLogisticRegression": (
         lambda: regression.GroupedLogisticRegression,
         lambda: {

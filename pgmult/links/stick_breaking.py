@@ -49,6 +49,7 @@ from pgmult.links._arguments import (
     common_shape,
     simulate_counts,
 )
+from pgmult.links.logistic import logistic_expectations
 
 __all__ = ["StickBreaking"]
 
@@ -223,6 +224,36 @@ class StickBreaking:
         share, rest = expit(psi), expit(-psi)
         J = reaching * share * rest
         return DiagonalPotential(J, taken * rest - (reaching - taken) * share + J * psi)
+
+    def expected_sites(
+        self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike
+    ) -> DiagonalPotential:
+        """The Gaussian stand-in of the likelihood that fits best around N(mean, var).
+
+        Where `quadratic` takes the derivatives of the log likelihood at one point, this takes their
+        expectations: J = N_k E[sigma(psi_k) sigma(-psi_k)] and h - J m = x_k - N_k E sigma(psi_k).
+        At the means and variances of the prior conditioned on the potential itself, a fixed point,
+        that Gaussian is the nearest to the posterior in the sense of KL(q || posterior).
+
+        Parameters
+        ----------
+        mean, var : arrays, ``(..., num_categories - 1)``
+            Moments of psi.
+        counts : array, ``(..., num_categories)``
+            Counts or expected counts.
+
+        Returns
+        -------
+        DiagonalPotential, ``(..., num_categories - 1)``
+            J = h = 0 where no observation reaches the stick.
+        """
+        mean = as_psi(mean, 1, "mean")
+        shape = common_shape(mean=mean.shape, var=as_nonnegative(var, "var").shape)
+        mean, var = np.broadcast_to(mean, shape), np.broadcast_to(np.asarray(var, float), shape)
+        taken, reaching = self._binomials(counts, shape)
+        _, share, spread = logistic_expectations(mean, var)
+        J = reaching * spread
+        return DiagonalPotential(J, taken - reaching * share + J * mean)
 
     def match_dirichlet(self, concentration: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each psi_k when the probabilities are Dirichlet.

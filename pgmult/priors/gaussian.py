@@ -131,6 +131,10 @@ class MvNormal:
         pull = self.potential.h - _apply(self.potential, self.prior_mean)
         return self.prior_mean + np.linalg.solve(self.precision(), pull[..., None])[..., 0]
 
+    def inner(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """A' precision b of deviations ``(..., n)``; one value a row."""
+        return np.asarray(np.einsum("...i,...ij,...j->...", a, self.precision(), b))
+
     def log_density(self, x: ArrayLike) -> FloatArray:
         """Normalised log density at x, ``(..., n)``; one value a row."""
         precision, mean, x = self.precision(), self.mean(), as_finite(x, "x")

@@ -20,6 +20,7 @@ from pgmult.regression.fits.multinomial import (
 from pgmult.regression.fits.probit import fit_probit_regression as fit_probit_regression
 from pgmult.regression.models.logistic import GroupedLogisticRegression as GroupedLogisticRegression
 from pgmult.regression.models.logistic import LogisticRegression as LogisticRegression
+from pgmult.regression.models.softmax import SoftmaxRegression as SoftmaxRegression
 from pgmult.regression.models.stick_breaking import (
     StickBreakingRegression as StickBreakingRegression,
 )

@@ -41,7 +41,7 @@ from pgmult.core.validate import as_counts, as_covariates, as_positive_int
 __all__ = ["CountedRows", "LabelledRows", "as_counted_rows", "as_labelled_rows"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class LabelledRows:
     """Covariates and counts of successes, a row each, sorted by group. See `as_labelled_rows`.
 
@@ -175,7 +175,7 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class CountedRows:
     """Covariates and counts of categories, a row each. See `as_counted_rows`.
 

@@ -1,29 +1,218 @@
-"""Gibbs move of the weights of logistic regressions, one for each group of rows.
+"""Moves of the weights of logistic regressions, one set for each group of rows.
 
-Given omega_n ~ PG(b_n, x_n' w_g) the weights are Gaussian (Polson, Scott and Windle 2013), with
-precision P + X' diag(omega) X and precision times mean P m + X' (successes - trials / 2). Groups
-run on all the threads of the enclosing chain.
+*Pólya-gamma Gibbs.* Given omega_n ~ PG(b_n, x_n' w_g) the weights are Gaussian (Polson, Scott and
+Windle 2013), with precision P + X' diag(omega) X and precision times mean P m + X' (successes -
+trials / 2). It needs no tuning and crawls where successes are rare, or failures: omega then ties
+the weights to where they are.
+
+*Slices around a Gaussian* (`pgmult.sampling.moves.slice_around`). The Gaussian nearest to each
+group's posterior is found from the data once; a Student-t of its shape is the base of elliptical
+slices. Rare or not is all the same to them, and a move costs less than a Gibbs step; but where
+columns are many and data weak, the posterior is far from any Gaussian and moves are short.
+
+How far is said by sd, the standard deviation, under the Gaussian, of the log posterior less the
+Gaussian's log density, from draws that are always the same:
+
+==============================  =======================
+sd                              a sweep is
+==============================  =======================
+up to 0.5                       2 slices
+up to 2, or 10 columns at most  4 slices
+more                            a Gibbs step, 2 slices
+==============================  =======================
+
+Groups of so few rows that either costs next to nothing, and so balanced that omega says little more
+than the likelihood (the curvature of the rows is above 0.6 of E omega), have a Gibbs step alone:
+overrelaxed, its draws are better than independent. With update="slice" a sweep is 4 slices, with
+"both" a Gibbs step and 2.
+
+Everything that is found beforehand depends on the data and the model alone, so every sweep leaves
+the posterior as it is. Groups run on all the threads of the enclosing chain.
 """
 
-import numpy as np
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
 
+import numpy as np
+from scipy.special import expit
+
+from pgmult import polya_gamma
 from pgmult.compiled.rows import over_rows
-from pgmult.core.typing import FloatArray
+from pgmult.core.arguments import as_choice
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.regression.compiled.slices import find_bases, place_bases, slice_weights
 from pgmult.regression.compiled.weights import sample_weights
 from pgmult.regression.data import LabelledRows
 
-__all__ = ["draw_weights"]
+__all__ = [
+    "Bases",
+    "as_update",
+    "bases_of",
+    "draw_weights",
+    "find_potentials",
+    "move_weights",
+    "start_of",
+]
+
+_UPDATES = ("auto", "gibbs", "slice", "both")
+_FEW = 4e5  # operations of a Gibbs step: some 20 microseconds
+_DRAWS = 20
 
 
-def draw_weights(
+@dataclass(frozen=True, slots=True, eq=False)
+class Bases:
+    """What is found from data and model before the first sweep.
+
+    Attributes
+    ----------
+    trials : array, ``(num_rows,)``
+    gram, pull : arrays, ``(num_groups, n, n)`` and ``(num_groups, n)``
+        Potentials that stand in for the rows of each group, of n weights.
+    mean, root : arrays, ``(num_groups, n)`` and ``(num_groups, n, n)``
+        The prior times the potentials: means and lower roots of precisions.
+    slices : int64 array, ``(num_groups,)``, or None
+        A sweep; None where no group has any.
+    gibbs : bool array, ``(num_groups,)``, or None
+        Which groups have a Gibbs step; None where none has.
+    """
+
+    trials: FloatArray
+    gram: FloatArray
+    pull: FloatArray
+    mean: FloatArray
+    root: FloatArray
+    slices: IntArray | None
+    gibbs: BoolArray | None
+
+    def place(self, mean: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means and roots with another prior."""
+        base, root = np.empty_like(self.mean), np.zeros_like(self.root)
+        _check(
+            over_rows(
+                place_bases, len(base), self.gram, self.pull, np.atleast_2d(mean), precision, base,
+                root, grain=1,
+            )
+        )  # fmt: skip
+        return base, root
+
+
+def start_of(weights: FloatArray, bases: Bases | None) -> FloatArray:
+    """Where a chain may start: in the midst of the posterior, or at the given weights."""
+    return weights if bases is None else bases.mean
+
+
+def as_update(update: Any) -> str:
+    """The name of a way to move weights."""
+    return as_choice(update, "update", _UPDATES)
+
+
+_found: WeakKeyDictionary[LabelledRows, tuple[Any, Bases]] = WeakKeyDictionary()
+
+
+def bases_of(
+    model: Any, data: LabelledRows, prior: Callable[[], tuple[FloatArray, FloatArray]]
+) -> Bases | None:
+    """The bases of a model's ``update``, found once for these data; none where it is "gibbs".
+
+    Parameters
+    ----------
+    model : model
+        The same object has the same prior.
+    data : LabelledRows
+    prior : callable
+        Mean and precision of the weights to find them with: anything that data and model say.
+    """
+    if model.update == "gibbs":
+        return None
+    known = _found.get(data)
+    if known is None or known[0] is not model:
+        known = _found[data] = model, _find(data, *prior(), model.update)
+    return known[1]
+
+
+def find_potentials(
+    data: LabelledRows, mean: FloatArray, precision: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """``gram`` and ``pull`` of the Gaussian nearest to each group's posterior."""
+    size = data.num_covariates
+    gram, pull = np.zeros((data.num_groups, size, size)), np.empty((data.num_groups, size))
+    _check(
+        over_rows(
+            find_bases, data.num_groups, data.covariates, data.offsets, data.successes,
+            data.trials, np.atleast_2d(mean), precision, gram, pull, grain=1,
+        )
+    )  # fmt: skip
+    return gram, pull
+
+
+def _find(data: LabelledRows, mean: FloatArray, precision: FloatArray, update: str) -> Bases:
+    gram, pull = find_potentials(data, mean, precision)
+    trials = data.trials.astype(np.float64)
+    bases = Bases(trials, gram, pull, np.empty_like(pull), np.empty_like(gram), None, None)
+    base, root = bases.place(mean, precision)
+    slices = np.full(len(base), 2 if update == "both" else 4)
+    gibbs = np.full(len(base), update == "both")
+    if update == "auto":
+        easy = _easy(data, base)
+        sd = np.zeros(len(base))
+        if not easy.all():
+            sd = _sd_of_correction(data, mean, precision, base, root)
+        gibbs = easy | ((sd > 2.0) & (data.num_covariates > 10))
+        slices[gibbs | (sd <= 0.5)] = 2
+        slices[easy] = 0
+    return Bases(
+        trials, gram, pull, base, root, slices if slices.any() else None,
+        gibbs if gibbs.any() else None,
+    )  # fmt: skip
+
+
+def _sd_of_correction(
+    data: LabelledRows, mean: FloatArray, precision: FloatArray, base: FloatArray, root: FloatArray
+) -> FloatArray:
+    """How far each group's posterior is from its base: see the table."""
+    lengths, (groups, size) = np.diff(data.offsets), base.shape
+    noise = np.random.default_rng(0).standard_normal((groups, size, _DRAWS))
+    weights = base[:, None] + np.swapaxes(np.linalg.solve(np.swapaxes(root, 1, 2), noise), 1, 2)
+    gap = weights - mean
+    squares = np.einsum("gsi,ij,gsj->gs", gap, precision, gap) - (noise**2).sum(axis=1)
+    block = max(1, int(1e6 / max(1, data.covariates.size)))
+    sums = np.empty((groups, _DRAWS))
+    for first in range(0, _DRAWS, block):
+        some = slice(first, first + block)
+        by_row = np.repeat(weights[:, some], lengths, axis=0)
+        psi = np.einsum("nd,nsd->ns", data.covariates, by_row)
+        value = data.successes[:, None] * psi - data.trials[:, None] * np.logaddexp(0.0, psi)
+        total = np.concatenate([np.zeros((1, psi.shape[1])), np.cumsum(value, axis=0)])
+        sums[:, some] = np.diff(total[data.offsets], axis=0)
+    return np.asarray((sums - 0.5 * squares).std(axis=1))
+
+
+def _easy(data: LabelledRows, base: FloatArray) -> BoolArray:
+    """Groups that a Gibbs step serves best."""
+    lengths = np.diff(data.offsets)
+    out = lengths * (900.0 + data.num_covariates**2) < _FEW
+    if out.any():
+        psi = np.einsum("nd,nd->n", data.covariates, np.repeat(base, lengths, axis=0))
+        both = expit(psi) * expit(-psi) - 0.6 * polya_gamma.mean(1, psi)
+        sums = np.concatenate([[0.0], np.cumsum(data.trials * both)])
+        out &= sums[data.offsets[1:]] >= sums[data.offsets[:-1]]
+    return np.asarray(out)
+
+
+def move_weights(
     rng: np.random.Generator,
     weights: FloatArray,
     mean: FloatArray,
     precision: FloatArray,
     data: LabelledRows,
+    bases: Bases | None,
+    *,
+    learned: bool = False,
 ) -> FloatArray:
-    """Omega given `weights`, and weights moved given omega, every group on its own stream.
+    """One sweep of every group's weights, on its own stream.
 
     Parameters
     ----------
@@ -33,21 +222,62 @@ def draw_weights(
     mean, precision : arrays, ``(num_covariates,)`` and ``(num_covariates, num_covariates)``
         Of their Gaussian prior.
     data : LabelledRows
+    bases : Bases, optional
+        Without them, a Gibbs step.
+    learned : bool
+        Whether the prior is another than the one that the bases were found with.
 
     Raises
     ------
     ValueError
         If a group's posterior precision is not positive definite in floating point.
     """
+    if bases is None:
+        return draw_weights(rng, weights, mean, precision, data)
+    if bases.gibbs is not None:
+        weights = draw_weights(rng, weights, mean, precision, data, bases.gibbs)
+    if bases.slices is None:
+        return weights
+    base, root = bases.place(mean, precision) if learned else (bases.mean, bases.root)
     out = np.empty_like(weights)
-    statuses = over_rows(
-        sample_weights, data.num_groups, data.covariates, data.offsets, data.successes,
-        data.trials, mean[None], precision, new_key(rng), weights, out, grain=1,
+    _check(
+        over_rows(
+            slice_weights, data.num_groups, data.covariates, data.offsets, data.successes,
+            bases.trials, np.atleast_2d(mean), precision, base, root, bases.slices, new_key(rng),
+            weights, out, grain=1,
+        )
     )  # fmt: skip
+    return out
+
+
+def draw_weights(
+    rng: np.random.Generator,
+    weights: FloatArray,
+    mean: FloatArray,
+    precision: FloatArray,
+    data: LabelledRows,
+    which: BoolArray | None = None,
+) -> FloatArray:
+    """Omega given `weights`, and weights moved given omega: a Gibbs step of the groups `which`.
+
+    The other arguments are those of `move_weights`.
+    """
+    out = np.empty_like(weights)
+    chosen = np.ones(len(weights), dtype=np.bool_) if which is None else which
+    _check(
+        over_rows(
+            sample_weights, data.num_groups, data.covariates, data.offsets, data.successes,
+            data.trials, np.atleast_2d(mean), precision, new_key(rng), weights, chosen, out,
+            grain=1,
+        )
+    )  # fmt: skip
+    return out
+
+
+def _check(statuses: list[int]) -> None:
     failed = [status - 1 for status in statuses if status]
     if failed:
         raise ValueError(
             f"group {min(failed)} has no Gaussian posterior: its precision is not positive definite"
             " or not finite (are covariates of very different scales?)"
         )
-    return out

@@ -71,7 +71,7 @@ from pgmult.compiled.log_sum_exp import expect_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_nonnegative
-from pgmult.variational.logistic_sites import logistic_expectations
+from pgmult.links.logistic import logistic_expectations
 from pgmult.variational.sites import Expectation
 
 __all__ = ["DENSE_LOG_SUM_EXP", "LOG_SUM_EXP", "SOFTPLUS", "Approximation", "tilted_by"]

@@ -21,8 +21,8 @@ from pgmult.compiled.streams import normal, open_stream
 
 OVERRELAXATION = -0.5
 _NOISE = math.sqrt(1.0 - OVERRELAXATION**2)
-_ROWS = 128  # two panels of 8 columns take a third of a 48 KiB cache
-_PANEL = (_ROWS + 1) * WIDTH  # one row more: powers of two apart, panels would share cache lines
+ROWS = 128  # two panels of 8 columns take a third of a 48 KiB cache
+PANEL = (ROWS + 1) * WIDTH  # one row more: powers of two apart, panels would share cache lines
 
 
 @jit
@@ -34,7 +34,7 @@ def _add_tile(panels, rows, columns, gram, place, stride, num_rows):
     x20, x21 = load(gram, r2), load(gram, r2 + WIDTH)
     x30, x31 = load(gram, r3), load(gram, r3 + WIDTH)
     for n in range(0, num_rows * WIDTH, WIDTH):
-        left, right = load(panels, columns + n), load(panels, columns + _PANEL + n)
+        left, right = load(panels, columns + n), load(panels, columns + PANEL + n)
         y = splat(panels[rows + n])
         x00, x01 = add_product(x00, y, left), add_product(x01, y, right)
         y = splat(panels[rows + n + 1])
@@ -54,14 +54,14 @@ def _add_tile(panels, rows, columns, gram, place, stride, num_rows):
 
 
 @jit
-def _add_gram(panels, gram, size, stride, num_rows):
+def add_gram(panels, gram, size, stride, num_rows):
     """Add the products of all pairs of columns to `gram`, right on and below its diagonal."""
     for i in range((size + WIDTH - 1) // WIDTH):
         for j in range(0, i + 1, 2):
             place = i * WIDTH * stride + j * WIDTH
             for half in range(0, WIDTH, 4):
                 _add_tile(
-                    panels, i * _PANEL + half, j * _PANEL, gram, place + half * stride, stride,
+                    panels, i * PANEL + half, j * PANEL, gram, place + half * stride, stride,
                     num_rows,
                 )  # fmt: skip
 
@@ -75,23 +75,23 @@ def _dot(x, w):
 
 
 @jit
-def _pack_row(flat, begin, size, kappa, scale, panels, place, pull):
+def pack_row(flat, begin, size, kappa, scale, panels, place, pull):
     """Write a row times `scale` into the panels, and add it times `kappa` to `pull`."""
     whole = size // WIDTH * WIDTH
     for d in range(0, whole, WIDTH):
         y = load(flat, begin + d)
-        store(panels, place + d // WIDTH * _PANEL, multiply(splat(scale), y))
+        store(panels, place + d // WIDTH * PANEL, multiply(splat(scale), y))
         store(pull, d, add_product(load(pull, d), splat(kappa), y))
     for d in range(whole, size):
-        panels[place + whole // WIDTH * _PANEL + d - whole] = scale * flat[begin + d]
+        panels[place + whole // WIDTH * PANEL + d - whole] = scale * flat[begin + d]
         pull[d] += kappa * flat[begin + d]
 
 
 @jit
 def sample_weights(
-    worker, start, stop, x, offsets, successes, trials, mean, precision, key, weights, out
+    worker, start, stop, x, offsets, successes, trials, mean, precision, key, weights, chosen, out
 ):
-    """Move each group's weights given Pólya-gamma variables drawn at its present `weights`.
+    """Move the weights of the `chosen` groups given Pólya-gamma variables drawn at those they have.
 
     The posterior precision is ``precision`` + X' diag(omega) X, and precision times mean is
     ``precision mean`` + X' (successes - trials / 2). Given omega the weights are N(m, S), and the
@@ -104,23 +104,26 @@ def sample_weights(
     num_panels = 2 * ((size + 2 * WIDTH - 1) // (2 * WIDTH))
     stride = num_panels * WIDTH
     flat = x.reshape(-1)
-    panels = np.zeros(num_panels * _PANEL)
+    panels = np.zeros(num_panels * PANEL)
     root = np.empty((size, size))
     pull = np.empty(stride)
     h = np.empty(size)
     for g in range(start, stop):
+        if not chosen[g]:
+            out[g] = weights[g]
+            continue
         state = open_stream(key, g)
         m = min(g, mean.shape[0] - 1)
         gram = np.zeros(stride * stride)
         pull[:] = 0.0
-        for first in range(offsets[g], offsets[g + 1], _ROWS):
-            num_rows = min(_ROWS, offsets[g + 1] - first)
+        for first in range(offsets[g], offsets[g + 1], ROWS):
+            num_rows = min(ROWS, offsets[g + 1] - first)
             for r in range(num_rows):
                 n = first + r
                 omega, state = draw_integer(trials[n], _dot(x[n], weights[g]), state)
                 kappa, scale = successes[n] - 0.5 * trials[n], math.sqrt(omega)
-                _pack_row(flat, n * size, size, kappa, scale, panels, r * WIDTH, pull)
-            _add_gram(panels, gram, size, stride, num_rows)
+                pack_row(flat, n * size, size, kappa, scale, panels, r * WIDTH, pull)
+            add_gram(panels, gram, size, stride, num_rows)
         for i in range(size):
             for j in range(i + 1):
                 root[i, j] = precision[i, j] + gram[i * stride + j]

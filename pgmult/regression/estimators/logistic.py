@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from pgmult.core.arguments import as_choice, as_real, brief
 from pgmult.core.sklearn import as_seed
 from pgmult.core.typing import FloatArray
+from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import as_labelled_rows
 from pgmult.regression.estimators._linear import LinearPredictor, as_variance, moments
@@ -30,7 +31,7 @@ from pgmult.regression.models.logistic import GroupedLogisticRegression, Logisti
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.variational.fixed_points import predictor_vars
-from pgmult.variational.logistic_sites import LOGISTIC_SITES, logistic_expectations
+from pgmult.variational.logistic_sites import LOGISTIC_SITES
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
 

@@ -23,7 +23,7 @@ from pgmult.core.arguments import as_choice
 from pgmult.core.sklearn import as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
-from pgmult.links import StickBreaking
+from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import CountedRows, as_counted_rows
 from pgmult.regression.estimators._linear import LinearPredictor, moments
@@ -34,6 +34,7 @@ from pgmult.regression.fits.multinomial import (
     stick_probs,
 )
 from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
+from pgmult.regression.models.softmax import SoftmaxRegression
 from pgmult.regression.models.stick_breaking import StickBreakingRegression
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
@@ -46,7 +47,7 @@ _SOFTMAX = (
     "tilted", "log", "quadratic", "bohning", "adaptive", "taylor", "quadrature", "laplace",
 )  # fmt: skip
 _STICKS = {"sticks": "quadrature", "mean_field": "jaakkola_jordan"}
-_METHODS = (*_SOFTMAX, "probit", *_STICKS, "gibbs")
+_METHODS = (*_SOFTMAX, "slice", "probit", *_STICKS, "gibbs")
 _DRAWS = 64  # in a block of predictions
 
 
@@ -64,7 +65,8 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
 
         Softmax, weights for every class: "tilted" (the default), "log", "quadratic", "bohning" or
         "adaptive" maximise a bound of the evidence, "taylor" and "laplace" expand, "quadrature" has
-        no error but its Gaussian's (see `pgmult.variational.bounds`).
+        no error but its Gaussian's (see `pgmult.variational.bounds`). "slice" samples the posterior
+        itself, around such a Gaussian.
         Probit: "probit", by variational Bayes.
         Sticks, weights for every class but the last to break: "gibbs" samples the posterior itself,
         "sticks" is its best Gaussian (quadrature), "mean_field" one by Pólya-gamma variables.
@@ -80,9 +82,9 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
     tol, max_iter : float, int
         Of the approximations.
     draws, tune, chains : int
-        Of "gibbs".
+        Of "slice" and "gibbs".
     random_state : int, numpy.random.RandomState or None
-        Of "gibbs".
+        Of "slice" and "gibbs".
 
     Attributes
     ----------
@@ -98,9 +100,9 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
     stick_classes_ : array, ``(n_classes,)``
         The classes in the order of the sticks.
     log_evidence_ : float
-        Log p(y), as the method bounds or approximates it; nan with "gibbs".
+        Log p(y), as the method bounds or approximates it; nan with "slice" and "gibbs".
     posterior_ : Posterior or None
-        With "gibbs".
+        With "slice" and "gibbs".
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
     """
@@ -159,7 +161,7 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
         self._order = data.order
         self.stick_classes_ = self.classes_[data.order]
         self.posterior_: Posterior | None = None
-        if self.method == "gibbs":
+        if self.method in ("slice", "gibbs"):
             fit = self._sample(data, prior)
         else:
             fit = self._approximate(data, prior)
@@ -259,19 +261,22 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
     def _sample(self, data: CountedRows, prior: MvNormal) -> RegressionFit:
         """Moments of the draws, which are kept in `posterior_`."""
         seed = as_seed(self.random_state)
+        model: Any = StickBreakingRegression(prior)
+        if self.method == "slice":
+            model = SoftmaxRegression(prior)
         posterior = sample(
-            StickBreakingRegression(prior), data, draws=self.draws, tune=self.tune,
+            model, data, draws=self.draws, tune=self.tune,
             chains=self.chains, random_seed=seed, progressbar=False,
         )  # fmt: skip
         self.posterior_ = posterior
-        draws = posterior["weights"].reshape(-1, data.num_categories - 1, prior.size)
+        draws = posterior["weights"].reshape(-1, *posterior["weights"].shape[2:])
         mean, cov = moments(draws)
         nan, num_sweeps = float("nan"), self.draws + self.tune
-        return RegressionFit("gibbs", mean, cov, None, nan, False, True, num_sweeps)
+        return RegressionFit(self.method, mean, cov, None, nan, False, True, num_sweeps)
 
     def _average_draws(self, weights: FloatArray, x: FloatArray) -> FloatArray:
         draws = weights.reshape(-1, *weights.shape[2:])
-        link = StickBreaking(self._order)
+        link = LogisticNormal() if self.method == "slice" else StickBreaking(self._order)
         total = np.zeros((len(x), len(self.classes_)))
         for start in range(0, len(draws), _DRAWS):
             psi = np.einsum("nd,skd->snk", x, draws[start : start + _DRAWS])

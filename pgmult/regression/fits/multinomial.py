@@ -46,6 +46,7 @@ from pgmult.core.arguments import as_choice
 from pgmult.core.machine import available_memory
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite
+from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.compiled.softmax_averages import average_rows
 from pgmult.regression.data import CountedRows, require_counted_rows
@@ -53,7 +54,6 @@ from pgmult.regression.fits.logistic import logistic_site
 from pgmult.regression.priors import weights_prior
 from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP
 from pgmult.variational.fixed_points import predictor_vars
-from pgmult.variational.logistic_sites import logistic_expectations
 from pgmult.variational.messages import RegressionFit, SoftmaxFactor, choose, fit_messages
 from pgmult.variational.sites import Expectation, Rows, fit_sites
 

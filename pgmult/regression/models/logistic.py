@@ -18,9 +18,11 @@ Given omega_n ~ PG(b_n, x_n' w_g) the weights are Gaussian (Polson, Scott and Wi
     precision  S0^-1 + sum_n omega_n x_n x_n',
     precision times mean  S0^-1 m0 + sum_n (y_n - b_n / 2) x_n,
 
-so a sweep draws omega, moves the weights by a step that leaves this Gaussian invariant (Adler's
-1981 overrelaxation, which halves what plain draws lose to autocorrelation), and draws mu and Sigma,
-which are conjugate. Nothing is approximate.
+so a Gibbs step draws omega and moves the weights so that this Gaussian stays as it is (Adler's 1981
+overrelaxation, which halves what plain draws lose to autocorrelation). Where it crawls, and
+wherever that is cheaper, the weights move by slices around the Gaussian nearest to their posterior
+instead, or besides: see `pgmult.regression.updates`. mu and Sigma are conjugate. Nothing is
+approximate.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -50,7 +52,14 @@ from pgmult.core.validate import as_generator, as_positive_int, as_spd, new_key
 from pgmult.priors.gaussian import MvNormal, inverse_wishart_log_density, lower_cholesky
 from pgmult.regression.data import LabelledRows, as_labelled_rows
 from pgmult.regression.priors import as_weights_prior, weights_prior
-from pgmult.regression.updates import draw_weights
+from pgmult.regression.updates import (
+    Bases,
+    as_update,
+    bases_of,
+    find_potentials,
+    move_weights,
+    start_of,
+)
 
 __all__ = [
     "GroupedLogisticRegression",
@@ -98,6 +107,9 @@ class _BinomialRows:
         return float((data.successes * psi - data.trials * rest).sum())
 
 
+_EM_STEPS = 4
+
+
 def _inverse(Sigma: FloatArray) -> FloatArray:
     inverse = np.linalg.inv(Sigma)
     return np.asarray(0.5 * (inverse + inverse.T))
@@ -126,14 +138,19 @@ class LogisticRegression(_BinomialRows):
     ----------
     weights_prior : MvNormal, optional
         N(0, I) on all weights if left out, the intercept's included.
+    update : {"auto", "gibbs", "slice", "both"}
+        How a sweep moves the weights: by the table in `pgmult.regression.updates`, which decides
+        for each group, or always by Pólya-gamma Gibbs, by slices around a Gaussian, or by both.
 
     Notes
     -----
-    A sweep costs O(num_rows num_covariates**2 + num_groups num_covariates**3); groups run on all
-    the threads of the enclosing chain.
+    A Gibbs step costs O(num_rows num_covariates**2 + num_groups num_covariates**3), a slice
+    O(num_rows num_covariates + num_groups num_covariates**2) and the search for its Gaussian, once,
+    as much as some twenty Gibbs steps. Groups run on all the threads of the enclosing chain.
     """
 
     weights_prior: MvNormal | None = None
+    update: str = "auto"
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("group", "covariate")}
     default_keep: ClassVar[tuple[str, ...]] = ("weights",)
@@ -142,6 +159,7 @@ class LogisticRegression(_BinomialRows):
     _precision: FloatArray | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        as_update(self.update)
         prior = as_weights_prior(self.weights_prior, "weights_prior")
         if prior is not None:
             object.__setattr__(self, "_precision", prior.precision())
@@ -155,17 +173,30 @@ class LogisticRegression(_BinomialRows):
         return LogisticRegressionState(self.prior_of(data).sample(rng, data.num_groups))
 
     def init(self, rng: np.random.Generator, data: LabelledRows) -> LogisticRegressionState:
-        """One sweep from the prior mean."""
+        """One sweep from the middle of the Gaussians nearest to the posterior."""
         weights = np.tile(self.prior_of(data).prior_mean, (data.num_groups, 1))
+        weights = start_of(weights, self._bases(data))
         return self.step(rng, LogisticRegressionState(weights), data)
 
     def step(
         self, rng: np.random.Generator, state: LogisticRegressionState, data: LabelledRows
     ) -> LogisticRegressionState:
-        """One sweep: omega, then a move of the weights."""
-        mean = self.prior_of(data).prior_mean
-        precision = np.eye(len(mean)) if self._precision is None else self._precision
-        return LogisticRegressionState(draw_weights(rng, state.weights, mean, precision, data))
+        """One sweep of the weights."""
+        mean, precision = self._moments(data)
+        bases = self._bases(data)
+        return LogisticRegressionState(
+            move_weights(rng, state.weights, mean, precision, data, bases)
+        )
+
+    def _bases(self, data: LabelledRows) -> Bases | None:
+        return bases_of(self, data, lambda: self._moments(data))
+
+    def _moments(self, data: LabelledRows) -> tuple[FloatArray, FloatArray]:
+        """Mean and precision of the weights under the prior."""
+        size = data.num_covariates
+        if self._precision is None:
+            return np.zeros(size), np.eye(size)
+        return weights_prior(self.weights_prior, size, "weights_prior").prior_mean, self._precision
 
 
 # --------------------------------------------------------------------------- a learned prior
@@ -200,11 +231,16 @@ class GroupedLogisticRegression(_BinomialRows):
     scale : array, ``(num_covariates, num_covariates)``
         Its scale: E Sigma = scale / (dof - num_covariates - 1), and the mode of the precision is
         (dof - num_covariates - 1) scale^-1.
+    update : {"auto", "gibbs", "slice", "both"}
+        How a sweep moves the weights: see `LogisticRegression`. The potentials that stand in for
+        rows are found with the mu and Sigma of a few steps of EM, and each sweep's Gaussians have
+        its own mu and Sigma.
     """
 
     mean_prior: MvNormal
     dof: float
     scale: FloatArray
+    update: str = "auto"
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "weights": ("group", "covariate"),
@@ -215,6 +251,7 @@ class GroupedLogisticRegression(_BinomialRows):
     label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
+        as_update(self.update)
         as_kind(self.mean_prior, "mean_prior", MvNormal)
         as_weights_prior(self.mean_prior, "mean_prior")
         size = self.mean_prior.size
@@ -246,7 +283,7 @@ class GroupedLogisticRegression(_BinomialRows):
         """One sweep from the prior mean of mu, with Sigma from the prior."""
         mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").prior_mean
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
-        weights = np.tile(mu, (data.num_groups, 1))
+        weights = start_of(np.tile(mu, (data.num_groups, 1)), self._bases(data))
         return self.step(rng, GroupedLogisticRegressionState(weights, mu, Sigma), data)
 
     def step(
@@ -255,9 +292,11 @@ class GroupedLogisticRegression(_BinomialRows):
         state: GroupedLogisticRegressionState,
         data: LabelledRows,
     ) -> GroupedLogisticRegressionState:
-        """One sweep: omega and the weights, then mu, then Sigma."""
+        """One sweep: the weights, then mu, then Sigma."""
         precision = _inverse(state.Sigma)
-        weights = draw_weights(rng, state.weights, state.mu, precision, data)
+        weights = move_weights(
+            rng, state.weights, state.mu, precision, data, self._bases(data), learned=True
+        )
         mu = self.mu_given(weights, state.Sigma).sample(rng)
         Sigma = self._sample_Sigma(rng, *self.Sigma_given(weights, mu))
         return GroupedLogisticRegressionState(weights, mu, Sigma)
@@ -272,6 +311,22 @@ class GroupedLogisticRegression(_BinomialRows):
     def Sigma_given(self, weights: FloatArray, mu: FloatArray) -> tuple[float, FloatArray]:
         """Degrees of freedom and scale of Sigma's inverse Wishart given weights and mu."""
         return self.dof + len(weights), self.scale + scatter(weights, mu)
+
+    def _bases(self, data: LabelledRows) -> Bases | None:
+        return bases_of(self, data, lambda: self._reference(data))
+
+    def _reference(self, data: LabelledRows) -> tuple[FloatArray, FloatArray]:
+        """Mean and precision of the groups' weights by a few steps of EM from the prior."""
+        mu, Sigma = self.mean_prior.prior_mean, self.scale / self.dof
+        for _ in range(_EM_STEPS):
+            precision = _inverse(Sigma)
+            gram, pull = find_potentials(data, mu, precision)
+            covs = np.linalg.inv(precision + gram)
+            weights = np.einsum("gij,gj->gi", covs, pull + precision @ mu)
+            mu = self.mu_given(weights, Sigma).mean()
+            dof, scale = self.Sigma_given(weights, mu)
+            Sigma = (scale + covs.sum(axis=0)) / dof
+        return mu, _inverse(Sigma)
 
     def log_prior(self, mu: FloatArray, Sigma: FloatArray) -> float:
         """Log density of mu and Sigma."""

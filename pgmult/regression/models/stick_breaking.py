@@ -10,7 +10,9 @@ frequent categories first unless told otherwise (Linderman, Johnson and Adams 20
 Given how many counts reach a stick, what it takes of them is binomial in sigma(psi_nk). So the
 likelihood falls apart into K - 1 logistic regressions, independent in the posterior too, and one
 Pólya-gamma variable for each row and stick makes all the weights Gaussian at once: no softmax
-allows that. tau is 1, or learned: with an inverse gamma prior it is conjugate.
+allows that. Sticks that mix slowly so, of rare categories, move by slices around Gaussians instead,
+or besides: see `pgmult.regression.updates`. tau is 1, or learned: with an inverse gamma prior it is
+conjugate.
 
 Any order of the sticks can express any probabilities at one x, but they are different models. A
 logistic curve of what is left of the others is another curve than a softmax's, and the prior is not
@@ -43,9 +45,18 @@ from pgmult.priors.gaussian import MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.regression.data import CountedRows, as_counted_rows, require_counted_rows
 from pgmult.regression.priors import as_weights_prior, weights_prior
-from pgmult.regression.updates import draw_weights
+from pgmult.regression.updates import (
+    Bases,
+    as_update,
+    bases_of,
+    find_potentials,
+    move_weights,
+    start_of,
+)
 
 __all__ = ["StickBreakingRegression", "StickBreakingRegressionState"]
+
+_EM_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +86,20 @@ class StickBreakingRegression:
     scale_prior : (shape, scale), optional
         Of the inverse gamma distribution of tau, which multiplies S0 for all sticks; tau is 1 if
         left out.
+    update : {"auto", "gibbs", "slice", "both"}
+        How a sweep moves the weights of each stick: see `LogisticRegression`. With tau learned, the
+        potentials that stand in for rows are found with that of a few steps of EM.
 
     Notes
     -----
-    A sweep costs O(m num_covariates**2) where m counts the sticks that rows reach, and
-    O((K - 1) num_covariates**3); sticks run on all the threads of the enclosing chain.
+    With m the sticks that rows reach, a Gibbs step costs O(m num_covariates**2 + (K - 1)
+    num_covariates**3), a slice O(m num_covariates + (K - 1) num_covariates**2); sticks run on all
+    the threads of the enclosing chain.
     """
 
     weights_prior: MvNormal | None = None
     scale_prior: tuple[float, float] | None = None
+    update: str = "auto"
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "weights": ("stick", "covariate"),
@@ -96,6 +112,7 @@ class StickBreakingRegression:
     _precision: FloatArray | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        as_update(self.update)
         prior = as_weights_prior(self.weights_prior, "weights_prior")
         if prior is not None:
             object.__setattr__(self, "_precision", prior.precision())
@@ -137,16 +154,20 @@ class StickBreakingRegression:
         return data.with_counts(counts)
 
     def init(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
-        """One sweep from the prior mean."""
+        """One sweep from the middle of the Gaussians nearest to the posterior."""
         weights = np.tile(self.prior_of(data).prior_mean, (data.num_categories - 1, 1))
+        weights = start_of(weights, self._bases(data))
         return self.step(rng, StickBreakingRegressionState(weights, 1.0), data)
 
     def step(
         self, rng: np.random.Generator, state: StickBreakingRegressionState, data: CountedRows
     ) -> StickBreakingRegressionState:
-        """One sweep: Pólya-gamma variables and weights, then tau."""
+        """One sweep: the weights, then tau."""
         mean, precision = self._moments(data)
-        weights = draw_weights(rng, state.weights, mean, precision / state.scale_var, data.sticks)
+        weights = move_weights(
+            rng, state.weights, mean, precision / state.scale_var, data.sticks, self._bases(data),
+            learned=self.scale_prior is not None,
+        )  # fmt: skip
         scale_var = state.scale_var
         if self.scale_prior is not None:
             shape, scale = self.scale_given(weights, data)
@@ -177,6 +198,21 @@ class StickBreakingRegression:
 
     def _psi(self, state: StickBreakingRegressionState, data: CountedRows) -> FloatArray:
         return linear_means(data.covariates, state.weights.T)
+
+    def _bases(self, data: CountedRows) -> Bases | None:
+        return bases_of(self, data.sticks, lambda: self._reference(data))
+
+    def _reference(self, data: CountedRows) -> tuple[FloatArray, FloatArray]:
+        """Mean and precision of a stick's weights with tau by a few steps of EM."""
+        mean, precision = self._moments(data)
+        scale_var = 1.0
+        for _ in range(0 if self.scale_prior is None else _EM_STEPS):
+            gram, pull = find_potentials(data.sticks, mean, precision / scale_var)
+            covs = np.linalg.inv(precision / scale_var + gram)
+            weights = np.einsum("gij,gj->gi", covs, pull + precision @ mean / scale_var)
+            shape, scale = self.scale_given(weights, data)
+            scale_var = (scale + 0.5 * float(np.einsum("ij,gij->", precision, covs))) / shape
+        return mean, precision / scale_var
 
     def _moments(self, data: CountedRows) -> tuple[FloatArray, FloatArray]:
         """Mean and precision of a stick's weights under the prior, with tau at 1."""

@@ -8,6 +8,7 @@ import pytest
 from pgmult.priors import MvNormal
 from pgmult.priors.gaussian import inverse_wishart_log_density
 from pgmult.regression import updates as module
+from pgmult.regression.compiled.slices import slice_weights
 from pgmult.regression.compiled.weights import sample_weights
 from pgmult.regression.data import as_labelled_rows
 from pgmult.regression.models.logistic import (
@@ -38,15 +39,19 @@ DATA = as_labelled_rows(
 )  # fmt: skip
 PRIOR = MvNormal(np.array([0.5, -0.4]), np.array([[1.5, 0.6], [0.6, 2.0]]))
 MODEL = LogisticRegression(PRIOR)
+GIBBS, SLICE = LogisticRegression(PRIOR, "gibbs"), LogisticRegression(PRIOR, "slice")
 GROUPED = GroupedLogisticRegression(PRIOR, 5.0, np.array([[2.0, -0.5], [-0.5, 1.0]]))
 
 
-@pytest.mark.parametrize("model", [MODEL, LogisticRegression(), GROUPED])
+GROUPED_BOTH = replace(GROUPED, update="both")
+
+
+@pytest.mark.parametrize("model", [SLICE, LogisticRegression(), GIBBS, GROUPED_BOTH])
 def test_logistic_regressions(model):
-    check_model(model, DATA, replicates=5000)
+    check_model(model, DATA, replicates=2000)
 
 
-@pytest.mark.parametrize("model", [MODEL, GROUPED], ids=["fixed prior", "learned prior"])
+@pytest.mark.parametrize("model", [SLICE, GROUPED_BOTH], ids=["fixed prior", "learned prior"])
 def test_chains_reach_the_posterior(model):
     check_sbc(model, DATA, tune=30, thin=8, replicates=200)
 
@@ -189,10 +194,10 @@ def scatter_of(rows):
 def changed_kernel(change):
     """`sample_weights` with other arguments: change(successes, trials, precision, weights)."""
 
-    def kernel(worker, start, stop, x, offsets, successes, trials, mean, precision, key, w, out):
+    def kernel(worker, start, stop, x, offsets, successes, trials, mean, precision, key, w, *rest):
         successes, trials, precision, w = change(successes, trials, precision, w)
         return sample_weights(
-            worker, start, stop, x, offsets, successes, trials, mean, precision, key, w, out
+            worker, start, stop, x, offsets, successes, trials, mean, precision, key, w, *rest
         )
 
     return kernel
@@ -210,7 +215,43 @@ BROKEN_KERNELS = {
 def test_geweke_refuses_broken_weights(monkeypatch, kind):
     monkeypatch.setattr(module, "sample_weights", changed_kernel(BROKEN_KERNELS[kind]))
     more = replace(DATA, trials=4 * DATA.trials)
-    rejects(check_geweke, MODEL, more, replicates=600)
+    rejects(check_geweke, GIBBS, more, replicates=600)
+
+
+def changed_slices(change):
+    """`slice_weights` with other arguments: change(successes, trials, precision)."""
+
+    def kernel(worker, start, stop, x, offsets, successes, trials, mean, precision, *rest):
+        successes, trials, precision = change(successes, trials, precision)
+        return slice_weights(
+            worker, start, stop, x, offsets, successes, trials, mean, precision, *rest
+        )
+
+    return kernel
+
+
+def uncorrected(*arguments):
+    """Draws from the base itself, whatever the labels say besides."""
+    mean, root, out = arguments[9], arguments[10], arguments[14]
+    rng = np.random.default_rng(arguments[12])
+    noise = rng.standard_normal((*mean.shape, 1))
+    out[:] = mean + 1.5 * np.linalg.solve(np.swapaxes(root, 1, 2), noise)[..., 0]
+    return 0
+
+
+BROKEN_SLICES = {
+    "failures for successes": changed_slices(lambda y, b, P: (b.astype(int) - y, b, P)),
+    "one trial in every row": changed_slices(lambda y, b, P: (y, np.ones_like(b), P)),
+    "covariance for precision": changed_slices(lambda y, b, P: (y, b, np.linalg.inv(P))),
+    "no correction": uncorrected,
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN_SLICES)
+def test_geweke_refuses_broken_slices(monkeypatch, kind):
+    monkeypatch.setattr(module, "slice_weights", BROKEN_SLICES[kind])
+    more = replace(DATA, trials=4 * DATA.trials)
+    rejects(check_geweke, SLICE, more, replicates=600)
 
 
 @pytest.mark.parametrize("kind", [*BROKEN_SIGMA, "a group counted twice"])

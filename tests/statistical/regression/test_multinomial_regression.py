@@ -17,53 +17,58 @@ X = np.array([[1.0, 0.5], [1.0, -1.2], [1.0, 2.0], [1.0, 0.0], [1.0, -0.3]])
 COUNTS = np.array([[1, 0, 0], [0, 2, 1], [0, 0, 0], [1, 0, 2], [0, 4, 0]])
 DATA = as_counted_rows(X, COUNTS, order=[1, 2, 0])
 MODEL = StickBreakingRegression(MvNormal(np.array([0.4, -0.3]), np.diag([1.0, 0.7])), (4.0, 3.0))
+SLICE = replace(MODEL, update="slice")
 FIXED = StickBreakingRegression(MvNormal(np.array([0.4, -0.3]), np.diag([1.0, 0.7])))
 
 
-@pytest.mark.parametrize("model", [MODEL, FIXED, StickBreakingRegression()])
+@pytest.mark.parametrize("model", [MODEL, SLICE, FIXED, StickBreakingRegression(update="both")])
 def test_stick_breaking_regressions(model):
-    check_model(model, DATA, replicates=3000)
+    check_model(model, DATA, replicates=2000)
 
 
-def of_wrong_order(rng, weights, mean, precision, sticks):
+def of_wrong_order(rng, weights, mean, precision, sticks, bases, **options):
     other = CountedRows(X, CURRENT[0].counts, np.array([0, 1, 2]))
-    return RIGHT(rng, weights, mean, precision, other.sticks)
+    return RIGHT(rng, weights, mean, precision, other.sticks, None)
 
 
-RIGHT, CURRENT = module.draw_weights, [DATA]
+RIGHT, CURRENT = module.move_weights, [DATA]
 
 
 @pytest.mark.parametrize(
     "what", ["order", "mean forgotten", "scale squared", "all totals", "scale without its weights"]
 )
 def test_broken_samplers_are_refused(what, monkeypatch):
-    model = MODEL
+    model = SLICE
     if what == "order":
 
         def step(self, rng, state, data):
             CURRENT[0] = data
             return type(MODEL).step(self, rng, state, data)
 
-        monkeypatch.setattr(module, "draw_weights", of_wrong_order)
+        monkeypatch.setattr(module, "move_weights", of_wrong_order)
         model = mutant(MODEL, step=step)
     elif what == "mean forgotten":
         monkeypatch.setattr(
-            module, "draw_weights", lambda rng, w, mean, P, s: RIGHT(rng, w, 0.0 * mean, P, s)
+            module,
+            "move_weights",
+            lambda rng, w, mean, P, s, *b, **o: RIGHT(rng, w, 0.0 * mean, P, s, *b, **o),
         )
     elif what == "scale squared":
         monkeypatch.setattr(
-            module, "draw_weights", lambda rng, w, mean, P, s: RIGHT(rng, w, mean, 4.0 * P, s)
+            module,
+            "move_weights",
+            lambda rng, w, mean, P, s, *b, **o: RIGHT(rng, w, mean, 4.0 * P, s, *b, **o),
         )
     elif what == "all totals":
 
-        def of_all(rng, w, mean, P, sticks):
+        def of_all(rng, w, mean, P, sticks, bases, **options):
             totals = COUNTS.sum(axis=1)[sticks.rows]
-            return RIGHT(rng, w, mean, P, replace_trials(sticks, totals))
+            return RIGHT(rng, w, mean, P, replace_trials(sticks, totals), None)
 
-        monkeypatch.setattr(module, "draw_weights", of_all)
+        monkeypatch.setattr(module, "move_weights", of_all)
     else:
         model = mutant(MODEL, scale_given=lambda self, weights, data: self.scale_prior)
-    rejects(check_geweke, model, DATA, replicates=3000)
+    rejects(check_geweke, model, DATA, replicates=2000)
 
 
 def replace_trials(sticks, trials):

@@ -329,6 +329,26 @@ def test_expected_is_linear_in_the_counts(link):
     np.testing.assert_allclose(average.h, 0.5 * total.h, atol=1e-14)
 
 
+def test_expected_sites_are_expected_derivatives(stick_link):
+    rng = np.random.default_rng(9)
+    mean, counts, sd = psi_for(stick_link), COUNTS, np.array([0.5, 2.0, 6.0])
+    site = stick_link.expected_sites(mean, sd**2, counts)
+    noise = rng.standard_normal((200_000, 3))
+    drawn = stick_link.quadratic(mean + sd * np.concatenate([noise, -noise]), counts)
+    slope = drawn.h - drawn.J * (mean + sd * np.concatenate([noise, -noise]))
+    error = 5.0 / np.sqrt(len(noise))
+    np.testing.assert_allclose(site.J, drawn.J.mean(axis=0), atol=error * drawn.J.std())
+    np.testing.assert_allclose(
+        site.h - site.J * mean, slope.mean(axis=0), atol=error * (slope.std() + 1e-9)
+    )
+    at_a_point, taylor = (
+        stick_link.expected_sites(mean, 0.0, counts),
+        stick_link.quadratic(mean, counts),
+    )
+    np.testing.assert_allclose(at_a_point.J, taylor.J, atol=1e-12)
+    np.testing.assert_allclose(at_a_point.h, taylor.h, atol=1e-12)
+
+
 def test_sticks_that_nothing_reaches_carry_no_information(stick_link):
     rng = np.random.default_rng(9)
     psi = psi_for(stick_link, 3)
@@ -338,6 +358,7 @@ def test_sticks_that_nothing_reaches_carry_no_information(stick_link):
         stick_link.augment(rng, psi, counts),
         stick_link.expected(psi, np.ones_like(psi), counts),
         stick_link.quadratic(psi, counts),
+        stick_link.expected_sites(psi, np.ones_like(psi), counts),
     ):
         informed = np.zeros((3, 3), dtype=bool)
         informed[1, 0] = True
@@ -381,6 +402,7 @@ def test_order_is_a_permutation_of_the_data():
         ),
         (link.expected(psi, psi**2, counts), plain.expected(psi, psi**2, permuted)),
         (link.quadratic(psi, counts), plain.quadratic(psi, permuted)),
+        (link.expected_sites(psi, 1.0, counts), plain.expected_sites(psi, 1.0, permuted)),
     ]
     for ordered, by_hand in pairs:
         np.testing.assert_array_equal(ordered.J, by_hand.J)

@@ -88,7 +88,7 @@ def test_weights_move_as_their_gaussian_says(size):
         key, out = rng.integers(0, 2**63, size=2, dtype=np.uint64), np.empty((1, size))
         status = sample_weights(
             0, 0, 1, x, np.array([0, num_rows]), successes, trials, mean, precision, key,
-            weights, out,
+            weights, np.array([True]), out,
         )  # fmt: skip
         assert status == 0
         draw[:] = out[0]

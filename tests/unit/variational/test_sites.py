@@ -6,8 +6,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from pgmult import MvNormal, sample
+from pgmult.links.logistic import logistic_expectations
 from pgmult.regression import LogisticRegression, as_labelled_rows, fit_logistic_regression
-from pgmult.variational.logistic_sites import LOGISTIC_SITES, Quadrature, logistic_expectations
+from pgmult.variational.logistic_sites import LOGISTIC_SITES, Quadrature
 from pgmult.variational.sites import Rows, fit_sites
 
 NAMES = list(LOGISTIC_SITES)

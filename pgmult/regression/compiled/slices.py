@@ -1,0 +1,309 @@
+"""Gaussians near the weights' posterior, found from the data, and slices around them.
+
+Rows see weights through one predictor each, so an ellipse of weights is an ellipse of predictors:
+an angle costs O(rows) whatever the number of columns.
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import cholesky, invert_lower
+from pgmult.compiled.simd import WIDTH
+from pgmult.compiled.streams import exponential, gamma, normal, open_stream, uniform
+from pgmult.compiled.vectors import dot, exp_minus
+from pgmult.regression.compiled.weights import PANEL, ROWS, add_gram, pack_row
+
+DOF = 8.0  # of the Student-t
+_REACH = 6.0  # standard deviations that expectations are summed over
+_MOST_STEPS = 100
+_NEAR_MODE, _NEAR = 0.1, 0.02  # posterior standard deviations: nearer, all bases are as good
+
+
+@jit(inline=True)
+def _log1p(u):
+    """log(1 + u) for u in [0, 1], to a few units in the last place, in what vectorises."""
+    t = u / (2.0 + u)
+    s = t * t
+    p = 1.0 / 31.0
+    p = p * s + 1.0 / 29.0
+    p = p * s + 1.0 / 27.0
+    p = p * s + 1.0 / 25.0
+    p = p * s + 1.0 / 23.0
+    p = p * s + 1.0 / 21.0
+    p = p * s + 1.0 / 19.0
+    p = p * s + 1.0 / 17.0
+    p = p * s + 1.0 / 15.0
+    p = p * s + 1.0 / 13.0
+    p = p * s + 1.0 / 11.0
+    p = p * s + 1.0 / 9.0
+    p = p * s + 1.0 / 7.0
+    p = p * s + 1.0 / 5.0
+    p = p * s + 1.0 / 3.0
+    p = p * s + 1.0
+    return 2.0 * t * p
+
+
+@jit(reassociate=True)
+def _sum_softplus(trials, centre, along, across, cos, sin):
+    """sum_n trials_n log(1 + exp psi_n), psi = centre + along cos + across sin."""
+    total = 0.0
+    for n in range(trials.size):
+        psi = centre[n] + cos * along[n] + sin * across[n]
+        total += trials[n] * (max(psi, 0.0) + _log1p(exp_minus(abs(psi))))
+    return total
+
+
+@jit(reassociate=True)
+def _expect(mean, scale):
+    """E log(1 + exp psi), E sigma(psi), E sigma(psi) sigma(-psi) for psi ~ N(mean, scale**2).
+
+    The trapezoid rule, with an error of 1e-7 or so.
+    """
+    step = min(0.5, 1.5 / max(scale, 1e-3))
+    size = int(_REACH / step) if scale > 0.0 else 0
+    total = softplus = share = spread = 0.0
+    for i in range(-size, size + 1):
+        t = i * step
+        weight = exp_minus(0.5 * t * t)
+        psi = mean + scale * t
+        tail = exp_minus(abs(psi))
+        part = 1.0 / (1.0 + tail)
+        total += weight
+        softplus += weight * (max(psi, 0.0) + _log1p(tail))
+        share += weight * (part if psi > 0.0 else tail * part)
+        spread += weight * tail * part * part
+    return softplus / total, share / total, spread / total
+
+
+@jit
+def _expect_rows(x, successes, trials, w, scale, slopes, curvatures):
+    """Slopes and curvatures of the rows' expected sites; the sum of their expectations."""
+    level = 0.0
+    for n in range(x.shape[0]):
+        psi = dot(x[n], w)
+        rest, share, spread = _expect(psi, scale[n])
+        level += successes[n] * psi - trials[n] * rest
+        slopes[n] = successes[n] - trials[n] * share
+        curvatures[n] = trials[n] * spread
+    return level
+
+
+@jit
+def _solve_lower(root, b):
+    """Replace b by root^-1 b."""
+    for i in range(b.size):
+        b[i] = (b[i] - dot(root[i, :i], b[:i])) / root[i, i]
+
+
+@jit
+def _solve_upper(root, b):
+    """Replace b by root'^-1 b."""
+    for i in range(b.size - 1, -1, -1):
+        b[i] /= root[i, i]
+        for j in range(i):
+            b[j] -= root[i, j] * b[i]
+
+
+@jit
+def find_bases(worker, start, stop, x, offsets, successes, trials, mean, precision, gram, pull):
+    """Potentials of groups' rows with which the prior is near the posterior of the weights.
+
+    Newton's method for the mode, then for the fixed point of expected sites: with psi_n normal as
+    the Gaussian itself has it, slopes successes_n - trials_n E sigma(psi_n) and curvatures
+    J_n = trials_n E[sigma(psi_n) sigma(-psi_n)]. `gram` takes X' J X, and `pull` the linear term.
+    Curvatures that swing are damped. The search depends on the arguments alone; where it ends is a
+    matter of speed, not of truth. Returns 0, or 1 + a group whose precision is not positive
+    definite.
+    """
+    size = x.shape[1]
+    num_panels = 2 * ((size + 2 * WIDTH - 1) // (2 * WIDTH))
+    stride = num_panels * WIDTH
+    flat = x.reshape(-1)
+    panels, force = np.zeros(num_panels * PANEL), np.empty(stride)
+    square, root = np.empty(stride * stride), np.empty((size, size))
+    w, step, gap, other = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    for g in range(start, stop):
+        begin, end = offsets[g], offsets[g + 1]
+        num_rows, prior_mean = end - begin, mean[min(g, mean.shape[0] - 1)]
+        rows, taken, counted = x[begin:end], successes[begin:end], trials[begin:end]
+        scale, slopes, curvatures = np.zeros(num_rows), np.empty(num_rows), np.empty(num_rows)
+        for i in range(size):
+            w[i] = prior_mean[i]
+        at_mode, length, rate = True, np.inf, 1.0
+        for _ in range(_MOST_STEPS):
+            level = _expect_rows(rows, taken, counted, w, scale, slopes, curvatures)
+            square[:] = 0.0
+            force[:] = 0.0
+            for first in range(0, num_rows, ROWS):
+                chunk = min(ROWS, num_rows - first)
+                for r in range(chunk):
+                    n = first + r
+                    pack_row(
+                        flat, (begin + n) * size, size, slopes[n], math.sqrt(curvatures[n]),
+                        panels, r * WIDTH, force,
+                    )  # fmt: skip
+                add_gram(panels, square, size, stride, chunk)
+            for i in range(size):
+                gap[i] = w[i] - prior_mean[i]
+            for i in range(size):
+                for j in range(i + 1):
+                    new = rate * square[i * stride + j]
+                    if rate < 1.0:
+                        new += (1.0 - rate) * gram[g, i, j]
+                    gram[g, i, j] = gram[g, j, i] = new
+                    root[i, j] = precision[i, j] + new
+                drag = dot(precision[i], gap)
+                level -= 0.5 * gap[i] * drag
+                step[i] = other[i] = force[i] - drag
+            if cholesky(root) != 0:
+                return 1 + g
+            _solve_lower(root, step)
+            _solve_upper(root, step)
+            before, length = length, math.sqrt(max(dot(step, other), 0.0))
+            if not at_mode:
+                rate = max(0.5 * rate, 0.2) if length > before else min(1.2 * rate, 1.0)
+            share = 1.0
+            while length > 1.0 and share > 1e-6:  # far from home a step may be too long
+                for i in range(size):
+                    other[i] = w[i] + share * step[i]
+                    gap[i] = other[i] - prior_mean[i]
+                there = _expect_rows(rows, taken, counted, other, scale, slopes, curvatures)
+                for i in range(size):
+                    there -= 0.5 * gap[i] * dot(precision[i], gap)
+                if there >= level - 1e-9 * abs(level):
+                    break
+                share *= 0.5
+            for i in range(size):
+                w[i] += share * step[i]
+            if at_mode and length > _NEAR_MODE:
+                continue
+            at_mode = False
+            change, inverse = 0.0, invert_lower(root)
+            for r in range(num_rows):
+                v = 0.0
+                for k in range(size):
+                    part = dot(inverse[k, : k + 1], rows[r, : k + 1])
+                    v += part * part
+                sd = math.sqrt(v)
+                change = max(change, abs(sd - scale[r]) / max(sd, 1e-300))
+                scale[r] = sd
+            if length < _NEAR and change < _NEAR:
+                break
+        for i in range(size):
+            gap[i] = w[i] - prior_mean[i]
+        for i in range(size):
+            pull[g, i] = dot(gram[g, i], w) + dot(precision[i], gap)
+    return 0
+
+
+@jit
+def place_bases(worker, start, stop, gram, pull, mean, precision, base, root):
+    """Means of the prior times the potentials, and lower roots of its precisions.
+
+    Returns 0, or 1 + a group whose precision is not positive definite.
+    """
+    size = mean.shape[1]
+    for g in range(start, stop):
+        prior_mean = mean[min(g, mean.shape[0] - 1)]
+        for i in range(size):
+            for j in range(i + 1):
+                root[g, i, j] = precision[i, j] + gram[g, i, j]
+            base[g, i] = pull[g, i] + dot(precision[i], prior_mean)
+        if cholesky(root[g]) != 0:
+            return 1 + g
+        _solve_lower(root[g], base[g])
+        _solve_upper(root[g], base[g])
+    return 0
+
+
+@jit
+def slice_weights(
+    worker, start, stop, x, offsets, successes, trials, mean, precision, base, root, moves, key,
+    weights, out
+):  # fmt: skip
+    """Move each group's weights on ellipses of a Student-t around ``base[g]``.
+
+    As `pgmult.sampling.moves.slice_around` does, ``moves[g]`` times. `root` has lower roots of the
+    bases' precisions, and `trials` are floats. All of the log density but the log normalisers of
+    the rows is quadratic in the cosine and sine of the angle. Returns 0, or 1 + a group whose log
+    density is not finite.
+    """
+    size = x.shape[1]
+    half = 0.5 * (DOF + size)
+    a, b, z, noise = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    for g in range(start, stop):
+        begin, num_rows = offsets[g], offsets[g + 1] - offsets[g]
+        prior_mean, counted = mean[min(g, mean.shape[0] - 1)], trials[begin : begin + num_rows]
+        centre, along, across = np.empty(num_rows), np.empty(num_rows), np.empty(num_rows)
+        if moves[g] == 0:
+            for i in range(size):
+                out[g, i] = weights[g, i]
+            continue
+        state = open_stream(key, g)
+        for i in range(size):
+            a[i] = weights[g, i] - base[g, i]
+        for r in range(num_rows):
+            centre[r] = dot(x[begin + r], base[g])
+            along[r] = dot(x[begin + r], a)
+        rest = _sum_softplus(counted, centre, along, along, 1.0, 0.0)
+        for _ in range(moves[g]):
+            for j in range(size):
+                z[j] = 0.0
+            for i in range(size):
+                for j in range(i + 1):
+                    z[j] += root[g, i, j] * a[i]
+            here = dot(z, z)
+            mass, state = gamma(half, state)
+            stretch = math.sqrt(0.5 * (DOF + here) / mass)
+            for i in range(size):
+                draw, state = normal(state)
+                noise[i] = b[i] = draw * stretch
+            both, there = dot(z, noise), dot(noise, noise)
+            _solve_upper(root[g], b)
+            linear_a = linear_b = square_a = square_b = square_ab = 0.0
+            for r in range(num_rows):
+                across[r] = dot(x[begin + r], b)
+                linear_a += successes[begin + r] * along[r]
+                linear_b += successes[begin + r] * across[r]
+            for i in range(size):
+                gap = base[g, i] - prior_mean[i]
+                drag_a, drag_b = dot(precision[i], a), dot(precision[i], b)
+                linear_a -= gap * drag_a
+                linear_b -= gap * drag_b
+                square_a += a[i] * drag_a
+                square_ab += a[i] * drag_b
+                square_b += b[i] * drag_b
+            level = linear_a - 0.5 * square_a + half * math.log1p(here / DOF) - rest
+            if not math.isfinite(level):
+                return 1 + g
+            depth, state = exponential(state)
+            level -= depth
+            u, state = uniform(state)
+            angle = 2.0 * math.pi * u
+            left, right = angle - 2.0 * math.pi, angle
+            while True:
+                cos, sin = math.cos(angle), math.sin(angle)
+                new_rest = _sum_softplus(counted, centre, along, across, cos, sin)
+                square = here * cos * cos + 2.0 * both * cos * sin + there * sin * sin
+                value = linear_a * cos + linear_b * sin - new_rest
+                value -= 0.5 * (square_a * cos * cos + square_b * sin * sin)
+                value += half * math.log1p(square / DOF) - square_ab * cos * sin
+                if value >= level or angle == 0.0:
+                    break
+                if angle < 0.0:
+                    left = angle
+                else:
+                    right = angle
+                u, state = uniform(state)
+                # a bracket shrunk to rounding holds the start itself
+                angle = left + (right - left) * u if right - left > 1e-14 else 0.0
+            rest = new_rest
+            for i in range(size):
+                a[i] = a[i] * cos + b[i] * sin
+            for r in range(num_rows):
+                along[r] = along[r] * cos + across[r] * sin
+        for i in range(size):
+            out[g, i] = base[g, i] + a[i]
+    return 0
