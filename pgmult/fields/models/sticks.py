@@ -69,7 +69,7 @@ class StickFields(FieldModel):
 
     def link(self, data: CountField) -> StickBreaking:
         """The link from psi to probabilities, its sticks in the order of the data."""
-        return StickBreaking(order=data.order)
+        return _link(data)
 
     def start(self, data: CountField) -> FloatArray:
         """The log hyperparameters that the covariance comes with."""
@@ -155,12 +155,28 @@ class StickFields(FieldModel):
         psi, beta = field.sample_with_trend(rng, trend)
         return beta, psi
 
+    def binomials(self, data: CountField) -> tuple[FloatArray, FloatArray]:
+        """How much each stick takes and how much reaches it, each ``(num_sites, num_sticks)``."""
+        return _binomials(data)
+
     def first_guess(self, data: CountField) -> DiagonalPotential:
         """The likelihood around smoothed shares."""
         link, counts = self.link(data), data.site_counts()
         overall = counts.sum(axis=0) + 0.5
         level = link.inverse(smoothed_shares(counts, 2.0 * overall / overall.sum()))
         return link.quadratic(level, counts)
+
+
+@lru_cache(maxsize=16)
+def _link(data: CountField) -> StickBreaking:
+    return StickBreaking(order=data.order)
+
+
+@lru_cache(maxsize=16)
+def _binomials(data: CountField) -> tuple[FloatArray, FloatArray]:
+    counts = data.site_counts()
+    taken, reaching = counts[:, data.order[:-1]], _link(data).totals(counts)
+    return taken.astype(np.float64), reaching.astype(np.float64)
 
 
 @lru_cache(maxsize=256)

@@ -39,7 +39,11 @@ def test_bad_files(tmp_path, text, message):
     [
         ("a.fa", ">one\nACGT\nACGÉ\n".encode(), "line 3: byte 0xc3 is not ascii .save the file as"),
         ("a.fa", ">é\nACGT\n".encode(), "line 1: byte 0xc3 is not ascii"),
-        ("a.fa.gz", gzip.compress(TEXT.encode() * 99, mtime=0)[:-9], "damaged or truncated gzip data"),
+        (
+            "a.fa.gz",
+            gzip.compress(TEXT.encode() * 99, mtime=0)[:-9],
+            "damaged or truncated gzip data",
+        ),
         ("a.fa.gz", TEXT.encode(), "damaged or truncated gzip data"),
         ("a.fa", b"\x7fELF\0\0", "a binary file, expected text"),
     ],
