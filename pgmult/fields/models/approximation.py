@@ -105,7 +105,7 @@ def around(
     model: "MultinomialGP", potential: DiagonalPotential, log_params: bytes, data: CountField
 ) -> Around:
     """At hyperparameters given as the bytes of their logarithms: a sweep asks again and again."""
-    theta = np.frombuffer(log_params).reshape(-1, model.covariance.num_params)
+    theta = np.frombuffer(log_params).reshape(-1, model.law.num_params)
     trend = model.trend(data)
     if not theta.size:
         theta = model.start(data)

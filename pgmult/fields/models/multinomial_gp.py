@@ -119,6 +119,11 @@ class MultinomialGP(StickFields):
         categories are equally probable, those of the inputs at 0.
     shared : bool
         Whether all sticks share the covariance's parameters, or each has its own.
+    overdispersion : float
+        Where positive, every site has an independent effect of its own on each stick, with this
+        variance (the prior median, where hyperparameters are sampled): counts vary by more than the
+        smooth law and multinomial noise. Short for ``covariance + White(overdispersion)``. New
+        inputs have effects of their own as well.
     hyperparameters : {"sampled", "empirical_bayes", "fixed"}
         "empirical_bayes" maximises their posterior density given a few draws of omega before the
         chain starts, and fixes them there: quicker, and intervals do not know that they are
@@ -174,7 +179,7 @@ class MultinomialGP(StickFields):
             "new_row": data.new_names,
             "feature": ["constant", *inputs][: len(self.trend(data).centre)],
             "covariance": ["shared"] if self.shared else sticks,
-            "hyperparameter": list(self.covariance.param_names),
+            "hyperparameter": list(self.law.param_names),
         }
         return {axis: value for axis, value in labels.items() if value is not None}
 
@@ -182,7 +187,7 @@ class MultinomialGP(StickFields):
         """Hyperparameters, coefficients and sticks from the prior."""
         theta, centre = self.start(data), self.trend(data).centre
         if self._samples_theta:
-            theta = np.array([self.covariance.sample_log_params(rng) for _ in theta])
+            theta = np.array([self.law.sample_log_params(rng) for _ in theta])
         beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
         psi = self.field(theta, beta, data).sample(rng)
         return MultinomialGPState(psi, beta, np.exp(theta))
@@ -200,8 +205,8 @@ class MultinomialGP(StickFields):
         if self.method == "polya_gamma":
             _warn_of_slow_sites(self.augmentation_rates(data), data)
         theta = found.guess.mean
-        if self.hyperparameters == "empirical_bayes" and self.covariance.num_params:
-            estimate = empirical_bayes(self, data).covariance
+        if self.hyperparameters == "empirical_bayes" and self.law.num_params:
+            estimate = empirical_bayes(self, data).law
             theta = np.tile(estimate.log_params, (len(theta), 1))
         noise = rng.standard_normal(theta.shape)
         theta = theta + np.einsum("rij,rj->ri", found.guess.root, noise)
@@ -367,12 +372,12 @@ class MultinomialGP(StickFields):
 
     @property
     def _samples_theta(self) -> bool:
-        return self.hyperparameters == "sampled" and self.covariance.num_params > 0
+        return self.hyperparameters == "sampled" and self.law.num_params > 0
 
     @property
     def _variance(self) -> int | None:
         """Which hyperparameter is a free factor of the whole covariance."""
-        covariance, before = self.covariance, 0
+        covariance, before = self.law, 0
         for part in covariance.parts if isinstance(covariance, Product) else [covariance]:
             if isinstance(part, Constant) and part.num_params:
                 return before
@@ -444,7 +449,7 @@ class MultinomialGP(StickFields):
             for row in np.flatnonzero(active):
                 moved = theta[row].copy()
                 moved[place] += 2.0 * stretch[row]
-                out[row] += self.covariance.with_log_params(moved).log_prior()
+                out[row] += self.law.with_log_params(moved).log_prior()
             return out
 
         stretch = slice_sample(rng, log_density, np.zeros(len(theta)), _LEVEL_WIDTH)

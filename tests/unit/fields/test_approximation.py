@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from pgmult import DiagonalPotential
 from pgmult.fields import MultinomialGP, as_field
-from pgmult.fields.covariances import Matern, SquaredExponential
+from pgmult.fields.covariances import Matern, SquaredExponential, White
 from pgmult.fields.models.approximation import approximation
 from pgmult.fields.priors.dense import IndependentFields
 from pgmult.fields.priors.field import Trend
@@ -99,3 +99,16 @@ def test_a_sweep_of_slices_leaves_the_rest_of_the_shape(shared):
         state = model.step(rng, state, data)
         assert (state.psi.shape, state.beta.shape, state.hyperparameters.shape) == shapes
         assert np.isfinite(model.log_likelihood(state, data))
+
+
+def test_overdispersion_is_an_effect_of_every_site():
+    over = replace(MODEL, overdispersion=0.3)
+    theta, beta = over.start(RARE), np.zeros((1, 2))
+    by_hand = replace(MODEL, covariance=MODEL.covariance + White(0.3))
+    np.testing.assert_array_equal(
+        over.field(theta, beta, RARE).sample(np.random.default_rng(0)),
+        by_hand.field(theta, beta, RARE).sample(np.random.default_rng(0)),
+    )
+    assert over.coords(RARE)["hyperparameter"][-1] == "White.var"
+    with pytest.raises(ValueError, match="overdispersion must be at least 0"):
+        replace(MODEL, overdispersion=-1.0)
