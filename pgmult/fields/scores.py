@@ -115,7 +115,8 @@ class Calibration:
         bins = " ".join(f"{share:.3f}" for share in self.pit)
         groups = ", ".join(f"{said:.0%}: {was:.0%}" for said, was, _ in self.ranks)
         return (
-            f"{self.verdict}\n{self.coverage} of {self.num_cells:,} cells\nranks among draws: {bins}"
+            f"{self.verdict}\n{self.coverage} of {self.num_cells:,} cells"
+            f"\nranks among draws: {bins}"
             + (f"\nsaid to be among the first, and was: {groups}" if groups else "")
         )
 
@@ -312,7 +313,7 @@ def calibration(
     pit = _by_row(np.moveaxis(np.maximum(overlaps, 0.0) / (high - low)[..., None], -1, 0), kept)
     ranks = np.empty((0, 3))
     if first < table.shape[1]:
-        ranks = _rank_calibration(pi, table, first)
+        ranks = _rank_calibration(drawn, table, first)
     return Calibration(inside, *pit, ranks, int(kept.sum()), _verdict(inside))
 
 
@@ -341,9 +342,9 @@ def _by_row(shares: FloatArray, kept: NDArray[np.bool_]) -> tuple[FloatArray, Fl
     return means, errors
 
 
-def _rank_calibration(pi: FloatArray, counts: IntArray, top: int) -> FloatArray:
+def _rank_calibration(drawn: IntArray, counts: IntArray, top: int) -> FloatArray:
     """Probabilities to be among the first, and how often that was so, by group."""
-    said = np.mean([_among_the_first(draw, top) for draw in pi], axis=0)
+    said = np.mean([_among_the_first(draw, top) for draw in drawn], axis=0)
     was = _among_the_first(counts, top)
     group = np.clip(np.searchsorted(_RANK_GROUPS, said, side="right") - 1, 0, None)
     return np.array(

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Approximation", "Around", "approximation", "around"]
 
-_ROUNDS = 5  # of a search for sites
-_DRAWS = 8  # that tell variances in a round
-_SPREAD_DRAWS = 32
+_ROUNDS = 4  # of a search for sites
+_DRAWS = 6  # that tell variances in a round
+_SPREAD_DRAWS = 20
 
 
 class Approximation(NamedTuple):

@@ -105,7 +105,9 @@ class TestStatic:
 
     def test_bad_input(self):
         data = as_field([[1, 0], [3, 1]], [[3, 0], [1, 1]], new_inputs=[[2, 1]])
-        with pytest.raises(ValueError, match=r"no counts at the place of the new input \[2.0, 1.0\]"):
+        with pytest.raises(
+            ValueError, match=r"no counts at the place of the new input \[2.0, 1.0\]"
+        ):
             Static().predict_probs(data)
         with pytest.raises(ValueError, match="time must be a column of the inputs"):
             Static(time=2).predict_probs(data)
