@@ -13,7 +13,6 @@ from pgmult.fields.models.approximation import Approximation
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors import dense as gp_prior
 from pgmult.fields.priors.dense import GaussianProcess
-from pgmult.fields.updates import Guess
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -52,25 +51,8 @@ STATISTICS = {
     ],
     ids=["shared, constant mean", "a covariance a stick, linear mean", "all fixed"],
 )
-def test_multinomial_gp(model):
+def test_multinomial_gp(model, any_approximation):
     check_model(model, DATA, replicates=100)
-
-
-@pytest.fixture
-def any_approximation(monkeypatch):
-    """Half of the curvature at 0 everywhere, and any law of hyperparameters: a bad one will do.
-
-    A good one hides what is missing, and the search for it is most of a tiny sweep.
-    """
-
-    def found(model, data):
-        start = model.start(data)
-        guess = Guess(start, np.tile(0.4 * np.eye(start.shape[1]), (len(start), 1, 1)))
-        taken, reaching = model.binomials(data)
-        potential = DiagonalPotential(reaching / 8.0, taken - reaching / 2.0)
-        return Approximation(potential, guess, np.full(2, 0.3), taken, reaching)
-
-    monkeypatch.setattr(gp_model, "approximation", found)
 
 
 @pytest.mark.parametrize(
