@@ -105,10 +105,8 @@ def around(
     model: "MultinomialGP", potential: DiagonalPotential, log_params: bytes, data: CountField
 ) -> Around:
     """At hyperparameters given as the bytes of their logarithms: a sweep asks again and again."""
-    theta = np.frombuffer(log_params).reshape(-1, model.law.num_params)
-    trend = model.trend(data)
-    if not theta.size:
-        theta = model.start(data)
+    theta, trend = model.start(data), model.trend(data)
+    theta = np.frombuffer(log_params).reshape(theta.shape)
     field = model.field(theta, np.zeros_like(trend.centre), data).condition(potential)
     return Around(field, trend, joined(*field.mean_with_trend(trend)))
 

@@ -21,6 +21,8 @@ def any_approximation(monkeypatch):
         guess = Guess(start, np.tile(0.4 * np.eye(start.shape[1]), (len(start), 1, 1)))
         taken, reaching = model.binomials(data)
         potential = DiagonalPotential(reaching / 8.0, taken - reaching / 2.0)
-        return Approximation(potential, guess, np.full(taken.shape[1], 0.3), taken, reaching)
+        nothing = np.zeros_like(taken)
+        spread = np.full(taken.shape[1], 0.3)
+        return Approximation(potential, guess, spread, nothing, nothing + 1.0)
 
     monkeypatch.setattr(gp_model, "approximation", found)

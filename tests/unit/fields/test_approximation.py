@@ -86,6 +86,12 @@ def test_rates_tell_how_slowly_polya_gamma_sweeps_move():
         model.init(np.random.default_rng(0), as_field(np.arange(2.0), [[5, 5], [4, 6]]))
 
 
+def test_a_covariance_without_parameters_is_swept():
+    model = MultinomialGP(MODEL.covariance.fix(), method="slice")
+    rng = np.random.default_rng(0)
+    assert model.step(rng, model.init(rng, RARE), RARE).hyperparameters.shape == (1, 0)
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_sweep_of_slices_leaves_the_rest_of_the_shape(shared):
     model = MultinomialGP(COVARIANCE, shared=shared, hyperparameter_rate=1.0, method="slice")
