@@ -25,8 +25,8 @@ Which one? What real data need is seldom what makes a smooth picture. Start with
   without it all that births, readers or reads do in common is taken for signal.
 
 Then hold out what you want to predict, a cell, a place or the last years, and ask
-`FieldPredictions.calibration`. Names at full counts, twelve states and twelve girls' names over fifty
-years, 95 % intervals of held-out counts (``tests/benchmarks/gaussian_fields.py coverage``)::
+`FieldPredictions.calibration`. Twelve girls' names at full counts, twelve states, fifty years: what
+95 % intervals held of hidden counts (``tests/benchmarks/gaussian_fields.py coverage``)::
 
                                           cells        states       the last years
     2.0 * Matern(2.5, time) * SE(places)  91.1 ± 0.9   75.2 ± 1.7   91.1 ± 1.5
