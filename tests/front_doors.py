@@ -874,6 +874,10 @@ CALLS = {
         lambda: fields.coverage,
         lambda: {"draws": np.stack([PI, PI]), "truth": PI},
     ),
+    "fields.calibration": (
+        lambda: fields.calibration,
+        lambda: {"draws": np.stack([PI, PI]), "counts": THREE, "top": 1, "least": 0.0},
+    ),
     "fields.log_predictive": (
         lambda: fields.log_predictive,
         lambda: {"probs": PI, "counts": THREE},

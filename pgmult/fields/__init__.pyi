@@ -14,7 +14,9 @@ from pgmult.fields.priors.grids import GridProcess as GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess as InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess as SpaceTimeProcess
 from pgmult.fields.priors.structures import make_field as make_field
+from pgmult.fields.scores import Calibration as Calibration
 from pgmult.fields.scores import Coverage as Coverage
+from pgmult.fields.scores import calibration as calibration
 from pgmult.fields.scores import coverage as coverage
 from pgmult.fields.scores import gain_by_count as gain_by_count
 from pgmult.fields.scores import log_predictive as log_predictive

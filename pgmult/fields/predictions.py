@@ -40,6 +40,7 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
+from pgmult.fields.scores import Calibration, calibration
 from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
 
@@ -284,6 +285,17 @@ class FieldPredictions:
         if as_flag(coefficients, "coefficients"):
             density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
         return np.asarray(density)
+
+    def calibration(self, counts: ArrayLike, **options: Any) -> Calibration:
+        """Whether these predictions hold of counts that were held out, and if not, what to try.
+
+        Parameters
+        ----------
+        counts : integer array, ``(num_new, num_categories)``
+        **options
+            As in `pgmult.fields.calibration`.
+        """
+        return calibration(self.pi, counts, **options)
 
 
 def _by_column(data: CountField) -> dict[str, NDArray[Any]]:

@@ -20,6 +20,11 @@ the central interval of probability q with probability exactly q. `coverage` ave
 probability instead of drawing: it is right for counts as well as for probabilities, and for few
 draws.
 
+*Calibration.* `calibration` puts held-out counts to draws of them: coverage, the histogram of their
+ranks among the draws (the probability integral transform, randomness averaged out as above), and
+how often categories said to be among the first with probability p are; and says in words what that
+means and what to try.
+
 >>> import numpy as np
 >>> counts = np.array([[5, 3, 0, 0], [2, 2, 2, 1]])
 >>> probs = np.array([[0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1]])
@@ -30,19 +35,22 @@ array([0.5, 1. ])
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp, xlogy
 
-from pgmult.core.arguments import as_flag
+from pgmult.core.arguments import as_flag, as_real, as_seed
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int, as_simplex
 
 __all__ = [
+    "Calibration",
     "Coverage",
+    "calibration",
     "coverage",
     "gain_by_count",
     "log_predictive",
@@ -72,6 +80,45 @@ class Coverage(NamedTuple):
     def __str__(self) -> str:
         parts = (f"{q:.0%}: {c:.1%} ± {e:.1%}" for q, c, e in zip(*self, strict=True))
         return "coverage " + ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """Predictions against held-out counts; printing it says what to think of them.
+
+    Attributes
+    ----------
+    coverage : Coverage
+        Of the counts, at 50, 80 and 95 %.
+    pit : array, ``(num_bins,)``
+        Shares of the counts by their rank among the draws; all ``1 / num_bins`` where these are
+        right, large at both ends where intervals are too narrow.
+    pit_errors : array, ``(num_bins,)``
+        Their standard errors over rows.
+    ranks : array, ``(num_groups, 3)``
+        For groups of cells of growing probability to be among the first `top` of their row: that
+        probability, the share that was, and how many cells. No rows where there is nothing to rank.
+    num_cells : int
+        Cells that were looked at.
+    verdict : str
+        In words, with what to try.
+    """
+
+    coverage: Coverage
+    pit: FloatArray
+    pit_errors: FloatArray
+    ranks: FloatArray
+    num_cells: int
+    verdict: str
+
+    def __str__(self) -> str:
+        bins = " ".join(f"{share:.3f}" for share in self.pit)
+        groups = ", ".join(f"{said:.0%}: {was:.0%}" for said, was, _ in self.ranks)
+        return (
+            f"{self.verdict}\n{self.coverage} of {self.num_cells:,} cells"
+            f"\nranks among draws: {bins}"
+            + (f"\nsaid to be among the first, and was: {groups}" if groups else "")
+        )
 
 
 def overlap(
@@ -204,15 +251,128 @@ def coverage(
     wanted = as_finite(levels, "levels")
     if wanted.ndim != 1 or not np.all((wanted > 0.0) & (wanted < 1.0)):
         raise ValueError(f"levels must be numbers between 0 and 1, got {levels}")
-    cells = len(draws) + 1
-    low = (draws < truth).sum(axis=0) / cells
-    high = ((draws <= truth).sum(axis=0) + 1) / cells
     covered, errors = np.empty((2, len(wanted)))
-    for i, level in enumerate(wanted):
-        inside = np.minimum(high, 0.5 + 0.5 * level) - np.maximum(low, 0.5 - 0.5 * level)
-        shares = np.maximum(inside, 0.0) / (high - low)
+    for i, shares in enumerate(_shares_inside(*_rank_cells(draws, truth), wanted)):
         covered[i], errors[i] = mean_over_groups(shares.mean(axis=1))
     return Coverage(wanted, covered, errors)
+
+
+_LEVELS = (0.5, 0.8, 0.95)
+_TOLERANCE = 0.02  # of a coverage
+_RANK_GROUPS = np.array([0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0])
+
+
+def calibration(
+    draws: ArrayLike,
+    counts: ArrayLike,
+    *,
+    top: int = 5,
+    least: float = 1.0,
+    num_bins: int = 10,
+    random_seed: Any = None,
+) -> Calibration:
+    """Do predictions of held-out rows hold, and if not, what to try.
+
+    Parameters
+    ----------
+    draws : array, ``(num_draws, num_rows, num_categories)``
+        Of the probabilities at the held-out rows: `pi` of `FieldPredictions`. Counts of the rows'
+        totals are drawn from each.
+    counts : integer array, ``(num_rows, num_categories)``
+    top : int
+        Ranks are of the first so many; a row of as few categories has none.
+    least : float
+        Cells whose mean predicted count is below are left out: they are 0 whatever one believes.
+    num_bins : int
+        Of the histogram of ranks.
+    random_seed : int, optional
+        Of the counts that are drawn.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, or no cell is left.
+    """
+    pi, table = as_simplex(draws, "draws"), as_counts(counts)
+    if pi.ndim != 3 or len(pi) == 0:
+        raise ValueError(f"draws must be (draws, rows, categories), got shape {pi.shape}")
+    _check_rows(table, "draws", pi.shape[1:])
+    bins, first = as_positive_int(num_bins, "num_bins", 2), as_positive_int(top, "top")
+    rng = np.random.default_rng(as_seed(random_seed))
+    totals = np.broadcast_to(table.sum(axis=1), pi.shape[:2])
+    drawn = rng.multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))
+    kept = drawn.mean(axis=0) >= as_real(least, "least", minimum=0.0)
+    if not kept.any():
+        raise ValueError(
+            f"counts must have a cell with {least:g} expected at least, got none (take least=0)"
+        )
+    low, high = _rank_cells(drawn, table)
+    inside = Coverage(np.array(_LEVELS), *_by_row(_shares_inside(low, high, _LEVELS), kept))
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    overlaps = np.minimum(high[..., None], edges[1:]) - np.maximum(low[..., None], edges[:-1])
+    pit = _by_row(np.moveaxis(np.maximum(overlaps, 0.0) / (high - low)[..., None], -1, 0), kept)
+    ranks = np.empty((0, 3))
+    if first < table.shape[1]:
+        ranks = _rank_calibration(drawn, table, first)
+    return Calibration(inside, *pit, ranks, int(kept.sum()), _verdict(inside))
+
+
+def _rank_cells(draws: NDArray[Any], truth: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    """Ends of the interval of (0, 1) in which a truth's rank among the draws is uniform."""
+    cells = len(draws) + 1
+    low = (draws < truth).sum(axis=0) / cells
+    return low, ((draws <= truth).sum(axis=0) + 1) / cells
+
+
+def _shares_inside(low: FloatArray, high: FloatArray, levels: ArrayLike) -> FloatArray:
+    """Of each cell's interval, inside each central interval, ``(num_levels, ...)``."""
+    half = 0.5 * np.asarray(levels).reshape(-1, *(1,) * low.ndim)
+    inside = np.minimum(high, 0.5 + half) - np.maximum(low, 0.5 - half)
+    return np.asarray(np.maximum(inside, 0.0) / (high - low))
+
+
+def _by_row(shares: FloatArray, kept: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Means over the cells kept, and their errors over rows, of ``(num, rows, categories)``."""
+    rows = kept.any(axis=1)
+    pairs = [
+        mean_by_token(np.where(kept, share, 0.0).sum(axis=1)[rows], kept.sum(axis=1)[rows])
+        for share in shares
+    ]
+    means, errors = np.array(pairs).T
+    return means, errors
+
+
+def _rank_calibration(drawn: IntArray, counts: IntArray, top: int) -> FloatArray:
+    """Probabilities to be among the first, and how often that was so, by group."""
+    said = np.mean([_among_the_first(draw, top) for draw in drawn], axis=0)
+    was = _among_the_first(counts, top)
+    group = np.clip(np.searchsorted(_RANK_GROUPS, said, side="right") - 1, 0, None)
+    return np.array(
+        [
+            (said[group == g].mean(), was[group == g].mean(), np.count_nonzero(group == g))
+            for g in np.unique(group)
+        ]
+    )
+
+
+def _verdict(found: Coverage) -> str:
+    """What coverage means, and what to try."""
+    levels, covered, errors = found
+    off = covered - levels
+    clear = np.abs(off) > np.maximum(3.0 * np.nan_to_num(errors), _TOLERANCE)
+    said = f"{levels[-1]:.0%} intervals hold {covered[-1]:.0%} of the counts"
+    if (off[clear] < 0.0).any():
+        return (
+            f"Too narrow: {said}. Try overdispersion=0.1, or + White(0.1) on what has an effect of"
+            " its own; a rougher covariance, Matern(0.5) or Matern(1.5) in time and place; and"
+            ' hyperparameters="sampled", shared=False'
+        )
+    if clear.any():
+        return (
+            f"Too wide: {said}. Try a smoother covariance, one without White or overdispersion, or"
+            " priors of its variances that allow less; and more draws, if there are few"
+        )
+    return f"These hold: {said}"
 
 
 def _among_the_first(values: NDArray[Any], size: int) -> FloatArray:

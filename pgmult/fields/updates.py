@@ -62,11 +62,16 @@ def laplace(log_density: Callable[[FloatArray, BoolArray], FloatArray], start: F
     for row in range(num_rows):
         only = np.arange(num_rows) == row
 
-        def loss(point: FloatArray, only: BoolArray = only, row: int = row) -> float:
-            return -float(log_density(np.where(only[:, None], point, start), only)[row])
+        at_start = float(log_density(start, only)[row])  # of 10^6 where counts are large
+
+        def loss(
+            point: FloatArray, only: BoolArray = only, row: int = row, at_start: float = at_start
+        ) -> float:
+            return at_start - float(log_density(np.where(only[:, None], point, start), only)[row])
 
         bounds = [(x - _REACH, x + _REACH) for x in start[row]]
-        found = minimize(loss, start[row], method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-5})
+        options = {"ftol": 1e-5, "eps": 1e-4}
+        found = minimize(loss, start[row], method="L-BFGS-B", bounds=bounds, options=options)
         mean[row] = found.x
         values, vectors = np.linalg.eigh(_curvature(loss, found.x))
         cov = (vectors / np.maximum(np.abs(values), _LEAST_CURVATURE)) @ vectors.T

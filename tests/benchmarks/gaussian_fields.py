@@ -5,6 +5,7 @@ are read from ``$PGMULT_DATA/names`` or downloaded once::
 
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.gaussian_fields scale [--repeats 3]
     python -m tests.benchmarks.gaussian_fields series [--times 100000]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.gaussian_fields coverage
 
 `scale` takes 51 states x 54 years x 200 names (1960 to 2013), cut to 50 births a cell and in full,
 and prints for each structure and covariance the seconds that a draw of all 199 sticks takes (best
@@ -13,6 +14,10 @@ the log normaliser, a draw on two threads, and the process' peak memory. The den
 timed on a few sticks (``--dense 2``) and scaled.
 
 `series` times one long series.
+
+`coverage` hides cells (a tenth of the states and years), states (three of twelve) or the future
+(the last three of fifty years) of twelve girls' names at full counts, predicts them by a few
+covariances, and prints the verdict of `pgmult.fields.calibration`.
 """
 
 import argparse
@@ -21,10 +26,11 @@ import time
 
 import numpy as np
 
+import pgmult
 from pgmult import DiagonalPotential, StickBreaking
 from pgmult.compiled.rows import row_threads
 from pgmult.datasets.names import thin, us_names
-from pgmult.fields.covariances import Matern, SquaredExponential
+from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
 from pgmult.fields.priors.structures import make_field
 
 YEARS = range(1960, 2014)
@@ -111,6 +117,51 @@ def series(times):
         print(f"{times} times, Matern {nu}: draw {draw:.3f} s, log normalizer {evidence:.3f} s")
 
 
+COVARIANCES = {
+    "smooth": Matern(2.5, 15.0, active=[0]) * SquaredExponential(5.0, active=[1, 2]),
+    "rough": Matern(1.5, 15.0, active=[0]) * Matern(0.5, 20.0, active=[1, 2]),
+}
+LAWS = {
+    "Matern 5/2 x SE": 2.0 * COVARIANCES["smooth"],
+    "Matern 3/2 x 1/2": 2.0 * COVARIANCES["rough"],
+    "Matern 3/2 x 1/2 + White": 2.0 * COVARIANCES["rough"] + White(0.05),
+    "... + a path of a state": 2.0 * COVARIANCES["rough"]
+    + Constant(0.1) * Matern(1.5, 10.0, active=[0]) * White(active=[1, 2], fixed=["var"])
+    + White(0.05),
+}
+
+
+def coverage(options):
+    """The verdicts; see the module."""
+    states = ["CA", "CO", "FL", "GA", "IL", "MA", "MN", "NY", "OH", "PA", "TX", "WA"]
+    names = us_names("F", 12, years=range(1964, 2014), states=states)
+    inputs, counts = names.inputs(), names.counts.reshape(-1, 12)
+    state = np.arange(len(inputs)) % len(states)
+    kinds = {
+        "cells": np.random.default_rng(0).random(len(inputs)) < 0.1,
+        "states": np.isin(state, [1, 5, 8]),
+        "future": inputs[:, 0] > 2010,
+    }
+    for kind in options.hidden:
+        hidden = kinds[kind]
+        data = pgmult.fields.as_field(inputs[~hidden], counts[~hidden], inputs[hidden])
+        for name, law in LAWS.items():
+            model = pgmult.fields.MultinomialGP(law, structure="state_space")
+            start = time.process_time()
+            posterior = pgmult.sample(
+                model, data, draws=options.draws, tune=options.draws // 3, chains=1, cores=1,
+                random_seed=0, progressbar=False, keep=["pi_new", "hyperparameters"],
+            )  # fmt: skip
+            found = pgmult.fields.FieldPredictions.of(posterior, data)
+            said = found.calibration(counts[hidden], random_seed=0)
+            score = found.log_predictive_density(counts[hidden]).mean()
+            print(
+                f"{kind}, {name} ({time.process_time() - start:.0f} s): {said.coverage} of"
+                f" {said.num_cells}; {score:.1f} nats a row\n    {said.verdict}",
+                flush=True,
+            )
+
+
 def main():
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -120,9 +171,14 @@ def main():
     of_scale.add_argument("--dense", type=int, default=0, help="sticks of the dense structure")
     of_series = commands.add_parser("series")
     of_series.add_argument("--times", type=int, default=100_000)
+    of_coverage = commands.add_parser("coverage")
+    of_coverage.add_argument("--draws", type=int, default=300)
+    of_coverage.add_argument("--hidden", nargs="+", default=["cells", "states", "future"])
     options = parser.parse_args()
     if options.command == "scale":
         scale(options.repeats, options.dense)
+    elif options.command == "coverage":
+        coverage(options)
     else:
         series(options.times)
 

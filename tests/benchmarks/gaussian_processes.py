@@ -6,6 +6,7 @@ Needs the names (PGMULT_DATA, or a download); numpyro is timed beside where it i
     python tests/benchmarks/gaussian_processes.py small --methods sbm_fixed sbm_learned
     python tests/benchmarks/gaussian_processes.py small --seeds 0 1 2 --methods sbm_learned
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py scale
+    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py mixing
 
 `small`: boys' names in 3 states, 50 years, the 10 most frequent names, at most 50 births a cell;
 a Matérn 5/2 of the year times a squared exponential of the place. Effective draws are of log pi at
@@ -13,6 +14,10 @@ all inputs and names, their median and minimum, and of the logarithms of the hyp
 is that of sampling alone, after tuning and compilation. The peers put a softmax on as many
 functions as there are names, with the same covariance, whitened; `nuts_hsgp` expands the function
 of time in 20 sines (Riutort-Mayol et al. 2023).
+
+`mixing`: effective draws a sweep and a processor second of psi where counts reach, of the empty
+cells among them and of the logarithms of the hyperparameters: full counts over a century, balanced
+counts, one rare category along a chain. "default" names no method.
 
 `scale`: 200 boys' names in all states, 1960 to 2013, 50 births a cell and all of them. Processor
 seconds of a whole sweep of `MultinomialGP` at fixed hyperparameters (the best of `--sweeps`), with
@@ -158,6 +163,85 @@ def small(options):
                 print(f"{name:<14} not timed: {error}")
 
 
+def names_field(sex, size, states, years, births=None):
+    names = us_names(sex, size, years=years, states=states)
+    counts = names.counts if births is None else thin(names.counts, births, 0)
+    return pgmult.fields.as_field(names.inputs(), counts.reshape(-1, size))
+
+
+def rare(times):
+    """One of a thousand, along an autoregressive chain."""
+    rng = np.random.default_rng(3)
+    level = np.zeros(times)
+    for t in range(1, times):
+        level[t] = 0.98 * level[t - 1] + 0.2 * rng.standard_normal()
+    taken = rng.binomial(1000, 1.0 / (1.0 + 999.0 * np.exp(-level)))
+    counts = np.column_stack([taken, 1000 - taken])
+    return pgmult.fields.as_field(np.arange(times, dtype=float), counts, order="given")
+
+
+STATES = ["GA", "IL", "MT", "NY", "OH", "TX", "WA"]
+MIXING = {
+    "girls, a century": lambda: names_field("F", 12, ["MT", "NY", "OH"], range(1914, 2014)),
+    "girls, seven states": lambda: names_field("F", 20, STATES, range(1914, 2014)),
+    "boys, a century": lambda: names_field("M", 12, ["MT", "NY", "OH"], range(1914, 2014)),
+    "boys, 50 years": lambda: names_field("M", 10, ["MA", "NY", "VT"], range(1960, 2010)),
+    "boys, 50 a cell": lambda: names_field("M", 10, ["MA", "NY", "VT"], range(1960, 2010), 50),
+    "a chain of 200": lambda: rare(200),
+    "a chain of 1,000": lambda: rare(1000),
+}
+
+
+def mixing(options):
+    for name in options.data:
+        data = MIXING[name]()
+        if data.inputs.shape[1] == 1:
+            law = 1.0 * Matern(0.5, 50.0)
+        else:
+            law = 4.0 * Matern(1.5, 15.0, active=[0]) * SquaredExponential(8.0, active=[1, 2])
+        print(f"{name}: {data}", flush=True)
+        for method in options.methods:
+            more = {} if method == "default" else {"method": method}
+            for kind in options.hyperparameters:
+                model = pgmult.fields.MultinomialGP(
+                    law, structure="state_space", hyperparameters=kind, **more
+                )
+                _mixing_of(f"  {method}, {kind}", model, data, options)
+
+
+def _mixing_of(name, model, data, options):
+    rng = np.random.default_rng(0)
+    start = time.process_time()
+    state = model.init(rng, data)
+    model.step(rng, state, data)
+    first = time.process_time() - start
+    for _ in range(options.tune):
+        state = model.step(rng, state, data)
+    psi, thetas = [], []
+    start = time.process_time()
+    for _ in range(options.draws):
+        state = model.step(rng, state, data)
+        psi.append(state.psi)
+        thetas.append(np.log(state.hyperparameters[0]))
+    seconds = time.process_time() - start
+    counts = data.site_counts()
+    reached = model.link(data).totals(counts) > 0
+    empty = reached & (counts[:, data.order[:-1]] == 0)
+    ess = ess_bulk(np.array(psi)[None]) / options.draws
+    by_second = options.draws / seconds
+    zeros = ess[empty] if empty.any() else np.ones(1)
+    line = (
+        f"{name:<24} {1e3 / by_second:6.1f} ms (first {first:.1f} s); psi a sweep min"
+        f" {ess[reached].min():.4f} median {np.median(ess[reached]):.3f}, empty cells below 0.01:"
+        f" {(zeros < 0.01).mean():.0%}; a second min {ess[reached].min() * by_second:.2f} median"
+        f" {np.median(ess[reached]) * by_second:.1f}"
+    )
+    if np.ptp(thetas) > 0.0:
+        values = effective(thetas) / seconds
+        line += f"; hyperparameters a second {', '.join(f'{value:.2f}' for value in values)}"
+    print(line, flush=True)
+
+
 IN_TIME = {
     "state_space 0.5": Matern(0.5, 15.0, active=[0]),
     "state_space 1.5": Matern(1.5, 15.0, active=[0]),
@@ -217,6 +301,13 @@ def main():
     command.add_argument("--methods", nargs="+", choices=list(SMALL), default=list(SMALL))
     command.add_argument("--seeds", nargs="+", type=int, default=[0], help="of the thinned births")
     command.set_defaults(run=small)
+    command = commands.add_parser("mixing")
+    command.add_argument("--data", nargs="+", choices=list(MIXING), default=list(MIXING))
+    command.add_argument("--methods", nargs="+", default=["polya_gamma", "slice"])
+    command.add_argument("--hyperparameters", nargs="+", default=["fixed", "sampled"])
+    command.add_argument("--draws", type=int, default=800)
+    command.add_argument("--tune", type=int, default=200)
+    command.set_defaults(run=mixing)
     command = commands.add_parser("scale")
     command.add_argument("--structures", nargs="+", choices=list(IN_TIME), default=list(IN_TIME))
     command.add_argument("--sweeps", type=int, default=4)

@@ -22,7 +22,9 @@ sides y. Places without observation (J = 0) are left out. What is asked of a col
   and Koopman 2002, in information form: y = h / w - w f - noise);
 * a draw along with the coefficients of a trend F beta added to the field: beta comes in drawn from
   its prior N(0, I / precision); with v the innovations of the right-hand sides w F, and u those of
-  y = h / w - w (f + F beta) - noise, beta moves by b = (v'v + precision I)^-1 v'u and u by -v b;
+  y = h / w - w (f + F beta) - noise, beta moves by b = G^-1 v'u, G = v'v + precision I, and u by
+  -v b; means likewise from y = h / w and beta = 0, and the log normaliser with the trend integrated
+  out is that without it plus u'v b / 2 - log|G / precision| / 2;
 * the variance that the observations explain of a variable with covariance c to f: u'u for y = w c.
 
 O(T (S**3 (1/6 + q/2 + q**2/2))) multiplications a column, for T times, S places, q blocks.
@@ -33,7 +35,7 @@ import math
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import invert_positive_definite
+from pgmult.compiled.linalg import cholesky, invert_positive_definite
 from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
 from pgmult.compiled.streams import normal, open_stream
 
@@ -174,10 +176,11 @@ def _filter(
 
 
 @jit
-def _explain_by_trend(drawn, trend, times, num_active, size, precision, factors, coefficients):
-    """Move the coefficients of a trend, and the innovations of `drawn` by what they explain.
+def _explain_by_trend(rhs, trend, times, num_active, size, precision, factors, coefficients):
+    """Move the coefficients of a trend, and the innovations of `rhs` by what they explain.
 
-    `drawn` is a right-hand side, `trend` the first one of the features.
+    `trend` is the right-hand side of the first feature. Returns what integrating the trend out adds
+    to the log normaliser of `rhs`.
     """
     num_features = coefficients.shape[0]
     gram, tilt = precision * np.eye(num_features), np.zeros(num_features)
@@ -187,22 +190,26 @@ def _explain_by_trend(drawn, trend, times, num_active, size, precision, factors,
         for row in range(first, first + num_active[t]):
             for f in range(num_features):
                 v = factors[row, begin + trend + f]
-                tilt[f] += v * factors[row, begin + drawn]
+                tilt[f] += v * factors[row, begin + rhs]
                 for g in range(num_features):
                     gram[f, g] += v * factors[row, begin + trend + g]
         first += num_active[t]
     inverse = invert_positive_definite(gram)
+    cholesky(gram)
+    gain = 0.0
     for f in range(num_features):
         move = 0.0
         for g in range(num_features):
             move += inverse[f, g] * tilt[g]
         coefficients[f] += move
+        gain += 0.5 * tilt[f] * move - math.log(gram[f, f]) + 0.5 * math.log(precision)
         first = 0
         for t in range(times):
             begin = num_active[t] + size
             for row in range(first, first + num_active[t]):
-                factors[row, begin + drawn] -= move * factors[row, begin + trend + f]
+                factors[row, begin + rhs] -= move * factors[row, begin + trend + f]
             first += num_active[t]
+    return gain
 
 
 @jit(reassociate=True)
@@ -283,7 +290,8 @@ def solve_columns(
     first places are the observed ones, and `roots` (num_terms, rank, num_places) roots of the
     covariance of all places. `directions` are covariances (num_directions, num_times,
     num_observed) to the field, and `features`, (num_features, num_times, num_observed), a trend
-    that draws do not include and whose `coefficients`, (num_columns, num_features), they move.
+    that draws do not include and whose `coefficients`, (num_columns, num_features), they move;
+    where nothing is drawn means do so.
     `means`, `draws`, (num_columns, num_times, num_places), and `explained`, (num_columns,
     num_directions), are filled unless empty, as are the variances `ahead`, (num_columns, num_times,
     num_observed), at times beyond a column's last observation.
@@ -342,11 +350,12 @@ def solve_columns(
                 constant += data * data
                 if num_means:
                     rhs[t, s, 0] = data
+                for f in range(num_features):
+                    rhs[t, s, trend + f] = precision * features[f, t, s]
                 if num_draws:
                     error, state = normal(state)
                     value = draws[c, t, s]
                     for f in range(num_features):
-                        rhs[t, s, trend + f] = precision * features[f, t, s]
                         value += features[f, t, s] * coefficients[c, f]
                     rhs[t, s, num_means] = data - precision * value - error
                 for r in range(num_solved, num_rhs):
@@ -360,6 +369,10 @@ def solve_columns(
             return 1 + c
         for r in range(num_solved, num_rhs):
             explained[c, r - num_solved] = squares[r]
+        if num_features and not num_draws:
+            log_roots -= _explain_by_trend(
+                0, trend, times, num_active, size, trend_precision, factors, coefficients[c]
+            )
         if log_normalizers.shape[0]:
             log_normalizers[c] = 0.5 * (constant - squares[0]) - log_roots
         if means.shape[0]:

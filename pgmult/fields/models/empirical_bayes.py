@@ -49,7 +49,9 @@ def empirical_bayes(
         "MultinomialGP: hyperparameters are estimated and then fixed (empirical Bayes);"
         " intervals do not know that they are estimates"
     )
-    fixed = replace(model, hyperparameters="fixed", shared=True)
+    fixed = replace(
+        model, covariance=model.law, overdispersion=0.0, hyperparameters="fixed", shared=True
+    )
     state = fixed.init(rng, data)
     link, counts = model.link(data), data.site_counts()
     for _ in range(_ROUNDS):
@@ -57,14 +59,14 @@ def empirical_bayes(
         for _ in range(_SWEEPS):
             state = fixed.step(rng, state, data)
             draws.append((link.augment(rng, state.psi, counts), state.beta))
-        start = fixed.covariance.log_params
+        start = fixed.law.log_params
         best = minimize(_loss, start, args=(fixed, draws, data), method="L-BFGS-B").x
-        fixed = replace(fixed, covariance=fixed.covariance.with_log_params(best))
+        fixed = replace(fixed, covariance=fixed.law.with_log_params(best))
         if np.abs(best - start).max() < 0.02:
             break
     _log.info(
         "MultinomialGP: estimated %s",
-        dict(zip(model.covariance.param_names, np.exp(best).round(4).tolist(), strict=True)),
+        dict(zip(model.law.param_names, np.exp(best).round(4).tolist(), strict=True)),
     )
     return fixed
 
@@ -80,5 +82,5 @@ def _loss(
         model.field(theta[None], beta, data).condition(potential).log_normalizer().sum()
         for potential, beta in draws
     ]
-    prior = model.covariance.with_log_params(theta).log_prior()
+    prior = model.law.with_log_params(theta).log_prior()
     return -float(np.mean(log_densities)) - prior

@@ -14,11 +14,11 @@ from typing import Literal
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_flag
+from pgmult.core.arguments import as_choice, as_flag, as_real
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_positive
-from pgmult.fields.covariances import Covariance
+from pgmult.fields.covariances import Covariance, White
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.models.base import FieldModel
@@ -39,7 +39,7 @@ class StickFields(FieldModel):
 
     Parameters
     ----------
-    covariance, structure, mean, mean_var, shared
+    covariance, structure, mean, mean_var, shared, overdispersion
         As in `pgmult.fields.MultinomialGP`.
     """
 
@@ -48,6 +48,7 @@ class StickFields(FieldModel):
     mean: Literal["constant", "linear", "empirical"] | ArrayLike = "constant"
     mean_var: float = 4.0
     shared: bool = True
+    overdispersion: float = 0.0
 
     def __post_init__(self) -> None:
         as_covariance(self.covariance)
@@ -62,6 +63,7 @@ class StickFields(FieldModel):
             )
         as_positive(self.mean_var, "mean_var")
         as_flag(self.shared, "shared")
+        as_real(self.overdispersion, "overdispersion", minimum=0.0)
         as_choice(self.structure, "structure", STRUCTURES)
 
     def _check(self, data: CountField) -> None:
@@ -69,12 +71,17 @@ class StickFields(FieldModel):
 
     def link(self, data: CountField) -> StickBreaking:
         """The link from psi to probabilities, its sticks in the order of the data."""
-        return StickBreaking(order=data.order)
+        return _link(data)
+
+    @property
+    def law(self) -> Covariance:
+        """The covariance of each stick around its mean, overdispersion included."""
+        return _overdispersed(self.covariance, float(self.overdispersion))
 
     def start(self, data: CountField) -> FloatArray:
         """The log hyperparameters that the covariance comes with."""
         rows = 1 if self.shared else data.num_categories - 1
-        return np.tile(self.covariance.log_params, (rows, 1))
+        return np.tile(self.law.log_params, (rows, 1))
 
     def trend(self, data: CountField) -> Trend:
         """The learned part of the mean at the sites; no feature where nothing is learned."""
@@ -114,7 +121,7 @@ class StickFields(FieldModel):
         mean = self.mean_at_sites(beta, data)
         parts = [mean] if self.shared else [mean[:, k] for k in range(mean.shape[1])]
         fields = [
-            make_field(self.structure, _at(self.covariance, tuple(row.tolist())), data.sites, part)
+            make_field(self.structure, _at(self.law, tuple(row.tolist())), data.sites, part)
             for row, part in zip(theta, parts, strict=True)
         ]
         return fields[0] if self.shared else IndependentFields(fields)
@@ -126,7 +133,7 @@ class StickFields(FieldModel):
         trend, mean = self.trend(data), self._level(data)
 
         def log_density_of(theta: FloatArray, columns: slice) -> float:
-            covariance = self.covariance.with_log_params(theta)
+            covariance = self.law.with_log_params(theta)
             field = make_field(self.structure, covariance, data.sites, mean[:, columns])
             seen = DiagonalPotential(potential.J[:, columns], potential.h[:, columns])
             part = trend._replace(centre=trend.centre[:, columns])
@@ -155,12 +162,33 @@ class StickFields(FieldModel):
         psi, beta = field.sample_with_trend(rng, trend)
         return beta, psi
 
+    def binomials(self, data: CountField) -> tuple[FloatArray, FloatArray]:
+        """How much each stick takes and how much reaches it, each ``(num_sites, num_sticks)``."""
+        return _binomials(data)
+
     def first_guess(self, data: CountField) -> DiagonalPotential:
         """The likelihood around smoothed shares."""
         link, counts = self.link(data), data.site_counts()
         overall = counts.sum(axis=0) + 0.5
         level = link.inverse(smoothed_shares(counts, 2.0 * overall / overall.sum()))
         return link.quadratic(level, counts)
+
+
+@lru_cache(maxsize=32)
+def _overdispersed(covariance: Covariance, var: float) -> Covariance:
+    return covariance + White(var) if var else covariance
+
+
+@lru_cache(maxsize=16)
+def _link(data: CountField) -> StickBreaking:
+    return StickBreaking(order=data.order)
+
+
+@lru_cache(maxsize=16)
+def _binomials(data: CountField) -> tuple[FloatArray, FloatArray]:
+    counts = data.site_counts()
+    taken, reaching = counts[:, data.order[:-1]], _link(data).totals(counts)
+    return taken.astype(np.float64), reaching.astype(np.float64)
 
 
 @lru_cache(maxsize=256)

@@ -104,14 +104,18 @@ class GaussianProcess(Process):
         """The same, ``(num_columns,)``, with a trend added and integrated out."""
         if self.potential is None:
             return np.zeros(self.shape[1])
-        cov, around, features = self._cov(), self, trend.features
-        if features.shape[1]:
-            cov = cov + trend.var * np.einsum("if,jf->ij", features, features)
-            around = self._with(prior_mean=self._means + trend.at(trend.centre))
-        mean, J, h = around._columns()
+        cov, (mean, J, h) = self._columns_with(trend)
         out = np.empty(len(J))
         over_rows(column_log_normalizers, len(J), cov, mean, J, h, out, grain=1)
         return out
+
+    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
+        """Means of the columns, a trend included, and of its coefficients."""
+        cov, (prior, J, h) = self._columns_with(trend)
+        out = np.array(np.broadcast_to(prior, J.shape))
+        over_rows(mean_columns, len(J), cov, cov, prior, J, h, prior, out, grain=1)
+        beta = trend.centre + trend.var * np.einsum("nf,cn->fc", trend.features, h - J * out)
+        return np.ascontiguousarray(out.T), beta
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
@@ -153,6 +157,16 @@ class GaussianProcess(Process):
 
     def _cov(self) -> FloatArray:
         return _cov_of(self.covariance, self.inputs.tobytes(), self.inputs.shape)
+
+    def _columns_with(
+        self, trend: Trend
+    ) -> tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
+        """The covariance with a trend's added, and `_columns` around its centre."""
+        features = trend.features
+        if not features.shape[1]:
+            return self._cov(), self._columns()
+        cov = self._cov() + trend.var * np.einsum("if,jf->ij", features, features)
+        return cov, self._with(prior_mean=self._means + trend.at(trend.centre))._columns()
 
     def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Means, J and h with a column in each row."""
@@ -239,6 +253,15 @@ class IndependentFields(Field):
         """The same, ``(num_columns,)``, with a trend added and integrated out."""
         pairs = zip(self.fields, self._trends(trend), strict=True)
         return np.concatenate([field.log_normalizer_with_trend(part) for field, part in pairs])
+
+    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
+        """Means of the columns, a trend included, and of its coefficients."""
+        trends = self._trends(trend)
+        pairs = [f.mean_with_trend(part) for f, part in zip(self.fields, trends, strict=True)]
+        return (
+            np.concatenate([mean for mean, _ in pairs], axis=1),
+            np.concatenate([beta for _, beta in pairs], axis=1),
+        )
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None

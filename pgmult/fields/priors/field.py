@@ -123,6 +123,13 @@ class Field(ABC):
         """The same, ``(num_columns,)``, with a trend added and integrated out."""
 
     @abstractmethod
+    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
+        """Means of the columns, a trend included, and of its coefficients; as `sample_with_trend`.
+
+        Costs as much as `log_normalizer_with_trend`.
+        """
+
+    @abstractmethod
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
@@ -267,25 +274,40 @@ class StructuredField(Process):
         Solves once more for each feature: the log normalizer is quadratic in the coefficients, with
         the slope features'(h - J mean).
         """
-        features, centre, var = trend
-        level = self._means + trend.at(centre)
-        around = self._with(prior_mean=level)
+        centre, var = trend.centre, trend.var
+        around = self._with(prior_mean=self._means + trend.at(centre))
         if self.potential is None or not len(centre):
             return around.log_normalizer()
-        J, h = self.potential.J, self.potential.h
+        J, h, level = self.potential.J, self.potential.h, around._means
         solved = around._ask(log_normalizers=True, means=True)
         out = solved.log_normalizers + np.sum(level * (h - 0.5 * J * level), axis=0)
-        mean = level + solved.means
-        slope = np.einsum("nf,nc->cf", features, h - J * mean)
-        precision = np.empty((len(slope), len(centre), len(centre)))
-        for f in range(len(centre)):
-            moved = around._with(prior_mean=level + features[:, [f]])
-            change = J * (moved.mean() - mean)
-            precision[:, :, f] = np.einsum("nf,nc->cf", features, change)
-        precision = 0.5 * (precision + precision.transpose(0, 2, 1)) + np.eye(len(centre)) / var
+        precision, slope = around._slope_along(trend, level + solved.means)
         shift = np.linalg.solve(precision, slope[..., None])[..., 0]
         out += 0.5 * np.sum(slope * shift, axis=1)
         return np.asarray(out - 0.5 * np.linalg.slogdet(var * precision)[1])
+
+    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
+        """Means of the columns, a trend included, and of its coefficients."""
+        centre = trend.centre
+        around = self._with(prior_mean=self._means + trend.at(centre))
+        mean = around.mean()
+        if self.potential is None or not len(centre):
+            return mean, np.array(centre)
+        precision, slope = around._slope_along(trend, mean)
+        shift = np.asarray(np.linalg.solve(precision, slope[..., None])[..., 0].T, dtype=np.float64)
+        return around._with(prior_mean=around._means + trend.at(shift)).mean(), centre + shift
+
+    def _slope_along(self, trend: Trend, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Precision of the coefficients around these means, and the slope at the centre."""
+        assert self.potential is not None
+        features, J, h = trend.features, self.potential.J, self.potential.h
+        slope = np.einsum("nf,nc->cf", features, h - J * mean)
+        precision = np.empty((*slope.shape, features.shape[1]))
+        for f in range(features.shape[1]):
+            moved = self._with(prior_mean=self._means + features[:, [f]])
+            precision[:, :, f] = np.einsum("nf,nc->cf", features, J * (moved.mean() - mean))
+        precision = 0.5 * (precision + precision.transpose(0, 2, 1))
+        return precision + np.eye(features.shape[1]) / trend.var, slope
 
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""

@@ -28,10 +28,10 @@ array([[0.693, 0.503, 0.458]])
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
@@ -45,9 +45,11 @@ from pgmult.fields.priors.field import (
     NO_KEY,
     NOTHING,
     Asked,
+    DrawnTrend,
     Process,
     Solved,
     StructuredField,
+    Trend,
     check_columns,
     features_at,
 )
@@ -161,11 +163,32 @@ class SpaceTimeProcess(StructuredField):
     def __post_init__(self) -> None:
         Process.__post_init__(self)
         inputs = self.inputs
-        time, terms = _markov_in(self.covariance, inputs, self.time)
-        times, time_of = np.unique(inputs[:, time], return_inverse=True)
-        places, place_of = find_rows(inputs[:0], _without(inputs, time))
-        known = _Cells(times, places, time_of * len(places) + place_of)
-        self._set(_time=time, _terms=terms, _known=known)
+        if self.time is None:
+            orders = _columns_by_size(inputs.tobytes(), inputs.shape)
+        else:
+            orders = (as_positive_int(self.time, "time", 0, inputs.shape[1] - 1),)
+        time, terms = _markov_in(self.covariance, orders, inputs.shape[1])
+        self._set(_time=time, _terms=terms, _known=_layout(inputs.tobytes(), inputs.shape, time))
+
+    def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
+        """The same, ``(num_columns,)``, with a trend added and integrated out, in one pass."""
+        if self.potential is None or not len(trend.centre):
+            return self._with(prior_mean=self._means + trend.at(trend.centre)).log_normalizer()
+        J, h, level = self.potential.J, self.potential.h, self._means + trend.at(trend.centre)
+        around = self._with(prior_mean=level)
+        solved = around._ask(log_normalizers=True, trend=self._centred_trend(trend))
+        return np.asarray(np.sum(level * (h - 0.5 * J * level), axis=0) + solved.log_normalizers)
+
+    def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
+        """Means of the columns, a trend included, and of its coefficients, in one pass."""
+        around = self._with(prior_mean=self._means + trend.at(trend.centre))
+        solved = around._ask(means=True, trend=self._centred_trend(trend))
+        shift = solved.coefficients.T
+        return around._means + trend.at(shift) + solved.means, np.asarray(trend.centre + shift)
+
+    def _centred_trend(self, trend: Trend) -> DrawnTrend:
+        features = np.ascontiguousarray(trend.features)
+        return DrawnTrend(features, trend.var, np.zeros(trend.centre.T.shape))
 
     def _cells(self, new: FloatArray) -> _Cells:
         """Where the inputs stand, and after them the new ones."""
@@ -176,27 +199,6 @@ class SpaceTimeProcess(StructuredField):
         at = np.concatenate([known.times[known.cells // num_places], new[:, self._time]])
         return _Cells(times, places, np.searchsorted(times, at) * len(places) + place_of)
 
-    def _chain(self, cells: _Cells) -> _Chain:
-        """The dynamics at the times and places of `cells`, whose first places are the known."""
-        observed = len(self._known.places)
-        starts = np.cumsum([0, *(term.num_blocks for term in self._terms)])
-        steps, step_of = np.unique(np.diff(cells.times, prepend=-np.inf), return_inverse=True)
-        A, Q, root_Q = np.zeros((3, len(steps), starts[-1], starts[-1]))
-        covs = np.stack([term.cov(cells.places) for term in self._terms])
-        roots = np.zeros_like(covs)
-        ranks = np.empty(len(covs), dtype=np.int64)
-        for i, term in enumerate(self._terms):
-            block = slice(starts[i], starts[i + 1])
-            A[:, block, block], Q[:, block, block], root_Q[:, block, block] = term.dynamics(steps)
-            root = semidefinite_root(covs[i], _TINY)
-            ranks[i] = len(root)
-            roots[i, : len(root)] = root
-        cross = np.ascontiguousarray(covs[:, :observed])
-        return _Chain(
-            A[step_of], Q[step_of], root_Q[step_of], np.ascontiguousarray(cross[:, :, :observed]),
-            cross, roots, ranks, starts,
-        )  # fmt: skip
-
     def _known_cells(self, cells: _Cells) -> IntArray:
         """The cell of each of the inputs, among known places only."""
         time_of, place_of = np.divmod(cells.cells[: len(self.inputs)], len(cells.places))
@@ -205,15 +207,20 @@ class SpaceTimeProcess(StructuredField):
     def _potential_at(self, cells: _Cells) -> tuple[FloatArray, FloatArray]:
         """J and h of the centred field by time and known place, (num_columns, times, places)."""
         shape = (self.shape[1], len(cells.times), len(self._known.places))
-        n, where = len(self.inputs), self._known_cells(cells)
-        add = csr_array((np.ones(n), (where, np.arange(n))), shape=(shape[1] * shape[2], n))
-        J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
+        where = self._known_cells(cells)
+        J, h = np.zeros((2, shape[0], shape[1] * shape[2]))
+        for out, values in zip((J, h), self._centred(), strict=True):
+            np.add.at(out.T, where, values)
         return J.reshape(shape), h.reshape(shape)
 
     def _solve(self, asked: Asked) -> Solved:
         new, rng, log_normalizers, means, variances, trend = asked
         cells = self._cells(new) if len(new) else self._known
-        chain = self._chain(cells)
+        if len(new):
+            chain = _chain(self._terms, cells, len(self._known.places))
+        else:
+            inputs = self.inputs
+            chain = _known_chain(self._terms, inputs.tobytes(), inputs.shape, self._time)
         J, h = self._potential_at(cells)
         num_columns, num_times, num_known = J.shape
         num_places = len(cells.places)
@@ -265,6 +272,52 @@ class SpaceTimeProcess(StructuredField):
         )
 
 
+@lru_cache(maxsize=8)  # every value of hyperparameters asks for it
+def _layout(inputs: bytes, shape: tuple[int, int], time: int) -> _Cells:
+    """Times, places and where the inputs stand."""
+    x = np.frombuffer(inputs).reshape(shape)
+    times, time_of = np.unique(x[:, time], return_inverse=True)
+    places, place_of = find_rows(x[:0], _without(x, time))
+    return _Cells(times, places, time_of * len(places) + place_of)
+
+
+@lru_cache(maxsize=16)  # at one value of hyperparameters a sweep asks several times
+def _known_chain(
+    terms: tuple[_Term, ...], inputs: bytes, shape: tuple[int, int], time: int
+) -> _Chain:
+    """The dynamics at the times and places of the inputs."""
+    cells = _layout(inputs, shape, time)
+    return _chain(terms, cells, len(cells.places))
+
+
+def _chain(terms: tuple[_Term, ...], cells: _Cells, observed: int) -> _Chain:
+    """The dynamics at the times and places of `cells`, whose first `observed` places are known."""
+    starts = np.cumsum([0, *(term.num_blocks for term in terms)])
+    steps, step_of = np.unique(np.diff(cells.times, prepend=-np.inf), return_inverse=True)
+    A, Q, root_Q = np.zeros((3, len(steps), starts[-1], starts[-1]))
+    covs = np.stack([term.cov(cells.places) for term in terms])
+    roots = np.zeros_like(covs)
+    ranks = np.empty(len(covs), dtype=np.int64)
+    for i, term in enumerate(terms):
+        block = slice(starts[i], starts[i + 1])
+        A[:, block, block], Q[:, block, block], root_Q[:, block, block] = term.dynamics(steps)
+        root = semidefinite_root(covs[i], _TINY)
+        ranks[i] = len(root)
+        roots[i, : len(root)] = root
+    cross = np.ascontiguousarray(covs[:, :observed])
+    return _Chain(
+        A[step_of], Q[step_of], root_Q[step_of], np.ascontiguousarray(cross[:, :, :observed]),
+        cross, roots, ranks, starts,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _columns_by_size(inputs: bytes, shape: tuple[int, int]) -> tuple[int, ...]:
+    """Columns of the inputs, the one with the most values first."""
+    x = np.frombuffer(inputs).reshape(shape)
+    return tuple(sorted(range(shape[1]), key=lambda c: -len(np.unique(x[:, c]))))
+
+
 def _without(inputs: FloatArray, column: int) -> FloatArray:
     """The inputs with a column of zeros instead."""
     rest = inputs.copy()
@@ -272,15 +325,11 @@ def _without(inputs: FloatArray, column: int) -> FloatArray:
     return rest
 
 
+@lru_cache(maxsize=64)
 def _markov_in(
-    covariance: Covariance, inputs: FloatArray, time: int | None
+    covariance: Covariance, columns: tuple[int, ...], num_columns: int
 ) -> tuple[int, tuple[_Term, ...]]:
     """The column of time and the terms; the first reason where no column will do."""
-    num_columns = inputs.shape[1]
-    if time is None:
-        columns = sorted(range(num_columns), key=lambda c: -len(np.unique(inputs[:, c])))
-    else:
-        columns = [as_positive_int(time, "time", 0, num_columns - 1)]
     refusals = []
     for column in columns:
         try:

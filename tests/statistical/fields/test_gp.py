@@ -9,10 +9,10 @@ from pgmult import DiagonalPotential, StickBreaking
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential
 from pgmult.fields.models import multinomial_gp as gp_model
+from pgmult.fields.models.approximation import Approximation
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors import dense as gp_prior
 from pgmult.fields.priors.dense import GaussianProcess
-from pgmult.fields.updates import Guess
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,8 @@ DATA = as_field(
 COVARIANCE = Constant(0.8, priors={"var": LogNormal(0.8, 0.4)}) * Matern(
     1.5, 2.0, priors={"length_scale": LogNormal(2.0, 0.4)}, active=[0]
 )
-MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, hyperparameter_rate=1.0)
+MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, hyperparameter_rate=1.0, method="polya_gamma")
+SLICED = replace(MODEL, method="slice")
 FIXED = replace(MODEL, hyperparameters="fixed")
 STATISTICS = {
     "psi": lambda state, data: state.psi,
@@ -50,23 +51,22 @@ STATISTICS = {
     ],
     ids=["shared, constant mean", "a covariance a stick, linear mean", "all fixed"],
 )
-def test_multinomial_gp(model):
+def test_multinomial_gp(model, any_approximation):
     check_model(model, DATA, replicates=100)
 
 
-@pytest.fixture
-def one_guess(monkeypatch):
-    """Of hyperparameters, whatever the counts: the search for one is most of a tiny sweep."""
-
-    def guess(model, data):
-        start = model.start(data)
-        return Guess(start, np.tile(0.4 * np.eye(start.shape[1]), (len(start), 1, 1)))
-
-    monkeypatch.setattr(gp_model, "_guess", guess)
-
-
-def test_any_guess_of_hyperparameters_will_do(one_guess):
-    check_geweke(MODEL, DATA, statistics=STATISTICS, replicates=300)
+@pytest.mark.parametrize(
+    "model",
+    [
+        MODEL,
+        SLICED,
+        replace(SLICED, shared=False),
+        replace(SLICED, structure="inducing_points"),
+    ],
+    ids=["by omega", "slices", "a covariance a stick", "inducing points"],
+)
+def test_any_approximation_will_do(model, any_approximation):
+    check_geweke(model, DATA, statistics=STATISTICS, replicates=300)
 
 
 # ------------------------------------------------------------------ broken samplers
@@ -154,7 +154,28 @@ def stretched_at_one_variance(self, rng, psi, beta, theta, counts, data):
     return MODEL._scale_sticks(rng, psi, beta, theta, counts, data)[0], theta
 
 
+class Flat(Approximation):
+    """As if the approximation were the posterior."""
+
+    def correction(self, psi, taken, reaching):
+        return np.zeros(psi.shape[1])
+
+
+def uncorrected(self, data):
+    return Flat(*gp_model.approximation(self, data))
+
+
+def jumps_without_level(self, rng, state, data, tries):
+    """Accepted whatever the corrections are."""
+    return mutant(SLICED, approximation=uncorrected)._jump(rng, state, data, tries)
+
+
 BROKEN = {
+    "slices without a correction": stepping(
+        mutant(replace(SLICED, hyperparameters="fixed"), approximation=uncorrected),
+        replace(SLICED, hyperparameters="fixed"),
+    ),
+    "jumps that are always accepted": stepping(mutant(SLICED, _jump=jumps_without_level), SLICED),
     "kappa with the wrong sign": broken_link(
         lambda potential, rng, psi, counts: DiagonalPotential(potential.J, -potential.h)
     ),
@@ -187,7 +208,7 @@ SUBTLE = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_geweke_refuses_broken_samplers(kind, one_guess):
+def test_geweke_refuses_broken_samplers(kind, any_approximation):
     replicates = 600 if kind in SUBTLE else 200
     rejects(check_geweke, BROKEN[kind], DATA, statistics=STATISTICS, replicates=replicates)
 

@@ -30,11 +30,11 @@ MODEL = MultinomialGP(COVARIANCE, mean_var=1.0, structure="state_space")
 
 
 @pytest.mark.parametrize("structure", ["state_space", "grid", "inducing_points"])
-def test_joint_distribution(structure):
+def test_joint_distribution(structure, any_approximation):
     check_geweke(replace(MODEL, structure=structure), DATA, replicates=200)
 
 
-def test_a_filter_that_forgets_its_mean_is_refused():
+def test_a_filter_that_forgets_its_mean_is_refused(any_approximation):
     class Centred(SpaceTimeProcess):
         def _centred(self):
             return self.potential.J, self.potential.h

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import beta, binomtest, multinomial
 
 from pgmult.fields.scores import (
+    calibration,
     coverage,
     gain_by_count,
     log_predictive,
@@ -159,3 +160,41 @@ class TestCoverage:
             coverage(np.ones((2, 3)), np.ones((3, 2)))
         with pytest.raises(ValueError, match="levels must be numbers between 0 and 1"):
             coverage(np.ones((2, 3, 2)), np.ones((3, 2)), [95])
+
+
+class TestCalibration:
+    """Probabilities around which draws have a given width, and counts of them."""
+
+    def made(self, width, rows=150, categories=6):
+        rng = np.random.default_rng(1)
+        middle = rng.normal(size=(rows, categories))
+        draws = middle + width * rng.normal(size=(200, rows, categories))
+        truth = middle + 0.3 * rng.normal(size=(rows, categories))
+        pi, true_pi = (np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True) for x in (draws, truth))
+        return pi, rng.multinomial(400, true_pi)
+
+    @pytest.mark.parametrize(
+        ("width", "verdict"),
+        [(0.3, "These hold"), (0.05, "Too narrow: 95 % intervals hold"), (1.0, "Too wide")],
+    )
+    def test_says_what_holds(self, width, verdict):
+        found = calibration(*self.made(width), top=2, random_seed=0)
+        assert found.verdict.replace("%", " %").replace("  ", " ").startswith(verdict)
+        np.testing.assert_allclose(found.pit.sum(), 1.0)
+        assert str(found).startswith(found.verdict)
+        assert found.num_cells <= 900
+        ends = found.pit[0] + found.pit[-1]
+        assert {0.3: 0.1 < ends < 0.3, 0.05: ends > 0.3, 1.0: ends < 0.1}[width]
+
+    def test_ranks_are_those_said_where_the_draws_are_right(self):
+        said, was, cells = calibration(*self.made(0.3, rows=600), top=2, random_seed=0).ranks.T
+        assert cells.sum() == 3600
+        np.testing.assert_array_less(np.abs(said - was), 4.0 * np.sqrt(0.25 / cells) + 0.01)
+
+    def test_counts_that_cannot_be_wrong_are_left_out(self):
+        pi, counts = self.made(0.3)
+        pi = np.concatenate([pi, np.full((*pi.shape[:2], 1), 1e-9)], axis=-1)
+        counts = np.concatenate([counts, np.zeros((len(counts), 1), dtype=np.int64)], axis=1)
+        assert calibration(pi / pi.sum(-1, keepdims=True), counts, random_seed=0).num_cells <= 900
+        with pytest.raises(ValueError, match="a cell with 1 expected at least"):
+            calibration(pi / pi.sum(-1, keepdims=True), 0 * counts)

@@ -270,7 +270,7 @@ def test_rare_categories_do_not_creep():
     """Without the moves of levels they do."""
     counts = np.array([[3000, 1, 0], [2900, 0, 1], [3100, 1, 1]])
     data = as_field(np.arange(3.0), counts)
-    model = MultinomialGP(0.01 * Matern(0.5, 1.0), hyperparameters="fixed")
+    model = MultinomialGP(0.01 * Matern(0.5, 1.0), hyperparameters="fixed", method="polya_gamma")
     still = mutant(model, _shift_levels=lambda self, rng, psi, beta, counts, data: (psi, beta))
 
     def effective_draws(model):
@@ -282,6 +282,7 @@ def test_rare_categories_do_not_creep():
         return np.asarray(ess_bulk(np.array(levels)[None])).item()
 
     assert effective_draws(model) > 60
+    assert effective_draws(replace(model, method="slice")) > 120
     assert effective_draws(still) < 15
 
 

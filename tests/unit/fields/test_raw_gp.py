@@ -97,9 +97,17 @@ class TestStatic:
         data = as_field([[1, 0], [1, 0]], [[3, 0], [0, 1]], new_inputs=[[2, 0]])
         np.testing.assert_allclose(Static(pseudo_count=0.5).predict_probs(data), [[0.7, 0.3]])
 
+    def test_answers_where_it_can_and_says_where_it_cannot(self):
+        data = as_field([[1, 0], [3, 1]], [[3, 0], [1, 1]], new_inputs=[[2, 0], [2, 1], [4, 1]])
+        with pytest.warns(UserWarning, match=r"\[2.0, 1.0\] or before its time, and of 1 of 3"):
+            found = Static().predict_probs(data)
+        np.testing.assert_allclose(found, [[0.8, 0.2], [np.nan, np.nan], [0.5, 0.5]])
+
     def test_bad_input(self):
         data = as_field([[1, 0], [3, 1]], [[3, 0], [1, 1]], new_inputs=[[2, 1]])
-        with pytest.raises(ValueError, match=r"no counts at the place of the new input \[2. 1.\]"):
+        with pytest.raises(
+            ValueError, match=r"no counts at the place of the new input \[2.0, 1.0\]"
+        ):
             Static().predict_probs(data)
         with pytest.raises(ValueError, match="time must be a column of the inputs"):
             Static(time=2).predict_probs(data)
