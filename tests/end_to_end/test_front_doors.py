@@ -29,7 +29,7 @@ ROOMS = tuple(dict.fromkeys(name.split(".")[0] for name in front_doors.CALLS))
 # What users get and do not make: reading them is tested where they are made.
 RESULTS = {
     "datasets": {"Source", "TextOptions", "associated_press", "us_names", "us_states"},
-    "fields": {"CountField", "Coverage", "FieldPredictions"},
+    "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
     "mixtures": {"Alignments"},
     "regression": {"CountedRows", "LabelledRows"},
     "sequences": {

@@ -238,8 +238,8 @@ MISSPELT = {
     ),
     "MultinomialClassifier": (
         lambda: MultinomialClassifier("newton").fit(X, Y),
-        "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, probit, sticks,"
-        " mean_field, gibbs",
+        "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, slice, probit,"
+        " sticks, mean_field, gibbs",
     ),
 }  # fmt: skip
 
