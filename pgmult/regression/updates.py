@@ -30,10 +30,8 @@ Everything that is found beforehand depends on the data and the model alone, so 
 the posterior as it is. Groups run on all the threads of the enclosing chain.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import expit
@@ -50,8 +48,8 @@ from pgmult.regression.data import LabelledRows
 __all__ = [
     "Bases",
     "as_update",
-    "bases_of",
     "draw_weights",
+    "find_bases_of",
     "find_potentials",
     "move_weights",
     "start_of",
@@ -109,30 +107,6 @@ def as_update(update: Any) -> str:
     return as_choice(update, "update", _UPDATES)
 
 
-_found: WeakKeyDictionary[LabelledRows, tuple[Any, Bases]] = WeakKeyDictionary()
-
-
-def bases_of(
-    model: Any, data: LabelledRows, prior: Callable[[], tuple[FloatArray, FloatArray]]
-) -> Bases | None:
-    """The bases of a model's ``update``, found once for these data; none where it is "gibbs".
-
-    Parameters
-    ----------
-    model : model
-        The same object has the same prior.
-    data : LabelledRows
-    prior : callable
-        Mean and precision of the weights to find them with: anything that data and model say.
-    """
-    if model.update == "gibbs":
-        return None
-    known = _found.get(data)
-    if known is None or known[0] is not model:
-        known = _found[data] = model, _find(data, *prior(), model.update)
-    return known[1]
-
-
 def find_potentials(
     data: LabelledRows, mean: FloatArray, precision: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -148,7 +122,14 @@ def find_potentials(
     return gram, pull
 
 
-def _find(data: LabelledRows, mean: FloatArray, precision: FloatArray, update: str) -> Bases:
+def find_bases_of(
+    data: LabelledRows, mean: FloatArray, precision: FloatArray, update: str
+) -> Bases:
+    """The bases of a model whose weights have about this prior, for its ``update``.
+
+    Anything that data and model say may be the prior: it decides how good the bases are, not what
+    the sweeps leave invariant.
+    """
     gram, pull = find_potentials(data, mean, precision)
     trials = data.trials.astype(np.float64)
     bases = Bases(trials, gram, pull, np.empty_like(pull), np.empty_like(gram), None, None)

@@ -30,11 +30,12 @@ import numpy as np
 
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import symbols
-from pgmult.sequences.data.sequences import Sequences, once_a_data_set
+from pgmult.sequences.data.sequences import Sequences
 
 __all__ = ["ActiveSticks"]
 

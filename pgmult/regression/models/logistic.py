@@ -46,6 +46,7 @@ from scipy.special import expit
 
 from pgmult.compiled.linalg import sample_inverse_wishart, scatter
 from pgmult.core.arguments import as_kind, as_real
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_generator, as_positive_int, as_spd, new_key
@@ -55,7 +56,7 @@ from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.regression.updates import (
     Bases,
     as_update,
-    bases_of,
+    find_bases_of,
     find_potentials,
     move_weights,
     start_of,
@@ -182,16 +183,16 @@ class LogisticRegression(_BinomialRows):
         self, rng: np.random.Generator, state: LogisticRegressionState, data: LabelledRows
     ) -> LogisticRegressionState:
         """One sweep of the weights."""
-        mean, precision = self._moments(data)
+        mean, precision = self._reference(data)
         bases = self._bases(data)
         return LogisticRegressionState(
             move_weights(rng, state.weights, mean, precision, data, bases)
         )
 
     def _bases(self, data: LabelledRows) -> Bases | None:
-        return bases_of(self, data, lambda: self._moments(data))
+        return None if self.update == "gibbs" else _bases_of(data, self)
 
-    def _moments(self, data: LabelledRows) -> tuple[FloatArray, FloatArray]:
+    def _reference(self, data: LabelledRows) -> tuple[FloatArray, FloatArray]:
         """Mean and precision of the weights under the prior."""
         size = data.num_covariates
         if self._precision is None:
@@ -313,7 +314,7 @@ class GroupedLogisticRegression(_BinomialRows):
         return self.dof + len(weights), self.scale + scatter(weights, mu)
 
     def _bases(self, data: LabelledRows) -> Bases | None:
-        return bases_of(self, data, lambda: self._reference(data))
+        return None if self.update == "gibbs" else _bases_of(data, self)
 
     def _reference(self, data: LabelledRows) -> tuple[FloatArray, FloatArray]:
         """Mean and precision of the groups' weights by a few steps of EM from the prior."""
@@ -338,3 +339,8 @@ class GroupedLogisticRegression(_BinomialRows):
         Sigma = np.empty_like(scale)
         sample_inverse_wishart(new_key(rng), lower_cholesky(scale), float(dof), Sigma)
         return Sigma
+
+
+@once_a_data_set
+def _bases_of(data: LabelledRows, model: LogisticRegression | GroupedLogisticRegression) -> Bases:
+    return find_bases_of(data, *model._reference(data), model.update)

@@ -28,11 +28,12 @@ common to all is as the prior has it.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import numpy as np
 
 from pgmult.compiled.linalg import invert_lower
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_generator
 from pgmult.links import LogisticNormal
@@ -115,9 +116,6 @@ def _predictors(weights: FloatArray, data: CountedRows) -> FloatArray:
     return np.asarray(np.einsum("nd,kd->nk", data.covariates, weights))
 
 
-_found: WeakKeyDictionary[CountedRows, tuple[Any, _Around]] = WeakKeyDictionary()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftmaxRegression:
     """Multinomial regression through a softmax, with a fixed Gaussian prior of the weights.
@@ -195,7 +193,9 @@ class SoftmaxRegression:
 
     def _around(self, data: CountedRows) -> _Around:
         """The Gaussian, found once for these data."""
-        known = _found.get(data)
-        if known is None or known[0] is not self:
-            known = _found[data] = self, _Around.of(data, self.prior_of(data))
-        return known[1]
+        return _around(data, self)
+
+
+@once_a_data_set
+def _around(data: CountedRows, model: SoftmaxRegression) -> _Around:
+    return _Around.of(data, model.prior_of(data))

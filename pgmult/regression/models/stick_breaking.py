@@ -38,6 +38,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_generator, as_positive
 from pgmult.links import StickBreaking
@@ -48,7 +49,7 @@ from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.regression.updates import (
     Bases,
     as_update,
-    bases_of,
+    find_bases_of,
     find_potentials,
     move_weights,
     start_of,
@@ -200,7 +201,7 @@ class StickBreakingRegression:
         return linear_means(data.covariates, state.weights.T)
 
     def _bases(self, data: CountedRows) -> Bases | None:
-        return bases_of(self, data.sticks, lambda: self._reference(data))
+        return None if self.update == "gibbs" else _bases_of(data, self)
 
     def _reference(self, data: CountedRows) -> tuple[FloatArray, FloatArray]:
         """Mean and precision of a stick's weights with tau by a few steps of EM."""
@@ -219,3 +220,8 @@ class StickBreakingRegression:
         if self._precision is None:
             return np.zeros(data.num_covariates), np.eye(data.num_covariates)
         return self.prior_of(data).prior_mean, self._precision
+
+
+@once_a_data_set
+def _bases_of(data: CountedRows, model: StickBreakingRegression) -> Bases:
+    return find_bases_of(data.sticks, *model._reference(data), model.update)

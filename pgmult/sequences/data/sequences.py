@@ -11,11 +11,9 @@ Sequences(2 sequences, 10 steps, 4 symbols, 10 observations)
 ['A', 'T', 'G', 'C']
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, Protocol, TypeVar, runtime_checkable
-from weakref import WeakKeyDictionary
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse
@@ -25,26 +23,9 @@ from pgmult.core.arguments import as_repeats, as_strings, brief
 from pgmult.core.orders import as_order
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
-__all__ = ["Sequences", "as_sequences", "once_a_data_set", "simulate_symbols"]
+__all__ = ["Sequences", "as_sequences", "simulate_symbols"]
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
-
-
-Answer = TypeVar("Answer")
-
-
-def once_a_data_set(function: Callable[["Sequences"], Answer]) -> Callable[["Sequences"], Answer]:
-    """Remember what `function` says of a data set for as long as that lives: sweeps ask again."""
-    known: WeakKeyDictionary[Sequences, Answer] = WeakKeyDictionary()
-
-    @wraps(function)
-    def ask(data: "Sequences") -> Answer:
-        answer = known.get(data)
-        if answer is None:
-            known[data] = answer = function(data)
-        return answer
-
-    return ask
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

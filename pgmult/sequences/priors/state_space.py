@@ -24,13 +24,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_spd
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled.particles import Parameters, Steps
-from pgmult.sequences.data.sequences import Sequences, once_a_data_set
+from pgmult.sequences.data.sequences import Sequences
 
 __all__ = ["StateSpaceDraw", "as_arrays", "sweep_arrays"]
 

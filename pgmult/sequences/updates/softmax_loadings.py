@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import softmax_loadings
-from pgmult.sequences.data.sequences import Sequences, once_a_data_set
+from pgmult.sequences.data.sequences import Sequences
 
 __all__ = ["sample_softmax_rows"]
 

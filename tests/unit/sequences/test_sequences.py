@@ -1,13 +1,10 @@
 """Sequences take what users have, and refuse what cannot be meant."""
 
-import gc
-import weakref
-
 import numpy as np
 import pytest
 import scipy.sparse
 
-from pgmult.sequences.data.sequences import as_sequences, once_a_data_set, simulate_symbols
+from pgmult.sequences.data.sequences import as_sequences, simulate_symbols
 
 COUNTS = np.array([[1, 2, 0], [0, 0, 0], [3, 0, 0]])
 
@@ -197,21 +194,3 @@ def test_simulated_data_keep_totals_and_follow_the_probabilities():
     expected = probs * like.totals[:, None]
     sd = np.sqrt(expected * (1.0 - probs) * 2000)
     assert (np.abs(total - 2000 * expected) <= 4.5 * sd).all()
-
-
-def test_what_is_said_of_data_is_remembered_while_they_live():
-    asked = []
-
-    @once_a_data_set
-    def length(data):
-        asked.append(data.num_steps)
-        return np.array([data.num_steps])
-
-    data = as_sequences([[0, 1, 1]])
-    assert length(data) is length(data)
-    assert length(as_sequences([[0, 1]])) == 2
-    assert asked == [3, 2]
-    remembered = weakref.ref(length(data))
-    del data
-    gc.collect()
-    assert remembered() is None

@@ -1,0 +1,33 @@
+"""What is found once for a data set, and asked for again by every sweep."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+__all__ = ["once_a_data_set"]
+
+Data = TypeVar("Data")
+Others = ParamSpec("Others")
+Answer = TypeVar("Answer")
+
+
+def once_a_data_set(
+    function: Callable[Concatenate[Data, Others], Answer],
+) -> Callable[Concatenate[Data, Others], Answer]:
+    """Remember what `function` says of a data set for as long as that lives.
+
+    Of each data set the last answer is remembered, and given again while the other arguments, such
+    as a model, are the same objects. The answer must not hold on to the data set.
+    """
+    known: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Answer]] = WeakKeyDictionary()
+
+    @wraps(function)
+    def ask(data: Data, /, *others: Others.args, **named: Others.kwargs) -> Answer:
+        found = known.get(data)
+        given = (*others, *named.values())
+        if found is None or any(a is not b for a, b in zip(found[0], given, strict=True)):
+            found = known[data] = given, function(data, *others, **named)
+        return found[1]
+
+    return ask
