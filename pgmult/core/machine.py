@@ -8,6 +8,8 @@ from pgmult.core.validate import as_positive_int
 
 __all__ = ["as_cores", "available_cores", "available_memory", "refuse_unaffordable"]
 
+_LITTLE = 2.0**24  # bytes that need no look at what there is: a sweep of tiny data asks often
+
 
 def available_cores() -> int:
     """Processors that this process may use."""
@@ -49,6 +51,8 @@ def available_memory() -> float:
 
 def refuse_unaffordable(num_bytes: float, name: str, value: Any) -> None:
     """Raise MemoryError where an argument asks for more memory than there is."""
+    if num_bytes < _LITTLE:
+        return
     there = available_memory()
     if num_bytes > there:
         raise MemoryError(
