@@ -34,6 +34,8 @@ def associated_press() -> Corpus:
     ------
     ImportError
         If a download is needed and pooch is not installed (``pip install "pgmult[data]"``).
+    OSError
+        If the download fails.
     ValueError
         If the counts or the words are not the expected ones.
     """
@@ -68,7 +70,14 @@ def _download(url: str, name: str) -> Path:
             " (or set PGMULT_DATA to a folder that holds the data)"
         ) from None
     # The content is what gets checked, by the caller: archives are packed anew now and then.
-    return Path(pooch.retrieve(url, known_hash=None, fname=name, path=pooch.os_cache("pgmult")))
+    cache = pooch.os_cache("pgmult")
+    try:
+        return Path(pooch.retrieve(url, known_hash=None, fname=name, path=cache))
+    except OSError as error:  # no network, no such page, a full disk: all of them
+        raise OSError(
+            f"{url} cannot be downloaded ({type(error).__name__}): try again later, save it as"
+            f" {cache / name}, or set PGMULT_DATA to a folder that holds the data"
+        ) from None
 
 
 def _alphabetical(corpus: Corpus) -> Corpus:

@@ -506,6 +506,8 @@ class TestAssociatedPress:
             assert public._download(url, "ap.tgz").read_bytes() == b"one"
             server.shutdown()
         assert public._download(url, "ap.tgz").read_bytes() == b"one", "from the cache"
+        with pytest.raises(OSError, match=r"other.tgz cannot be downloaded \(.*set PGMULT_DATA"):
+            public._download(url.replace("ap", "other"), "other.tgz")
 
     def test_without_the_download_helper(self, monkeypatch):
         monkeypatch.delenv("PGMULT_DATA", raising=False)
