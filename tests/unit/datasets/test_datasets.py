@@ -506,8 +506,16 @@ class TestAssociatedPress:
             assert public._download(url, "ap.tgz").read_bytes() == b"one"
             server.shutdown()
         assert public._download(url, "ap.tgz").read_bytes() == b"one", "from the cache"
-        with pytest.raises(OSError, match=r"other.tgz cannot be downloaded \(.*set PGMULT_DATA"):
-            public._download(url.replace("ap", "other"), "other.tgz")
+
+    def test_no_network(self, monkeypatch):
+        pooch = pytest.importorskip("pooch", reason="the optional download helper is missing")
+
+        def refuse(*arguments, **options):
+            raise ConnectionError("Name or service not known")
+
+        monkeypatch.setattr(pooch, "retrieve", refuse)
+        with pytest.raises(OSError, match=r"a.tgz cannot be downloaded \(Conn.*set PGMULT_DATA"):
+            public._download("http://somewhere.org/a.tgz", "a.tgz")
 
     def test_without_the_download_helper(self, monkeypatch):
         monkeypatch.delenv("PGMULT_DATA", raising=False)
