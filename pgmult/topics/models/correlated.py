@@ -14,8 +14,8 @@ potential for psi_d. Every block of the sweep is exact:
 
 1. z | psi, topics, x        a multinomial a (document, word) entry; kept as counts
 2. topics | z                Dirichlet rows
-3. psi | z, mu, Sigma        sticks of used topics in one Gaussian draw given Pólya-gamma omega,
-                             then all of them proposed from the prior: unused topics move freely
+3. psi | z, mu, Sigma        all sticks in one Gaussian draw given Pólya-gamma omega; now and then
+                             those of used topics, then all proposed from their prior
 4. mu, Sigma | psi           normal-inverse-Wishart
 
 Sigma lives on sticks and depends on their order: read correlations of topics from simulated theta.

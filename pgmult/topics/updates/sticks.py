@@ -1,8 +1,15 @@
-"""Sticks of documents given their topic counts and a Gaussian prior: one exact step.
+"""Sticks of documents given their topic counts and a Gaussian prior: two exact steps.
 
-Sticks of topics that a document uses are drawn together given Pólya-gamma omega; then every stick
-is proposed from its prior given the others, omega summed out, which moves the topics that a
-document passes by. `pgmult.topics.compiled.sticks` says why, and does it.
+*Together*: all sticks in one Gaussian draw given one Pólya-gamma omega each. It moves along the
+correlations of the prior, and so lets the covariance move, too; topics that a document passes by
+are held by their omega.
+
+*By use*: sticks of topics that a document uses are drawn together given omega; then every stick is
+proposed from its prior given the others, omega summed out, which moves the topics that a document
+passes by. It costs a third as much (`pgmult.topics.compiled.sticks` says why, and does it), and
+documents of few words crawl along the correlations.
+
+Each is better where the other is slow, so a sweep takes one of them at random.
 """
 
 import numpy as np
@@ -13,9 +20,13 @@ from pgmult.compiled.simd import WIDTH
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.links import StickBreaking
+from pgmult.priors import MvNormal
 from pgmult.topics.compiled import sticks
 
-__all__ = ["sample_sticks"]
+__all__ = ["TOGETHER", "sample_sticks", "sample_together", "sample_used_sticks"]
+
+TOGETHER = 0.8
+"""The share of the sweeps that draw all sticks together."""
 
 
 def sample_sticks(
@@ -26,7 +37,7 @@ def sample_sticks(
     mean: FloatArray,
     cov: FloatArray,
 ) -> FloatArray:
-    """Move psi, leaving its law given the counts as it is.
+    """Move psi by one of the two steps, leaving its law given the counts as it is.
 
     Parameters
     ----------
@@ -49,8 +60,34 @@ def sample_sticks(
 
     Notes
     -----
-    A document costs O(K**2 + U**3), U the number of topics that it uses.
+    A document costs O(K**3) together, and O(K**2 + U**3) by use, U the number of topics that it
+    uses.
     """
+    step = sample_together if rng.random() < TOGETHER else sample_used_sticks
+    return step(rng, link, psi, counts, mean, cov)
+
+
+def sample_together(
+    rng: np.random.Generator,
+    link: StickBreaking,
+    psi: FloatArray,
+    counts: IntArray,
+    mean: FloatArray,
+    cov: FloatArray,
+) -> FloatArray:
+    """All sticks in one Gaussian draw: parameters and errors as those of `sample_sticks`."""
+    return MvNormal(mean, cov).condition(link.augment(rng, psi, counts)).sample(rng)
+
+
+def sample_used_sticks(
+    rng: np.random.Generator,
+    link: StickBreaking,
+    psi: FloatArray,
+    counts: IntArray,
+    mean: FloatArray,
+    cov: FloatArray,
+) -> FloatArray:
+    """The step by use alone: parameters and errors as those of `sample_sticks`."""
     root = cov.copy()
     if cholesky(root):
         raise ValueError("the covariance of psi is singular to working precision")

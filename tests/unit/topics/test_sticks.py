@@ -11,7 +11,7 @@ from pgmult import MvNormal, StickBreaking
 from pgmult.compiled.rows import row_threads
 from pgmult.topics.compiled import sticks as kernels
 from pgmult.topics.updates import sticks as updates
-from pgmult.topics.updates.sticks import sample_sticks
+from pgmult.topics.updates.sticks import sample_used_sticks
 
 MEAN = np.array([-0.7, 0.4])
 COV = np.array([[1.5, 0.9], [0.9, 2.0]])
@@ -37,7 +37,7 @@ def largest_z_score(order=None, copies=1500, sweeps=20, means=None):
     counts, mean = np.tile(COUNTS, (copies, 1)), np.tile(means, (copies, 1))
     psi = MvNormal(mean, COV).sample(rng)
     for _ in range(sweeps):
-        psi = sample_sticks(rng, link, psi, counts, mean, COV)
+        psi = sample_used_sticks(rng, link, psi, counts, mean, COV)
     found = 0.0
     for i, row in enumerate(COUNTS):
         centre, cov = exact_moments(link, means[i], COV, row)
@@ -98,7 +98,7 @@ def test_without_observations_rows_are_the_prior():
     cov = np.array([[2.0, 1.2, 0.1], [1.2, 1.5, -0.4], [0.1, -0.4, 1.0]])
     mean = np.tile([[0.0, 1.0, -1.0], [2.0, 0.0, 3.0]], (rows // 2, 1))
     counts = np.zeros((rows, 4), dtype=np.int64)
-    moved = sample_sticks(rng, StickBreaking(), np.zeros((rows, 3)), counts, mean, cov)
+    moved = sample_used_sticks(rng, StickBreaking(), np.zeros((rows, 3)), counts, mean, cov)
     whitened = (moved - mean) @ np.linalg.inv(np.linalg.cholesky(cov)).T
     for column in whitened.T:
         assert stats.kstest(column, "norm").pvalue > 1e-4
@@ -113,7 +113,7 @@ def test_rare_categories_move_faster_than_by_augmentation():
     start = np.full((5000, 1), -8.0)
     potential = link.augment(rng, start, counts)
     augmented = MvNormal(mean, cov).condition(potential).sample(rng)
-    moved = sample_sticks(rng, link, start, counts, mean, cov)
+    moved = sample_used_sticks(rng, link, start, counts, mean, cov)
     assert np.mean((moved - start) ** 2) > 5.0 * np.mean((augmented - start) ** 2)
 
 
@@ -128,7 +128,7 @@ def test_threads_do_not_matter_and_arguments_are_not_changed(num_topics):
     for threads in (1, 2, 3):
         with row_threads(threads):
             again = np.random.default_rng(0)
-            draws.append(sample_sticks(again, StickBreaking(), psi, counts, mean, cov))
+            draws.append(sample_used_sticks(again, StickBreaking(), psi, counts, mean, cov))
     np.testing.assert_array_equal(psi, before)
     np.testing.assert_array_equal(draws[1], draws[0])
     np.testing.assert_array_equal(draws[2], draws[0])
@@ -136,7 +136,7 @@ def test_threads_do_not_matter_and_arguments_are_not_changed(num_topics):
 
 def test_a_singular_covariance_is_refused():
     with pytest.raises(ValueError, match="singular"):
-        sample_sticks(
+        sample_used_sticks(
             np.random.default_rng(0), StickBreaking(), np.zeros((2, 2)),
             np.ones((2, 3), dtype=np.int64), np.zeros(2), np.ones((2, 2)),
         )  # fmt: skip
