@@ -241,7 +241,11 @@ CALLS = {
                 "var": lambda: np.ones((2, 2)),
                 "counts": lambda: THREE,
             },
-            "expected_sites": {"mean": lambda: PSI, "var": lambda: PSI, "counts": lambda: THREE},
+            "expected_sites": {
+                "mean": lambda: PSI,
+                "var": lambda: np.ones((2, 2)),
+                "counts": lambda: THREE,
+            },
             "quadratic": {"psi": lambda: PSI, "counts": lambda: THREE},
             "match_dirichlet": {"concentration": lambda: np.ones(3)},
         }.items()

@@ -258,6 +258,7 @@ def coverage(
 
 
 _LEVELS = (0.5, 0.8, 0.95)
+_MOST_BINS = 10_000
 _TOLERANCE = 0.02  # of a coverage
 _RANK_GROUPS = np.array([0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0])
 
@@ -297,7 +298,7 @@ def calibration(
     if pi.ndim != 3 or len(pi) == 0:
         raise ValueError(f"draws must be (draws, rows, categories), got shape {pi.shape}")
     _check_rows(table, "draws", pi.shape[1:])
-    bins, first = as_positive_int(num_bins, "num_bins", 2), as_positive_int(top, "top")
+    bins, first = as_positive_int(num_bins, "num_bins", 2, _MOST_BINS), as_positive_int(top, "top")
     rng = np.random.default_rng(as_seed(random_seed))
     totals = np.broadcast_to(table.sum(axis=1), pi.shape[:2])
     drawn = rng.multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))

@@ -43,10 +43,12 @@ One count in 10,000, and N(0, 100) on its logit: some thousand effective draws i
 
 >>> from pgmult import DiagonalPotential, MvNormal, StickBreaking
 >>> link, counts, prior = StickBreaking(), np.array([[1, 9999]]), MvNormal([0.0], [[100.0]])
->>> base = prior
->>> for _ in range(30):
-...     site = link.expected_sites(base.mean(), base.cov()[..., 0], counts)
+>>> site = link.quadratic(np.array([[-9.2]]), counts)
+>>> for _ in range(30):  # half of each step: whole ones need not settle
 ...     base = prior.condition(site)
+...     new = link.expected_sites(base.mean(), base.cov()[..., 0], counts)
+...     site = DiagonalPotential((site.J + new.J) / 2, (site.h + new.h) / 2)
+>>> base = prior.condition(site)
 >>> psi, draws = base.mean(), []
 >>> for _ in range(2000):
 ...     psi = slice_around(
@@ -59,7 +61,7 @@ One count in 10,000, and N(0, 100) on its logit: some thousand effective draws i
 ...         ),
 ...     )
 ...     draws.append(psi[0, 0])
->>> bool(abs(np.mean(draws) + 9.78) < 0.15)
+>>> bool(abs(np.mean(draws) + 9.63) < 0.15)  # by a sum over a grid
 True
 """
 

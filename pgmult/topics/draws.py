@@ -27,6 +27,7 @@ __all__ = [
     "num_chains",
     "of_chain",
     "quantile",
+    "share_of_draws",
     "spread",
     "stick_order_of",
     "with_model",
@@ -39,6 +40,11 @@ def spread(num_draws: int, max_draws: int) -> IntArray:
     """At most `max_draws` of the numbers of draws, evenly spread."""
     count = min(as_positive_int(max_draws, "max_draws"), num_draws)
     return np.unique(np.linspace(0, num_draws - 1, count).astype(np.int64))
+
+
+def share_of_draws(max_draws: int, num_chains: int) -> int:
+    """How many of at most `max_draws` are each chain's, one at least."""
+    return max(1, as_positive_int(max_draws, "max_draws") // num_chains)
 
 
 def as_draws(posterior: Any, *names: str, argument: str = "posterior") -> Draws:

@@ -88,7 +88,7 @@ class CompletionScore:
 
     def on(self, part: Corpus) -> "CompletionScore":
         """The score of some of the documents: those whose held-out tokens stand in `part`."""
-        _check_tokens(part)
+        _check_tokens(part, "part")
         if self.by_document.shape != part.totals.shape:
             raise ValueError(f"part must have {len(self.by_document)} rows, got {part!r}")
         chosen = part.totals > 0
@@ -103,10 +103,10 @@ class CompletionScore:
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
 
 
-def _check_tokens(held_out: Any) -> None:
-    as_kind(held_out, "held_out", Corpus, "make one with as_corpus or split_tokens")
+def _check_tokens(held_out: Any, name: str = "held_out") -> None:
+    as_kind(held_out, name, Corpus, "make one with as_corpus or split_tokens")
     if held_out.num_tokens == 0:
-        raise ValueError("held_out has no tokens to score")
+        raise ValueError(f"{name} has no tokens to score")
 
 
 def _score(held_out: Corpus, by_chain: Sequence[FloatArray], num_draws: int) -> CompletionScore:
@@ -203,7 +203,7 @@ class DocumentCompletion:
         expected = (data.num_documents, data.num_words)
         got = (self.held_out.num_documents, self.held_out.num_words)
         if got != expected:
-            raise ValueError(f"held_out must be {expected} like the training corpus, got {got}")
+            raise ValueError(f"held_out must be {expected} like the training data, got {got}")
         theta = variable(sweep.model, sweep.state, data, "theta")
         topics = variable(sweep.model, sweep.state, data, "topics")
         held_out = self.held_out

@@ -165,6 +165,8 @@ def find_start(
     leaves = as_positive_int(leaves, "leaves", maximum=_MOST_LEAVES)
     sweeps = None if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
     data = data_of(model, data)
+    if model.words_of(data).num_words < 2:
+        raise ValueError(f"data must have at least 2 different words, got {brief(data)}")
     rng = np.random.default_rng(as_seed(random_seed))
     with row_threads(as_cores(cores)):
         return model.find_start(rng, data, leaves, search=search, sweeps=sweeps)

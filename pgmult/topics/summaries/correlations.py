@@ -24,7 +24,14 @@ from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import as_topic_numbers, of_chain, quantile, spread, with_model
+from pgmult.topics.draws import (
+    as_topic_numbers,
+    of_chain,
+    quantile,
+    share_of_draws,
+    spread,
+    with_model,
+)
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
 __all__ = [
@@ -136,7 +143,7 @@ def topic_correlations(
             )
         if normals is None:
             normals = noise.standard_normal((num_simulated, mu.shape[1]))
-        for i in spread(len(mu), max(1, max_draws // len(chains))):
+        for i in spread(len(mu), share_of_draws(max_draws, len(chains))):
             factor = np.linalg.cholesky(np.asarray(covs[i], dtype=np.float64))
             theta = link.probs(mu[i] + normals @ factor.T)[:, one.order]
             with np.errstate(invalid="ignore", divide="ignore"):

@@ -27,6 +27,7 @@ from pgmult.topics.draws import (
     mean_of,
     names_along,
     num_chains,
+    share_of_draws,
 )  # fmt: skip
 
 __all__ = [
@@ -124,7 +125,9 @@ def aligned_chains(posterior: Draws, chain: int | None, name: str) -> list[Align
             AlignedChain(c, order, found)
             for c, (order, found) in enumerate(zip(matches.order, matches.found, strict=True))
         ]
-    return [AlignedChain(as_chain(posterior, name, chain or 0), slice(None), True)]
+    return [
+        AlignedChain(as_chain(posterior, name, 0 if chain is None else chain), slice(None), True)
+    ]
 
 
 def scope_of(chains: list[AlignedChain]) -> str:
@@ -139,7 +142,7 @@ def each_aligned(
 ) -> Iterator[tuple[AlignedChain, FloatArray]]:
     """Draws of a variable, of every chain as many, with the chain that each is of."""
     for one in chains:
-        for draw in each_draw(posterior, name, one.chain, max(1, max_draws // len(chains))):
+        for draw in each_draw(posterior, name, one.chain, share_of_draws(max_draws, len(chains))):
             yield one, draw
 
 

@@ -11,7 +11,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.draws import as_draws, of_chain, quantile, spread, with_model
+from pgmult.topics.draws import as_draws, of_chain, quantile, share_of_draws, spread, with_model
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
 __all__ = ["Prevalence", "prevalence"]
@@ -127,7 +127,7 @@ def prevalence(
             np.asarray(draws, dtype=np.float64)
             for draws in of_chain(posterior, one.chain, "coefficients", "Sigma")
         )
-        for i in spread(len(coefficients), max(1, max_draws // len(chains))):
+        for i in spread(len(coefficients), share_of_draws(max_draws, len(chains))):
             scattered = noise @ np.linalg.cholesky(Sigma[i]).T
             means = linear_means(rows, coefficients[i])
             shares = np.stack([link.probs(mean + scattered).mean(axis=0) for mean in means])

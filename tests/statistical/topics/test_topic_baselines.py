@@ -172,7 +172,7 @@ def dynamic_statistics(model):
     [
         (DYNAMIC, TIMED),
         (DynamicTopics(2, drift_scale=0.5, prevalence_scale=0.5, start_sweeps=0), TIMED),
-        (DynamicTopics(2, start_sweeps=1, scales=CommonScale(3.0, 2.0)), SHORT),
+        (DynamicTopics(2, start_sweeps=1, scales=CommonScale(4.0, 2.0)), SHORT),
     ],
     ids=["3 topics that return", "2 topics that walk", "one time, scale of Sigma"],
 )
