@@ -19,6 +19,7 @@ from pgmult.core.typing import FloatArray
 __all__ = ["as_columns", "as_dates", "as_frame", "as_labels", "as_years", "chosen_columns"]
 
 _FEW = 8  # columns named in an error
+_YEAR = np.timedelta64(1, "Y")
 
 
 @runtime_checkable
@@ -139,7 +140,7 @@ def as_years(dates: NDArray[Any]) -> FloatArray:
     if np.isnat(dates).any():
         raise ValueError(f"dates must be there, got NaT at row {int(np.argmax(np.isnat(dates)))}")
     years = dates.astype("datetime64[Y]")
-    starts, ends = (y.astype("datetime64[us]") for y in (years, years + 1))
+    starts, ends = (y.astype("datetime64[us]") for y in (years, years + _YEAR))
     into = (dates.astype("datetime64[us]") - starts) / (ends - starts)
     return np.asarray(1970.0 + years.astype(np.int64) + into, dtype=np.float64)
 
@@ -148,7 +149,7 @@ def as_dates(years: FloatArray) -> NDArray[np.datetime64]:
     """The dates that `as_years` made years of, to the second."""
     whole = np.floor(years)
     starts = (whole.astype(np.int64) - 1970).astype("datetime64[Y]")
-    first, last = (y.astype("datetime64[s]").astype(np.int64) for y in (starts, starts + 1))
+    first, last = (y.astype("datetime64[s]").astype(np.int64) for y in (starts, starts + _YEAR))
     seconds = first + np.rint((years - whole) * (last - first)).astype(np.int64)
     return seconds.astype("datetime64[s]")
 
