@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_lower
 from pgmult.compiled.streams import open_stream, uniform
+from pgmult.sequences.compiled.brackets import FOUND, SHRINK, START, look_next
 
 _Floats = NDArray[np.float64]
 WIDTH = 1.0  # of a slice of the scales, in logarithms
@@ -191,32 +192,17 @@ def slice_scales(key, direction, drop, law, a):
     u, state = uniform(state)
     left = -WIDTH * u
     right = left + WIDTH
-    level, distance, stage = -math.inf, 0.0, 0  # at 0; step out to the left; to the right; shrink
+    level, distance, stage = 0.0, 0.0, START
     while right - left > 1e-14:
         for i in range(a.size):
             a[i] = distance * direction[i]
         density = scale_log_density(a, law)
+        if stage == START:
+            level = density - drop
         above = density > level
-        if stage == 0:
-            level, distance, stage = density - drop, left, 1
-        elif stage == 1:
-            if above:
-                left -= WIDTH
-            else:
-                stage = 2
-            distance = left if above else right
-        elif stage == 2:
-            if above:
-                right += WIDTH
-                distance = right
-            else:
-                stage = 3
-        elif above:
+        stage, distance, left, right = look_next(stage, above, distance, 0.0, left, right, WIDTH)
+        if stage == FOUND:
             break
-        elif distance < 0.0:
-            left = distance
-        else:
-            right = distance
-        if stage == 3:
+        if stage == SHRINK:
             u, state = uniform(state)
             distance = left + (right - left) * u

@@ -16,6 +16,7 @@ import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
+from pgmult.sequences.compiled.brackets import FOUND, SHRINK, START, look_next
 
 SMALLEST = 1e-280
 _SAFE_TOTAL = 1e-250
@@ -278,32 +279,17 @@ def slice_log(key, x, drop, width, shape, rate, times, added, slopes, bases):
     u, state = uniform(state)
     left = x - width * u
     right = left + width
-    level, point, stage = -math.inf, x, 0  # here; step out to the left; to the right; shrink
+    level, point, stage = 0.0, x, START
     while right - left > 1e-14:
         density = shape * point - rate * math.exp(point)
         density += log_rising(point, times, added, slopes, bases)
+        if stage == START:
+            level = density - drop
         above = density > level
-        if stage == 0:
-            level, point, stage = density - drop, left, 1
-        elif stage == 1:
-            if above:
-                left -= width
-            else:
-                stage = 2
-            point = left if above else right
-        elif stage == 2:
-            if above:
-                right += width
-                point = right
-            else:
-                stage = 3
-        elif above:
+        stage, point, left, right = look_next(stage, above, point, x, left, right, width)
+        if stage == FOUND:
             return point
-        elif point < x:
-            left = point
-        else:
-            right = point
-        if stage == 3:
+        if stage == SHRINK:
             u, state = uniform(state)
             point = left + (right - left) * u
     return x
