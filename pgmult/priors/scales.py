@@ -65,9 +65,7 @@ class HalfTScales:
     scale: float = 2.5
 
     def __post_init__(self) -> None:
-        for name in ("dof", "scale"):
-            value = as_real(getattr(self, name), name, above=0.0, minimum=1e-100, maximum=1e100)
-            object.__setattr__(self, name, value)
+        _check_positive(self, "dof", "scale")
 
     def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
         """The conjugate prior, its scales drawn from theirs."""
@@ -100,9 +98,7 @@ class CommonScale:
     rate: float = 2.0
 
     def __post_init__(self) -> None:
-        for name in ("shape", "rate"):
-            value = as_real(getattr(self, name), name, above=0.0, minimum=1e-100, maximum=1e100)
-            object.__setattr__(self, name, value)
+        _check_positive(self, "shape", "rate")
 
     def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
         """The conjugate prior, its scale drawn from its own."""
@@ -116,3 +112,9 @@ class CommonScale:
 
     def _with(self, s: float, prior: Conjugate) -> Conjugate:
         return replace(prior, scale=max(s, 1e-200) * prior.scale)
+
+
+def _check_positive(prior: "HalfTScales | CommonScale", *names: str) -> None:
+    for name in names:
+        value = as_real(getattr(prior, name), name, above=0.0, minimum=1e-100, maximum=1e100)
+        object.__setattr__(prior, name, value)

@@ -35,6 +35,13 @@ def _weigh_entry(here, there, alpha, eta, scale, weights):
 
 
 @jit
+def _weigh_own(here, there, k, alpha, eta, totals, smoothing):
+    """The weight of a token's own topic k, with the token left out."""
+    weight = (here[k] - 1 + alpha[k]) * (there[k] - 1 + eta)
+    return weight / (totals[k] - 1 + smoothing)
+
+
+@jit
 def score_tokens(indptr, words, counts, assignments, alpha, eta, topic_counts, word_counts, totals):
     """Sums over tokens of log p(w_i | z_-i) and of the entropy of p_i."""
     num_words, num_topics = word_counts.shape
@@ -54,8 +61,7 @@ def score_tokens(indptr, words, counts, assignments, alpha, eta, topic_counts, w
                 k = assignments[i]
                 i += 1
                 kept = weights[k]
-                weights[k] = (here[k] - 1 + alpha[k]) * (there[k] - 1 + eta)
-                weights[k] /= totals[k] - 1 + smoothing
+                weights[k] = _weigh_own(here, there, k, alpha, eta, totals, smoothing)
                 total = _sum(weights)
                 loo += math.log(total / (length - 1 + whole))
                 for j in range(num_topics):
@@ -87,8 +93,7 @@ def join_in_tokens(
                 k = assignments[i]
                 i += 1
                 kept = weights[k]
-                weights[k] = (here[k] - 1 + alpha[k]) * (there[k] - 1 + eta)
-                weights[k] /= totals[k] - 1 + smoothing
+                weights[k] = _weigh_own(here, there, k, alpha, eta, totals, smoothing)
                 total = _sum(weights)
                 least = _SHARED * total
                 size = 0
