@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
+from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
-from pgmult.compiled.streams import exponential, open_stream, uniform
+from pgmult.compiled.streams import exponential, open_stream
 
 _TRUSTED = 1e100  # sums of exponentials beyond it, or below its inverse, are taken again
 _CANCELLED = 1e-3  # what is left of a sum without one term, below which it is taken again
@@ -102,18 +103,11 @@ def rotate_functions(key, counts, totals, mean, restarts, deviation, across):
             return 1 + k
         e, state = exponential(state)
         level -= e
-        u, state = uniform(state)
-        angle = 2.0 * math.pi * u
-        left, right = angle - 2.0 * math.pi, angle
+        angle, left, right, state = open_bracket(state)
         cos, sin = math.cos(angle), math.sin(angle)
-        # a bracket shrunk to rounding ends at the start itself, where the level is met
+        # at angle 0 the level is met
         while not _log_likelihood(x, partner, cos, sin, offset, counts[k], totals) >= level:
-            if angle < 0.0:
-                left = angle
-            else:
-                right = angle
-            u, state = uniform(state)
-            angle = left + (right - left) * u if right - left > 1e-14 else 0.0
+            angle, left, right, state = shrink_bracket(angle, left, right, state)
             cos, sin = math.cos(angle), math.sin(angle)
         for m in range(n):
             before = x[m]

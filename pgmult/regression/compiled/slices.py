@@ -8,10 +8,11 @@ import math
 
 import numpy as np
 
+from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_lower
 from pgmult.compiled.simd import WIDTH
-from pgmult.compiled.streams import exponential, gamma, normal, open_stream, uniform
+from pgmult.compiled.streams import exponential, gamma, normal, open_stream
 from pgmult.compiled.vectors import dot, exp_minus
 from pgmult.regression.compiled.weights import PANEL, ROWS, add_gram, pack_row
 
@@ -280,9 +281,7 @@ def slice_weights(
                 return 1 + g
             depth, state = exponential(state)
             level -= depth
-            u, state = uniform(state)
-            angle = 2.0 * math.pi * u
-            left, right = angle - 2.0 * math.pi, angle
+            angle, left, right, state = open_bracket(state)
             while True:
                 cos, sin = math.cos(angle), math.sin(angle)
                 new_rest = _sum_softplus(counted, centre, along, across, cos, sin)
@@ -292,13 +291,7 @@ def slice_weights(
                 value += half * math.log1p(square / DOF) - square_ab * cos * sin
                 if value >= level or angle == 0.0:
                     break
-                if angle < 0.0:
-                    left = angle
-                else:
-                    right = angle
-                u, state = uniform(state)
-                # a bracket shrunk to rounding holds the start itself
-                angle = left + (right - left) * u if right - left > 1e-14 else 0.0
+                angle, left, right, state = shrink_bracket(angle, left, right, state)
             rest = new_rest
             for i in range(size):
                 a[i] = a[i] * cos + b[i] * sin

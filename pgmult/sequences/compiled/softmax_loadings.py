@@ -16,9 +16,10 @@ import math
 
 import numpy as np
 
+from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky
-from pgmult.compiled.streams import exponential, normal, open_stream, uniform
+from pgmult.compiled.streams import exponential, normal, open_stream
 from pgmult.compiled.vectors import FACTORS, combine, dot, exp_minus, multiply_softplus
 
 _BLOCK = 32
@@ -225,9 +226,7 @@ def sample_rows(key, regressors, totals, pulls, hits, precision, rows):
                 return -1 - k
             e, state = exponential(state)
             level -= e
-            u, state = uniform(state)
-            angle = 2.0 * math.pi * u
-            left, right = angle - 2.0 * math.pi, angle
+            angle, left, right, state = open_bracket(state)
             while True:
                 tries += 1
                 for p in range(width):
@@ -239,14 +238,9 @@ def sample_rows(key, regressors, totals, pulls, hits, precision, rows):
                 if value >= level:
                     rows[k] = point
                     break
-                if right - left < 1e-14:  # the bracket has shrunk to where the row is
+                angle, left, right, state = shrink_bracket(angle, left, right, state)
+                if angle == 0.0:  # the bracket has shrunk to where the row is
                     break
-                if angle < 0.0:
-                    left = angle
-                else:
-                    right = angle
-                u, state = uniform(state)
-                angle = left + u * (right - left)
             combine(rows[k], 0.0, regressors, psi)
             for t in range(size):
                 before[t] += exp_minus(reference[t] - psi[t])
