@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+os.environ.setdefault("PGMULT_COMPILE_AHEAD", "0")  # every processor is testing already
+
 PAPERS = Path(__file__).parents[1] / "examples" / "papers"
 
 

@@ -100,7 +100,8 @@ def sample_rows(worker, start, stop, key, concentration, out):
         for k in range(0, room, WIDTH):
             log_x = load(logs, k)  # above 0 it is no logarithm, and not used
             store(x, k, exp_negative(where_above(log_x, zero, zero, log_x)))
-        out[row] = x[:num_categories]
+        for k in range(num_categories):
+            out[row, k] = x[k]
         total = _decide_row(state, concentration[row], u, logs, out[row])
         if total < _SAFE_TOTAL:
             largest = -math.inf

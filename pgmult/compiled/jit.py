@@ -153,6 +153,10 @@ class _FolderCache(FunctionCache):
         with suppress(OSError):  # a full disk costs the cache, not the result
             super().save_overload(sig, data)
 
+    def is_on_disk(self):
+        """Whether some version of the function is kept."""
+        return os.path.exists(self._cache_file._index_path)
+
 
 def _off_the_main_thread(compile_for_args):
     """Numba's way from arguments to machine code, taken by another thread than the main one."""

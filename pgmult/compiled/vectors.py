@@ -79,3 +79,13 @@ def dot(a, b):
     for d in range(a.shape[0]):
         total += a[d] * b[d]
     return total
+
+
+@jit
+def index_of_largest(x):
+    """The first of the largest entries."""
+    best = 0
+    for i in range(1, x.size):
+        if x[i] > x[best]:
+            best = i
+    return best

@@ -31,6 +31,7 @@ __all__ = [
     "coords_of",
     "data_of",
     "default_keep_of",
+    "kernel_set_of",
     "label_dims_of",
     "label_rows_of",
     "variable",
@@ -176,6 +177,11 @@ def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:
 def default_keep_of(model: Any) -> tuple[str, ...]:
     """The variables that are kept unless told otherwise."""
     return tuple(getattr(model, "default_keep", model.dims))
+
+
+def kernel_set_of(model: Any) -> str:
+    """Name of what a model compiles, in the lists of `pgmult.compiled.ahead`."""
+    return str(getattr(model, "kernel_set", type(model).__name__))
 
 
 def label_dims_of(model: Any) -> frozenset[str]:

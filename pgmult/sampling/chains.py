@@ -15,11 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.compiled.ahead import compiling_ahead
 from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_flag
 from pgmult.core.machine import as_cores, available_memory
-from pgmult.core.typing import Model, label_dims_of, variable
+from pgmult.core.typing import Model, kernel_set_of, label_dims_of, variable
 from pgmult.sampling._progress import Progress
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.origin import Origin
@@ -168,9 +169,10 @@ class _Chains:
             for i in range(running)
         ]
         try:
-            for thread in threads:
-                thread.start()
-            self._watch(threads)
+            with compiling_ahead(kernel_set_of(self.model), self._cores):
+                for thread in threads:
+                    thread.start()
+                self._watch(threads)
         except KeyboardInterrupt:
             self.interrupted = True
             self._stop.set()

@@ -19,6 +19,7 @@ import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import normal, open_stream
+from pgmult.compiled.vectors import index_of_largest
 
 _BLOCK = 32  # rows that use four earlier rows while those are in the nearest cache
 
@@ -39,7 +40,9 @@ def lower_root(cov):
         return pivoted, failed
     _make_lower(pivoted, rank)
     root = np.zeros((n, n))
-    root[:, :rank] = pivoted[:, :rank]
+    for i in range(n):
+        for k in range(rank):
+            root[i, k] = pivoted[i, k]
     return root, -1
 
 
@@ -115,10 +118,12 @@ def _pivoted_root(cov):
     The next pivot is the largest variance left, and all that is left is rounding when it is.
     """
     n = len(cov)
-    root, left = np.zeros((n, n)), np.diag(cov).copy()
-    largest = left.max()
+    root, left = np.zeros((n, n)), np.empty(n)
+    for i in range(n):
+        left[i] = cov[i, i]
+    largest = left[index_of_largest(left)]
     for rank in range(n):
-        pivot = np.argmax(left)
+        pivot = index_of_largest(left)
         if left[pivot] <= 4.0 * n * 2.0**-52 * largest:
             for i in range(n):  # a semi-definite rest with no variance is 0
                 rest = cov[pivot, i] - _dot(root[pivot], root[i], rank)
@@ -165,9 +170,16 @@ def _dot(x, y, size):
 @jit
 def _factor(cov, J):
     """Where J > 0, sqrt(J) there, and the Cholesky factor of B."""
-    sites = np.flatnonzero(J > 0.0)
-    size = len(sites)
-    roots = np.sqrt(J[sites])
+    sites = np.empty(J.size, dtype=np.int64)
+    size = 0
+    for i in range(J.size):
+        if J[i] > 0.0:
+            sites[size] = i
+            size += 1
+    sites = sites[:size]
+    roots = np.empty(size)
+    for i in range(size):
+        roots[i] = math.sqrt(J[sites[i]])
     B = np.empty((size, size))
     for i in range(size):
         row = cov[sites[i]]
@@ -200,7 +212,8 @@ def _pull(sites, roots, factor, surprises, out):
     _solve_lower(factor, surprises)
     _solve_upper(factor, surprises)
     out[:] = 0.0
-    out[sites] = roots * surprises
+    for i in range(sites.size):
+        out[sites[i]] = roots[i] * surprises[i]
 
 
 @jit

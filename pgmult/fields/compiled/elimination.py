@@ -17,6 +17,7 @@ import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.simd import WIDTH, load, multiply, splat, store, subtract_product
+from pgmult.compiled.vectors import index_of_largest
 
 
 @jit
@@ -138,9 +139,9 @@ def semidefinite_root(cov, tolerance):
     left = np.empty(n)
     for i in range(n):
         left[i] = cov[i, i]
-    enough = tolerance * left.max()
+    enough = tolerance * left[index_of_largest(left)]
     for k in range(n):
-        pivot = int(np.argmax(left))
+        pivot = index_of_largest(left)
         if not left[pivot] > enough:
             return root[:k].copy()
         for j in range(n):

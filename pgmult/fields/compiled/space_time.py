@@ -183,7 +183,9 @@ def _explain_by_trend(rhs, trend, times, num_active, size, precision, factors, c
     to the log normaliser of `rhs`.
     """
     num_features = coefficients.shape[0]
-    gram, tilt = precision * np.eye(num_features), np.zeros(num_features)
+    gram, tilt = np.zeros((num_features, num_features)), np.zeros(num_features)
+    for f in range(num_features):
+        gram[f, f] = precision
     first = 0
     for t in range(times):
         begin = num_active[t] + size
@@ -319,7 +321,8 @@ def solve_columns(
     padded = np.zeros((K.shape[0] * num_observed, num_observed + WIDTH))
     for i in range(K.shape[0]):
         for s in range(num_observed):
-            padded[i * num_observed + s, :num_observed] = K[i, s]
+            for c in range(num_observed):
+                padded[i * num_observed + s, c] = K[i, s, c]
     stride = row_stride(num_observed + size + num_rhs + WIDTH)
     buffers = np.zeros((2, (num_observed + size) * stride))
     factors = np.empty((most, row_stride(num_observed + size + num_solved)))

@@ -66,6 +66,11 @@ class StickFields(FieldModel):
         as_real(self.overdispersion, "overdispersion", minimum=0.0)
         as_choice(self.structure, "structure", STRUCTURES)
 
+    @property
+    def kernel_set(self) -> str:
+        """What a sweep compiles depends on the structure: see `pgmult.compiled.ahead`."""
+        return f"{type(self).__name__} {self.structure}"
+
     def _check(self, data: CountField) -> None:
         self._level(data)
 

@@ -110,7 +110,8 @@ def sample_weights(
     h = np.empty(size)
     for g in range(start, stop):
         if not chosen[g]:
-            out[g] = weights[g]
+            for i in range(weights.shape[1]):
+                out[g, i] = weights[g, i]
             continue
         state = open_stream(key, g)
         m = min(g, mean.shape[0] - 1)

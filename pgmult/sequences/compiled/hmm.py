@@ -61,7 +61,8 @@ def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs
         out[m] = weight
         top = max(top, weight)
     if top == -math.inf:
-        out[:] = predicted
+        for m in range(num_states):
+            out[m] = predicted[m]
         return top
     total = 0.0
     for m in range(num_states):
@@ -94,12 +95,14 @@ def _filter(
             for m in range(num_states):
                 predicted[m] = _log(initial[m])
         else:
-            predicted[:] = initial
+            for m in range(num_states):
+                predicted[m] = initial[m]
         begin, end = indptr[t], indptr[t + 1]
         total = 0.0
         if begin == end:
             log_predictive[t] = 0.0
-            filtered[row] = predicted
+            for m in range(num_states):
+                filtered[row, m] = predicted[m]
             continue
         if not in_logs and end == begin + 1 and counts[begin] == 1:
             symbol = symbols[begin]

@@ -110,18 +110,22 @@ def sort_rows(counts, sticks):
             if counts[r, sticks[k]] > 0:
                 depths[r] = min(k + 1, num_topics - 1)
                 num_used[r] += 1
-    return _sort_stably(_sort_stably(np.arange(num_rows), num_used), depths), depths
+    rows = np.empty(num_rows, dtype=np.int64)
+    for r in range(num_rows):
+        rows[r] = r
+    by_use = _sort_stably(rows, num_used, num_topics)
+    return _sort_stably(by_use, depths, num_topics), depths
 
 
 @jit
-def _sort_stably(rows, keys):
-    """Rows by small keys."""
-    after = np.zeros(keys.max() + 2, dtype=np.int64)
+def _sort_stably(rows, keys, most):
+    """Rows by keys from 0 to `most`."""
+    after = np.zeros(most + 2, dtype=np.int64)
     for r in rows:
         after[keys[r] + 1] += 1
     for i in range(1, after.size):
         after[i] += after[i - 1]
-    out = np.empty_like(rows)
+    out = np.empty(rows.size, dtype=np.int64)
     for r in rows:
         out[after[keys[r]]] = r
         after[keys[r]] += 1
@@ -147,7 +151,9 @@ def sample_sticks(
     num_rows, n = psi.shape
     inverse_root = invert_lower(root)
     room = -(-n // _TILE) * _TILE  # in whole tiles: sticks beyond are independent and stay at 0
-    precision = np.eye(room)  # of the sticks reached, the others integrated out
+    precision = np.zeros((room, room))  # of the sticks reached, the others integrated out
+    for i in range(room):
+        precision[i, i] = 1.0
     grown = 0
     packed = np.empty(_row(n + 1))
     solution = np.empty(n * WIDTH)

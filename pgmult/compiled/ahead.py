@@ -1,0 +1,104 @@
+"""Compile what a model needs in processes side by side, the first time that it is sampled.
+
+Numba compiles one function at a time in a process, and a first draw needs 40 to 100. While the
+process that wants the draw compiles them in the order in which it meets them, others start at the
+end of the list; whatever one has finished, the rest read from the cache on disk. Which functions a
+model calls, and with which types, stands in ``kernels.json``, a set for each model:
+
+    python -m tests.benchmarks.cold_start --record
+
+writes it. A list out of date costs seconds and nothing else.
+
+Environment
+-----------
+PGMULT_COMPILE_AHEAD : set to ``0`` to compile in one process.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from multiprocessing.spawn import get_executable
+from pathlib import Path
+from typing import Any
+
+from numba import types
+from numba.core import config
+
+from pgmult.compiled.jit import cache_directory
+
+__all__ = ["as_type", "compiling_ahead", "kernels"]
+
+_MOST_PROCESSES = 3  # a fourth would only find what the others did
+
+
+def kernels(kernel_set: str) -> list[tuple[Any, tuple[Any, ...]]]:
+    """Compiled functions of a set and the types of their arguments, in the order of first calls."""
+    sets = json.loads(Path(__file__).with_name("kernels.json").read_text(encoding="utf-8"))
+    found = []
+    for place, signature in sets.get(kernel_set, ()):
+        module, name = place.split(":")
+        found.append((getattr(import_module(module), name), tuple(map(as_type, signature))))
+    return found
+
+
+def as_type(written: Any) -> Any:
+    """A type of numba's from how it is written in the list.
+
+    A number by its name, ``"float64"``; an array with its dimensions and order, ``"float64 2C"``;
+    a named tuple as a list of its class and its fields' types.
+    """
+    if isinstance(written, list):
+        module, name = written[0].split(":")
+        return types.NamedTuple(
+            tuple(map(as_type, written[1:])), getattr(import_module(module), name)
+        )
+    number, *array = written.split()
+    if not array:
+        return getattr(types, number)
+    return types.Array(getattr(types, number), int(array[0][:-1]), array[0][-1])
+
+
+@contextmanager
+def compiling_ahead(kernel_set: str, cores: int) -> Iterator[None]:
+    """Within this context, other processes compile what is missing of a set of kernels."""
+    helpers = []
+    if cores > 1 and _is_missing(kernel_set):
+        others = min(cores - 1, _MOST_PROCESSES)
+        with suppress(OSError):
+            for i in range(others):
+                helpers.append(_start(kernel_set, i, others))
+    try:
+        yield
+    finally:
+        for helper in helpers:
+            helper.kill()
+            helper.wait()
+
+
+def _is_missing(kernel_set: str) -> bool:
+    if config.DISABLE_JIT or os.environ.get("PGMULT_COMPILE_AHEAD") == "0":
+        return False
+    if cache_directory() is None:
+        return False
+    return any(not kernel._cache.is_on_disk() for kernel, _ in kernels(kernel_set))
+
+
+def _start(kernel_set: str, number: int, others: int) -> subprocess.Popen[bytes]:
+    program = f"from pgmult.compiled.ahead import _help; _help({kernel_set!r}, {number}, {others})"
+    return subprocess.Popen(
+        [get_executable(), "-c", program],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _help(kernel_set: str, number: int, others: int) -> None:
+    """One of several processes: every `others`-th kernel from the end, then what is left."""
+    backward = kernels(kernel_set)[::-1]
+    mine = backward[number::others]
+    for kernel, signature in [*mine, *(one for one in backward if one not in mine)]:
+        kernel.compile(signature)

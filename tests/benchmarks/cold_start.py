@@ -1,0 +1,223 @@
+"""What a newcomer waits for: seconds to the first draw of each family, and what compiles meanwhile.
+
+    python -m tests.benchmarks.cold_start [FAMILY ...] [--functions 15]
+    python -m tests.benchmarks.cold_start --record
+
+Each family runs in processes of its own on tiny data: with an empty cache of machine code, again
+with what that left there, and with an empty cache and other processes that compile too. CPU seconds
+of compiling are by function, without those that it calls. ``--record`` writes which functions each
+family calls first, for `pgmult.compiled.ahead`. For a processor without AVX-512 set
+``NUMBA_CPU_NAME=haswell`` and ``NUMBA_CPU_FEATURES=+avx2,+fma,+bmi,+bmi2,+popcnt``.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from numba.core import event, types
+from numba.core.dispatcher import Dispatcher
+
+from pgmult.compiled import ahead
+from pgmult.compiled.ahead import as_type
+from pgmult.core.typing import kernel_set_of
+
+
+def _topics() -> tuple[Any, Any]:
+    from pgmult.topics import CorrelatedTopics, as_corpus
+
+    return CorrelatedTopics(3), as_corpus(np.random.default_rng(0).poisson(2.0, size=(8, 12)))
+
+
+def _structural() -> tuple[Any, Any]:
+    from pgmult.topics import StructuralTopics, with_covariates
+
+    counts = np.random.default_rng(0).poisson(2.0, size=(8, 12))
+    return StructuralTopics(3), with_covariates(counts, {"x": np.arange(8.0)})
+
+
+def _lds() -> tuple[Any, Any]:
+    from pgmult.sequences import MultinomialLDS, as_sequences
+
+    return MultinomialLDS(2), as_sequences(["abcabcab", "bca"])
+
+
+def _hmm() -> tuple[Any, Any]:
+    from pgmult.sequences import MultinomialHMM, as_sequences
+
+    return MultinomialHMM(2), as_sequences(["abcabcab", "bca"])
+
+
+def _field(structure: str) -> tuple[Any, Any]:
+    from pgmult.fields import MultinomialGP, as_field
+    from pgmult.fields.covariances import Matern
+
+    counts = np.random.default_rng(0).poisson(2.0, size=(6, 3))
+    data = as_field(np.arange(6.0), counts, new_inputs=[6.0])
+    return MultinomialGP(Matern(1.5), structure=structure), data
+
+
+def _regression() -> tuple[Any, Any]:
+    from pgmult.regression import LogisticRegression, as_labelled_rows
+
+    rng = np.random.default_rng(0)
+    return LogisticRegression(), as_labelled_rows(rng.normal(size=(20, 2)), np.arange(20) % 2)
+
+
+FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "topics": _topics,
+    "structural": _structural,
+    "lds": _lds,
+    "hmm": _hmm,
+    "dense": lambda: _field("dense"),
+    "state_space": lambda: _field("state_space"),
+    "logistic": _regression,
+}
+
+
+class _Compilations(event.Listener):  # type: ignore[misc]
+    """CPU seconds of each function's own compilation, and what was called from Python."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.times: dict[str, int] = defaultdict(int)
+        self.called: list[tuple[str, list[Any]]] = []
+        self._open: list[list[float]] = []
+
+    def on_start(self, event: Any) -> None:
+        if not self._open:
+            function = event.data["dispatcher"].py_func
+            place = f"{function.__module__}:{function.__qualname__}"
+            self.called.append((place, [_written(kind) for kind in event.data["args"]]))
+        self._open.append([process_time(), 0.0])
+
+    def on_end(self, event: Any) -> None:
+        began, callees = self._open.pop()
+        took = process_time() - began
+        name = event.data["dispatcher"].__name__
+        self.seconds[name] += took - callees
+        self.times[name] += 1
+        if self._open:
+            self._open[-1][1] += took
+
+
+def _written(kind: Any) -> Any:
+    """A type as `pgmult.compiled.ahead.as_type` reads it."""
+    if isinstance(kind, types.NamedTuple):
+        name = f"{kind.instance_class.__module__}:{kind.instance_class.__qualname__}"
+        return [name, *map(_written, kind.types)]
+    if not isinstance(kind, types.Array):
+        return str(kind)
+    written = f"{kind.dtype} {kind.ndim}{kind.layout}"
+    if as_type(written) != kind:
+        raise TypeError(f"no way to write {kind}: see pgmult.compiled.ahead.as_type")
+    return written
+
+
+def _first_draw(family: str) -> dict[str, Any]:
+    import pgmult
+
+    model, data = FAMILIES[family]()
+    listener = _Compilations()
+    wall, cpu = perf_counter(), process_time()
+    with event.install_listener("numba:compile", listener):
+        posterior = pgmult.sample(
+            model, data, draws=20, tune=1, chains=1, random_seed=0, progressbar=False
+        )
+    return {
+        "wall": perf_counter() - wall,
+        "cpu": process_time() - cpu,
+        "set": kernel_set_of(model),
+        "called": listener.called,
+        "loaded": _loaded(),
+        "draws": posterior.sample_stats["log_likelihood"].ravel().tolist(),
+        "functions": sorted(
+            ((seconds, name, listener.times[name]) for name, seconds in listener.seconds.items()),
+            reverse=True,
+        ),
+    }
+
+
+def _loaded() -> list[tuple[str, list[Any]]]:
+    """Every compiled function that is in memory; with a warm cache, those called from Python."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("pgmult")]
+    functions = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Dispatcher)
+    }
+    return [
+        (f"{f.py_func.__module__}:{f.py_func.__qualname__}", [_written(kind) for kind in kinds])
+        for f in functions
+        for kinds in f.signatures
+    ]
+
+
+def in_process(family: str, folder: str, processes: str) -> dict[str, Any]:
+    """The first draw of a new process that keeps its machine code in `folder`."""
+    environment = os.environ | {"PGMULT_CACHE_DIR": folder, "PGMULT_COMPILE_AHEAD": processes}
+    command = [sys.executable, "-W", "ignore", "-m", __spec__.name, family, "--inside"]
+    return dict(json.loads(subprocess.check_output(command, env=environment, text=True)))
+
+
+def record() -> None:
+    """Write what each family calls first, for `pgmult.compiled.ahead`."""
+    sets = {}
+    for family in FAMILIES:
+        with tempfile.TemporaryDirectory() as folder:
+            called = in_process(family, folder, "0")["called"]
+            warm = in_process(family, folder, "0")
+        others = [one for one in warm["loaded"] if one not in called]  # called by the first, too
+        sets[warm["set"]] = called + sorted(others)
+    lines = [
+        f" {json.dumps(name)}: [\n  " + ",\n  ".join(map(json.dumps, called)) + "\n ]"
+        for name, called in sets.items()
+    ]
+    path = Path(ahead.__file__).with_name("kernels.json")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("--functions", type=int, default=0)
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    families = options.families or list(FAMILIES)
+    if options.inside:
+        print(json.dumps(_first_draw(families[0])))
+        return
+    if options.record:
+        record()
+        return
+    print(
+        f"{'family':12} {'one process':>12} {'cpu':>6} {'compiled':>9} {'several':>8} {'warm':>6}"
+    )
+    for family in families:
+        with tempfile.TemporaryDirectory() as folder:
+            alone = in_process(family, folder, "0")
+            warm = in_process(family, folder, "0")
+        with tempfile.TemporaryDirectory() as folder:
+            several = in_process(family, folder, "1")
+        count = sum(times for _, _, times in alone["functions"])
+        print(
+            f"{family:12} {alone['wall']:12.1f} {alone['cpu']:6.1f} {count:9}"
+            f" {several['wall']:8.1f} {several['cpu']:6.1f} {warm['wall']:6.2f}"
+        )
+        for seconds, name, times in alone["functions"][: options.functions]:
+            print(f"    {seconds:5.2f} s  {name} x {times}")
+
+
+if __name__ == "__main__":
+    main()
