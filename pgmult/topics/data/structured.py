@@ -1,7 +1,9 @@
 """A corpus whose documents have covariates.
 
 `with_covariates` attaches what is known about each document (its year, its author's party) to a
-corpus, as a design matrix (`pgmult.topics.data.designs`) that begins with the intercept.
+corpus: what may change how much it says of a topic, as a design matrix that begins with the
+intercept and random terms (`pgmult.topics.data.designs`), and what may change the words it says it
+in, as groups of documents (`pgmult.topics.data.groups`).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(1.0, size=(4, 6))
@@ -15,15 +17,25 @@ array([[ 1.  , -1.34,  0.  ],
 >>> data.design.rows({"party": ["D", "R"], "year": 2005})
 array([[1., 0., 0.],
        [1., 0., 1.]])
+>>> data = pgmult.topics.with_covariates(counts, columns, "~ year + (1 | party)", content="~ party")
+>>> data.design.terms[0].name, [str(label) for label in data.content.labels]
+('1 | party', ['D', 'R'])
+>>> data[[0, 2]].content.codes
+array([0, 1])
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from pgmult.core.arguments import as_list
 from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus, corpus_from
-from pgmult.topics.data.designs import Design, make_design
+from pgmult.topics.data.designs import Design, as_mapping, labels_only, make_design
+from pgmult.topics.data.groups import ContentGroups, content_groups
 
 __all__ = ["StructuredCorpus", "with_covariates"]
 
@@ -35,20 +47,82 @@ class StructuredCorpus(Corpus):
     Attributes
     ----------
     design : Design
+    content : ContentGroups or None
+        Groups of documents that vary the words of topics.
     """
 
     design: Design
+    content: ContentGroups | None = None
 
     @property
     def covariates(self) -> FloatArray:
         """The design matrix, ``(num_documents, num_covariates)``."""
         return self.design.matrix
 
+    def __getitem__(self, rows: Any) -> "StructuredCorpus":
+        """The corpus of some documents: their rows' numbers, a slice or a mask of all rows."""
+        chosen = _as_rows(rows, self.num_documents)
+        names = None if self.names is None else self.names[chosen]
+        part = corpus_from(self.to_csr()[chosen], "corpus", self.vocabulary, names)
+        return _attach(part, self.design.take(chosen), self.content and self.content.take(chosen))
+
+    def new_documents(
+        self, corpus: Any, covariates: Any, *, unseen: bool = False
+    ) -> "StructuredCorpus":
+        """Other documents with the covariates that these have, coded alike.
+
+        Parameters
+        ----------
+        corpus : Corpus, or anything that `as_corpus` takes
+            With the same words.
+        covariates : mapping from name to column, or DataFrame
+            Every column that the design and the content groups were made from.
+        unseen : bool
+            Whether grouping columns may hold labels that these documents do not have, such as new
+            authors. (Of content groups none may be new: nothing is known of their words.)
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or a label is new that may not be.
+        """
+        new = corpus_from(corpus, "corpus")
+        if new.num_words != self.num_words:
+            raise ValueError(f"corpus must have the same {self.num_words} words, got {new!r}")
+        design = self.design.like(covariates, unseen=unseen, num_rows=new.num_documents)
+        content = self.content and self.content.of(as_mapping(covariates, None), new.num_documents)
+        return _attach(new, design, content)
+
     def __repr__(self) -> str:
+        more = [f"covariates: {', '.join(self.design.names)}"]
+        if self.design.terms:
+            more.append(f"random: {', '.join(t.title for t in self.design.terms)}")
+        if self.content is not None:
+            more.append(f"content: {' + '.join(self.content.names)}")
         return (
             f"StructuredCorpus({self.num_documents:,} documents, {self.num_words:,} words,"
-            f" {self.num_tokens:,} tokens, covariates: {', '.join(self.design.names)})"
+            f" {self.num_tokens:,} tokens, {'; '.join(more)})"
         )
+
+
+def _attach(corpus: Corpus, design: Design, content: ContentGroups | None) -> StructuredCorpus:
+    return StructuredCorpus(
+        corpus.indptr, corpus.words, corpus.counts, corpus.num_words, corpus.vocabulary,
+        corpus.names, design=design, content=content,
+    )  # fmt: skip
+
+
+def _as_rows(rows: Any, count: int) -> Any:
+    """Numbers of documents, all there."""
+    if isinstance(rows, slice):
+        return np.arange(count)[rows]
+    given = np.asarray(as_list(rows, "rows", "numbers of documents"))
+    if given.dtype == bool:
+        if given.shape != (count,):
+            raise ValueError(f"rows must be a mask of {count} documents, got shape {given.shape}")
+        return np.flatnonzero(given)
+    numbers = [as_positive_int(row, "rows", minimum=0, maximum=count - 1) for row in given]
+    return np.array(numbers, dtype=np.int64)
 
 
 def with_covariates(
@@ -56,6 +130,7 @@ def with_covariates(
     covariates: Any,
     formula: str | None = None,
     *,
+    content: str | None = None,
     names: Sequence[str] | None = None,
     standardize: bool = True,
 ) -> StructuredCorpus:
@@ -64,7 +139,6 @@ def with_covariates(
     Parameters
     ----------
     corpus : Corpus, or anything that `as_corpus` takes
-        Split off held-out tokens first: the parts of a split have no covariates.
     covariates : mapping from name to column, pandas DataFrame, or matrix
         One value or row a document, by position (an index is not consulted). A column holds
         numbers, or labels: strings, booleans or a categorical. The first label, in sorted or in
@@ -72,6 +146,12 @@ def with_covariates(
     formula : str, optional
         Which columns, transformed how, and which products of them, such as
         ``"~ year + party + year:party"``; needs the package formulaic. By default all columns.
+        ``s(year)`` is a smooth curve, ``(1 | author)`` an effect of each author: how much both bend
+        and vary is learned. See `pgmult.topics.data.designs`.
+    content : str, optional
+        Which labels may change the words of a topic, such as ``"~ party"``: documents of one label
+        say it in words of their own. ``"~ party + house"`` is a tree, of houses within parties;
+        ``"~ party:house"`` makes a group of each combination.
     names : sequence of str, optional
         Of a matrix's columns; ``x0, x1, ...`` if left out.
     standardize : bool
@@ -96,7 +176,9 @@ def with_covariates(
     """
     counts = corpus_from(corpus, "corpus")
     design = make_design(covariates, counts.num_documents, formula, names, standardize)
-    return StructuredCorpus(
-        counts.indptr, counts.words, counts.counts, counts.num_words, counts.vocabulary,
-        counts.names, design=design,
-    )  # fmt: skip
+    if content is None:
+        return _attach(counts, design, None)
+    columns = as_mapping(covariates, names)
+    return _attach(
+        counts, design, content_groups(content, columns, counts.num_documents, labels_only)
+    )
