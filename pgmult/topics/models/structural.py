@@ -14,8 +14,8 @@ The blocks of the sweep are those of `pgmult.topics.CorrelatedTopics`; the last 
 regression of psi on the covariates.
 
 A coefficient lives on a stick, and what it does to a topic depends on the sticks before it. So read
-effects from `prevalence`: the expected topic proportions E[theta | x] at covariates x, and
-contrasts of them.
+effects from `pgmult.topics.effects`: the expected topic proportions E[theta | x] at covariates x,
+and differences of them.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -27,9 +27,9 @@ contrasts of them.
 ... )
 >>> posterior["coefficients"].shape
 (1, 10, 3, 2)
->>> expected = pgmult.topics.prevalence(posterior, data, {"party": ["D", "R"], "year": 10})
->>> expected.mean.shape, expected.contrast(1, 0).mean.shape
-((2, 3), (3,))
+>>> found = pgmult.topics.effects(posterior, "party", at={"year": 10})
+>>> found.mean.shape, pgmult.topics.difference(found, "R", "D").mean.shape
+((2, 3), (1, 3))
 """
 
 from collections.abc import Mapping, Sequence
