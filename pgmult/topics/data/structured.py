@@ -59,6 +59,23 @@ class StructuredCorpus(Corpus):
         """The design matrix, ``(num_documents, num_covariates)``."""
         return self.design.matrix
 
+    def by_group(self, corpus: Corpus | None = None) -> Corpus:
+        """The words as (group, word) pairs, ``group * num_words + word``, for all groups at once.
+
+        Parameters
+        ----------
+        corpus : Corpus, optional
+            Other tokens of the same documents; these documents' own if left out.
+        """
+        tokens = self if corpus is None else corpus
+        if self.content is None:
+            return tokens
+        groups = np.repeat(self.content.codes.astype(np.int32), np.diff(tokens.indptr))
+        return Corpus(
+            tokens.indptr, tokens.words + groups * np.int32(self.num_words), tokens.counts,
+            self.num_words * self.content.num_groups,
+        )  # fmt: skip
+
     def __getitem__(self, rows: Any) -> "StructuredCorpus":
         """The corpus of some documents: their rows' numbers, a slice or a mask of all rows."""
         chosen = _as_rows(rows, self.num_documents)
