@@ -18,10 +18,10 @@ array([[1., 0., 0.],
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.designs import Design, make_design
 
@@ -44,6 +44,10 @@ class StructuredCorpus(Corpus):
         """The design matrix, ``(num_documents, num_covariates)``."""
         return self.design.matrix
 
+    def _rows_beside(self, rows: IntArray) -> dict[str, Any]:
+        # The columns stay whole: knots of splines and means are those of all documents.
+        return {"design": replace(self.design, matrix=self.design.matrix[rows])}
+
     def __repr__(self) -> str:
         return (
             f"StructuredCorpus({self.num_documents:,} documents, {self.num_words:,} words,"
@@ -64,7 +68,6 @@ def with_covariates(
     Parameters
     ----------
     corpus : Corpus, or anything that `as_corpus` takes
-        Split off held-out tokens first: the parts of a split have no covariates.
     covariates : mapping from name to column, pandas DataFrame, or matrix
         One value or row a document, by position (an index is not consulted). A column holds
         numbers, or labels: strings, booleans or a categorical. The first label, in sorted or in
@@ -98,5 +101,5 @@ def with_covariates(
     design = make_design(covariates, counts.num_documents, formula, names, standardize)
     return StructuredCorpus(
         counts.indptr, counts.words, counts.counts, counts.num_words, counts.vocabulary,
-        counts.names, design=design,
+        counts.names, counts.table, design=design,
     )  # fmt: skip
