@@ -10,10 +10,10 @@ from pgmult.datasets.readers import (
     read_corpus,
     read_ldac,
     read_npz,
-    read_table,
     read_text,
     recognise,
 )
+from pgmult.datasets.tables import TextTable, read_table
 from pgmult.datasets.text import ENGLISH_STOP_WORDS, TextOptions, corpus_from_texts, tokenize
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "NameCounts",
     "Source",
     "TextOptions",
+    "TextTable",
     "associated_press",
     "corpus_from_texts",
     "demo_corpus",

@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_list, as_strings, brief
+from pgmult.core.arguments import as_list, brief
 from pgmult.core.tables import chosen_columns
 from pgmult.core.typing import IntArray
 from pgmult.core.validate import as_positive_int
@@ -221,15 +221,20 @@ class DocumentTable:
 
 
 def _stored(column: Any) -> NDArray[Any] | PackedTexts:
-    array = column if isinstance(column, np.ndarray) else np.array(column)
-    if array.dtype.kind in "biufM":
-        return array
-    items = [None if item is None or item != item else item for item in array.tolist()]
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufM":
+        return column
+    items = [None if item is None or item != item else item for item in list(column)]
     present = [item for item in items if item is not None]
+    if present and len(present) == len(items) and isinstance(present[0], int):
+        array = np.array(present)
+        if array.dtype.kind in "bi":
+            return array
     if present and all(isinstance(item, int | float) for item in present):
-        return np.array([np.nan if item is None else item for item in items], dtype=np.float64)
+        try:
+            return np.array([np.nan if x is None else x for x in items], dtype=np.float64)
+        except OverflowError:
+            raise ValueError("columns must hold numbers below 1e308, got a larger one") from None
     if not all(isinstance(item, str) for item in present):
         strange = next(item for item in present if not isinstance(item, str))
         raise TypeError(f"columns must hold numbers, dates or strings, got {brief(strange)}")
-    as_strings(present, "columns")
     return PackedTexts.of(items)
