@@ -3,6 +3,7 @@
 from pgmult.datasets.alignments import read_alignments
 from pgmult.datasets.docstrings import demo_corpus
 from pgmult.datasets.fasta import read_fasta, translate
+from pgmult.datasets.messages import state_of_the_union
 from pgmult.datasets.names import NameCounts, thin, us_names, us_states
 from pgmult.datasets.public import associated_press
 from pgmult.datasets.readers import (
@@ -33,6 +34,7 @@ __all__ = [
     "read_table",
     "read_text",
     "recognise",
+    "state_of_the_union",
     "thin",
     "tokenize",
     "translate",
