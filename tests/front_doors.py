@@ -484,8 +484,8 @@ CALLS = {
             "random_seed": 1,
         },
     ),
-    "topics.compare_num_topics": (
-        lambda: topics.compare_num_topics,
+    "topics.search_num_topics": (
+        lambda: topics.search_num_topics,
         lambda: {
             "make_model": topics.CorrelatedTopics,
             "data": corpus(),
@@ -664,7 +664,9 @@ CALLS = {
     "topics.TopicChoice.smallest_within": (
         lambda: (
             topics.TopicChoice(
-                (topics.Candidate(2, -1.0, 0.0, 0.0, 1.0),), np.zeros((1, 3)), np.ones(3)
+                (topics.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0, 0.5, 1.0),),
+                np.zeros((1, 3)),
+                np.ones(3),
             ).smallest_within
         ),
         lambda: {"errors": 1.0},
