@@ -53,6 +53,12 @@ def folder():
 
 
 @cache
+def table_corpus():
+    columns = {"text": ["red blue", "red", "blue blue"], "n": [1, 2, 4]}
+    return datasets.read_table(columns, "text").corpus()
+
+
+@cache
 def corpus():
     return topics.as_corpus(COUNTS, list("abcdef"))
 
@@ -521,8 +527,8 @@ CALLS = {
             "random_seed": 1,
         },
     ),
-    "topics.compare_num_topics": (
-        lambda: topics.compare_num_topics,
+    "topics.search_num_topics": (
+        lambda: topics.search_num_topics,
         lambda: {
             "make_model": topics.CorrelatedTopics,
             "data": corpus(),
@@ -693,7 +699,9 @@ CALLS = {
     "topics.TopicChoice.smallest_within": (
         lambda: (
             topics.TopicChoice(
-                (topics.Candidate(2, -1.0, 0.0, 0.0, 1.0),), np.zeros((1, 3)), np.ones(3)
+                (topics.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0, 0.5, 1.0),),
+                np.zeros((1, 3)),
+                np.ones(3),
             ).smallest_within
         ),
         lambda: {"errors": 1.0},
@@ -1138,8 +1146,17 @@ CALLS = {
     ),
     "datasets.read_table": (
         lambda: datasets.read_table,
-        lambda: {"path": written("a.csv", "text,n\nsome text,1\nother,2\n"), "column": "text"},
+        lambda: {"table": written("a.csv", "text,n\nsome text,1\nother,2\n"), "text": "text"},
     ),
+    "datasets.TextTable.corpus": (
+        lambda: datasets.read_table({"text": ["some text", "other"], "n": [1, 2]}, "text").corpus,
+        lambda: {"min_documents": 1, "ngrams": 2, "stop_words": ["some"]},
+    ),
+    "topics.Corpus.with_covariates": (
+        lambda: table_corpus().with_covariates,
+        lambda: {"formula": "~ n"},
+    ),
+    "topics.Corpus.__getitem__": (lambda: table_corpus().__getitem__, lambda: {"rows": [0, 2]}),
     "datasets.read_ldac": (
         lambda: datasets.read_ldac,
         lambda: {"path": written("a.dat", "2 0:1 1:2\n1 1:1\n")},

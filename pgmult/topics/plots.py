@@ -225,7 +225,7 @@ def score_by_num_topics(choice: TopicChoice, axes: Axes | None = None) -> Axes:
     Parameters
     ----------
     choice : TopicChoice
-        From `pgmult.topics.scores.selection.compare_num_topics`.
+        From `pgmult.topics.scores.selection.search_num_topics`.
     axes : matplotlib Axes, optional
     """
     axes = new_figure(4.8, 3.0).add_subplot() if axes is None else axes

@@ -30,9 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_list
-from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.designs import Design, as_mapping, labels_only, make_design
 from pgmult.topics.data.groups import ContentGroups, content_groups
@@ -76,12 +74,11 @@ class StructuredCorpus(Corpus):
             self.num_words * self.content.num_groups,
         )  # fmt: skip
 
-    def __getitem__(self, rows: Any) -> "StructuredCorpus":
-        """The corpus of some documents: their rows' numbers, a slice or a mask of all rows."""
-        chosen = _as_rows(rows, self.num_documents)
-        names = None if self.names is None else self.names[chosen]
-        part = corpus_from(self.to_csr()[chosen], "corpus", self.vocabulary, names)
-        return _attach(part, self.design.take(chosen), self.content and self.content.take(chosen))
+    def _rows_beside(self, rows: IntArray) -> dict[str, Any]:
+        return {
+            "design": self.design.take(rows),
+            "content": self.content and self.content.take(rows),
+        }
 
     def new_documents(
         self, corpus: Any, covariates: Any, *, unseen: bool = False
@@ -125,21 +122,8 @@ class StructuredCorpus(Corpus):
 def _attach(corpus: Corpus, design: Design, content: ContentGroups | None) -> StructuredCorpus:
     return StructuredCorpus(
         corpus.indptr, corpus.words, corpus.counts, corpus.num_words, corpus.vocabulary,
-        corpus.names, design=design, content=content,
+        corpus.names, corpus.table, design=design, content=content,
     )  # fmt: skip
-
-
-def _as_rows(rows: Any, count: int) -> Any:
-    """Numbers of documents, all there."""
-    if isinstance(rows, slice):
-        return np.arange(count)[rows]
-    given = np.asarray(as_list(rows, "rows", "numbers of documents"))
-    if given.dtype == bool:
-        if given.shape != (count,):
-            raise ValueError(f"rows must be a mask of {count} documents, got shape {given.shape}")
-        return np.flatnonzero(given)
-    numbers = [as_positive_int(row, "rows", minimum=0, maximum=count - 1) for row in given]
-    return np.array(numbers, dtype=np.int64)
 
 
 def with_covariates(

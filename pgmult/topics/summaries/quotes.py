@@ -3,13 +3,14 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_strings
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import Draws, names_along
 from pgmult.topics.summaries.documents import representative_documents
 from pgmult.topics.summaries.effects import topic_names
@@ -141,15 +142,8 @@ def _texts(posterior: Draws, texts: Any, size: int) -> Sequence[str] | None:
         data: object = posterior.data
     except ValueError:  # draws that know of no data
         return None
-    table = data.table if isinstance(data, _OfTable) else None
-    return None if table is None or table.text is None else list(table.texts)
-
-
-@runtime_checkable
-class _OfTable(Protocol):
-    """A corpus that was read from a table."""
-
-    table: Any
+    table = data.table if isinstance(data, Corpus) else None
+    return None if table is None or table.text is None else table.texts
 
 
 def _cut(text: str, most: int) -> str:
