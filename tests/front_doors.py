@@ -105,6 +105,19 @@ def structural_draws():
 
 
 @cache
+def grouped_draws():
+    data = topics.with_covariates(corpus(), {"g": list("abababab")}, "~ 1", content="~ g")
+    return pgmult.sample(topics.StructuralTopics(num_topics=2, start_sweeps=1), data, **FEW)
+
+
+@cache
+def timed_draws():
+    data = topics.as_timed_corpus(COUNTS, np.arange(8) // 4)
+    keep = ["prevalence", "topics"]
+    return pgmult.sample(topics.DynamicTopics(num_topics=2, start_sweeps=1), data, keep=keep, **FEW)
+
+
+@cache
 def few_effects():
     return topics.effects(structural_draws(), "x", at={"x": [0.0, 1.0]}, num_simulated=2)
 
@@ -516,6 +529,30 @@ CALLS = {
     "topics.check_model": (
         lambda: topics.check_model,
         lambda: {"posterior": topic_draws(), "groups": {"half": list("aaaabbbb")}, "max_draws": 2},
+    ),
+    "topics.content": (
+        lambda: topics.content,
+        lambda: {"posterior": grouped_draws(), "max_draws": 2},
+    ),
+    "topics.Content.words": (
+        lambda: topics.content(grouped_draws()).words,
+        lambda: {"first": "b", "second": "a", "topic": 1, "num_words": 2},
+    ),
+    "topics.Content.table": (
+        lambda: topics.content(grouped_draws()).table,
+        lambda: {"num_words": 2},
+    ),
+    "topics.plots.perspectives": (
+        lambda: topics.plots.perspectives,
+        lambda: {"found": topics.content(grouped_draws()).words("b", "a", topic=0)},
+    ),
+    "topics.plots.stability": (
+        lambda: topics.plots.stability,
+        lambda: {"found": topics.topic_stability(topic_draws())},
+    ),
+    "topics.shares_over_time": (
+        lambda: topics.shares_over_time,
+        lambda: {"posterior": timed_draws(), "max_draws": 2},
     ),
     "topics.permutation_test": (
         lambda: topics.permutation_test,

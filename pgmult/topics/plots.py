@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind
-from pgmult.core.figures import BLUE, CYCLE, RED, clean, new_figure
+from pgmult.core.figures import BLUE, CYCLE, RED, axes_or_new, clean, new_figure
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.draws import as_topic_numbers
 from pgmult.topics.scores.selection import TopicChoice
@@ -270,9 +270,7 @@ def forest(found: Effects | Difference, axes: Axes | None = None) -> Axes:
     mean, lower, upper = (100.0 * x[rows] for x in (found.mean, found.lower, found.upper))
     order = np.argsort(mean[-1], kind="stable")
     step = min(0.18, 0.6 / len(rows))
-    if axes is None:
-        height = 1.3 + len(order) * max(0.22, 0.13 * len(rows))
-        axes = new_figure(6.4, height).add_subplot()
+    axes = axes_or_new(axes, 6.4, 1.3 + len(order) * max(0.22, 0.13 * len(rows)))
     is_difference = isinstance(found, Difference)
     if is_difference:
         axes.axvline(0.0, color="0.6", linewidth=0.8)
@@ -316,7 +314,7 @@ def curve(found: Effects, topic: int, axes: Axes | None = None) -> Axes:
     as_kind(found, "found", Effects, "see pgmult.topics.effects")
     topic = as_positive_int(topic, "topic", minimum=0, maximum=len(found.names) - 1)
     values = found.numbers
-    axes = new_figure(5.6, 3.2).add_subplot() if axes is None else axes
+    axes = axes_or_new(axes, 5.6, 3.2)
     mean, lower, upper = (100.0 * x[:, topic] for x in (found.mean, found.lower, found.upper))
     for g, (label, rows) in enumerate(found.groups.items()):
         color, x = CYCLE[g % len(CYCLE)], values[rows]
@@ -346,6 +344,8 @@ def curves(found: Effects, topics: Sequence[int] | None = None, *, num_columns: 
     as_kind(found, "found", Effects, "see pgmult.topics.effects")
     size = len(found.names)
     numbers = as_topic_numbers(range(size) if topics is None else topics, size).tolist()
+    if not numbers:
+        raise ValueError("topics must be at least one number of a topic, got none")
     num_columns = min(as_positive_int(num_columns, "num_columns"), len(numbers))
     num_rows = -(-len(numbers) // num_columns)
     lines = wrapped(found.caption, int(32 * num_columns))
@@ -380,8 +380,7 @@ def perspectives(found: GroupWords, axes: Axes | None = None) -> Axes:
     """
     as_kind(found, "found", GroupWords, "see pgmult.topics.content")
     order = np.argsort(found.log_ratio, kind="stable")
-    if axes is None:
-        axes = new_figure(5.6, 1.2 + 0.19 * len(order)).add_subplot()
+    axes = axes_or_new(axes, 5.6, 1.2 + 0.19 * len(order))
     colors = [
         "0.6" if found.is_faint else CYCLE[sorted(found.groups).index(group)]
         for group in (found.groups[1], found.groups[0])
@@ -423,8 +422,7 @@ def stability(found: TopicStability, axes: Axes | None = None) -> Axes:
     as_kind(found, "found", TopicStability, "see pgmult.topics.topic_stability")
     others = np.delete(found.matches.distance, found.matches.reference, axis=0)
     order = np.argsort(-found.mean_distance, kind="stable")
-    if axes is None:
-        axes = new_figure(6.0, 1.3 + 0.2 * len(order)).add_subplot()
+    axes = axes_or_new(axes, 6.0, 1.3 + 0.2 * len(order))
     colors = {"stable": BLUE, "varies": CYCLE[4], "one chain only": RED}
     verdicts = [found.verdicts[k] for k in order]
     for verdict, color in colors.items():

@@ -333,7 +333,7 @@ def _labels_of(corpus: Corpus, name: Any) -> Sequence[Any]:
         if corpus.content is not None:
             for i, column in enumerate(corpus.content.names):
                 known.setdefault(column, corpus.content.values[corpus.content.codes, i].tolist())
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise ValueError(
             f"groups must be columns of labels ({', '.join(known) or 'the corpus has none'}), or a"
             f" mapping from a name to labels, got {name!r}"

@@ -27,6 +27,7 @@ from pgmult.topics.data.terms import GroupTerm
 from pgmult.topics.draws import as_draws
 from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import best_chain, mean_topics
+from pgmult.topics.summaries.settings import as_column
 from pgmult.topics.summaries.tables import SummaryTable
 
 __all__ = ["PermutationTest", "permutation_test"]
@@ -190,11 +191,7 @@ def _column(data: StructuredCorpus, name: Any) -> tuple[FloatArray, bool]:
     """Numbers, or numbers of labels; and which."""
     columns = data.design.columns
     names = columns.names.tolist()
-    if name not in names:
-        raise ValueError(
-            "variable must be a column that prevalence depends on, one of"
-            f" {', '.join(names) or 'none'}, got {name!r}"
-        )
+    as_column(name, "variable", names)
     j = names.index(name)
     return columns.values[:, j], bool(columns.num_levels[j])
 

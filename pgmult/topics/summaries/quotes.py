@@ -18,6 +18,8 @@ from pgmult.topics.summaries.matching import best_chain
 
 __all__ = ["Quote", "Quotes", "quotes"]
 
+_FEWEST_CHARACTERS = 20
+
 
 class Quote(NamedTuple):
     """A document, a topic's share in it, posterior mean and interval, and its text if known."""
@@ -97,12 +99,15 @@ def quotes(
     chain, max_draws, probability
         As of `document_topics`.
     """
-    most = as_positive_int(max_characters, "max_characters")
+    num_quotes = as_positive_int(num_quotes, "num_quotes")
+    most = as_positive_int(max_characters, "max_characters", minimum=_FEWEST_CHARACTERS)
     found = representative_documents(
         posterior, num_quotes, chain=chain, max_draws=max_draws, probability=probability
     )
     count = len(found)
-    given = range(count) if topic is None else topic if np.ndim(topic) else [topic]
+    if topic is None:
+        topic = range(count)
+    given = [topic] if isinstance(topic, int | np.integer) else topic
     topics = [
         as_positive_int(k, "topic", minimum=0, maximum=count - 1)
         for k in as_list(given, "topic", "numbers of topics")

@@ -87,7 +87,7 @@ def as_column(name: Any, argument: str, columns: Sequence[str]) -> None:
 def value_text(value: Any) -> str:
     """A value of a column as it is shown."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-    return f"{value:.6g}" if is_number else str(value)
+    return f"{float(value):.6g}" if is_number else str(value)
 
 
 def _settings(
@@ -157,7 +157,10 @@ def _as_settings(table: Any, columns: Sequence[str]) -> dict[str, list[Any]]:
 def _mapping(table: Any, argument: str, columns: Sequence[str]) -> dict[str, Any]:
     if hasattr(table, "items"):
         return {str(name): column for name, column in table.items()}
-    matrix = np.asarray(table) if isinstance(table, np.ndarray | list | tuple) else None
+    try:
+        matrix = np.asarray(table) if isinstance(table, np.ndarray | list | tuple) else None
+    except ValueError:  # rows of different lengths
+        matrix = None
     if matrix is None or matrix.ndim != 2 or matrix.shape[1] != len(columns):
         raise TypeError(
             f"{argument} must be the name of a column, or a mapping, data frame or matrix of"
