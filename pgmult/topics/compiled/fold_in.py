@@ -60,8 +60,8 @@ def _allocate_document(d, indptr, words, counts, by_word, theta, topic_counts, s
 
 @jit
 def fold_in(
-    worker, start, stop, key, ids, indptr, words, counts, by_word, precision, centre, order, sweeps,
-    psi, theta,
+    worker, start, stop, key, ids, indptr, words, counts, by_word, precision, centres, scales,
+    order, sweeps, psi, theta,
 ):  # fmt: skip
     """`sweeps` Gibbs sweeps over z, omega and psi of each document, starting from `psi`.
 
@@ -69,7 +69,8 @@ def fold_in(
     ----------
     ids : uint64, (num_documents,): each document's stream.
     by_word : (num_words, num_topics): word probabilities.
-    precision, centre : of the prior of psi, (n, n) and (n,).
+    precision, centres, scales : of the prior of psi, N(centres[d], scales[d] precision^-1): (n, n),
+        (num_documents, n) and (num_documents,).
     psi : in and out, (num_documents, n).
     theta : out, (num_documents, num_topics): the topic proportions of `psi`.
 
@@ -90,6 +91,8 @@ def fold_in(
             for i in range(n):
                 for j in range(i + 1):
                     store(packed, _row(i) + j * WIDTH, splat(precision[i, j]))
+                    for lane in range(width):
+                        packed[_row(i) + j * WIDTH + lane] /= scales[first + lane]
             for lane in range(WIDTH):
                 packed[_row(n) + n * WIDTH + lane] = 1.0
                 for k in range(n):
@@ -107,7 +110,9 @@ def fold_in(
                     count = topic_counts[order[k]]
                     omega, state = draw_integer(reaching, psi[d, k], state)
                     packed[_row(k) + k * WIDTH + lane] += omega
-                    packed[_row(n) + k * WIDTH + lane] = count - 0.5 * reaching - omega * centre[k]
+                    packed[_row(n) + k * WIDTH + lane] = (
+                        count - 0.5 * reaching - omega * centres[d, k]
+                    )
                     reaching -= count
                 states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
             _factor_lanes(packed, n + 1)
@@ -122,7 +127,7 @@ def fold_in(
             _solve_upper_lanes(packed, x, n)
             for lane in range(width):
                 for k in range(n):
-                    psi[first + lane, k] = centre[k] + x[k * WIDTH + lane]
+                    psi[first + lane, k] = centres[first + lane, k] + x[k * WIDTH + lane]
                     if not math.isfinite(psi[first + lane, k]):
                         return 1 + first + lane
             probs_rows(worker, first, first + width, psi, order, theta)

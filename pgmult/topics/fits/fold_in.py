@@ -27,8 +27,10 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import new_key
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
-from pgmult.topics.data.corpus import corpus_from
+from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import of_chain, spread, stick_order_of
+from pgmult.topics.models.structural import StructuralTopics
 
 __all__ = ["FoldedIn", "fold_in"]
 
@@ -56,9 +58,12 @@ def fold_in(
     Parameters
     ----------
     posterior : Posterior
-        Of `pgmult.topics.CorrelatedTopics`, with ``topics``, ``mu`` and ``Sigma``.
+        Of `pgmult.topics.CorrelatedTopics`, with ``topics``, ``mu`` and ``Sigma``; or of
+        `pgmult.topics.StructuralTopics`, with what it keeps by default.
     corpus : Corpus, or sparse matrix or array of counts
-        With the words of the posterior's corpus.
+        With the words of the posterior's corpus; where that has covariates, with the same, as
+        `pgmult.topics.StructuredCorpus.new_documents` gives them. A level of a grouping that the
+        posterior does not know adds the variance of its effects.
     chain : int
         Labels of topics mean something within a chain only.
     max_draws : int
@@ -79,11 +84,11 @@ def fold_in(
     Raises
     ------
     ValueError
-        If the number of words is not the posterior's, or the posterior is of another model or
-        does not know its model.
+        If the number of words is not the posterior's, the covariates are not or are coded in
+        another way, or the posterior is of another model or does not know its model.
     """
-    order = stick_order_of(posterior)
-    topics, mu, Sigma = of_chain(posterior, chain, "topics", "mu", "Sigma")
+    order = stick_order_of(posterior, StructuralTopics)
+    topics, Sigma = of_chain(posterior, chain, "topics", "Sigma")
     used = spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
@@ -91,20 +96,30 @@ def fold_in(
     num_topics, num_words = topics.shape[1:]
     if corpus.num_words != num_words:
         raise ValueError(f"corpus must have the posterior's {num_words} words, got {corpus!r}")
+    if isinstance(posterior.model, StructuralTopics):
+        globals_at, tokens = _structural(posterior, chain, corpus)
+    else:
+        mu, tokens = of_chain(posterior, chain, "mu")[0], corpus
+
+        def globals_at(draw: int) -> tuple[Any, Any, FloatArray]:
+            return mu[draw], 1.0, topics[draw].T
+
     rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
     count = corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.indptr, corpus.words, corpus.counts, ids)
-    psi = np.tile(np.asarray(mu[used[0]], dtype=np.float64), (count, 1))
+    psi = np.array(np.broadcast_to(globals_at(used[0])[0], (count, num_topics - 1)), np.float64)
     for draw in used:
         cov = np.asarray(Sigma[draw], dtype=np.float64)
         precision = np.linalg.inv(cov)
         theta = np.empty((count, num_topics))
+        centres, scales, by_word = globals_at(draw)
         here = np.asarray(topics[draw], dtype=np.float64)
         statuses = over_rows(
-            kernels.fold_in, count, new_key(rng), ids, corpus.indptr, corpus.words, corpus.counts,
-            np.ascontiguousarray(here.T), precision,
-            np.asarray(mu[draw], dtype=np.float64), order,
+            kernels.fold_in, count, new_key(rng), ids, tokens.indptr, tokens.words, tokens.counts,
+            np.ascontiguousarray(by_word, dtype=np.float64), precision,
+            np.ascontiguousarray(np.broadcast_to(centres, psi.shape), dtype=np.float64),
+            np.ascontiguousarray(np.broadcast_to(scales, count), dtype=np.float64), order,
             sweeps + (warm_up if draw == used[0] else 0), psi, theta,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
@@ -114,3 +129,54 @@ def fold_in(
                 " is its Sigma positive definite?"
             )
         yield FoldedIn(int(draw), theta, here)
+
+
+def _structural(posterior: Posterior, chain: int, corpus: Corpus) -> tuple[Any, Corpus]:
+    """Prior means, scales and word probabilities at a draw, and the tokens that these are of."""
+    if not isinstance(corpus, StructuredCorpus):
+        raise ValueError(
+            f"corpus must have the covariates that the posterior is conditioned on, got {corpus!r}"
+            " (make it with data.new_documents(corpus, columns), data being what was sampled)"
+        )
+    _check_coding(posterior, corpus)
+    design = corpus.design
+    (coefficients,) = of_chain(posterior, chain, "coefficients")
+    effects = variances = None
+    if design.terms:
+        effects, variances = of_chain(posterior, chain, "effects", "effect_variances")
+    name = "topics" if corpus.content is None else "group_topics"
+    (words,) = of_chain(posterior, chain, name)
+
+    def at(draw: int) -> tuple[Any, Any, FloatArray]:
+        none = np.zeros((0, coefficients.shape[-1]))
+        centres = design.mean(
+            np.asarray(coefficients[draw], dtype=np.float64),
+            none if effects is None else np.asarray(effects[draw], dtype=np.float64),
+        )
+        scales = 1.0 if variances is None else 1.0 + design.spread(variances[draw])
+        by_group = words[draw] if words[draw].ndim == 3 else words[draw][None]
+        return centres, scales, np.moveaxis(by_group, 1, 2).reshape(-1, by_group.shape[1])
+
+    return at, corpus.by_group()
+
+
+def _check_coding(posterior: Posterior, corpus: StructuredCorpus) -> None:
+    """Refuse covariates with other names, or that were centred, scaled or coded anew."""
+    names = posterior.coords["covariate"].tolist()
+    if names != corpus.design.names.tolist():
+        raise ValueError(
+            f"corpus must have the posterior's covariates {', '.join(map(str, names))}, got"
+            f" {', '.join(corpus.design.names)}"
+        )
+    known = posterior.data.design
+    same = all(
+        np.array_equal(getattr(known, name), getattr(corpus.design, name))
+        for name in ("centre", "scale")
+    ) and [t.levels.tolist() for t in known.terms] == [
+        t.levels.tolist() for t in corpus.design.terms
+    ]
+    if not same:
+        raise ValueError(
+            "corpus must have covariates coded as the posterior's are: these were centred and"
+            " scaled by themselves (make it with data.new_documents(corpus, columns))"
+        )

@@ -95,7 +95,7 @@ def test_bad_arguments_are_refused():
 
 def test_other_models_and_none_are_refused():
     for model in (LDA(3), LogisticNormalTopics(3)):
-        with pytest.raises(ValueError, match=f"of CorrelatedTopics, got .*{type(model).__name__}"):
+        with pytest.raises(ValueError, match=f"of CorrelatedTopics or StructuralTopics, got .*{type(model).__name__}"):
             next(fold_in(repeated(3, model), as_corpus(COUNTS)))
     draws = dict(repeated(3))
     with pytest.raises(ValueError, match="must know its model, got a plain dict"):
