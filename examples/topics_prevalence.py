@@ -50,7 +50,7 @@ posterior = pgmult.sample(
 owner = {topic[0].word: k for k, topic in enumerate(top_words(posterior, num_words=1))}
 order = [owner[topic[0]] for topic in TOPICS.values()]
 settings = {"year": [1995, 2015, 1995, 2015], "party": ["green", "green", "liberal", "liberal"]}
-found = pgmult.topics.prevalence(posterior, data, settings, probability=0.9)
+found = pgmult.topics.effects(posterior, settings, probability=0.9)
 
 print(f"{'expected share of':28}{''.join(f'{name:>24}' for name in TOPICS)}")
 for i, (year, who) in enumerate(zip(*settings.values(), strict=True)):
@@ -59,13 +59,14 @@ for i, (year, who) in enumerate(zip(*settings.values(), strict=True)):
     ]
     print(f"{who:20}{year:8}" + "".join(f"{text:>24}" for text in intervals))
 
-rise = {"green": found.contrast(1, 0), "liberal": found.contrast(3, 2)}
+difference = pgmult.topics.difference
+rise = {"green": difference(found, 1, 0), "liberal": difference(found, 3, 2)}
 for who, change in rise.items():
-    low, mean, high = (x[order[0]] for x in (change.lower, change.mean, change.upper))
+    low, mean, high = (x[0, order[0]] for x in (change.lower, change.mean, change.upper))
     print(f"climate, {who}, from 1995 to 2015: {mean:+.2f} [{low:+.2f}, {high:+.2f}]")
 
 climate = order[0]
-assert rise["green"].lower[climate] > 0.2
-assert rise["liberal"].lower[climate] < 0.0 < rise["liberal"].upper[climate]
+assert rise["green"].lower[0, climate] > 0.2
+assert rise["liberal"].lower[0, climate] < 0.0 < rise["liberal"].upper[0, climate]
 truth = [expected_shares(rng, y, p == "green") for y, p in zip(*settings.values(), strict=True)]
 assert np.abs(found.mean[:, order] - truth).max() < 0.06

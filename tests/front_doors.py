@@ -105,6 +105,11 @@ def structural_draws():
 
 
 @cache
+def few_effects():
+    return topics.effects(structural_draws(), "x", at={"x": [0.0, 1.0]}, num_simulated=2)
+
+
+@cache
 def variational_topics():
     return topics.fit_cavi(
         topics.CorrelatedTopics(2), corpus(), max_iterations=1, start_sweeps=1, random_seed=1
@@ -474,13 +479,51 @@ CALLS = {
         lambda: lambda **given: list(topics.fold_in(**given)),
         lambda: {"posterior": topic_draws(), "corpus": corpus(), "max_draws": 2},
     ),
-    "topics.prevalence": (
-        lambda: topics.prevalence,
+    "topics.effects": (
+        lambda: topics.effects,
         lambda: {
             "posterior": structural_draws(),
+            "variable": "x",
             "data": structured(),
-            "covariates": {"x": [0.0, 1.0]},
             "num_simulated": 5,
+            "random_seed": 1,
+        },
+    ),
+    "topics.effects.settings": (
+        lambda: topics.effects,
+        lambda: {
+            "posterior": structural_draws(),
+            "variable": {"x": [0.0, 1.0]},
+            "average": "typical",
+            "num_simulated": 5,
+        },
+    ),
+    "topics.difference": (
+        lambda: topics.difference,
+        lambda: {"effects": few_effects(), "setting": 1.0, "baseline": 0.0},
+    ),
+    "topics.Effects.take": (lambda: few_effects().take, lambda: {"topics": [1, 0]}),
+    "topics.curve": (lambda: topics.curve, lambda: {"found": few_effects(), "topic": 1}),
+    "topics.forest": (lambda: topics.forest, lambda: {"found": few_effects()}),
+    "topics.plots.curves": (
+        lambda: topics.plots.curves,
+        lambda: {"found": few_effects(), "topics": [1], "num_columns": 2},
+    ),
+    "topics.quotes": (
+        lambda: topics.quotes,
+        lambda: {"posterior": topic_draws(), "topic": 1, "texts": ["a text"] * 8, "max_draws": 2},
+    ),
+    "topics.check_model": (
+        lambda: topics.check_model,
+        lambda: {"posterior": topic_draws(), "groups": {"half": list("aaaabbbb")}, "max_draws": 2},
+    ),
+    "topics.permutation_test": (
+        lambda: topics.permutation_test,
+        lambda: {
+            "posterior": structural_draws(),
+            "variable": "x",
+            "blocks": list("aaaabbbb"),
+            "num_permutations": 20,
             "random_seed": 1,
         },
     ),
@@ -652,14 +695,6 @@ CALLS = {
     "topics.LanguageModelFit.log_predictive": (
         lambda: topics.fit_language_model(corpus(), max_iterations=1).log_predictive,
         lambda: {"observed": corpus(), "held_out": corpus()},
-    ),
-    "topics.Prevalence.contrast": (
-        lambda: (
-            topics.prevalence(
-                structural_draws(), structured(), {"x": [0.0, 1.0]}, num_simulated=2
-            ).contrast
-        ),
-        lambda: {"setting": 0, "baseline": 1},
     ),
     "topics.TopicChoice.smallest_within": (
         lambda: (

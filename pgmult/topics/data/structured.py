@@ -28,6 +28,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.designs import Design, as_mapping, labels_only, make_design
@@ -54,6 +56,23 @@ class StructuredCorpus(Corpus):
     def covariates(self) -> FloatArray:
         """The design matrix, ``(num_documents, num_covariates)``."""
         return self.design.matrix
+
+    def by_group(self, corpus: Corpus | None = None) -> Corpus:
+        """The words as (group, word) pairs, ``group * num_words + word``, for all groups at once.
+
+        Parameters
+        ----------
+        corpus : Corpus, optional
+            Other tokens of the same documents; these documents' own if left out.
+        """
+        tokens = self if corpus is None else corpus
+        if self.content is None:
+            return tokens
+        groups = np.repeat(self.content.codes.astype(np.int32), np.diff(tokens.indptr))
+        return Corpus(
+            tokens.indptr, tokens.words + groups * np.int32(self.num_words), tokens.counts,
+            self.num_words * self.content.num_groups,
+        )  # fmt: skip
 
     def _rows_beside(self, rows: IntArray) -> dict[str, Any]:
         return {
