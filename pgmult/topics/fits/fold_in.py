@@ -28,6 +28,7 @@ from pgmult.core.validate import new_key
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.designs import Design
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import of_chain, spread, stick_order_of
 from pgmult.topics.models.structural import StructuralTopics
@@ -139,6 +140,11 @@ def _structural(posterior: Posterior, chain: int, corpus: Corpus) -> tuple[Any, 
             " (make it with data.new_documents(corpus, columns), data being what was sampled)"
         )
     _check_coding(posterior, corpus)
+    if ("group_topics" in posterior) != (corpus.content is not None):
+        raise ValueError(
+            "corpus must have groups of content where the posterior has, and only there (make it"
+            " with data.new_documents(corpus, columns))"
+        )
     design = corpus.design
     (coefficients,) = of_chain(posterior, chain, "coefficients")
     effects = variances = None
@@ -168,15 +174,13 @@ def _check_coding(posterior: Posterior, corpus: StructuredCorpus) -> None:
             f"corpus must have the posterior's covariates {', '.join(map(str, names))}, got"
             f" {', '.join(corpus.design.names)}"
         )
-    known = posterior.data.design
-    same = all(
-        np.array_equal(getattr(known, name), getattr(corpus.design, name))
-        for name in ("centre", "scale")
-    ) and [t.levels.tolist() for t in known.terms] == [
-        t.levels.tolist() for t in corpus.design.terms
-    ]
-    if not same:
+    if _coding(posterior.data.design) != _coding(corpus.design):
         raise ValueError(
             "corpus must have covariates coded as the posterior's are: these were centred and"
             " scaled by themselves (make it with data.new_documents(corpus, columns))"
         )
+
+
+def _coding(design: Design) -> tuple[Any, ...]:
+    levels = [term.levels.tolist() for term in design.terms]
+    return design.formula, design.centre.tolist(), design.scale.tolist(), levels

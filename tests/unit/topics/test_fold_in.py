@@ -1,12 +1,22 @@
 """Documents folded into fixed topics: against quadrature, and independent of their neighbours."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from pgmult import Posterior, StickBreaking, load
 from pgmult.compiled.rows import row_threads
 from pgmult.sampling import Origin
-from pgmult.topics import LDA, CorrelatedTopics, LogisticNormalTopics, as_corpus, fold_in
+from pgmult.topics import (
+    LDA,
+    CorrelatedTopics,
+    LogisticNormalTopics,
+    StructuralTopics,
+    as_corpus,
+    fold_in,
+    with_covariates,
+)
 
 TOPICS = np.array([[0.6, 0.3, 0.05, 0.05], [0.1, 0.1, 0.7, 0.1], [0.2, 0.2, 0.2, 0.4]])
 MU, SIGMA = np.array([-0.4, 0.3]), np.array([[1.5, -0.8], [-0.8, 1.2]])
@@ -95,10 +105,87 @@ def test_bad_arguments_are_refused():
 
 def test_other_models_and_none_are_refused():
     for model in (LDA(3), LogisticNormalTopics(3)):
-        with pytest.raises(ValueError, match=f"of CorrelatedTopics or StructuralTopics, got .*{type(model).__name__}"):
+        with pytest.raises(
+            ValueError,
+            match=f"of CorrelatedTopics or StructuralTopics, got .*{type(model).__name__}",
+        ):
             next(fold_in(repeated(3, model), as_corpus(COUNTS)))
     draws = dict(repeated(3))
     with pytest.raises(ValueError, match="must know its model, got a plain dict"):
         next(fold_in(draws, as_corpus(COUNTS)))
     with pytest.raises(ValueError, match="must know its model, and these draws came without"):
         next(fold_in(Posterior(draws), as_corpus(COUNTS)))
+
+
+class TestCovariates:
+    """Documents of a structural model: each under its own prior mean, scale and words."""
+
+    COLUMNS: ClassVar = {
+        "year": [0.0, 1.0, 2.0, 4.0, 5.0],
+        "who": list("abcab"),
+        "party": list("DRDRD"),
+    }
+    GROUPS = np.stack([TOPICS, TOPICS[:, [1, 0, 3, 2]]])
+
+    @pytest.fixture
+    def data(self):
+        return with_covariates(
+            as_corpus(COUNTS), self.COLUMNS, "~ year + (1 | who)", content="~ party"
+        )
+
+    @pytest.fixture
+    def posterior(self, data):
+        rng = np.random.default_rng(0)
+        values = {
+            "topics": TOPICS, "Sigma": SIGMA, "coefficients": rng.normal(size=(2, 2)),
+            "effects": rng.normal(size=(3, 2)), "effect_variances": np.array([0.5]),
+            "group_topics": self.GROUPS,
+        }  # fmt: skip
+        return Posterior(
+            {name: np.stack([x] * 6)[None] for name, x in values.items()},
+            origin=Origin.of(StructuralTopics(3), data), coords={"covariate": data.design.names},
+        )  # fmt: skip
+
+    def test_each_document_has_its_own_prior(self, data, posterior):
+        columns = {"year": [3.0, 3.0, 7.0], "who": ["b", "new", "a"], "party": ["D", "D", "R"]}
+        new = data.new_documents(as_corpus(COUNTS[:3]), columns, unseen=True)
+        *_, last = fold_in(posterior, new, random_seed=4)
+        x = (np.array([3.0, 3.0, 7.0]) - np.mean(data.design.columns.values[:, 0])) / np.std(
+            data.design.columns.values[:, 0]
+        )
+        B, u = posterior["coefficients"][0, 0], posterior["effects"][0, 0]
+        for d, (effect, scale, group) in enumerate([(u[1], 1.0, 0), (0.0, 1.5, 0), (u[0], 1.0, 1)]):
+            mu = B[0] + x[d] * B[1] + effect
+            plain = repeated(6, mu=mu, Sigma=scale * SIGMA, topics=self.GROUPS[group])
+            single = as_corpus(COUNTS[d : d + 1])
+            moved = data.new_documents(single, {k: [v[d]] for k, v in columns.items()}, unseen=True)
+            *_, alone = fold_in(posterior, moved, random_seed=4)
+            np.testing.assert_array_equal(alone.theta[0], last.theta[d])
+            *_, expected = fold_in(plain, single, random_seed=4)
+            np.testing.assert_allclose(last.theta[d], expected.theta[0], rtol=1e-9)
+
+    def test_covariates_matter(self, data, posterior):
+        """They used to be ignored, and the posterior refused."""
+        same = as_corpus(np.repeat(COUNTS[:1], 2, axis=0))
+        early, late = ({"year": y, "who": "a", "party": "D"} for y in (-9.0, 9.0))
+        theta = [
+            np.mean([f.theta[0] for f in fold_in(posterior, data.new_documents(same, x))], axis=0)
+            for x in (early, late)
+        ]
+        assert np.abs(theta[0] - theta[1]).max() > 0.1
+
+    def test_what_does_not_fit_is_refused(self, data, posterior):
+        with pytest.raises(ValueError, match=r"corpus must have the covariates .*new_documents"):
+            next(fold_in(posterior, as_corpus(COUNTS)))
+        anew = with_covariates(
+            as_corpus(COUNTS), self.COLUMNS | {"year": [9.0, 1.0, 2.0, 4.0, 5.0]},
+            "~ year + (1 | who)", content="~ party",
+        )  # fmt: skip
+        with pytest.raises(ValueError, match=r"coded as the posterior's .*by themselves"):
+            next(fold_in(posterior, anew))
+        other = with_covariates(as_corpus(COUNTS), {"x": np.arange(5.0)})
+        with pytest.raises(ValueError, match="covariates Intercept, year, got Intercept, x"):
+            next(fold_in(posterior, other))
+        bare = with_covariates(as_corpus(COUNTS), self.COLUMNS, "~ year + (1 | who)")
+        with pytest.raises(ValueError, match="content"):
+            next(fold_in(posterior, bare))
