@@ -215,7 +215,10 @@ def _with_the_same(posterior: Posterior, new: Corpus, covariates: Any) -> Struct
     data: StructuredCorpus = posterior.data
     if covariates is None:
         if new.table is None:
-            needed = ", ".join(data.design.columns.names) or "none by name"
+            columns = [str(name) for name in data.design.columns.names]
+            columns += [name for term in data.design.terms for name in term.variables]
+            columns += [] if data.content is None else list(data.content.names)
+            needed = ", ".join(dict.fromkeys(columns))
             raise ValueError(
                 "covariates must be given, for the posterior has them and the corpus was not read"
                 f" from a table (columns: {needed})"
