@@ -18,6 +18,7 @@ from pgmult.topics.summaries.correlations import (
     similar_together,
 )
 from pgmult.topics.summaries.effects import Difference, Effects
+from pgmult.topics.summaries.stability import TopicStability
 from pgmult.topics.summaries.tables import wrapped
 from pgmult.topics.summaries.words import TopWord
 
@@ -35,6 +36,7 @@ __all__ = [
     "log_likelihood_trace",
     "perspectives",
     "score_by_num_topics",
+    "stability",
     "top_word_bars",
     "topic_correlation_graph",
     "topic_correlation_heatmap",
@@ -291,7 +293,7 @@ def forest(found: Effects | Difference, axes: Axes | None = None) -> Axes:
     axes.set_xlabel("difference, percentage points" if is_difference else "expected share, %")
     if len(labels) > 1:
         _legend(axes, name)
-    _say(axes, found.caption)
+    _say(axes, found.caption, labels=found.names)
     clean(axes)
     return axes
 
@@ -401,10 +403,56 @@ def perspectives(found: GroupWords, axes: Axes | None = None) -> Axes:
     names = ["same" if t == 0 else f"{2 ** abs(int(t))} x" for t in ticks]
     axes.set_xticks(ticks, names, fontsize=8)
     first, second = found.groups
-    axes.set_xlabel(f"more by {second}   <   how many times as probable   >   more by {first}")
-    _say(axes, found.caption)
+    axes.set_xlabel(
+        f"times as probable: to the left by {second}, to the right by {first}", fontsize=8
+    )
+    _say(axes, found.caption, labels=found.words)
     clean(axes)
     return axes
+
+
+def stability(found: TopicStability, axes: Axes | None = None) -> Axes:
+    """How far each topic's counterparts in the other chains are, a point a chain.
+
+    Parameters
+    ----------
+    found : TopicStability
+        From `pgmult.topics.topic_stability`; the stablest topics stand at the top.
+    axes : matplotlib Axes, optional
+    """
+    as_kind(found, "found", TopicStability, "see pgmult.topics.topic_stability")
+    others = np.delete(found.matches.distance, found.matches.reference, axis=0)
+    order = np.argsort(-found.mean_distance, kind="stable")
+    if axes is None:
+        axes = new_figure(6.0, 1.3 + 0.2 * len(order)).add_subplot()
+    colors = {"stable": BLUE, "varies": CYCLE[4], "one chain only": RED}
+    verdicts = [found.verdicts[k] for k in order]
+    for verdict, color in colors.items():
+        rows = [place for place, one in enumerate(verdicts) if one == verdict]
+        if rows:
+            x = others[:, order[rows]]
+            axes.hlines(
+                rows, 0.0, x.max(axis=0, initial=0.0), color=color, linewidth=0.6, alpha=0.5
+            )
+            axes.plot(
+                x.ravel(), np.tile(rows, len(x)), "o", color=color, markersize=4,
+                label=f"{verdict} ({len(rows)})",
+            )  # fmt: skip
+    axes.axvline(found.matches.limit, color="0.6", linewidth=0.8, linestyle="--")
+    names = [f"{k} {found.names[k]}" for k in order]
+    axes.set_yticks(range(len(order)), names, fontsize=8)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(0.0, 1.0)
+    axes.set_xlabel("total variation distance to the other chains", fontsize=8)
+    _legend(axes, None)
+    limit = f"Beyond {found.matches.limit:g} (dashed) there is no counterpart."
+    _say(axes, f"{_first_upper(found.headline)}. {limit}", labels=names)
+    clean(axes)
+    return axes
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _legend(axes: Axes, title: str | None) -> None:
@@ -415,12 +463,13 @@ def _legend(axes: Axes, title: str | None) -> None:
     )  # fmt: skip
 
 
-def _say(axes: Axes, caption: str, title: str = "") -> None:
-    """A title, and what the figure shows in small letters, above it."""
+def _say(axes: Axes, caption: str, title: str = "", labels: Sequence[str] = ()) -> None:
+    """A title, and what the figure shows in small letters, above it; beside labels to the left."""
     figure = axes.get_figure(root=True)
-    columns = 6.0 if figure is None else figure.get_figwidth()
+    inches = 6.0 if figure is None else figure.get_figwidth()
     place = axes.get_subplotspec()
     if place is not None:
-        columns /= place.get_gridspec().ncols
-    lines = wrapped(caption, max(30, int(15.0 * columns)))
+        inches /= place.get_gridspec().ncols
+    inches -= 0.065 * max(map(len, labels), default=0)
+    lines = wrapped(caption, max(30, int(15.0 * inches)))
     axes.set_title("\n".join([*([title] if title else []), *lines]), fontsize=7, loc="left")

@@ -38,7 +38,7 @@ from pgmult.topics.data.terms import GroupTerm
 from pgmult.topics.draws import as_draws, each_draw, names_along, share_of_draws, with_model
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, best_chain, mean_topics
-from pgmult.topics.summaries.tables import SummaryTable
+from pgmult.topics.summaries.tables import WIDTH, SummaryTable, wrapped
 
 __all__ = ["Dependence", "ModelChecks", "check_model"]
 
@@ -60,6 +60,8 @@ class Dependence:
         Share of draws whose replicate has at least that of the data.
     words : lists of (str, float), one a topic
         The probable words with most information beyond replicates, and how much: nats a token.
+    is_modelled : bool
+        Whether the model lets words depend on it.
     """
 
     of: str
@@ -67,6 +69,7 @@ class Dependence:
     expected: FloatArray
     p: FloatArray
     words: list[list[tuple[str, float]]]
+    is_modelled: bool = False
 
     @property
     def excess(self) -> FloatArray:
@@ -132,11 +135,12 @@ class ModelChecks:
                 continue
             worst = int(np.nanargmax(np.where(bad, one.excess, np.nan)))
             examples = ", ".join(word for word, _ in one.words[worst][:3])
-            advice = (
-                "text is bursty, and repeated words are not independent evidence"
-                if one.of == "document"
-                else f"content covariates of {one.of} would tell how"
-            )
+            if one.of == "document":
+                advice = "text is bursty, and repeated words are not independent evidence"
+            elif one.is_modelled:
+                advice = "the model, which varies words by it, does not go all the way"
+            else:
+                advice = f"content covariates of {one.of} would tell how"
             sentences.append(
                 f"Within {int(bad.sum())} of {int(known.sum())} topics, words keep to {where} more"
                 f" than by chance, most in topic {self.names[worst]}"
@@ -144,34 +148,37 @@ class ModelChecks:
             )
         return sentences
 
-    def table(self) -> SummaryTable:
-        """Information of each topic's words beyond the model's, its p-value, and in which words."""
-        columns: dict[str, list[Any]] = {
-            "topic": list(range(len(self.names))), "words": list(self.names),
+    def tables(self) -> list[SummaryTable]:
+        """For documents and for each group: information beyond the model's, p, and which words."""
+        return [self._table(one) for one in self.dependence]
+
+    def _table(self, one: Dependence) -> SummaryTable:
+        words = [", ".join(f"{word} {value:+.2f}" for word, value in w[:4]) for w in one.words]
+        columns: dict[str, Sequence[Any]] = {
+            "topic": list(range(len(self.names))), "words": self.names,
+            "observed": one.observed.tolist(), "expected": one.expected.tolist(), "p": one.p.tolist(), "keeping": words,
         }  # fmt: skip
-        shown: dict[str, list[str]] = {"topic": list(self.names)}
-        for one in self.dependence:
-            excess, head = one.excess, f"by {one.of}"
-            for name, values in (
-                ("observed", one.observed), ("expected", one.expected), ("p", one.p),
-            ):  # fmt: skip
-                columns[f"{one.of}_{name}"] = [float(x) for x in values]
-            shown[head] = ["" if np.isnan(x) else f"{x:+.3f}" for x in excess]
-            shown[f"p{' ' * (len(shown) - 2)}"] = [_p_text(x, self.num_draws) for x in one.p]
-            shown[f"words that keep to a {one.of}"] = [
-                ", ".join(f"{word} {value:+.2f}" for word, value in words[:4])
-                for words in one.words
-            ]
+        shown = {
+            "topic": self.names,
+            "observed": [_number(x) for x in one.observed],
+            "by chance": [_number(x) for x in one.expected],
+            "p": [_p_text(x, self.num_draws) for x in one.p],
+            f"words that keep to a {one.of}": words,
+        }
         caption = (
-            "Mutual information of words with documents or groups within a topic, beyond what the"
-            f" model makes by chance, in nats a token: mean over {self.num_draws} draws. p: share"
-            " of draws whose replicate has as much as the data; draws whose chain did not find the"
-            " topic are left out."
+            f"What the words of a topic know of their {one.of}: mutual information in nats a token,"
+            f" of the data and of the model's replicates, means over {self.num_draws} draws. p:"
+            " share of draws whose replicate has as much as the data."
         )
         return SummaryTable(caption, columns, shown)
 
     def __str__(self) -> str:
-        return "\n".join([*(f"* {s}" for s in self.verdict), "", str(self.table())])
+        verdict = [line for s in self.verdict for line in wrapped(f"* {s}", WIDTH)]
+        return "\n\n".join(["\n".join(verdict), *map(str, self.tables())])
+
+
+def _number(x: float) -> str:
+    return "" if np.isnan(x) else f"{x:.3f}"
 
 
 def _p_text(p: float, num_draws: int) -> str:
@@ -226,8 +233,9 @@ def check_model(
     chains = aligned_chains(posterior, chain, words)
     names = topic_names(posterior, chain)
     codes = np.zeros(corpus.num_documents, dtype=np.int64)
+    varied: tuple[str, ...] = ()
     if words == "group_topics":
-        codes = _content_of(corpus).codes
+        codes, varied = _content_of(corpus).codes, _content_of(corpus).names
     factors = {"document": np.arange(corpus.num_documents), **labels}
     best = _probable(posterior, chain, num_words)
     dispersions: list[tuple[float, float]] = []
@@ -252,7 +260,10 @@ def check_model(
     observed, expected = np.array(dispersions).T
     return ModelChecks(
         float(observed.mean()), float(expected.mean()), float((expected >= observed).mean()),
-        tuple(_dependence(name, draws, best, vocabulary) for name, draws in found.items()),
+        tuple(
+            _dependence(name, draws, best, vocabulary, name in varied)
+            for name, draws in found.items()
+        ),
         names, len(dispersions),
     )  # fmt: skip
 
@@ -473,7 +484,11 @@ def _information(
 
 
 def _dependence(
-    name: str, draws: list[tuple[FloatArray, ...]], best: IntArray, vocabulary: Sequence[str]
+    name: str,
+    draws: list[tuple[FloatArray, ...]],
+    best: IntArray,
+    vocabulary: Sequence[str],
+    is_modelled: bool,
 ) -> Dependence:
     observed, expected, each, each_again = map(np.stack, zip(*draws, strict=True))
     gap = np.nanmean(each - each_again, axis=0)
@@ -488,7 +503,7 @@ def _dependence(
     ]
     return Dependence(
         name, np.nanmean(observed, axis=0), np.nanmean(expected, axis=0),
-        _share_at_least(expected, observed), words,
+        _share_at_least(expected, observed), words, is_modelled,
     )  # fmt: skip
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from pgmult.core.tables import as_frame
 
-__all__ = ["SummaryTable", "interval", "percent", "points", "probability_text", "wrapped"]
+__all__ = ["WIDTH", "SummaryTable", "interval", "percent", "points", "probability_text", "wrapped"]
 
-_WIDTH = 100
+WIDTH = 100
 _GAP = "  "
 
 
@@ -70,7 +70,7 @@ class SummaryTable:
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([*wrapped(self.caption, _WIDTH), "", *lines])
+        return "\n".join([*wrapped(self.caption, WIDTH), "", *lines])
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -130,8 +130,8 @@ def test_bursts_and_words_of_a_group_are_seen():
     found = check_model(posterior_of(parted, theta, phi), groups={"side": groups})
     assert (found.dependence[1].p < 0.05).all()
     assert "content covariates of side would tell how" in found.verdict[2]
-    assert "by side" in str(found)
-    assert len(found.table().to_dataframe()) == 3
+    assert "words that keep to a side" in str(found)
+    assert [len(table.to_dataframe()) for table in found.tables()] == [3, 3]
 
 
 def test_content_that_is_modelled_leaves_no_trace():
