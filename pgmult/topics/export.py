@@ -32,7 +32,7 @@ from pgmult.topics.summaries.documents import DocumentTopics, document_topics
 from pgmult.topics.summaries.matching import best_chain, mean_topics
 from pgmult.topics.summaries.words import topic_labels
 
-__all__ = ["KINDS", "export", "ldavis", "write_documents"]
+__all__ = ["KINDS", "export", "ldavis", "named_topics", "write_documents"]
 
 Kind = Literal["csv", "json", "ldac", "mtx", "ldavis"]
 KINDS: tuple[Kind, ...] = ("csv", "json", "ldac", "mtx", "ldavis")
@@ -212,7 +212,7 @@ def _plane(topics: FloatArray) -> FloatArray:
 
 
 def _csv(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list[Path]:
-    topics, names = _named_topics(posterior, chain)
+    topics, names = named_topics(posterior, chain)
     columns = {"word": names_along(posterior, "word", corpus.num_words)}
     columns |= {f"topic {k}: {name}": topics[k] for k, name in enumerate(names)}
     written = [_write_csv(folder / "topics.csv", columns)]
@@ -225,7 +225,7 @@ def _csv(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list
 def _json(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list[Path]:
     from pgmult.core._version import __version__
 
-    topics, names = _named_topics(posterior, chain)
+    topics, names = named_topics(posterior, chain)
     words = names_along(posterior, "word", corpus.num_words)
     shares: list[Any] = [None] * len(topics)
     if "theta" in posterior or "psi" in posterior:
@@ -273,7 +273,8 @@ def _ldavis(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> l
     return [_write_json(folder / "ldavis.json", ldavis(posterior, corpus, chain=chain))]
 
 
-def _named_topics(posterior: Posterior, chain: int) -> tuple[FloatArray, list[str]]:
+def named_topics(posterior: Posterior, chain: int) -> tuple[FloatArray, list[str]]:
+    """Mean word probabilities of topics in a chain, and each one's three most probable words."""
     topics = mean_topics(posterior, chain)
     words = names_along(posterior, "word", topics.shape[1])
     best = np.argsort(-topics, axis=1, kind="stable")[:, :3]
