@@ -3,6 +3,7 @@
 import argparse
 import errno
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -37,10 +38,15 @@ def add_topics_demo(demos: Any) -> None:
         "topics", help="model the documentation of the installed numpy and scipy; no download"
     )
     demo.set_defaults(command=_demo)
-    demo.add_argument("--topics", type=at_least(2), default=20, metavar="K")
-    demo.add_argument("--draws", type=at_least(1), default=100, metavar="N")
-    demo.add_argument("--tune", type=at_least(0), default=400, metavar="N")
-    demo.add_argument("--chains", type=at_least(1), default=4, metavar="N")
+    demo.add_argument(
+        "--covariates",
+        action="store_true",
+        help="instead, what party and time do to what presidents speak of: messages that ship",
+    )
+    demo.add_argument("--topics", type=at_least(2), metavar="K")
+    demo.add_argument("--draws", type=at_least(1), metavar="N")
+    demo.add_argument("--tune", type=at_least(0), metavar="N")
+    demo.add_argument("--chains", type=at_least(1), metavar="N")
     demo.add_argument(
         "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
     )
@@ -99,25 +105,32 @@ def add_topics(commands: Any) -> None:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from pgmult.cli.demo_topics import run_demo
+    run: Callable[..., tuple[Any, Any]]
+    if options.covariates:
+        from pgmult.cli.demo_covariates import run_covariates_demo as run
 
+        example = "speeches.csv --column text --prevalence '~ party * s(year)' --content '~ party'"
+    else:
+        from pgmult.cli.demo_topics import run_demo as run
+
+        example = "articles.csv --column text"
     silence_what_is_told_anyway()
     began = perf_counter()
-    posterior, report = run_demo(
+    sizes = {"num_topics": options.topics} | {
+        name: getattr(options, name) for name in ("draws", "tune", "chains")
+    }
+    posterior, report = run(
         options.out,
-        num_topics=options.topics,
-        draws=options.draws,
-        tune=options.tune,
-        chains=options.chains,
         cores=options.cores,
         random_seed=options.seed or 0,
         progressbar=not options.quiet,
         say=lambda text: print(text, flush=True),
+        **{name: size for name, size in sizes.items() if size is not None},
     )
     page = free_name("pgmult-demo", ".html") if options.out is None else options.out / REPORT
     _publish(report, page, options.out)
     print(f"{perf_counter() - began:.0f} s in all. Your own texts, a line or a CSV row each:")
-    print("  pgmult topics fit articles.csv --column text --topics 50 --out run")
+    print(f"  pgmult topics fit {example} --topics 50 --out run")
     if is_unfinished(posterior):
         complain("interrupted; the report is of the draws so far")
         return INTERRUPTED
