@@ -15,6 +15,7 @@ from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray
 from pgmult.topics.report.contents import COHERENCE_WORDS, DIVERSITY_WORDS, TopicReport
 from pgmult.topics.report.looks import SCRIPT, STYLE
+from pgmult.topics.report.structure_page import stability_html, structure_html
 from pgmult.topics.report.text import (
     HELD_OUT_HEAD,
     correlations_caption,
@@ -51,6 +52,9 @@ def as_html(report: TopicReport) -> str:
     title = html.escape(report.title)
     sections = [f"<h1>{title}</h1>", f'<div id="verdict">{_list(report.verdict)}</div>']
     sections += _topics_html(report)
+    if report.structure is not None:
+        sections += structure_html(report.structure)
+    sections += stability_html(report.stability, report.names)
     if report.correlations is not None:
         sections += _correlations_html(report, report.correlations)
     if report.held_out:

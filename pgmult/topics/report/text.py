@@ -33,6 +33,11 @@ def as_text(report: TopicReport, *, width: int = 100, topic: int | None = None) 
         return _one_topic_text(report, topic, width)
     verdict = [line for sentence in report.verdict for line in _paragraph(sentence, width)]
     blocks = [_heading(report.title), "\n".join(verdict), _topics_text(report, width)]
+    if report.structure is not None:
+        blocks += [
+            f"{_heading(found.label[:1].upper() + found.label[1:])}\n{found.table()}"
+            for found in report.structure.differences
+        ]
     if report.correlations is not None:
         blocks.append(_correlations_text(report, report.correlations, width))
     blocks += [_held_out_text(seen, scores) for seen, scores in report.held_out.items()]

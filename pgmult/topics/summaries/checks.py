@@ -22,7 +22,7 @@ is left, and in which words.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,17 @@ class ModelChecks:
             )
         return sentences
 
+    def take(self, topics: IntArray, names: list[str]) -> "ModelChecks":
+        """The same of some topics, in another order and under other names."""
+        dependence = tuple(
+            replace(
+                one, observed=one.observed[topics], expected=one.expected[topics],
+                p=one.p[topics], words=[one.words[k] for k in topics.tolist()],
+            )
+            for one in self.dependence
+        )  # fmt: skip
+        return replace(self, dependence=dependence, names=names)
+
     def tables(self) -> list[SummaryTable]:
         """For documents and for each group: information beyond the model's, p, and which words."""
         return [self._table(one) for one in self.dependence]
@@ -156,7 +167,8 @@ class ModelChecks:
         words = [", ".join(f"{word} {value:+.2f}" for word, value in w[:4]) for w in one.words]
         columns: dict[str, Sequence[Any]] = {
             "topic": list(range(len(self.names))), "words": self.names,
-            "observed": one.observed.tolist(), "expected": one.expected.tolist(), "p": one.p.tolist(), "keeping": words,
+            "observed": one.observed.tolist(), "expected": one.expected.tolist(),
+            "p": one.p.tolist(), "keeping": words,
         }  # fmt: skip
         shown = {
             "topic": self.names,

@@ -1,7 +1,6 @@
 """The report and its figures: complete, well-formed, and without matplotlib too."""
 
 import html
-import html.parser
 import json
 import re
 import shutil
@@ -10,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from html_pages import parsed
 
 from pgmult import Posterior
 from pgmult.sampling import Origin
@@ -83,33 +83,6 @@ def summary():
         held_out={"half": held_out, "a tenth": held_out[::2]},
         reference=REFERENCE,
     )
-
-
-class WellFormed(html.parser.HTMLParser):
-    """Fails on a tag that is not closed, and collects text and attributes."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text, self.attributes = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.attributes += attrs
-        if tag not in ("meta", "input"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
-def parsed(page):
-    parser = WellFormed()
-    parser.feed(page)
-    parser.close()
-    assert parser.open == []
-    return parser
 
 
 def best_of(posterior):
@@ -224,7 +197,8 @@ def test_page_draws_each_sure_correlation_and_each_pair(summary):
     upper = np.triu_indices(5, k=1)
     positive, negative = int((found.lower > 0)[upper].sum()), int((found.upper < 0)[upper].sum())
     sure = positive + negative
-    assert 0 < page.count("<line ") == min(positive, 5) + min(negative, 5)
+    lines = page.count('<line class="positive"') + page.count('<line class="negative"')
+    assert 0 < lines == min(positive, 5) + min(negative, 5)
     assert f"of {sure} pairs whose interval" in page
 
 
@@ -272,8 +246,8 @@ def test_script_ranks_and_points_out(summary, tmp_path):
     chain, order = best_of(draws_of())
     expected = top_words(draws_of(), 8, by="relevance", weight=0.0, chain=chain)[order[3]]
     assert shown == [html.escape(word.word) for word in expected]
-    assert len(re.findall(r'<tr data-t="3"[^>]* class="on">', dom)) == 2, (
-        "among topics and among documents"
+    assert len(re.findall(r'<tr data-t="3"[^>]* class="on">', dom)) == 3, (
+        "among topics, in the figure of stability and among documents"
     )
     assert '<p id="controls">' in dom
 
