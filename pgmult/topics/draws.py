@@ -99,16 +99,12 @@ def with_model(posterior: Draws) -> Posterior:
     return posterior
 
 
-def stick_order_of(posterior: Draws, *others: Any) -> IntArray:
-    """The order of sticks of `CorrelatedTopics`, ``(num_topics,)``, or of another of these models.
-
-    Any other is refused.
-    """
-    known, models = with_model(posterior), (CorrelatedTopics, *others)
-    if not isinstance(known.model, models):
+def stick_order_of(posterior: Draws) -> IntArray:
+    """The order of sticks of `CorrelatedTopics`, ``(num_topics,)``: other models are refused."""
+    known = with_model(posterior)
+    if not isinstance(known.model, CorrelatedTopics):
         raise ValueError(
-            f"posterior must be of {' or '.join(model.__name__ for model in models)}, got one of"
-            f" {type(known.model).__name__}"
+            f"posterior must be of CorrelatedTopics, got one of {type(known.model).__name__}"
         )
     order = known.link.order
     return np.arange(known.model.num_topics) if order is None else np.asarray(order)

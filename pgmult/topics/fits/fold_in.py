@@ -5,6 +5,11 @@ by a few sweeps of the same Gibbs sampler, the globals held fixed, going on from
 before left them. So the new documents say nothing of the topics, and the spread of the answers
 holds both uncertainties: that of the topics and that of the document's own proportions.
 
+With covariates, a document's sticks are expected where its own covariates, the curves and the
+effects of its groups put them, and its words are read as its content group writes them. A level
+that the draws do not know (a new author) has the prior's effect: the mean of none, and rho times
+Sigma more covariance. Documents that share such a level are folded in one by one.
+
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
 >>> posterior = pgmult.sample(
@@ -14,30 +19,48 @@ holds both uncertainties: that of the topics and that of the document's own prop
 >>> draws = list(fold_in(posterior, pgmult.topics.as_corpus(counts[15:])))
 >>> len(draws), draws[0].theta.shape
 (10, (5, 3))
+
+Documents with covariates come from the corpus that was sampled:
+
+>>> table = {"party": ["D", "R"] * 10, "author": [f"author {d // 4}" for d in range(20)]}
+>>> data = pgmult.topics.with_covariates(counts, table, "~ party + (1 | author)")
+>>> posterior = pgmult.sample(
+...     pgmult.topics.StructuralTopics(num_topics=3), data,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> new = data.new_documents(counts[:2], {"party": "D", "author": ["author 1", "X"]}, unseen=True)
+>>> [draw.theta.shape for draw in fold_in(posterior, new, max_draws=2)]
+[(2, 3), (2, 3)]
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_repeats, as_seed
-from pgmult.core.typing import FloatArray
+from pgmult.core.arguments import as_kind, as_repeats, as_seed
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
-from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.corpus import corpus_from
 from pgmult.topics.data.designs import Design
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.draws import of_chain, spread, stick_order_of
+from pgmult.topics.draws import of_chain, spread, stick_order_of, with_model
 from pgmult.topics.models.structural import StructuralTopics
 
 __all__ = ["FoldedIn", "fold_in"]
 
 
 class FoldedIn(NamedTuple):
-    """Documents folded into one posterior draw: its number, their proportions and its topics."""
+    """Documents folded into one posterior draw: its number, their proportions and its topics.
+
+    Topics are ``(num_topics, num_words)``, or ``(num_topics, num_groups * num_words)`` over the
+    pairs of `StructuredCorpus.by_group` where words vary by group.
+    """
 
     draw: int
     theta: FloatArray
@@ -60,11 +83,11 @@ def fold_in(
     ----------
     posterior : Posterior
         Of `pgmult.topics.CorrelatedTopics`, with ``topics``, ``mu`` and ``Sigma``; or of
-        `pgmult.topics.StructuralTopics`, with what it keeps by default.
+        `pgmult.topics.StructuralTopics`, with ``topics``, ``coefficients``, ``Sigma`` and, where
+        there are any, ``effects``, ``effect_variances`` and ``group_topics``.
     corpus : Corpus, or sparse matrix or array of counts
-        With the words of the posterior's corpus; where that has covariates, with the same, as
-        `pgmult.topics.StructuredCorpus.new_documents` gives them. A level of a grouping that the
-        posterior does not know adds the variance of its effects.
+        With the words of the posterior's corpus. For structural topics a `StructuredCorpus` that
+        ``data.new_documents(corpus, table)`` made, or some rows ``data[rows]``.
     chain : int
         Labels of topics mean something within a chain only.
     max_draws : int
@@ -72,7 +95,7 @@ def fold_in(
     sweeps : int
         Gibbs sweeps at each draw.
     warm_up : int
-        Sweeps more at the first, which start from mu.
+        Sweeps more at the first, which start from the prior's mean.
     random_seed : int
         The answer is a function of it, the posterior and the document alone: equal documents get
         equal draws, whatever stands beside them.
@@ -85,11 +108,11 @@ def fold_in(
     Raises
     ------
     ValueError
-        If the number of words is not the posterior's, the covariates are not or are coded in
-        another way, or the posterior is of another model or does not know its model.
+        If the number of words is not the posterior's, or the posterior is of another model or
+        does not know its model, or the covariates are not coded as those of the posterior.
     """
-    order = stick_order_of(posterior, StructuralTopics)
-    topics, Sigma = of_chain(posterior, chain, "topics", "Sigma")
+    order, prior = _prior_of(posterior, corpus, chain)
+    (topics,) = of_chain(posterior, chain, "topics")
     used = spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
@@ -97,31 +120,22 @@ def fold_in(
     num_topics, num_words = topics.shape[1:]
     if corpus.num_words != num_words:
         raise ValueError(f"corpus must have the posterior's {num_words} words, got {corpus!r}")
-    if isinstance(posterior.model, StructuralTopics):
-        globals_at, tokens = _structural(posterior, chain, corpus)
-    else:
-        mu, tokens = of_chain(posterior, chain, "mu")[0], corpus
-
-        def globals_at(draw: int) -> tuple[Any, Any, FloatArray]:
-            return mu[draw], 1.0, topics[draw].T
-
     rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
     count = corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.indptr, corpus.words, corpus.counts, ids)
-    psi = np.array(np.broadcast_to(globals_at(used[0])[0], (count, num_topics - 1)), np.float64)
+    tokens = corpus.by_group() if isinstance(corpus, StructuredCorpus) and prior.groups else corpus
+    psi = np.empty((count, num_topics - 1))
+    psi[:] = prior.centre(int(used[0]))
     for draw in used:
-        cov = np.asarray(Sigma[draw], dtype=np.float64)
-        precision = np.linalg.inv(cov)
+        precision = np.linalg.inv(np.asarray(prior.Sigma[draw], dtype=np.float64))
         theta = np.empty((count, num_topics))
-        centres, scales, by_word = globals_at(draw)
-        here = np.asarray(topics[draw], dtype=np.float64)
+        here = prior.topics(int(draw)) if prior.groups else np.asarray(topics[draw], np.float64)
         statuses = over_rows(
             kernels.fold_in, count, new_key(rng), ids, tokens.indptr, tokens.words, tokens.counts,
-            np.ascontiguousarray(by_word, dtype=np.float64), precision,
-            np.ascontiguousarray(np.broadcast_to(centres, psi.shape), dtype=np.float64),
-            np.ascontiguousarray(np.broadcast_to(scales, count), dtype=np.float64), order,
-            sweeps + (warm_up if draw == used[0] else 0), psi, theta,
+            np.ascontiguousarray(here.T), precision, prior.centre(int(draw)),
+            prior.spread(int(draw)), order, sweeps + (warm_up if draw == used[0] else 0), psi,
+            theta,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
         if failed:
@@ -132,55 +146,110 @@ def fold_in(
         yield FoldedIn(int(draw), theta, here)
 
 
-def _structural(posterior: Posterior, chain: int, corpus: Corpus) -> tuple[Any, Corpus]:
-    """Prior means, scales and word probabilities at a draw, and the tokens that these are of."""
-    if not isinstance(corpus, StructuredCorpus):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shared:
+    """Every document's prior is N(mu, Sigma)."""
+
+    mu: FloatArray
+    Sigma: FloatArray
+    groups: ClassVar[bool] = False
+
+    def centre(self, draw: int) -> FloatArray:
+        return np.asarray(self.mu[draw], dtype=np.float64)[None]
+
+    def spread(self, draw: int) -> FloatArray:
+        return np.ones(1)
+
+    def topics(self, draw: int) -> FloatArray:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Explained:
+    """Every document's prior follows from its covariates, and its words from its group."""
+
+    data: StructuredCorpus
+    draws: dict[str, Any]
+
+    @property
+    def Sigma(self) -> FloatArray:
+        return np.asarray(self.draws["Sigma"])
+
+    @property
+    def groups(self) -> bool:
+        return "group_topics" in self.draws
+
+    def centre(self, draw: int) -> FloatArray:
+        coefficients = np.asarray(self.draws["coefficients"][draw], dtype=np.float64)
+        if not self.data.design.terms:
+            return linear_means(self.data.covariates, coefficients)
+        effects = np.asarray(self.draws["effects"][draw], dtype=np.float64)
+        return self.data.design.mean(coefficients, effects)
+
+    def spread(self, draw: int) -> FloatArray:
+        if not self.data.design.terms:
+            return np.ones(1)
+        variances = np.asarray(self.draws["effect_variances"][draw], dtype=np.float64)
+        return 1.0 + self.data.design.spread(variances)
+
+    def topics(self, draw: int) -> FloatArray:
+        varied = np.asarray(self.draws["group_topics"][draw], dtype=np.float64)
+        return np.ascontiguousarray(varied.swapaxes(0, 1)).reshape(varied.shape[1], -1)
+
+
+def _prior_of(
+    posterior: Posterior, corpus: Any, chain: int
+) -> "tuple[IntArray, _Shared | _Explained]":
+    """The order of sticks, and where each draw expects the documents."""
+    known = with_model(posterior)
+    if not isinstance(known.model, StructuralTopics):
+        order = stick_order_of(posterior)
+        _, mu, Sigma = of_chain(posterior, chain, "topics", "mu", "Sigma")
+        return order, _Shared(mu, Sigma)
+    as_kind(
+        corpus, "corpus", StructuredCorpus,
+        "of structural topics new documents need covariates: data.new_documents(corpus, table)",
+    )  # fmt: skip
+    design, content = corpus.design, corpus.content
+    if design.origin is None and not posterior.is_of(corpus):
         raise ValueError(
-            f"corpus must have the covariates that the posterior is conditioned on, got {corpus!r}"
-            " (make it with data.new_documents(corpus, columns), data being what was sampled)"
+            "corpus must be coded as the documents that were sampled: make it with"
+            " data.new_documents(corpus, table) from these"
         )
-    _check_coding(posterior, corpus)
-    if ("group_topics" in posterior) != (corpus.content is not None):
-        raise ValueError(
-            "corpus must have groups of content where the posterior has, and only there (make it"
-            " with data.new_documents(corpus, columns))"
-        )
-    design = corpus.design
-    (coefficients,) = of_chain(posterior, chain, "coefficients")
-    effects = variances = None
+    _check_coding(posterior, design)
+    names = ["coefficients", "Sigma"]
+    labels = {"covariate": design.names}
     if design.terms:
-        effects, variances = of_chain(posterior, chain, "effects", "effect_variances")
-    name = "topics" if corpus.content is None else "group_topics"
-    (words,) = of_chain(posterior, chain, name)
+        names += ["effects", "effect_variances"]
+        labels["effect"] = design.effect_names
+    if content is not None:
+        names.append("group_topics")
+        labels["group"] = content.labels
+    for axis in ("covariate", "effect", "group"):
+        there = [str(label) for label in known.coords.get(axis, [])]
+        given = [str(label) for label in labels.get(axis, [])]
+        if there != given:
+            raise ValueError(
+                f"corpus must have the posterior's {axis}s, {', '.join(there) or 'none'}; got"
+                f" {', '.join(given) or 'none'}"
+            )
+    order = known.link.order
+    order = np.arange(known.model.num_topics) if order is None else np.asarray(order)
+    draws = dict(zip(names, of_chain(posterior, chain, *names), strict=True))
+    return order, _Explained(corpus, draws)
 
-    def at(draw: int) -> tuple[Any, Any, FloatArray]:
-        none = np.zeros((0, coefficients.shape[-1]))
-        centres = design.mean(
-            np.asarray(coefficients[draw], dtype=np.float64),
-            none if effects is None else np.asarray(effects[draw], dtype=np.float64),
-        )
-        scales = 1.0 if variances is None else 1.0 + design.spread(variances[draw])
-        by_group = words[draw] if words[draw].ndim == 3 else words[draw][None]
-        return centres, scales, np.moveaxis(by_group, 1, 2).reshape(-1, by_group.shape[1])
 
-    return at, corpus.by_group()
-
-
-def _check_coding(posterior: Posterior, corpus: StructuredCorpus) -> None:
-    """Refuse covariates with other names, or that were centred, scaled or coded anew."""
-    names = posterior.coords["covariate"].tolist()
-    if names != corpus.design.names.tolist():
+def _check_coding(posterior: Posterior, design: Design) -> None:
+    """Refuse columns of the same names that were centred and scaled by other documents."""
+    try:
+        known = posterior.data.design
+    except ValueError:  # draws that were saved without their data
+        return
+    same = known.names.tolist() == design.names.tolist()
+    if same and not (
+        np.array_equal(known.centre, design.centre) and np.array_equal(known.scale, design.scale)
+    ):
         raise ValueError(
-            f"corpus must have the posterior's covariates {', '.join(map(str, names))}, got"
-            f" {', '.join(corpus.design.names)}"
+            "corpus must have covariates centred and scaled as the posterior's are: make it with"
+            " data.new_documents(corpus, table), data being what was sampled"
         )
-    if _coding(posterior.data.design) != _coding(corpus.design):
-        raise ValueError(
-            "corpus must have covariates coded as the posterior's are: these were centred and"
-            " scaled by themselves (make it with data.new_documents(corpus, columns))"
-        )
-
-
-def _coding(design: Design) -> tuple[Any, ...]:
-    levels = [term.levels.tolist() for term in design.terms]
-    return design.formula, design.centre.tolist(), design.scale.tolist(), levels

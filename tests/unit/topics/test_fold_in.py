@@ -1,7 +1,5 @@
 """Documents folded into fixed topics: against quadrature, and independent of their neighbours."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
@@ -35,14 +33,14 @@ def repeated(draws, model=None, **others):
     )
 
 
-def exact_moments(link):
+def exact_moments(link, mu=MU, cov=SIGMA, topics=TOPICS, counts=COUNTS):
     """Mean and standard deviation of theta given each document, by a grid over both sticks."""
     side = np.linspace(-9.0, 9.0, 400)
     psi = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
     theta = link.probs(psi)
-    deviation = psi - MU
-    log_prior = -0.5 * np.einsum("gi,ij,gj->g", deviation, np.linalg.inv(SIGMA), deviation)
-    log_weights = log_prior[:, None] + np.log(theta @ TOPICS) @ COUNTS.T
+    deviation = psi - mu
+    log_prior = -0.5 * np.einsum("gi,ij,gj->g", deviation, np.linalg.inv(cov), deviation)
+    log_weights = log_prior[:, None] + np.log(theta @ topics) @ counts.T
     weights = np.exp(log_weights - log_weights.max(axis=0))
     weights /= weights.sum(axis=0)
     mean = weights.T @ theta
@@ -105,10 +103,7 @@ def test_bad_arguments_are_refused():
 
 def test_other_models_and_none_are_refused():
     for model in (LDA(3), LogisticNormalTopics(3)):
-        with pytest.raises(
-            ValueError,
-            match=f"of CorrelatedTopics or StructuralTopics, got .*{type(model).__name__}",
-        ):
+        with pytest.raises(ValueError, match=f"of CorrelatedTopics, got .*{type(model).__name__}"):
             next(fold_in(repeated(3, model), as_corpus(COUNTS)))
     draws = dict(repeated(3))
     with pytest.raises(ValueError, match="must know its model, got a plain dict"):
@@ -117,75 +112,79 @@ def test_other_models_and_none_are_refused():
         next(fold_in(Posterior(draws), as_corpus(COUNTS)))
 
 
-class TestCovariates:
-    """Documents of a structural model: each under its own prior mean, scale and words."""
+# ------------------------------------------------------------------ with covariates
 
-    COLUMNS: ClassVar = {
-        "year": [0.0, 1.0, 2.0, 4.0, 5.0],
-        "who": list("abcab"),
-        "party": list("DRDRD"),
-    }
-    GROUPS = np.stack([TOPICS, TOPICS[:, [1, 0, 3, 2]]])
+TABLE = {"party": ["D", "R", "D", "D", "R"], "author": ["a", "b", "b", "a", "a"]}
+STRUCTURED = with_covariates(COUNTS, TABLE, "~ party + (1 | author)", content="~ party")
+COEFFICIENTS = np.array([[-0.4, 0.3], [1.0, -0.7]])
+EFFECTS, VARIANCES = np.array([[0.5, 0.2], [-0.6, 0.4]]), np.array([1.5])
+GROUP_TOPICS = np.stack([TOPICS, TOPICS[:, ::-1]])
 
-    @pytest.fixture
-    def data(self):
-        return with_covariates(
-            as_corpus(COUNTS), self.COLUMNS, "~ year + (1 | who)", content="~ party"
-        )
 
-    @pytest.fixture
-    def posterior(self, data):
-        rng = np.random.default_rng(0)
-        values = {
-            "topics": TOPICS, "Sigma": SIGMA, "coefficients": rng.normal(size=(2, 2)),
-            "effects": rng.normal(size=(3, 2)), "effect_variances": np.array([0.5]),
-            "group_topics": self.GROUPS,
-        }  # fmt: skip
-        return Posterior(
-            {name: np.stack([x] * 6)[None] for name, x in values.items()},
-            origin=Origin.of(StructuralTopics(3), data), coords={"covariate": data.design.names},
-        )  # fmt: skip
+def structured(draws, **others):
+    globals_ = {
+        "topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA, "effects": EFFECTS,
+        "effect_variances": VARIANCES, "group_topics": GROUP_TOPICS,
+    } | others  # fmt: skip
+    return Posterior(
+        {
+            name: np.broadcast_to(value, (1, draws, *value.shape))
+            for name, value in globals_.items()
+        },
+        coords=dict(StructuralTopics(3).coords(STRUCTURED)),
+        origin=Origin.of(StructuralTopics(3), STRUCTURED),
+    )
 
-    def test_each_document_has_its_own_prior(self, data, posterior):
-        columns = {"year": [3.0, 3.0, 7.0], "who": ["b", "new", "a"], "party": ["D", "D", "R"]}
-        new = data.new_documents(as_corpus(COUNTS[:3]), columns, unseen=True)
-        *_, last = fold_in(posterior, new, random_seed=4)
-        x = (np.array([3.0, 3.0, 7.0]) - np.mean(data.design.columns.values[:, 0])) / np.std(
-            data.design.columns.values[:, 0]
-        )
-        B, u = posterior["coefficients"][0, 0], posterior["effects"][0, 0]
-        for d, (effect, scale, group) in enumerate([(u[1], 1.0, 0), (0.0, 1.5, 0), (u[0], 1.0, 1)]):
-            mu = B[0] + x[d] * B[1] + effect
-            plain = repeated(6, mu=mu, Sigma=scale * SIGMA, topics=self.GROUPS[group])
-            single = as_corpus(COUNTS[d : d + 1])
-            moved = data.new_documents(single, {k: [v[d]] for k, v in columns.items()}, unseen=True)
-            *_, alone = fold_in(posterior, moved, random_seed=4)
-            np.testing.assert_array_equal(alone.theta[0], last.theta[d])
-            *_, expected = fold_in(plain, single, random_seed=4)
-            np.testing.assert_allclose(last.theta[d], expected.theta[0], rtol=1e-9)
 
-    def test_covariates_matter(self, data, posterior):
-        """They used to be ignored, and the posterior refused."""
-        same = as_corpus(np.repeat(COUNTS[:1], 2, axis=0))
-        early, late = ({"year": y, "who": "a", "party": "D"} for y in (-9.0, 9.0))
-        theta = [
-            np.mean([f.theta[0] for f in fold_in(posterior, data.new_documents(same, x))], axis=0)
-            for x in (early, late)
-        ]
-        assert np.abs(theta[0] - theta[1]).max() > 0.1
+def test_covariates_authors_and_groups_enter_the_prior():
+    """Against quadrature: of a known author and of a new one, whose effect is the prior's."""
+    new = STRUCTURED.new_documents(
+        COUNTS, {"party": ["D", "R", "R", "D", "R"], "author": ["a", "b", "X", "X", "a"]},
+        unseen=True,
+    )  # fmt: skip
+    theta = np.array([draw.theta for draw in fold_in(structured(4000), new, max_draws=4000)])
+    batches = theta.reshape(20, -1, *theta.shape[1:]).mean(axis=1)
+    error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    x = np.array([[1, 0], [1, 1], [1, 1], [1, 0], [1, 1]])
+    shift = np.vstack([EFFECTS, [0.0, 0.0]])[[0, 1, 2, 2, 0]]
+    for d, (mean, author) in enumerate(zip(x @ COEFFICIENTS + shift, "abXXa", strict=True)):
+        cov = SIGMA * (2.5 if author == "X" else 1.0)
+        topics = GROUP_TOPICS[x[d, 1]]
+        exact, _ = exact_moments(StickBreaking(), mean, cov, topics, COUNTS[[d]])
+        assert (np.abs(theta[:, d].mean(axis=0) - exact[0]) < 5.0 * error[d]).all()
 
-    def test_what_does_not_fit_is_refused(self, data, posterior):
-        with pytest.raises(ValueError, match=r"corpus must have the covariates .*new_documents"):
-            next(fold_in(posterior, as_corpus(COUNTS)))
-        anew = with_covariates(
-            as_corpus(COUNTS), self.COLUMNS | {"year": [9.0, 1.0, 2.0, 4.0, 5.0]},
-            "~ year + (1 | who)", content="~ party",
-        )  # fmt: skip
-        with pytest.raises(ValueError, match=r"coded as the posterior's .*by themselves"):
-            next(fold_in(posterior, anew))
-        other = with_covariates(as_corpus(COUNTS), {"x": np.arange(5.0)})
-        with pytest.raises(ValueError, match="covariates Intercept, year, got Intercept, x"):
-            next(fold_in(posterior, other))
-        bare = with_covariates(as_corpus(COUNTS), self.COLUMNS, "~ year + (1 | who)")
-        with pytest.raises(ValueError, match="content"):
-            next(fold_in(posterior, bare))
+
+def test_the_documents_that_were_sampled_may_be_folded_in_again():
+    posterior = structured(3)
+    assert len(list(fold_in(posterior, STRUCTURED))) == 3
+    part = list(fold_in(posterior, STRUCTURED[[3, 0]]))
+    np.testing.assert_array_equal(
+        part[-1].theta, list(fold_in(posterior, STRUCTURED))[-1].theta[[3, 0]]
+    )
+    assert part[0].topics.shape == (3, 8)
+
+
+def test_documents_without_the_posteriors_covariates_are_refused():
+    posterior = structured(3)
+    with pytest.raises(TypeError, match=r"data\.new_documents\(corpus, table\)"):
+        next(fold_in(posterior, as_corpus(COUNTS)))
+    other = {name: column[::-1] for name, column in TABLE.items()}
+    with pytest.raises(ValueError, match="must be coded as the documents that were sampled"):
+        next(fold_in(posterior, with_covariates(COUNTS, other, "~ party + (1 | author)")))
+    plain = with_covariates(COUNTS, TABLE, "~ party")[:]
+    with pytest.raises(ValueError, match=r"posterior's effects, 1 \| author\[a\], .*; got none"):
+        next(fold_in(posterior, plain))
+
+
+def test_columns_that_other_documents_centred_are_refused():
+    columns = {"x": [0.0, 1.0, 2.0, 3.0, 9.0]}
+    data = with_covariates(COUNTS, columns)
+    values = {"topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA}
+    posterior = Posterior(
+        {name: np.stack([value] * 3)[None] for name, value in values.items()},
+        coords={"covariate": data.design.names}, origin=Origin.of(StructuralTopics(3), data),
+    )  # fmt: skip
+    assert len(list(fold_in(posterior, data.new_documents(COUNTS[:2], {"x": [4.0, 5.0]})))) == 3
+    others = with_covariates(COUNTS, {"x": [5.0, 1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(ValueError, match="centred and scaled as the posterior's"):
+        next(fold_in(posterior, others[[0, 1]]))
