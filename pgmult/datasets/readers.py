@@ -11,6 +11,7 @@ import os
 import re
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_choice, as_path, as_strings
 from pgmult.datasets.files import TABLES, lines_of, read_file, suffix_of
 from pgmult.datasets.tables import read_table
-from pgmult.datasets.text import TextOptions, corpus_from_texts
+from pgmult.datasets.text import TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.documents import DocumentTable
 
 __all__ = ["Source", "read_corpus", "read_ldac", "read_npz", "read_text", "recognise"]
 
@@ -249,7 +251,8 @@ def read_text(
     Returns
     -------
     Corpus
-        Its names are the files' paths inside the folder, or ``line 7`` for what starts there.
+        With the texts in its table. Its names are the files' paths inside the folder, or
+        ``line 7`` for what starts there.
     """
     path = as_path(path)
     as_choice(documents, "documents", ("lines", "paragraphs"))
@@ -265,9 +268,10 @@ def read_text(
             raise ValueError(f"{path}: the file is empty")
         names = [f"line {start}" for start in starts]
     try:
-        return corpus_from_texts(texts, names=names, **text_options)
+        corpus, losses = count_words(texts, names, **text_options)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+    return replace(corpus, table=replace(DocumentTable.of({"text": texts}, "text"), losses=losses))
 
 
 def _documents_of(text: str, documents: str) -> tuple[list[int], list[str]]:

@@ -7,6 +7,8 @@ from pgmult.topics.data.structured import with_covariates as with_covariates
 from pgmult.topics.data.timed import TimedCorpus as TimedCorpus
 from pgmult.topics.data.timed import as_timed_corpus as as_timed_corpus
 from pgmult.topics.estimator import TopicTransformer as TopicTransformer
+from pgmult.topics.export import export as export
+from pgmult.topics.export import ldavis as ldavis
 from pgmult.topics.fits.collapsed import TopicProblem as TopicProblem
 from pgmult.topics.fits.fold_in import FoldedIn as FoldedIn
 from pgmult.topics.fits.fold_in import fold_in as fold_in
@@ -17,6 +19,8 @@ from pgmult.topics.fits.logistic_normal import fit_ctm as fit_ctm
 from pgmult.topics.fits.stick_breaking import VariationalTopics as VariationalTopics
 from pgmult.topics.fits.stick_breaking import fit_cavi as fit_cavi
 from pgmult.topics.fits.stick_breaking import fit_svi as fit_svi
+from pgmult.topics.fits.transform import NewDocuments as NewDocuments
+from pgmult.topics.fits.transform import transform as transform
 from pgmult.topics.models.correlated import CorrelatedTopics as CorrelatedTopics
 from pgmult.topics.models.dynamic import DynamicTopics as DynamicTopics
 from pgmult.topics.models.lda import LDA as LDA
