@@ -1,8 +1,8 @@
 """What a report says: everything is computed here, once.
 
 Topics are those of the chain with the best log likelihood, and how far the other chains found them
-too is told of each. They are numbered by size, the largest 0, and named by their most probable
-words, the same wherever they stand.
+too is told of each. They stand by size, the largest first, have the numbers that they have in that
+chain's draws, for all functions and commands alike, and are named by their most probable words.
 """
 
 import math
@@ -202,7 +202,7 @@ def topic_report(
         )
     most_probable = probability.top(COHERENCE_WORDS)
     labels = topic_labels(most_probable, NAME_WORDS)
-    names = [f"{k} {label}" for k, label in enumerate(labels)]
+    names = [f"{k} {label}" for k, label in zip(order.tolist(), labels, strict=True)]
     stability = stability.take(order)
     structure = structure_of(posterior, order, names, random_seed)
     return TopicReport(

@@ -155,7 +155,7 @@ let picked = null;
 function pick(topic) {
   picked = topic === picked ? null : topic;
   for (const button of document.querySelectorAll("button.pick"))
-    button.setAttribute("aria-pressed", button.textContent === picked);
+    button.setAttribute("aria-pressed", button.closest("[data-t]").dataset.t === picked);
   const marked = [...document.querySelectorAll("[data-t]")], near = new Set();
   document.body.classList.toggle("picked", picked !== null);
   for (const element of marked) {

@@ -139,7 +139,9 @@ def _topics_html(report: TopicReport) -> list[str]:
         exclusive = "".join(
             f'<span class="word">{html.escape(w.word)}</span>' for w in frex_words[k]
         )
-        button = f'<button type="button" class="pick" aria-pressed="false">{k}</button>'
+        button = (
+            f'<button type="button" class="pick" aria-pressed="false">{report.topics[k]}</button>'
+        )
         rows.append(
             f'<tr data-t="{k}" title="{html.escape(name)}"><th scope="row">{button}</th>{cells}'
             f'<td class="ranked">{words}</td><td class="frex">{exclusive}</td></tr>'
@@ -248,7 +250,7 @@ def _graph_svg(graph: CorrelationGraph, labels: Sequence[str], shares: FloatArra
             f'<line class="{"positive" if pair.mean > 0.0 else "negative"}"'
             f' data-t="{pair.first} {pair.second}" x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}"'
             f' y2="{y2:.0f}" stroke-width="{0.5 + 4.0 * abs(pair.mean) / strongest:.1f}">'
-            f"<title>{pair.first} and {pair.second}: {interval_text(pair)}</title></line>"
+            f"<title>{_pair_text(labels, pair)}</title></line>"
         )
     sizes = np.full(len(labels), 1.0 / len(labels)) if shares is None else shares
     nodes = []
@@ -263,6 +265,12 @@ def _graph_svg(graph: CorrelationGraph, labels: Sequence[str], shares: FloatArra
         f' viewBox="0 0 {width} {height}" width="{width}">'
         f"{''.join(lines)}{''.join(nodes)}</svg>"
     )
+
+
+def _pair_text(names: Sequence[str], pair: PairCorrelation) -> str:
+    """Two topics' numbers and their correlation."""
+    first, second = (names[k].split()[0] for k in (pair.first, pair.second))
+    return f"{first} and {second}: {interval_text(pair)}"
 
 
 def _matrix_svg(correlations: TopicCorrelations, labels: Sequence[str]) -> str:
@@ -282,7 +290,7 @@ def _matrix_svg(correlations: TopicCorrelations, labels: Sequence[str]) -> str:
             shade = f"{'r' if pair.mean > 0.0 else 'b'}{math.ceil(8 * abs(pair.mean) / limit)}"
             cells.append(
                 f'<rect class="{shade}" data-t="{k} {other}" x="{cell * j}" y="{cell * i}">'
-                f"<title>{k} and {other}: {interval_text(pair)}</title></rect>"
+                f"<title>{_pair_text(labels, pair)}</title></rect>"
             )
             if lower < 0.0 < upper:
                 cells.append(f'<circle cx="{cell * j + 6.5}" cy="{cell * i + 6.5}" r="1"/>')

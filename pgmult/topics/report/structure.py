@@ -96,7 +96,7 @@ def structure_of(
     quoted = checks = None
     if "theta" in posterior or "psi" in posterior:
         found_quotes = quotes(posterior, order.tolist(), 2)
-        quoted = replace(found_quotes, topics=list(range(len(order))), names=names)
+        quoted = replace(found_quotes, names=names)
         if data.num_documents * data.num_words <= _MOST_CELLS:
             groups: list[str] = [name for name in few if "group_topics" not in posterior]
             if data.content is not None:
