@@ -59,6 +59,13 @@ def table_corpus():
 
 
 @cache
+def structural_posterior():
+    data = table_corpus().with_covariates("~ n")
+    keep = (*topics.StructuralTopics(2).default_keep, "theta")
+    return pgmult.sample(topics.StructuralTopics(2), data, keep=keep, **FEW)
+
+
+@cache
 def corpus():
     return topics.as_corpus(COUNTS, list("abcdef"))
 
@@ -1169,6 +1176,37 @@ CALLS = {
             "model": regression.LogisticRegression(),
             "data": regression.as_labelled_rows(X[:4], BINARY[:4]),
             "replicates": 60,
+        },
+    ),
+    "topics.transform": (
+        lambda: topics.transform,
+        lambda: {
+            "posterior": structural_posterior(),
+            "corpus": table_corpus(),
+            "covariates": {"n": [1, 2, 4]},
+            "chain": 0,
+            "max_draws": 2,
+            "sweeps": 1,
+            "probability": 0.9,
+            "random_seed": 1,
+        },
+    ),
+    "topics.export": (
+        lambda: topics.export,
+        lambda: {
+            "posterior": structural_posterior(),
+            "folder": folder() / "files",
+            "kinds": ["csv", "ldavis"],
+            "chain": 0,
+        },
+    ),
+    "topics.ldavis": (
+        lambda: topics.ldavis,
+        lambda: {
+            "posterior": structural_posterior(),
+            "data": structural_posterior().data,
+            "chain": 0,
+            "num_words": 2,
         },
     ),
     # datasets

@@ -72,14 +72,14 @@ class NewDocuments:
         if self.empty:
             few = ", ".join(self.empty[:5]) + (", ..." if len(self.empty) > 5 else "")
             lines.append(
-                f"{len(self.empty):,} have no word that it knows ({few}): what is said of them is"
-                " what was expected before reading."
+                f"Without a word that it knows: {len(self.empty):,} ({few}). What is said of them"
+                " is what was expected before reading."
             )
         for grouping, labels in self.new_levels.items():
             few = ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
             lines.append(
-                f"{len(labels):,} labels of {grouping} are new ({few}): their effects are unknown,"
-                " which widens the intervals."
+                f"New to the run, of {grouping}: {len(labels):,} ({few}). Their effects are"
+                " unknown, which widens the intervals."
             )
         return "\n".join(lines)
 
