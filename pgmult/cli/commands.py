@@ -1,61 +1,55 @@
-"""The command line: ``pgmult demo``, ``topics fit``, ``show``, ``compare``, ``warmup``, ``doctor``.
+"""The command line: ``pgmult demo``, ``topics``, ``warmup``, ``doctor``.
 
-Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one line on the error
-stream; 130 interrupted with Ctrl-C, after the draws so far were stored. Modules that compile or
-draw are imported when a command needs them, so that help and version come at once.
+A family of data has its commands in a file of its own, and what they share is in
+`pgmult.cli.shared`. Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one
+line on the error stream; 130 interrupted with Ctrl-C, after the draws so far were stored. Modules
+that compile or draw are imported when a command needs them, so that help and version come at once.
 """
 
 import argparse
-import errno
 import os
-import shlex
-import shutil
 import sys
 import warnings
 from collections.abc import Sequence
-from itertools import chain, count
-from pathlib import Path
-from time import perf_counter
-from typing import Any
 
-from pgmult.cli.doctor import _doctor, _silence_what_is_told_anyway, _warmup
+from pgmult.cli.doctor import _doctor, _warmup
+from pgmult.cli.shared import INTERRUPTED, complain, show_warning
+from pgmult.cli.topics import add_topics, add_topics_demo
 from pgmult.core._version import __version__
 
 __all__ = ["main"]
 
-INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
-REPORT = "report.html"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["demo"] and _names_no_family(given[1:]):
+        given.insert(1, "topics")  # the demonstration of whoever has not chosen one
+    options = _parser().parse_args(given)
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning  # put back at the end of the block
+        warnings.showwarning = show_warning  # put back at the end of the block
         try:
             return int(options.command(options))
         except KeyboardInterrupt:
-            _complain("interrupted")
+            complain("interrupted")
             return INTERRUPTED
         except BrokenPipeError:  # the reader of a pipe has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except OSError as error:
             if error.filename is not None and error.strerror is not None:
-                _complain(f"{error.filename}: {error.strerror}")
+                complain(f"{error.filename}: {error.strerror}")
             else:
-                _complain(str(error))
+                complain(str(error))
         except (ValueError, ImportError, MemoryError) as error:
-            _complain(str(error) or type(error).__name__)
+            complain(str(error) or type(error).__name__)
     return 2
 
 
-def _complain(message: str) -> None:
-    print(f"pgmult: {' '.join(message.split())}", file=sys.stderr)
-
-
-def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    _complain(f"warning: {message}")
+def _names_no_family(arguments: Sequence[str]) -> bool:
+    return not arguments or (
+        arguments[0].startswith("-") and not {"-h", "--help"}.intersection(arguments)
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -66,298 +60,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     demo = commands.add_parser(
-        "demo", help="model the documentation of the installed numpy and scipy; no download"
+        "demo", help="a first job, without a download", epilog="Without FAMILY: topics."
     )
-    demo.set_defaults(command=_demo)
-    demo.add_argument("--topics", type=_at_least(2), default=20, metavar="K")
-    demo.add_argument("--draws", type=_at_least(1), default=100, metavar="N")
-    demo.add_argument("--tune", type=_at_least(0), default=400, metavar="N")
-    demo.add_argument("--chains", type=_at_least(1), default=4, metavar="N")
-    demo.add_argument(
-        "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
-    )
-    _add_running(demo)
-
-    topics = commands.add_parser("topics", help="correlated topic models of your own corpus")
-    actions = topics.add_subparsers(required=True, metavar="ACTION")
-    fit = actions.add_parser(
-        "fit",
-        help="sample a correlated topic model into a run directory",
-        epilog="With --resume, what is not given is as the run was begun.",
-    )
-    fit.set_defaults(command=_fit)
-    fit.add_argument(
-        "corpus",
-        metavar="CORPUS",
-        help="an LDA-C file, a folder or file of text, an .npz of counts, a .csv, .tsv or .jsonl",
-    )
-    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
-    fit.add_argument("--resume", action="store_true", help="go on with RUN, if it was begun")
-    fit.add_argument("--topics", type=_at_least(2), metavar="K", help="default: 50")
-    fit.add_argument("--draws", type=_at_least(1), metavar="N", help="a chain; default: 1000")
-    fit.add_argument("--tune", type=_at_least(0), metavar="N", help="default: 1000")
-    fit.add_argument("--chains", type=_at_least(1), metavar="N", help="default: 4")
-    fit.add_argument("--thin", type=_at_least(1), metavar="N", help="default: 1")
-    fit.add_argument(
-        "--keep-theta",
-        action=argparse.BooleanOptionalAction,
-        help="store proportions of topics in documents (default: if these are fewer than words)",
-    )
-    _add_running(fit)
-    _add_corpus(fit.add_argument_group("corpus"))
-    show = actions.add_parser("show", help="print what a run found")
-    show.set_defaults(command=_show)
-    show.add_argument("run", type=Path, metavar="RUN")
-    show.add_argument("--words", type=_at_least(1), default=8, metavar="N", help="words a topic")
-    show.add_argument(
-        "--by",
-        choices=["probability", "frex", "lift", "relevance"],
-        default="probability",
-        help="what words are ranked by (default: probability)",
-    )
-    show.add_argument("--topic", type=_at_least(0), metavar="K", help="this topic alone")
-    show.add_argument("--documents", type=_at_least(0), metavar="N", help="documents a topic")
-    compare = actions.add_parser("compare", help="match the topics of two runs")
-    compare.set_defaults(command=_compare)
-    compare.add_argument("first", type=Path, metavar="RUN")
-    compare.add_argument("second", type=Path, metavar="RUN")
-    compare.add_argument("--words", type=_at_least(1), default=8, metavar="N", help="words a topic")
+    add_topics_demo(demo.add_subparsers(required=True, metavar="FAMILY"))
+    add_topics(commands)
 
     warmup = commands.add_parser("warmup", help="compile now, so that the next process starts warm")
     warmup.set_defaults(command=_warmup)
     doctor = commands.add_parser("doctor", help="check this installation")
     doctor.set_defaults(command=_doctor)
     return parser
-
-
-def _add_running(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=_at_least(0), metavar="N", help="default: 0")
-    parser.add_argument("--cores", type=_at_least(1), metavar="N", help="default: all")
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
-
-
-def _add_corpus(group: Any) -> None:
-    group.add_argument("--vocabulary", metavar="FILE", help="a word a line, for files of counts")
-    group.add_argument("--column", metavar="NAME", help="where the texts of a table are")
-    group.add_argument(
-        "--documents",
-        choices=["lines", "paragraphs"],
-        default="lines",
-        help="what is a document in a file of text (default: lines)",
-    )
-    group.add_argument("--delimiter", metavar="CHAR", help="of a table (default: as its header)")
-    group.add_argument("--encoding", default="utf-8", metavar="NAME")
-    group.add_argument("--min-count", type=_at_least(1), metavar="N", help="of a word, in all")
-    group.add_argument("--min-documents", type=_at_least(1), metavar="N", help="with a word")
-    group.add_argument("--max-document-share", type=float, metavar="X", help="with a word, 0 to 1")
-    group.add_argument("--max-words", type=_at_least(2), metavar="V", help="size of the vocabulary")
-
-
-def _at_least(minimum: int) -> Any:
-    def whole_number(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}") from None
-        if value < minimum:
-            raise argparse.ArgumentTypeError(f"must be at least {minimum}, got {value}")
-        return value
-
-    return whole_number
-
-
-def _demo(options: argparse.Namespace) -> int:
-    from pgmult.cli.demo import run_demo
-
-    _silence_what_is_told_anyway()
-    began = perf_counter()
-    posterior, report = run_demo(
-        options.out,
-        num_topics=options.topics,
-        draws=options.draws,
-        tune=options.tune,
-        chains=options.chains,
-        cores=options.cores,
-        random_seed=options.seed or 0,
-        progressbar=not options.quiet,
-        say=lambda text: print(text, flush=True),
-    )
-    page = _free_name("pgmult-demo", ".html") if options.out is None else options.out / REPORT
-    _publish(report, page, options.out)
-    print(f"{perf_counter() - began:.0f} s in all. Your own texts, a line or a CSV row each:")
-    print("  pgmult topics fit articles.csv --column text --topics 50 --out run")
-    if _is_unfinished(posterior):
-        _complain("interrupted; the report is of the draws so far")
-        return INTERRUPTED
-    return 0
-
-
-def _free_name(name: str, suffix: str) -> Path:
-    """A path that does not exist: the name itself, or the name with a number."""
-    numbered = (f"{name}-{number}" for number in count(2))
-    names = (Path(f"{one}{suffix}") for one in chain([name], numbered))
-    return next(path for path in names if not path.exists())
-
-
-def _fit(options: argparse.Namespace) -> int:
-    from pgmult.datasets import read_corpus, recognise
-    from pgmult.sampling.driver import resume, sample
-    from pgmult.topics.models.correlated import CorrelatedTopics
-    from pgmult.topics.report import run_facts, topic_report
-
-    _silence_what_is_told_anyway()
-    is_begun = (options.out / "inputs.npz").exists()
-    if is_begun and not options.resume:
-        raise FileExistsError(
-            errno.EEXIST,
-            "RUN holds a run already (add --resume to go on with it, or name another directory)",
-            str(options.out),
-        )
-    source = recognise(options.corpus)
-    choices = {
-        name: getattr(options, name)
-        for name in ("min_count", "min_documents", "max_document_share", "max_words")
-        if getattr(options, name) is not None
-    }
-    corpus = read_corpus(
-        options.corpus,
-        vocabulary=options.vocabulary,
-        column=options.column,
-        documents=options.documents,
-        delimiter=options.delimiter,
-        encoding=options.encoding,
-        **choices,
-    )
-    beside = options.vocabulary or source.vocabulary
-    words = f" with the words of {beside}" if beside else ""
-    print(f"{options.corpus} ({source.kind}){words}: {corpus}", flush=True)
-    running = {"cores": options.cores, "progressbar": not options.quiet}
-    try:
-        if is_begun:
-            for name in ("tune", "chains", "thin", "seed", "keep_theta"):
-                if getattr(options, name) is not None:
-                    option = name.replace("_", "-")
-                    raise ValueError(f"--{option} cannot change when a run is resumed")
-            model = None if options.topics is None else CorrelatedTopics(options.topics)
-            posterior = resume(
-                options.out, draws=options.draws, model=model, data=corpus, **running
-            )
-        else:
-            model = CorrelatedTopics(options.topics or 50)
-            keep_theta = options.keep_theta
-            if keep_theta is None:
-                keep_theta = corpus.num_documents <= corpus.num_words  # less than the topics take
-            posterior = sample(
-                model,
-                corpus,
-                keep=(*model.default_keep, *(["theta"] if keep_theta else [])),
-                draws=options.draws or 1000,
-                tune=1000 if options.tune is None else options.tune,
-                chains=options.chains or 4,
-                thin=options.thin or 1,
-                random_seed=options.seed or 0,
-                store=options.out,
-                **running,
-            )
-    except KeyboardInterrupt:
-        _say_how_to_resume(options)
-        return INTERRUPTED
-    report = topic_report(
-        posterior,
-        title=f"Topics in {Path(options.corpus).name}",
-        facts={"corpus": str(corpus), **run_facts(posterior)},
-        reference=corpus,
-    )
-    _publish(report, options.out / REPORT, options.out)
-    if _is_unfinished(posterior):
-        _say_how_to_resume(options)
-        return INTERRUPTED
-    return 0
-
-
-def _show(options: argparse.Namespace) -> int:
-    from pgmult.topics.report import as_text, run_facts, topic_report
-
-    posterior = _load_topics(options.run)
-    num_topics = len(posterior.coords["topic"])
-    if options.topic is not None and options.topic >= num_topics:
-        raise ValueError(f"--topic must be from 0 to {num_topics - 1}, got {options.topic}")
-    if options.documents and "theta" not in posterior and "psi" not in posterior:
-        raise ValueError(
-            f"{options.run} keeps no topic proportions of documents (fit with --keep-theta)"
-        )
-    report = topic_report(
-        posterior,
-        title=str(options.run),
-        facts=run_facts(posterior),
-        reference=_corpus(options.run),
-        by=options.by,
-        num_words=options.words,
-        num_documents=options.documents or 0,
-        rank_for_page=False,
-    )
-    print(as_text(report, width=_width(), topic=options.topic), end="")
-    return 0
-
-
-def _compare(options: argparse.Namespace) -> int:
-    from pgmult.topics.report import matches_as_text
-    from pgmult.topics.summaries.matching import match_runs
-    from pgmult.topics.summaries.words import top_words
-
-    runs = [_load_topics(run) for run in (options.first, options.second)]
-    words = [top_words(run, options.words) for run in runs]
-    print(f"first   {options.first}\nsecond  {options.second}\n")
-    print(matches_as_text(match_runs(*runs), *words, width=_width()), end="")
-    return 0
-
-
-def _load_topics(run: Path) -> Any:
-    """The posterior of a run with topics."""
-    from pgmult.sampling.posterior import load
-
-    posterior = load(run)
-    if "topics" not in posterior:
-        raise ValueError(f"{run} is a run without topics; it keeps {', '.join(posterior)}")
-    if posterior.num_draws == 0:
-        raise ValueError(f"{run} has no draws yet")
-    return posterior
-
-
-def _corpus(run: Path) -> Any:
-    """The corpus that a run is of; None of draws that were saved without one."""
-    from pgmult.sampling.store import Run
-    from pgmult.topics.data.corpus import Corpus
-
-    try:
-        data = Run(run).inputs()["data"]
-    except FileNotFoundError:
-        return None
-    return data if isinstance(data, Corpus) else None
-
-
-def _width() -> int:
-    return max(60, shutil.get_terminal_size().columns)
-
-
-def _publish(report: Any, page: Path, run: Path | None) -> None:
-    """Print a report and write its page."""
-    from pgmult.topics.report import as_html, as_text
-
-    print()
-    print(as_text(report, width=_width()))
-    page.write_text(as_html(report), encoding="utf-8")
-    print(f"The same with pictures: {page}" + ("" if run is None else f"; the draws: {run}"))
-
-
-def _is_unfinished(posterior: Any) -> bool:
-    return bool(posterior.num_draws < posterior.attrs["draws"])
-
-
-def _say_how_to_resume(options: argparse.Namespace) -> None:
-    command = f"pgmult topics fit {shlex.quote(str(options.corpus))}"
-    _complain(
-        f"interrupted; what was drawn is in {options.out}: go on with"
-        f" {command} --out {shlex.quote(str(options.out))} --resume"
-        " (and the same choice of words)"
-    )

@@ -2,17 +2,10 @@
 
 import argparse
 import os
-import warnings
 from time import perf_counter
 
+from pgmult.cli.shared import silence_what_is_told_anyway
 from pgmult.core._version import __version__
-
-
-def _silence_what_is_told_anyway() -> None:
-    from pgmult.sampling.diagnostics import ConvergenceWarning
-
-    warnings.simplefilter("ignore", ConvergenceWarning)  # the report has diagnostics
-    warnings.filterwarnings("ignore", "interrupted: ")  # the command says how to go on
 
 
 def _warmup(options: argparse.Namespace) -> int:
@@ -49,7 +42,7 @@ def _run_everything_once() -> None:
 
     rng = np.random.default_rng(0)
     training, held_out = split_tokens(as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
-    _silence_what_is_told_anyway()
+    silence_what_is_told_anyway()
     for model in (CorrelatedTopics(3), LDA(3)):
         posterior = sample(
             model, training, draws=4, tune=1, chains=1, random_seed=0, progressbar=False,

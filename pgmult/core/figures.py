@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pgmult.core.arguments import as_kind
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -20,6 +22,21 @@ def new_figure(width: float, height: float) -> Figure:
     except ImportError:
         raise ImportError("plots need matplotlib: pip install 'pgmult[plots]'") from None
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def axes_or_new(axes: Axes | None, width: float, height: float) -> Axes:
+    """The axes given, or those of a new figure.
+
+    Raises
+    ------
+    TypeError
+        If something else than axes is given.
+    """
+    if axes is None:
+        return new_figure(width, height).add_subplot()
+    from matplotlib.axes import Axes
+
+    return as_kind(axes, "axes", Axes, "of matplotlib")
 
 
 def clean(axes: Axes) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "Prior",
     "Start",
     "TakesRawData",
+    "absent_of",
     "coords_of",
     "data_of",
     "default_keep_of",
@@ -141,6 +142,14 @@ class Labelled(Protocol):
 
 
 @runtime_checkable
+class VariesWithData(Protocol):
+    """A model some of whose variables are there with some data only."""
+
+    def absent(self, data: Any) -> frozenset[str]:
+        """Variables that these data leave empty."""
+
+
+@runtime_checkable
 class TakesRawData(Protocol):
     """A model that turns what users have into its data type, or refuses it."""
 
@@ -182,6 +191,11 @@ def default_keep_of(model: Any) -> tuple[str, ...]:
 def kernel_set_of(model: Any) -> str:
     """Name of what a model compiles, in the lists of `pgmult.compiled.ahead`."""
     return str(getattr(model, "kernel_set", type(model).__name__))
+
+
+def absent_of(model: Any, data: Any) -> frozenset[str]:
+    """Variables that a model does not have with these data, and that are not kept."""
+    return model.absent(data) if isinstance(model, VariesWithData) else frozenset()
 
 
 def label_dims_of(model: Any) -> frozenset[str]:

@@ -11,6 +11,7 @@ import scipy.sparse
 
 import pgmult
 from pgmult.cli import commands as cli
+from pgmult.cli import shared
 from pgmult.topics.models.correlated import CorrelatedTopics
 
 SMALL = ["--topics", "3", "--draws", "6", "--tune", "2", "--chains", "2", "--quiet"]
@@ -365,12 +366,12 @@ class TestShow:
 @pytest.fixture
 def _few_documents(monkeypatch):
     """A demonstration of a corpus that need not be gathered first."""
-    from pgmult.cli import demo
+    from pgmult.cli import demo_topics
 
     counts = np.random.default_rng(0).poisson(0.5, size=(60, 40))
     words, names = [f"word{j}" for j in range(40)], [f"document {i}" for i in range(60)]
     few = pgmult.topics.as_corpus(counts, words, names)
-    monkeypatch.setattr(demo, "demo_corpus", lambda: few)
+    monkeypatch.setattr(demo_topics, "demo_corpus", lambda: few)
 
 
 @pytest.mark.usefixtures("_few_documents")
@@ -435,6 +436,12 @@ class TestHousekeeping:
         )
         subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
+    def test_help_of_demonstrations_names_the_families(self, capsys):
+        code, output, _ = run(capsys, "demo", "--help")
+        assert code == 0
+        assert "FAMILY" in output
+        assert "--draws" not in output, "which is an option of a family's own"
+
     def test_doctor(self, capsys, monkeypatch):
         code, output, _ = run(capsys, "doctor")
         assert code == 0
@@ -485,7 +492,7 @@ class TestHousekeeping:
 
 def test_demonstrations_do_not_overwrite_each_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert str(cli._free_name("pgmult-demo", ".html")) == "pgmult-demo.html"
+    assert str(shared.free_name("pgmult-demo", ".html")) == "pgmult-demo.html"
     (tmp_path / "pgmult-demo.html").touch()
     (tmp_path / "pgmult-demo-2.html").touch()
-    assert str(cli._free_name("pgmult-demo", ".html")) == "pgmult-demo-3.html"
+    assert str(shared.free_name("pgmult-demo", ".html")) == "pgmult-demo-3.html"
