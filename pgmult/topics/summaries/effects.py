@@ -366,7 +366,7 @@ def effects(
     data: StructuredCorpus | None = None,
     chain: int | None = None,
     num_simulated: int = 1000,
-    max_draws: int = 200,
+    max_draws: int = 1000,
     probability: float = 0.9,
     random_seed: int = 0,
 ) -> Effects:
@@ -483,7 +483,9 @@ def shares_over_time(
     max_draws: int = 400,
     probability: float = 0.9,
 ) -> Effects:
-    """Each topic's share of the tokens of every time step, for `pgmult.topics.plots.curve`.
+    """Each topic's share of the words of every time step, for `pgmult.topics.curve`.
+
+    Steps without words are left out.
 
     Parameters
     ----------
@@ -504,9 +506,10 @@ def shares_over_time(
         for one, draw in each_aligned(posterior, "prevalence", chains, max_draws)
     ]
     axis = posterior.dims["prevalence"][2]
-    times = np.asarray(posterior.coords[axis]).tolist()
+    used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
+    times = np.asarray(posterior.coords[axis])[used].tolist()
     return Effects(
-        np.stack(draws), {axis: times}, axis, None, topic_names(posterior, chain), probability,
+        np.stack(draws)[:, used], {axis: times}, axis, None, topic_names(posterior, chain), probability,
         f"Shares of topics in the words of each {axis}, in these documents.", scope_of(chains),
     )  # fmt: skip
 
