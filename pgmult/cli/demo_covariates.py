@@ -18,7 +18,7 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.report import TopicReport, run_facts, topic_report
 from pgmult.topics.summaries.content import content
-from pgmult.topics.summaries.effects import difference, effects
+from pgmult.topics.summaries.effects import Difference, difference, effects
 
 __all__ = ["effects_in_words", "run_covariates_demo"]
 
@@ -68,7 +68,7 @@ def run_covariates_demo(
         chains=chains, thin=_THIN, cores=cores, random_seed=random_seed, progressbar=progressbar,
     )  # fmt: skip
     for paragraph in effects_in_words(posterior):
-        say("\n" + textwrap.fill(paragraph, 88, subsequent_indent="  "))
+        say("\n" + textwrap.fill(paragraph, 88))
     report = topic_report(
         posterior,
         title="What presidents speak of, by party and year",
@@ -89,73 +89,65 @@ def effects_in_words(posterior: Posterior) -> list[str]:
     """What party and years do to shares and words of topics, and how sure that is."""
     by_year = effects(posterior, "party", by="year", at={"year": list(_YEARS)})
     party = difference(by_year, "Republican", "Democratic")
-    time = effects(posterior, "year", at={"year": [_YEARS[0], _YEARS[-1]]})
-    lines = [
-        "How to read it: shares of what a new president would say, in percentage points, with 90 %"
-        " intervals; the effects are averaged over all draws of all chains."
-    ]
-    number = len(party.names)
-    for i, year in enumerate(_YEARS):
-        lines.append(
-            f"Party, {year}. "
-            + _of_topics(
-                party.names,
-                party.mean[i],
-                party.lower[i],
-                party.upper[i],
-                party.p_positive[i],
-                "Republicans speak more of",
-                "Democrats speak more of",
-                f"Of none of the {number} topics is it sure that one party speaks more: presidents"
-                " are few, and differ within a party.",
-            )
-        )
-    change = difference(time, _YEARS[-1], _YEARS[0])
-    lines.append(
-        f"Time, from {_YEARS[0]} to {_YEARS[-1]}. "
-        + _of_topics(
-            change.names,
-            change.mean.ravel(),
-            change.lower.ravel(),
-            change.upper.ravel(),
-            change.p_positive.ravel(),
-            "Both parties speak more of",
-            "Both speak less of",
-            "Of no topic is it sure that it rose or fell.",
-        )
+    change = difference(
+        effects(posterior, "year", at={"year": [_YEARS[0], _YEARS[-1]]}), _YEARS[-1], _YEARS[0]
     )
-    lines.append(_words_in_words(posterior))
-    return lines
+    return [
+        "What a new president would speak of, in percentage points, with 90 % intervals over all"
+        " draws of the chains that found a topic:",
+        f"Time, from {_YEARS[0]} to {_YEARS[-1]}. " + _of_time(change),
+        "Party. " + _of_party(party),
+        _of_words(posterior),
+    ]
 
 
-def _of_topics(
-    names: list[str],
-    mean: Any,
-    lower: Any,
-    upper: Any,
-    p_positive: Any,
-    more: str,
-    less: str,
-    neither: str,
-) -> str:
-    """The surest effects of either sign, the largest first."""
+def _of_time(change: Difference) -> str:
+    """The surest changes of either sign, the largest first."""
     sentences = []
+    mean, p_positive = change.mean[0], change.p_positive[0]
     for words, sure, sign in (
-        (more, p_positive > _SURE, 1.0),
-        (less, p_positive < 1.0 - _SURE, -1.0),
+        ("Presidents of both parties speak more of", p_positive > _SURE, 1.0),
+        ("They speak less of", p_positive < 1.0 - _SURE, -1.0),
     ):
-        order = [k for k in np.argsort(-sign * mean) if sure[k]]
+        order = [int(k) for k in np.argsort(-sign * mean) if sure[k]]
         if order:
-            shown = "; ".join(
-                f"{names[k]} ({100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}])"
-                for k in order[:_NAMED]
-            )
             rest = len(order) - _NAMED
-            sentences.append(f"{words} {shown}{f'; and {rest} others' if rest > 0 else ''}.")
-    return " ".join(sentences) or neither
+            sentences.append(
+                f"{words} {'; '.join(_effect(change, 0, k) for k in order[:_NAMED])}"
+                + (f"; and {rest} other topics." if rest > 0 else ".")
+            )
+    return " ".join(sentences) or "Of no topic is it sure that it rose or fell."
 
 
-def _words_in_words(posterior: Posterior) -> str:
+def _of_party(party: Difference) -> str:
+    """The surest effect of each year, and whether it is sure."""
+    sentences, is_any_sure = [], False
+    for i, year in enumerate(_YEARS):
+        p_positive = np.nan_to_num(party.p_positive[i], nan=0.5)
+        k = int(np.argmax(np.abs(p_positive - 0.5)))
+        more = bool(p_positive[k] > 0.5)
+        who, sign = ("Republicans", 1.0) if more else ("Democrats", -1.0)
+        p = p_positive[k] if more else 1.0 - p_positive[k]
+        sentences.append(
+            f"In {year} the surest is that {who} speak more of {_effect(party, i, k, sign)}:"
+            f" probability {min(p, 0.99):.2f}."
+        )
+        is_any_sure |= bool(p > _SURE)
+    sentences.append(
+        "Most other intervals hold 0: presidents are few, and differ within a party."
+        if is_any_sure
+        else "So none is sure: presidents are few, and differ within a party."
+    )
+    return " ".join(sentences)
+
+
+def _effect(found: Difference, group: int, topic: int, sign: float = 1.0) -> str:
+    """Such as ``3 tax budget cuts (-4.2 [-6.1, -2.0])``; with a negative sign, from the other."""
+    mean, *ends = (100.0 * sign * x[group, topic] for x in (found.mean, found.lower, found.upper))
+    return f"{found.names[topic]} ({mean:+.1f} [{min(ends):+.1f}, {max(ends):+.1f}])"
+
+
+def _of_words(posterior: Posterior) -> str:
     """The topic whose words party changes most, of those that both speak of."""
     found = content(posterior)
     apart = 0.5 * np.abs(found.mean[1] - found.mean[0]).sum(axis=-1)
@@ -167,6 +159,6 @@ def _words_in_words(posterior: Posterior) -> str:
         ", ".join(found.vocabulary[j] for j in rows[:5]) for rows in (order, order[::-1])
     )
     return (
-        f"Words. The parties differ most in how they say topic {found.names[topic]}:"
+        f"Words. The parties differ most in how they say {found.names[topic]}:"
         f" {found.groups[0]} presidents lean to {first}; {found.groups[1]} ones to {second}."
     )
