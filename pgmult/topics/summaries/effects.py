@@ -509,8 +509,9 @@ def shares_over_time(
     used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
     times = np.asarray(posterior.coords[axis])[used].tolist()
     return Effects(
-        np.stack(draws)[:, used], {axis: times}, axis, None, topic_names(posterior, chain), probability,
-        f"Shares of topics in the words of each {axis}, in these documents.", scope_of(chains),
+        np.stack(draws)[:, used], {axis: times}, axis, None, topic_names(posterior, chain),
+        probability, f"Shares of topics in the words of each {axis}, in these documents.",
+        scope_of(chains),
     )  # fmt: skip
 
 
