@@ -23,6 +23,7 @@ from pgmult.topics.models.lda import LDA as LDA
 from pgmult.topics.models.lda import UncollapsedLDA as UncollapsedLDA
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics as LogisticNormalTopics
 from pgmult.topics.models.structural import StructuralTopics as StructuralTopics
+from pgmult.topics.priors.content import ContentPrior as ContentPrior
 from pgmult.topics.report.contents import TopicReport as TopicReport
 from pgmult.topics.report.contents import run_facts as run_facts
 from pgmult.topics.report.contents import topic_report as topic_report
