@@ -35,7 +35,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed, brief
+from pgmult.core.arguments import as_choice, as_kind, as_probability, as_repeats, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.matrix_normal import linear_means
@@ -320,6 +320,18 @@ class Difference:
         """The same of some topics, in another order."""
         rows = as_topic_numbers(topics, len(self.names))
         return replace(self, draws=self.draws[..., rows], names=[self.names[int(k)] for k in rows])
+
+    def between(self, group: str, other: str) -> "Difference":
+        """How much larger the difference is in one group than in another: an interaction."""
+        g, h = (
+            self.groups.index(as_choice(value_text(one), name, self.groups))
+            for one, name in ((group, "group"), (other, "other"))
+        )
+        label = f"{self.label}, {self.by} {group} over {other}"
+        return replace(
+            self, draws=(self.draws[:, g] - self.draws[:, h])[:, None], label=label, by=None,
+            groups=[""],
+        )  # fmt: skip
 
     def table(self) -> SummaryTable:
         """Mean, interval and P(>0) of every topic, in every group."""
