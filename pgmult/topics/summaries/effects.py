@@ -257,7 +257,7 @@ class Effects:
 
         return forest(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -363,7 +363,7 @@ class Difference:
 
         return forest(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
