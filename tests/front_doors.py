@@ -701,6 +701,20 @@ CALLS = {
         lambda: structured().design.rows,
         lambda: {"covariates": {"x": [0.0, 1.0]}},
     ),
+    "topics.with_covariates.new_documents": (
+        lambda: structured().new_documents,
+        lambda: {"corpus": COUNTS[:2], "covariates": {"x": [0.0, 1.0]}, "unseen": True},
+    ),
+    "topics.ContentPrior": (
+        lambda: topics.ContentPrior,
+        lambda: {
+            "shape": 1.0,
+            "rate_shape": 0.5,
+            "rate_rate": 9.0,
+            "start": 30.0,
+            "start_sweeps": 2,
+        },
+    ),
     "topics.find_start": (
         lambda: topics.find_start,
         lambda: {

@@ -29,6 +29,7 @@ from pgmult.topics.models.logistic_normal import LogisticNormalTopics as Logisti
 from pgmult.topics.models.structural import StructuralTopics as StructuralTopics
 from pgmult.topics.plots import curve as curve
 from pgmult.topics.plots import forest as forest
+from pgmult.topics.priors.content import ContentPrior as ContentPrior
 from pgmult.topics.report.contents import TopicReport as TopicReport
 from pgmult.topics.report.contents import run_facts as run_facts
 from pgmult.topics.report.contents import topic_report as topic_report

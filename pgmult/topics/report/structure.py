@@ -25,6 +25,7 @@ _FEW_LABELS = 5  # of a column whose labels are compared on the page
 _FEW_GROUPS = 3  # of curves in one panel
 _MOST_CELLS = 2e7  # documents times words, for checks that a report does unasked
 _CHECKED_DRAWS = 20
+_DRAWS = 200  # of effects: enough for a first view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +80,15 @@ def structure_of(
     few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
     differences = []
     for name, labels in few.items():
-        found = _in_order(effects(posterior, name, random_seed=random_seed), order, names)
+        found = _in_order(
+            effects(posterior, name, max_draws=_DRAWS, random_seed=random_seed), order, names
+        )
         differences += [difference(found, label, labels[0]) for label in labels[1:]]
     by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
     curves = [
-        _in_order(effects(posterior, name, by=by, random_seed=random_seed), order, names)
+        _in_order(
+            effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed), order, names
+        )
         for name, of in levels.items()
         if not of
     ]

@@ -35,7 +35,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed, brief
+from pgmult.core.arguments import as_choice, as_kind, as_probability, as_repeats, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.matrix_normal import linear_means
@@ -257,7 +257,7 @@ class Effects:
 
         return forest(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -321,6 +321,18 @@ class Difference:
         rows = as_topic_numbers(topics, len(self.names))
         return replace(self, draws=self.draws[..., rows], names=[self.names[int(k)] for k in rows])
 
+    def between(self, group: str, other: str) -> "Difference":
+        """How much larger the difference is in one group than in another: an interaction."""
+        g, h = (
+            self.groups.index(as_choice(value_text(one), name, self.groups))
+            for one, name in ((group, "group"), (other, "other"))
+        )
+        label = f"{self.label}, {self.by} {group} over {other}"
+        return replace(
+            self, draws=(self.draws[:, g] - self.draws[:, h])[:, None], label=label, by=None,
+            groups=[""],
+        )  # fmt: skip
+
     def table(self) -> SummaryTable:
         """Mean, interval and P(>0) of every topic, in every group."""
         mean, lower, upper, positive = self.mean, self.lower, self.upper, self.p_positive
@@ -351,7 +363,7 @@ class Difference:
 
         return forest(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -366,7 +378,7 @@ def effects(
     data: StructuredCorpus | None = None,
     chain: int | None = None,
     num_simulated: int = 1000,
-    max_draws: int = 200,
+    max_draws: int = 1000,
     probability: float = 0.9,
     random_seed: int = 0,
 ) -> Effects:
@@ -483,7 +495,9 @@ def shares_over_time(
     max_draws: int = 400,
     probability: float = 0.9,
 ) -> Effects:
-    """Each topic's share of the tokens of every time step, for `pgmult.topics.plots.curve`.
+    """Each topic's share of the words of every time step, for `pgmult.topics.curve`.
+
+    Steps without words are left out.
 
     Parameters
     ----------
@@ -504,10 +518,12 @@ def shares_over_time(
         for one, draw in each_aligned(posterior, "prevalence", chains, max_draws)
     ]
     axis = posterior.dims["prevalence"][2]
-    times = np.asarray(posterior.coords[axis]).tolist()
+    used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
+    times = np.asarray(posterior.coords[axis])[used].tolist()
     return Effects(
-        np.stack(draws), {axis: times}, axis, None, topic_names(posterior, chain), probability,
-        f"Shares of topics in the words of each {axis}, in these documents.", scope_of(chains),
+        np.stack(draws)[:, used], {axis: times}, axis, None, topic_names(posterior, chain),
+        probability, f"Shares of topics in the words of each {axis}, in these documents.",
+        scope_of(chains),
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ class PermutationTest:
         )
         return SummaryTable(caption, columns, shown)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 

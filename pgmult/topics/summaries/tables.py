@@ -59,7 +59,7 @@ class SummaryTable:
                     row[0] = f"({row[0]})"
         return rows
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         rows = [list(self.shown), *self.rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(self.shown))]
         right = [_is_numeric(column) for column in self.shown.values()]

@@ -152,6 +152,7 @@ def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope, ave
     )  # fmt: skip
     np.testing.assert_allclose(found.mean, exact, atol=5 * 0.5 / np.sqrt(20_000))
     assert ("by a new author" in found.caption) == (scope == "population")
+    assert ("in documents such as these" in found.caption) == (scope == "documents")
 
 
 def test_an_author_who_is_named_has_a_level_of_its_own(rng, corpus):
@@ -318,6 +319,11 @@ def test_settings_to_compare_are_named(rng, corpus):
     rise = difference(found, 2020, 1990)
     assert rise.groups == ["D", "I", "R"]
     assert "Year 2020 minus 1990, in percentage points." in str(rise).replace("\n", " ")
+    apart = rise.between("R", "D")
+    np.testing.assert_allclose(apart.draws[:, 0], rise.draws[:, 2] - rise.draws[:, 0])
+    assert "Year 2020 minus 1990, party R over D, in" in apart.caption
+    with pytest.raises(ValueError, match="other must be one of D, I, R, got 'X'"):
+        rise.between("R", "X")
     one = difference(found, {"year": 2020, "party": "R"}, {"year": 1990, "party": "D"})
     np.testing.assert_allclose(one.draws[:, 0], found.draws[:, 5] - found.draws[:, 0])
     np.testing.assert_allclose(rise.take([2, 0]).mean, rise.mean[:, [2, 0]])
@@ -355,11 +361,12 @@ def test_figures_draw_what_the_tables_say(rng, corpus):
 def test_shares_over_time_are_those_of_the_draws(rng):
     data = as_timed_corpus(np.ones((4, 3), dtype=int), [1999, 2000, 2000, 2002])
     prevalence = rng.dirichlet(np.ones(2), size=(1, 9, 4))
+    prevalence[:, :, 2] = 0.0  # nobody wrote in 2001
     posterior = Posterior(
         {"prevalence": prevalence}, dims={"prevalence": ("time", "topic")},
         coords={"time": data.time_labels}, origin=Origin.of(DynamicTopics(2), data),
     )  # fmt: skip
     found = shares_over_time(posterior)
-    np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0))
+    np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0)[[0, 1, 3]])
     axes = curve(found, topic=1)
-    np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [1999, 2000, 2001, 2002])
+    np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [1999, 2000, 2002])
