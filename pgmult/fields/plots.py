@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmult.core.drawings import US_TILES
 from pgmult.core.figures import CYCLE, clean, new_figure
 from pgmult.core.typing import ArrayLike
 from pgmult.fields.predictions import FieldPredictions
@@ -15,23 +16,6 @@ else:
     Axes = Any
 
 __all__ = ["probability_series", "state_tiles"]
-
-_TILES = """
-AK .  .  .  .  .  .  .  .  .  ME
-.  .  .  .  .  .  .  .  .  VT NH
-WA ID MT ND MN IL WI MI NY RI MA
-OR NV WY SD IA IN OH PA NJ CT .
-CA UT CO NE MO KY WV VA MD DE .
-.  AZ NM KS AR TN NC SC DC .  .
-.  .  .  OK LA MS AL GA .  .  .
-HI .  .  TX .  .  .  .  FL .  .
-"""
-_TILE_OF = {
-    state: (row, column)
-    for row, line in enumerate(_TILES.split("\n")[1:-1])
-    for column, state in enumerate(line.split())
-    if state != "."
-}
 
 
 def state_tiles(
@@ -65,7 +49,7 @@ def state_tiles(
     ValueError
         If a state is unknown, or no value is a number.
     """
-    if unknown := sorted(set(values) - set(_TILE_OF)):
+    if unknown := sorted(set(values) - set(US_TILES)):
         raise ValueError(
             f"unknown states: {', '.join(map(str, unknown))} (the keys are the postal codes of the"
             " 50 states and DC)"
@@ -76,12 +60,12 @@ def state_tiles(
     low, high = (np.nanmin(numbers), np.nanmax(numbers)) if limits is None else limits
     if axes is None:
         axes = new_figure(6.6, 4.4).add_subplot()
-    height, width = np.max(list(_TILE_OF.values()), axis=0) + 1
+    height, width = np.max(list(US_TILES.values()), axis=0) + 1
     table = np.full((height, width), np.nan)
     for state, number in zip(values, numbers, strict=True):
-        table[_TILE_OF[state]] = number
+        table[US_TILES[state]] = number
     image = axes.imshow(table, cmap=colours, vmin=low, vmax=high)
-    for state, (row, column) in _TILE_OF.items():
+    for state, (row, column) in US_TILES.items():
         number = table[row, column]
         known = bool(np.isfinite(number))
         if not known:

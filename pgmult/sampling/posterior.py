@@ -265,7 +265,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
         pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}
         notes: list[str] = []
         for name in names:
-            labels, draws, note = self._entries(name, max_entries)
+            labels, draws, note = self.entries(name, max_entries)
             notes += [note] if note else []
             if not labels:
                 continue
@@ -291,8 +291,19 @@ class Posterior(Mapping[str, NDArray[Any]]):
     def _is_labelled(self, name: str) -> bool:
         return not self.label_dims.isdisjoint(self.dims.get(name, ()))
 
-    def _entries(self, name: str, limit: int | None) -> tuple[list[str], NDArray[np.float64], str]:
-        """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note."""
+    def entries(self, name: str, limit: int | None) -> tuple[list[str], NDArray[np.float64], str]:
+        """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note.
+
+        Parameters
+        ----------
+        name : str
+            Of a variable or a sample statistic.
+        limit : int or None
+            Of more entries, so many are taken, evenly spread; None for all.
+        """
+        as_choice(name, "name", [*self, *self.sample_stats])
+        if limit is not None:
+            limit = as_positive_int(limit, "limit")
         source = self._draws if name in self._draws else self.sample_stats
         axes = self.dims.get(name, ("chain", "draw"))[2:]
         shape = _shape_of(source, name)[2:]
@@ -331,7 +342,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
         notes: list[str] = []
         checked = 0
         for name in [*self, *self.sample_stats]:
-            labels, draws, note = self._entries(name, CHECKED_ENTRIES)
+            labels, draws, note = self.entries(name, CHECKED_ENTRIES)
             notes += [note] if note else []
             if not labels:
                 continue

@@ -73,7 +73,8 @@ class StepProbs:
         Of the posterior of each probability.
     levels : array, ``(num_levels,)``
     state_mean : array, ``(num_draws, num_steps, state_dim)``
-        Means of the states under each draw: bases of the state differ between draws.
+        Means of the states under each draw, or the states themselves: bases of the state differ
+        between draws.
     sequences : Sequences
         Whose steps these are.
     """
@@ -84,14 +85,57 @@ class StepProbs:
     state_mean: FloatArray
     sequences: Sequences
 
-    def to_dataframe(self) -> Any:
-        """A tidy pandas data frame: a row for each step and symbol.
+    @classmethod
+    def of(
+        cls,
+        posterior: Posterior,
+        data: Sequences,
+        *,
+        levels: Sequence[float] = _QUANTILES,
+        max_draws: int = 500,
+    ) -> "StepProbs":
+        """Smoothed probabilities from the states that the chains went through, at no further cost.
+
+        Parameters
+        ----------
+        posterior : Posterior
+            That kept ``states`` beside the variables that its model keeps by default.
+        data : Sequences
+            What the posterior was sampled from.
+        levels : sequence of float
+            Of the quantiles.
+        max_draws : int
+            At most so many draws are used, evenly spread over the chains.
+
+        Raises
+        ------
+        ValueError
+            If the posterior lacks a variable, or the data are others than its own.
+        """
+        wanted, data = _as_levels(levels), sequences_of(posterior, data)
+        if not posterior.is_of(data):
+            raise ValueError(
+                "data must be the sequences that the posterior was sampled from, got others"
+                " (smooth takes any)"
+            )
+        draws = state_space_draws(posterior, max_draws)
+        states = np.array([d["states"] for d in draws_of(posterior, ["states"], max_draws)])
+        rng = np.random.default_rng(0)  # nothing is drawn
+        mean, quantiles, _ = _summaries(rng, draws, states, data.inputs, wanted)
+        return cls(mean, quantiles, wanted, states, data)
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """A tidy table, a row for each step and symbol, as a mapping from name to array.
 
         Its columns are ``sequence`` and ``symbol`` (names, or numbers from 0), ``step`` (from 0 in
         each sequence), ``mean``, and ``q0.05`` and so on for each level.
         """
         rows = _places(self.sequences, np.arange(self.sequences.num_steps))
         return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,13 +163,14 @@ class Imputed:
     simulated: IntArray
     sequences: Sequences
 
-    def to_dataframe(self) -> Any:
-        """A tidy pandas data frame: a row for each missing step and symbol.
-
-        Columns as those of `StepProbs.to_dataframe`.
-        """
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """A tidy table, a row for each missing step and symbol, as `StepProbs.to_columns`."""
         rows = _places(self.sequences, self.steps)
         return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,17 +196,20 @@ class Forecast:
     simulated: IntArray
     sequences: Sequences
 
-    def to_dataframe(self) -> Any:
-        """A tidy pandas data frame: a row for each step ahead and symbol.
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """A tidy table, a row for each step ahead and symbol, as `StepProbs.to_columns`.
 
-        Columns as those of `StepProbs.to_dataframe`; the first step ahead is as long as its
-        sequence was.
+        The first step ahead is as long as its sequence was.
         """
         data, steps = self.sequences, self.mean.shape[1]
         rows = np.divmod(np.arange(data.num_sequences * steps), steps)
         mean = self.mean.reshape(-1, data.num_symbols)
         quantiles = self.quantiles.reshape(-1, *mean.shape)
         return _tidy(data, (rows[0], rows[1] + data.lengths[rows[0]]), mean, quantiles, self.levels)
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
 
 
 def forecast(
@@ -346,8 +394,8 @@ def _tidy(
     mean: FloatArray,
     quantiles: FloatArray,
     levels: FloatArray,
-) -> Any:
-    """A data frame of probabilities of symbols at steps."""
+) -> dict[str, NDArray[Any]]:
+    """Columns of probabilities of symbols at steps."""
     sequence, step = (np.repeat(place, data.num_symbols) for place in rows)
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
     columns = {
@@ -357,7 +405,7 @@ def _tidy(
         "mean": mean.ravel(),
     }
     ends = zip(levels, quantiles, strict=True)
-    return as_frame(columns | {f"q{level:g}": values.ravel() for level, values in ends})
+    return columns | {f"q{level:g}": values.ravel() for level, values in ends}
 
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:
