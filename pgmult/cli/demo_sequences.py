@@ -19,7 +19,7 @@ from pgmult.sequences.report import sequence_report
 __all__ = ["run_demo"]
 
 _WEATHER = ("fog", "rain", "snow", "sun")
-_PERIOD, _BOOKS, _DAYS, _AHEAD = 24, 8, 120, 12
+_PERIOD, _BOOKS, _DAYS, _AHEAD = 24, 12, 168, 12
 
 
 def true_probs(days: ArrayLike) -> FloatArray:
@@ -32,8 +32,8 @@ def true_probs(days: ArrayLike) -> FloatArray:
 
 def run_demo(
     *,
-    draws: int = 200,
-    tune: int = 200,
+    draws: int = 400,
+    tune: int = 300,
     chains: int = 2,
     cores: int | None = None,
     random_seed: int = 0,

@@ -16,6 +16,7 @@ from pgmult.cli.jobs import (
     add_resume,
     add_run,
     add_table,
+    add_writing,
     drawn,
     finish,
     load_run,
@@ -94,12 +95,14 @@ def add_fields(commands: Any) -> None:
     add_run(predict)
     predict.add_argument("--at", type=Path, required=True, metavar="TABLE")
     predict.add_argument("--max-draws", type=at_least(1), default=200, metavar="N")
-    _add_writing(predict)
+    _add_probability(predict)
+    add_writing(predict)
     add_table(predict)
     export = actions.add_parser("export", help="probabilities at all inputs as a tidy table")
     export.set_defaults(command=_export)
     add_run(export)
-    _add_writing(export)
+    _add_probability(export)
+    add_writing(export)
     compare = actions.add_parser("compare", help="two runs of the same counts")
     compare.set_defaults(command=_compare)
     compare.add_argument("first", type=Path, metavar="RUN")
@@ -107,10 +110,10 @@ def add_fields(commands: Any) -> None:
     add_json(compare)
 
 
-def _add_writing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, metavar="FILE", help=".csv or .json; else on screen")
-    parser.add_argument("--probability", type=_share, default=0.9, metavar="P", help="default: 0.9")
-    add_json(parser)
+def _add_probability(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--probability", type=_share, default=0.9, metavar="P", help="of intervals; default: 0.9"
+    )
 
 
 def _share(text: str) -> float:
@@ -143,7 +146,7 @@ def _fit(options: argparse.Namespace) -> int:
     if options.hold_out is not None:
         data, held_out = _hide(data, options.hold_out, options.seed or 0)
     kinds = {name: kind for name, (_, kind) in places.items()}
-    covariance = _covariance(data, options.inputs, kinds, lengths)
+    covariance, words = _covariance(data, options.inputs, kinds, lengths)
     model = MultinomialGP(
         covariance, structure=options.structure, overdispersion=options.overdispersion
     )
@@ -156,6 +159,8 @@ def _fit(options: argparse.Namespace) -> int:
             for name, (known, _) in places.items()
         },
         "states": [name for name, kind in kinds.items() if kind == _STATES],
+        "model": f"each stick a Gaussian process of {words},"
+        f" overdispersion {options.overdispersion:g}",
     }
     job = Job(_FAMILY, notes, None if held_out is None else {"counts": held_out})
     if not options.json:
@@ -191,7 +196,7 @@ def _reported(posterior: Any, data: Any, job: Job) -> Any:
 
     return field_report(
         posterior, data, title=job.notes["title"],
-        facts={"source": job.notes["source"], **run_facts(posterior)},
+        facts={**run_facts(posterior), "source": job.notes["source"], "model": job.notes["model"]},
         held_out=job.held_out.get("counts"), tiles=_tiles() if job.notes["states"] else None,
     )  # fmt: skip
 
@@ -395,24 +400,28 @@ def _share_of(text: str) -> float:
 
 def _covariance(
     data: Any, inputs: Sequence[str], places: Mapping[str, str], lengths: Mapping[str, float]
-) -> Any:
-    """Rough in every input, and the rougher in space: what real counts need."""
+) -> tuple[Any, str]:
+    """Rough in every input, and the rougher in space: what real counts need; and so in words."""
     from pgmult.fields.covariances import GreatCircle, Matern
 
     if unknown := [name for name in lengths if name not in inputs]:
         raise ValueError(f"--length-scale must be of one of the inputs, got {unknown[0]!r}")
     names = data.input_names.tolist()
     product: Any = 1.0
+    words = []
     for name in inputs:
         active = [i for i, own in enumerate(names) if own == name or own.rpartition(" ")[0] == name]
         spread = float(np.ptp(data.sites[:, active], axis=0).max()) or 1.0
         if places.get(name) == _STATES:
-            product *= GreatCircle(lengths.get(name, 1000.0), *active)
+            length = lengths.get(name, 1000.0)
+            product *= GreatCircle(length, *active)
+            words.append(f"{name} (exponential, about {length:.3g} km)")
         else:
             smoothness = 0.5 if name in places else 1.5
             length = lengths.get(name, spread / 3.0)
             product *= Matern(smoothness, length_scale=length, active=active)
-    return product
+            words.append(f"{name} (Matern {smoothness:g}, about {length:.3g})")
+    return product, " and ".join(words)
 
 
 # --------------------------------------------------------------------------- the demonstration

@@ -36,6 +36,7 @@ __all__ = [
     "add_resume",
     "add_run",
     "add_table",
+    "add_writing",
     "drawn",
     "finish",
     "load_run",
@@ -93,6 +94,20 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--encoding", default="utf-8", metavar="NAME")
 
 
+def add_writing(parser: argparse.ArgumentParser) -> None:
+    """Where a table goes."""
+
+    def table_file(text: str) -> Path:
+        if not text.endswith((".csv", ".json")):
+            raise argparse.ArgumentTypeError(f"must end in .csv or .json, got {text!r}")
+        return Path(text)
+
+    parser.add_argument(
+        "--out", type=table_file, metavar="FILE", help=".csv or .json; else on screen"
+    )
+    add_json(parser)
+
+
 class Job:
     """Notes that are written into a run directory as soon as the run has begun there."""
 
@@ -126,6 +141,9 @@ class Job:
         try:
             notes = json.loads((run / _NOTES).read_text(encoding="utf-8"))
             found = notes.pop("family")
+            missing = {"title", "source", "model"} - set(notes)
+            if missing:
+                raise ValueError(f"no {missing.pop()!r}")
         except FileNotFoundError:
             raise ValueError(
                 f"{run} is not a run of pgmult {family} fit, or was ended before its first sweep"
@@ -238,15 +256,12 @@ def run_facts(posterior: Any) -> dict[str, str]:
     run += f" after {attrs['tune']} sweeps of tuning"
     if "seconds" in attrs:
         run += f", {max(attrs['seconds']):.0f} s"
-    return {"model": attrs["model"], "run": f"{run}, seed {attrs['random_seed']}"}
+    return {"run": f"{run}, seed {attrs['random_seed']}"}
 
 
 def write_table(columns: Mapping[str, NDArray[Any]], out: Path | None, as_json: bool) -> None:
     """A tidy table as CSV, or as JSON with an object a row; to a file or on the terminal."""
-    if out is not None:
-        if out.suffix not in (".csv", ".json"):
-            raise ValueError(f"--out must end in .csv or .json, got {out}")
-        as_json = out.suffix == ".json"
+    as_json = as_json if out is None else out.suffix == ".json"
     cells = [[_cell(value) for value in column] for column in columns.values()]
     if as_json:
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True)]

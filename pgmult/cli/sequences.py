@@ -15,6 +15,7 @@ from pgmult.cli.jobs import (
     add_resume,
     add_run,
     add_table,
+    add_writing,
     drawn,
     finish,
     load_run,
@@ -86,21 +87,16 @@ def add_sequences(commands: Any) -> None:
     add_run(forecast)
     forecast.add_argument("--steps", type=at_least(1), required=True, metavar="N")
     forecast.add_argument("--seed", type=at_least(0), default=0, metavar="N")
-    _add_writing(forecast)
+    add_writing(forecast)
     export = actions.add_parser("export", help="probabilities at all steps as a tidy table")
     export.set_defaults(command=_export)
     add_run(export)
-    _add_writing(export)
+    add_writing(export)
     compare = actions.add_parser("compare", help="two runs of the same sequences")
     compare.set_defaults(command=_compare)
     compare.add_argument("first", type=Path, metavar="RUN")
     compare.add_argument("second", type=Path, metavar="RUN")
     add_json(compare)
-
-
-def _add_writing(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, metavar="FILE", help=".csv or .json; else on screen")
-    add_json(parser)
 
 
 def _fit(options: argparse.Namespace) -> int:
@@ -118,6 +114,8 @@ def _fit(options: argparse.Namespace) -> int:
     notes = {
         "title": options.title or f"Sequences in {options.data.name}",
         "source": f"{options.data} ({kind})",
+        "model": f"probabilities driven by a linear Gaussian state of {options.state_dim}"
+        " dimensions",
     }
     job = Job(_FAMILY, notes, held_out)
     if not options.json:
@@ -237,7 +235,7 @@ def _reported(posterior: Any, data: Any, job: Job) -> Any:
         }
     return sequence_report(
         posterior, data, title=job.notes["title"],
-        facts={"source": job.notes["source"], **run_facts(posterior)},
+        facts={**run_facts(posterior), "source": job.notes["source"], "model": job.notes["model"]},
         held_out=later, scores=scores,
     )  # fmt: skip
 
@@ -295,8 +293,8 @@ def add_sequences_demo(demos: Any) -> None:
         "sequences", help="year books of the weather, simulated: the truth is known"
     )
     demo.set_defaults(command=_demo)
-    demo.add_argument("--draws", type=at_least(1), default=200, metavar="N")
-    demo.add_argument("--tune", type=at_least(0), default=200, metavar="N")
+    demo.add_argument("--draws", type=at_least(1), default=400, metavar="N")
+    demo.add_argument("--tune", type=at_least(0), default=300, metavar="N")
     demo.add_argument("--chains", type=at_least(1), default=2, metavar="N")
     demo.add_argument("--seed", type=at_least(0), default=0, metavar="N")
     demo.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")

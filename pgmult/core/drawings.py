@@ -50,6 +50,7 @@ ul.legend .band { fill: var(--c); fill-opacity: .3; } ul.legend .mean { stroke: 
   stroke-width: 2; } ul.legend .dot { fill: var(--c); } ul.legend .truth { stroke: var(--c, #777);
   stroke-dasharray: 1.5 3; stroke-width: 1.5; } ul.legend .gap { fill: var(--line, #bbb);
   fill-opacity: .5; }
+ul.legend .divider { stroke: var(--soft, #595959); stroke-width: 2; stroke-dasharray: 2 3; }
 figure { margin: 1em 0; } figcaption { font-size: .9em; color: var(--soft, #595959); }
 """
 )
@@ -200,7 +201,9 @@ def line_chart(
         keys.append(_key("c5", "<path class='mean' d='M10 2v10M18 2v10'/>", "seen here"))
     if gaps:
         keys.append(_key("", '<rect class="gap" width="30" height="14"/>', "no data"))
-    return _figure(svg, f"{y_label}; {caption}" if caption else y_label, keys)
+    if divider is not None:
+        keys.append(_key("", '<path class="divider" d="M15 0V14"/>', "the last that was seen"))
+    return _figure(svg, f"{caption}: {y_label}" if caption else y_label, keys)
 
 
 def tile_map(

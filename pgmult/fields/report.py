@@ -27,7 +27,7 @@ from pgmult.sampling.verdicts import chains_in_words
 
 __all__ = ["field_report", "hyperparameter_names"]
 
-_MOST_LINES, _MOST_PANELS, _MOST_MAPS = 6, 4, 3
+_MOST_LINES, _MOST_PANELS, _MOST_MAPS, _MOST_ROWS = 6, 4, 3, 60
 _CELLS = 2**25  # draws of probabilities held at once
 
 
@@ -92,6 +92,7 @@ def field_report(
         *grid.figures(),
         *grid.maps(as_mapping(tiles, "tiles")),
         grid.leaders(),
+        grid.ahead(),
     ]
     verdict = [*grid.moved(), grid.lead()]
     if held_out is not None:
@@ -200,16 +201,24 @@ class _Grid:
     def percent(self) -> str:
         return f"{round(100 * self.probability)} % interval"
 
-    def _ends(self) -> tuple[IntArray, IntArray]:
-        """First and last row of each place that has two or more along the axis."""
-        pairs = []
-        for p in range(len(self.places)):
-            rows = np.flatnonzero(self.place == p)
-            first, last = rows[np.argmin(self.x[rows])], rows[np.argmax(self.x[rows])]
-            if self.x[first] < self.x[last]:
-                pairs.append((first, last))
-        first_rows, last_rows = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        return first_rows, last_rows
+    def _common(self) -> tuple[float, float]:
+        """First and last of the axis among the values at which most places stand."""
+        values, at = np.unique(self.x, return_inverse=True)
+        pairs = np.unique(np.stack([at, self.place]), axis=1)
+        most = np.bincount(pairs[0], minlength=len(values))
+        shared = values[most == most.max()]
+        return float(shared[0]), float(shared[-1])
+
+    def _rows_at(self, x: float) -> dict[int, int]:
+        """The row of each place there."""
+        rows = np.flatnonzero(self.x == x)
+        return {int(self.place[r]): int(r) for r in rows[::-1]}
+
+    def _ends(self) -> tuple[list[int], list[int]]:
+        """Rows of the places that stand at both ends of the axis."""
+        start, end = (self._rows_at(x) for x in self._common())
+        both = sorted(set(start) & set(end)) if self._common()[0] < self._common()[1] else []
+        return [start[p] for p in both], [end[p] for p in both]
 
     def _changes(self) -> list[tuple[int, FloatArray, FloatArray, FloatArray]]:
         """Of each category its shares at either end and their difference, draws over places."""
@@ -227,7 +236,8 @@ class _Grid:
         return Interval(float(draws.mean()), float(lower), float(upper), form)
 
     def _span(self) -> tuple[str, str]:
-        return _plain(self.told[self.x.argmin()]), _plain(self.told[self.x.argmax()])
+        start, end = (_plain(self.told[np.flatnonzero(self.x == x)[0]]) for x in self._common())
+        return start, end
 
     def moved(self) -> list[str]:
         """What rose and what fell, in a sentence each."""
@@ -235,7 +245,8 @@ class _Grid:
         if not changes:
             return []
         start, end = self._span()
-        over = f" (over {len(self.places)} places)" if len(self.places) > 1 else ""
+        num_places = len(self._ends()[0])
+        over = f" (over {num_places} places)" if num_places > 1 else ""
         ordered = sorted(changes, key=lambda change: float(change[3].mean()))
         sentences = []
         for (k, a, b, change), word, sign in (
@@ -272,11 +283,7 @@ class _Grid:
         )
 
     def _last_rows(self) -> IntArray:
-        rows = []
-        for p in range(len(self.places)):
-            own = np.flatnonzero(self.place == p)
-            rows.append(own[np.argmax(self.x[own])])
-        return np.array(rows)
+        return np.array(sorted(self._rows_at(self._common()[1]).values()))
 
     def changes(self) -> Section:
         changes = sorted(self._changes(), key=lambda change: -float(change[3].mean()))
@@ -303,33 +310,33 @@ class _Grid:
         )
 
     def leaders(self) -> Section:
-        rows = []
-        for r in self._last_rows():
+        """Who leads at the end of the axis."""
+        where = f" at {self.axis} {self._span()[1]}" if self.axis else ""
+        return self._table(f"The most probable categories{where}", self._last_rows())
+
+    def ahead(self) -> Section:
+        """The new inputs."""
+        new = np.arange(self.data.num_rows, self.pi.shape[1])[:_MOST_ROWS]
+        return self._table("At the new inputs", new, named=True)
+
+    def _table(self, title: str, rows: IntArray, *, named: bool = False) -> Section:
+        n, cells = self.data.num_rows, []
+        names = self.data.new_names
+        for r in rows:
             first = np.bincount(self.pi[:, r].argmax(axis=1), minlength=len(self.names))
+            who = self.places[self.place[r]] or "everywhere"
+            if named and names is not None:
+                who = str(names[r - n])
             for k in np.argsort(-self.mean[r], kind="stable")[:3]:
                 cell = Interval(*(float(v[r, k]) for v in (self.mean, self.lower, self.upper)))
                 truth = () if self.truth is None else (f"{self.truth[r, k]:.2f}",)
-                rows.append(
-                    (
-                        self.places[self.place[r]] or "everywhere",
-                        self.names[k],
-                        cell,
-                        f"{first[k] / len(self.pi):.2f}",
-                        *truth,
-                    )
-                )
-        where = f" at {self.axis} {self._span()[1]}" if self.axis else ""
+                cells.append((who, self.names[k], cell, f"{first[k] / len(self.pi):.2f}", *truth))
+        head = ("place", "category", "probability", "P(first)")
         return Section(
-            f"The most probable categories{where}",
+            title,
             f"Probability, posterior mean [{self.percent}], and that of being the first.",
-            head=(
-                "place",
-                "category",
-                "probability",
-                "P(first)",
-                *(() if self.truth is None else ("truth",)),
-            ),
-            rows=rows,
+            head=head if self.truth is None else (*head, "truth"),
+            rows=cells,
             shown=12,
         )
 
@@ -400,12 +407,12 @@ class _Grid:
         codes = [tiles.get(name, name) for name in self.places]
         if len(codes) < 2 or not set(codes) <= set(US_TILES):
             return []
-        rows = self._last_rows()
+        here = [(codes[self.place[r]], r) for r in self._last_rows()]
         maps = []
         for k in self._main()[:_MOST_MAPS]:
             values = {
                 code: (float(self.mean[r, k]), float(self.lower[r, k]), float(self.upper[r, k]))
-                for code, r in zip(codes, rows, strict=True)
+                for code, r in here
             }
             caption = f"{self.names[k]}: probability, and half the width of its {self.percent}"
             maps.append(tile_map(values, label=f"map of {self.names[k]}", caption=caption))

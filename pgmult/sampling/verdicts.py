@@ -17,7 +17,7 @@ from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, R_HAT_LIMIT, Posterio
 __all__ = ["chains_in_words"]
 
 _MOST_ENTRIES = 200  # of each variable whose chains are compared
-_NEARLY = 1.05
+_NEARLY = 1.1
 
 
 def chains_in_words(posterior: Posterior, parts: Mapping[str, str]) -> list[str]:

@@ -269,7 +269,7 @@ def _figures(
         panels.append(
             line_chart(
                 lines, label=f"probabilities along {name} and ahead of it", x_label="step",
-                caption=f"{name}; dotted upright line: the last step that was seen", band=percent,
+                caption=name, band=percent,
                 gaps=gaps, divider=float(last - origin) - 0.5,
             )
         )  # fmt: skip
