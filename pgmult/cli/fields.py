@@ -242,7 +242,9 @@ def _compare(options: argparse.Namespace) -> int:
     from pgmult.fields.predictions import FieldPredictions
     from pgmult.fields.scores import gain_by_count
 
-    found, hidden, names = [], [], [str(options.first), str(options.second)]
+    found: list[Any] = []
+    hidden: list[Any] = []
+    names = [str(options.first), str(options.second)]
     for run in (options.first, options.second):
         posterior, data, job = load_run(run, _FAMILY)
         found.append((FieldPredictions.at_rows(posterior, data, max_draws=400), data))
@@ -262,14 +264,14 @@ def _compare(options: argparse.Namespace) -> int:
         f" {difference.max():.2f}: {one.categories[k]} at {one.names[row]}, where the first says"
         f" {one.mean()[row, k]:.2f} and the second {two.mean()[row, k]:.2f}."
     ]
-    if hidden[0] is not None and hidden[1] is not None and np.array_equal(*hidden):
+    if hidden[0] is not None and hidden[1] is not None and np.array_equal(hidden[0], hidden[1]):
         those = hidden[0].sum(axis=1) > 0
         counts = hidden[0][those]
         scores = [
             replace(f, pi=f.pi[:, those]).log_predictive_density(counts, coefficients=False)
             for f in (one, two)
         ]
-        gain, error = gain_by_count(*scores, counts.sum(axis=1))
+        gain, error = gain_by_count(scores[0], scores[1], counts.sum(axis=1))
         word = "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
         sentences.insert(
             0,

@@ -1,6 +1,7 @@
 """``pgmult sequences`` and ``pgmult demo sequences``: symbols, words or counts step by step."""
 
 import argparse
+import re
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -31,7 +32,7 @@ __all__ = ["add_sequences", "add_sequences_demo"]
 _FAMILY = "sequences"
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
-_TABLE_OPTIONS = ("symbol", "sequence", "time", "every", "count", "delimiter")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def add_sequences(commands: Any) -> None:
@@ -167,7 +168,6 @@ def _read(options: argparse.Namespace) -> tuple[Any, str]:
 
 def _read_text(options: argparse.Namespace) -> Any:
     from pgmult.datasets.readers import _lines, _read
-    from pgmult.datasets.text import tokenize
     from pgmult.sequences.data.sequences import as_sequences
 
     text = _read(options.data, options.encoding)
@@ -177,7 +177,7 @@ def _read_text(options: argparse.Namespace) -> Any:
         else {f"line {n}": line for n, line in enumerate(_lines(text), start=1) if line.strip()}
     )
     units = {
-        name: tokenize(piece) if options.units == "words" else list(piece)
+        name: _WORD.findall(piece.lower()) if options.units == "words" else list(piece)
         for name, piece in pieces.items()
     }
     units = {name: steps for name, steps in units.items() if steps}

@@ -6,7 +6,7 @@ number, and with it its colour, in every figure of a page.
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -232,7 +232,7 @@ def tile_map(
             parts.append(f'<text x="{x + 16}" y="{y + 20}">{state}</text>')
             continue
         mean, lower, upper = found
-        depth = 0.08 + 0.62 * min(1.0, mean / max(top, 1e-300))
+        depth = 0.06 + 0.49 * min(1.0, mean / max(top, 1e-300))
         parts.append(
             f'<g><title>{state}: {mean:.3f} [{lower:.3f}, {upper:.3f}]</title><rect x="{x}"'
             f' y="{y}" width="32" height="32" style="fill-opacity:{depth:.2f}"/>'
@@ -270,8 +270,7 @@ def _dash(colour: int) -> str:
     return f' stroke-dasharray="{dash}"' if dash else ""
 
 
-def _line_parts(line: Line, at: "object") -> str:
-    assert callable(at)
+def _line_parts(line: Line, at: Callable[..., tuple[FloatArray, FloatArray]]) -> str:
     parts = []
     for piece in _pieces(line.mean):
         x = line.x[piece]

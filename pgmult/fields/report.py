@@ -328,7 +328,7 @@ class _Grid:
             if named and names is not None:
                 who = str(names[r - n])
             for k in np.argsort(-self.mean[r], kind="stable")[:3]:
-                cell = Interval(*(float(v[r, k]) for v in (self.mean, self.lower, self.upper)))
+                cell = self._cell(int(r), int(k))
                 truth = () if self.truth is None else (f"{self.truth[r, k]:.2f}",)
                 cells.append((who, self.names[k], cell, f"{first[k] / len(self.pi):.2f}", *truth))
         head = ("place", "category", "probability", "P(first)")
@@ -340,8 +340,14 @@ class _Grid:
             shown=12,
         )
 
+    def _cell(self, row: int, k: int) -> Interval:
+        mean, lower, upper = (float(v[row, k]) for v in (self.mean, self.lower, self.upper))
+        return Interval(mean, lower, upper)
+
     def _main(self) -> list[int]:
-        return np.argsort(-self.data.counts.sum(axis=0), kind="stable")[:_MOST_LINES].tolist()
+        """The most frequent categories."""
+        order = np.argsort(-self.data.counts.sum(axis=0), kind="stable")
+        return [int(k) for k in order[:_MOST_LINES]]
 
     def figures(self) -> list[Section]:
         """A panel for each of a few places: probabilities along the axis, with observed shares."""

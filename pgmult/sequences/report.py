@@ -246,7 +246,7 @@ def _figures(
         counts = data.to_csr()[first:last].toarray()
         lines = []
         for k in chosen.tolist():
-            parts = (
+            mean, lower, upper = (
                 np.concatenate([p[first:last, k], a[s, :, k]])
                 for p, a in (
                     (past.mean, ahead.mean),
@@ -263,7 +263,7 @@ def _figures(
                 points = x[full], counts[full, k] / totals[full]
             if known is not None:
                 truth = np.concatenate([known[0][first:last, k], known[1][s, :, k]])
-            lines.append(Line(names[k], k, x, *parts, points=points, truth=truth, rug=rug))
+            lines.append(Line(names[k], k, x, mean, lower, upper, points, truth, rug))
         gaps = [(x[t] - 0.5, x[t] + 0.5) for t in np.flatnonzero(totals == 0)]
         name = _name(data, int(s))
         panels.append(

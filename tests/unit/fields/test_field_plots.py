@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from pgmult.core.drawings import US_TILES
 from pgmult.datasets.names import _STATES
-from pgmult.fields.plots import _TILE_OF, probability_series, state_tiles
+from pgmult.fields.plots import probability_series, state_tiles
 from pgmult.fields.predictions import FieldPredictions
 
 pytest.importorskip("matplotlib")
@@ -17,16 +18,16 @@ PREDICTIONS = FieldPredictions(
 
 
 def test_every_state_has_a_tile_of_its_own():
-    assert sorted(_TILE_OF) == sorted(_STATES)
-    assert len(set(_TILE_OF.values())) == 51
+    assert sorted(US_TILES) == sorted(_STATES)
+    assert len(set(US_TILES.values())) == 51
 
 
 def test_tiles_are_coloured_by_their_numbers():
     axes = state_tiles({"NY": 0.2, "CA": 0.9, "TX": np.nan}, label="P[top 10]", limits=(0.0, 1.0))
     (image,) = axes.get_images()
     table = image.get_array()
-    assert table[_TILE_OF["CA"]] == 0.9
-    assert table[_TILE_OF["NY"]] == 0.2
+    assert table[US_TILES["CA"]] == 0.9
+    assert table[US_TILES["NY"]] == 0.2
     assert np.isfinite(np.ma.filled(table, np.nan)).sum() == 2
     assert image.get_clim() == (0.0, 1.0)
     texts = {text.get_text() for text in axes.texts}

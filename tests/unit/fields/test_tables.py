@@ -124,7 +124,10 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"inputs": "yaer"}, "inputs must name columns of table, got 'yaer' .it has 'year', 'place'"),
+        (
+            {"inputs": "yaer"},
+            "inputs must name columns of table, got 'yaer' .it has 'year', 'place'",
+        ),
         ({"inputs": ["year", "year"]}, "inputs must be different columns, got 'year' twice"),
         ({"inputs": []}, "inputs must name a column at least"),
         ({"category": "nmae"}, "category must name columns of table, got 'nmae'"),
