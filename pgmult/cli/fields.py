@@ -7,8 +7,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from pgmult.cli.jobs import (
     Job,
     add_fit,
@@ -127,6 +125,8 @@ def _share(text: str) -> float:
 
 
 def _fit(options: argparse.Namespace) -> int:
+    import numpy as np
+
     from pgmult.datasets.columns import read_columns
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.tables import from_long
@@ -217,6 +217,8 @@ def _predict(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
+    import numpy as np
+
     from pgmult.fields.predictions import FieldPredictions
 
     posterior, data, _ = load_run(options.run, _FAMILY)
@@ -238,6 +240,8 @@ def _write(options: argparse.Namespace, found: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    import numpy as np
+
     from pgmult.core.reports import Report
     from pgmult.fields.predictions import FieldPredictions
     from pgmult.fields.scores import gain_by_count
@@ -357,6 +361,8 @@ def _tiles() -> dict[str, str]:
 
 def _merged(table: Mapping[str, Any], category: str, count: str | None, most: int) -> Any:
     """The table with all but the most frequent categories under one name."""
+    import numpy as np
+
     if category not in table or (count is not None and count not in table):
         return table  # `from_long` says what is wrong
     labels, which = np.unique(table[category].astype(np.str_), return_inverse=True)
@@ -370,6 +376,8 @@ def _merged(table: Mapping[str, Any], category: str, count: str | None, most: in
 
 def _hide(data: Any, given: str, seed: int) -> tuple[Any, Any]:
     """The data without the counts at some inputs, and those counts."""
+    import numpy as np
+
     column, mark, value = given.rpartition("=")
     full = data.totals > 0
     if mark:
@@ -404,6 +412,8 @@ def _covariance(
     data: Any, inputs: Sequence[str], places: Mapping[str, str], lengths: Mapping[str, float]
 ) -> tuple[Any, str]:
     """Rough in every input, and the rougher in space: what real counts need; and so in words."""
+    import numpy as np
+
     from pgmult.fields.covariances import GreatCircle, Matern
 
     if unknown := [name for name in lengths if name not in inputs]:

@@ -14,9 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pgmult.cli.shared import (
     INTERRUPTED,
     REPORT,
@@ -27,7 +24,6 @@ from pgmult.cli.shared import (
     silence_what_is_told_anyway,
     width,
 )
-from pgmult.core.reports import Report, as_html, as_json, as_text
 
 __all__ = [
     "Job",
@@ -111,17 +107,17 @@ def add_writing(parser: argparse.ArgumentParser) -> None:
 class Job:
     """Notes that are written into a run directory as soon as the run has begun there."""
 
-    def __init__(
-        self, family: str, notes: Mapping[str, Any], held_out: Mapping[str, NDArray[Any]] | None
-    ):
+    def __init__(self, family: str, notes: Mapping[str, Any], held_out: Mapping[str, Any] | None):
         self.family, self.notes = family, dict(notes)
         self.held_out = {} if held_out is None else dict(held_out)
 
     def write(self, run: Path) -> None:
         """Held-out counts first: where the notes are, everything is."""
+        import numpy as np
+
         if self.held_out:
             with (run / _HELD_OUT).open("wb") as file:
-                np.savez_compressed(file, **self.held_out)  # type: ignore[arg-type]
+                np.savez_compressed(file, **self.held_out)
         text = json.dumps({"family": self.family, **self.notes}, ensure_ascii=False, indent=1)
         partial = run / f"{_NOTES}.partial"
         partial.write_text(text + "\n", encoding="utf-8")
@@ -136,6 +132,8 @@ class Job:
         FileNotFoundError, ValueError
             If there are none, or they are of another family.
         """
+        import numpy as np
+
         if not run.is_dir():
             raise FileNotFoundError(errno.ENOENT, "no such run directory", str(run))
         try:
@@ -209,8 +207,10 @@ def finish(options: argparse.Namespace, run: Path, family: str, posterior: Any, 
     return 0
 
 
-def tell(options: argparse.Namespace, report: Report, page: Path | None = None) -> None:
+def tell(options: argparse.Namespace, report: Any, page: Path | None = None) -> None:
     """A report on the terminal, or as JSON; and its page."""
+    from pgmult.core.reports import as_html, as_json, as_text
+
     if page is not None:
         page.write_text(as_html(report), encoding="utf-8")
     if options.json:
@@ -259,7 +259,7 @@ def run_facts(posterior: Any) -> dict[str, str]:
     return {"run": f"{run}, seed {attrs['random_seed']}"}
 
 
-def write_table(columns: Mapping[str, NDArray[Any]], out: Path | None, as_json: bool) -> None:
+def write_table(columns: Mapping[str, Any], out: Path | None, as_json: bool) -> None:
     """A tidy table as CSV, or as JSON with an object a row; to a file or on the terminal."""
     as_json = as_json if out is None else out.suffix == ".json"
     cells = [[_cell(value) for value in column] for column in columns.values()]
@@ -283,6 +283,8 @@ def write_table(columns: Mapping[str, NDArray[Any]], out: Path | None, as_json: 
 
 
 def _cell(value: Any) -> Any:
+    import numpy as np
+
     if isinstance(value, np.datetime64):
         return str(value).removesuffix("T00:00:00")
     if isinstance(value, np.generic):

@@ -7,8 +7,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from pgmult.cli.jobs import (
     Job,
     add_fit,
@@ -188,6 +186,7 @@ def _read_text(options: argparse.Namespace) -> Any:
 
 def _most_frequent(data: Any, most: int) -> Any:
     """The sequences with the steps of all but the most frequent symbols missing."""
+    import numpy as np
     import scipy.sparse
 
     from pgmult.sequences.data.sequences import as_sequences
