@@ -26,9 +26,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pgmult.core._version import __version__
+from pgmult.core.checks import PredictiveCheck
 from pgmult.core.drawings import DRAWING_STYLE
 
-__all__ = ["PAGE_STYLE", "Interval", "Report", "Section", "as_html", "as_json", "as_text", "page"]
+__all__ = [
+    "PAGE_STYLE",
+    "Interval",
+    "Report",
+    "Section",
+    "as_html",
+    "as_json",
+    "as_text",
+    "check_section",
+    "page",
+]
 
 PAGE_STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --soft: #595959; --line: #bbb; --paper: #fff;
@@ -164,6 +175,19 @@ def as_json(report: Report) -> str:
         "facts": dict(report.facts),
     }
     return json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False)
+
+
+def check_section(found: PredictiveCheck) -> Section:
+    """A posterior-predictive check as a section."""
+    columns = found.columns()
+    return Section(
+        "Does the model make such data?",
+        "Statistics of the data and of data simulated from the posterior [90 % interval]; p: how"
+        " often those are as large or larger. Near 0 or 1 the model lacks something.",
+        sentences=[found.verdict],
+        head=tuple(columns),
+        rows=list(zip(*columns.values(), strict=True)),
+    )
 
 
 def page(title: str, body: str, style: str = "", script: str = "") -> str:

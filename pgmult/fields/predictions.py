@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln, logsumexp
 
 from pgmult.core.arguments import as_flag, as_kind, as_probability, as_seed
+from pgmult.core.notebook import columns_html
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
@@ -253,6 +254,11 @@ class FieldPredictions:
             "lower": lower.ravel(),
             "upper": upper.ravel(),
         }
+
+    def _repr_html_(self) -> str:
+        draws, rows, categories = self.pi.shape
+        title = f"{draws} draws at {rows:,} inputs of {categories} categories; 95 % intervals"
+        return columns_html(self.to_columns(), title)
 
     def to_dataframe(self, probability: float = 0.95) -> Any:
         """The table of `to_columns` as a pandas data frame."""

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_kind, as_mapping, as_probability
 from pgmult.core.drawings import US_TILES, Line, line_chart, tile_map
-from pgmult.core.reports import Interval, Report, Section
+from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.tables import as_years
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int, as_simplex
+from pgmult.fields.checks import predictive_check
 from pgmult.fields.covariances import Covariance, Product, Sum
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.predictions import FieldPredictions
@@ -102,6 +103,9 @@ def field_report(
         sentences = _held_out(rows, hidden, data, random_seed)
         verdict += sentences[:2]
         sections.append(Section("Counts that were held out", sentences=sentences))
+    fit = predictive_check(posterior, data, max_draws=used, random_seed=random_seed)
+    verdict.append(fit.verdict)
+    sections.append(check_section(fit))
     if known is not None:
         verdict.append(_against_truth(grid, known))
     sections.append(_learned(posterior, data, probability))

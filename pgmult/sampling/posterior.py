@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_strings
+from pgmult.core.notebook import columns_html
 from pgmult.core.typing import data_of, label_rows_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
@@ -197,6 +198,15 @@ class Posterior(Mapping[str, NDArray[Any]]):
     def num_draws(self) -> int:
         """Draws kept in each chain."""
         return len(self.coords["draw"])
+
+    def _repr_html_(self) -> str:
+        axes = [axes[2:] for axes in self.dims.values()]
+        columns = {
+            "variable": list(self),
+            "axes": [", ".join(f"{a}: {len(self.coords[a])}" for a in own) or "-" for own in axes],
+        }
+        title = f"Posterior: {self.num_chains} chains x {self.num_draws} draws"
+        return columns_html(columns, title, ["numbers: .summary()"], most=None)
 
     def __repr__(self) -> str:
         width = max((len(name) for name in self), default=0)
@@ -629,7 +639,8 @@ class Summary:
     def __getitem__(self, column: str) -> NDArray[np.float64]:
         return self.columns[column]
 
-    def __str__(self) -> str:
+    def _shown(self) -> tuple[list[int], list[str]]:
+        """Which rows are printed, and a note on those that are not."""
         shown: list[int] = []
         counts: dict[str, int] = {}
         for i, name in enumerate(self.variables):
@@ -641,6 +652,17 @@ class Summary:
             for name, count in counts.items()
             if count > PRINTED_ROWS
         ]
+        return shown, [*self.notes, *hidden]
+
+    def _repr_html_(self) -> str:
+        shown, notes = self._shown()
+        cells = {
+            name: [_cell(name, values[i]) for i in shown] for name, values in self.columns.items()
+        }
+        return columns_html({"": [self.rows[i] for i in shown], **cells}, notes=notes, most=None)
+
+    def __str__(self) -> str:
+        shown, notes = self._shown()
         cells = {
             name: [name, *(_cell(name, values[i]) for i in shown)]
             for name, values in self.columns.items()
@@ -652,7 +674,7 @@ class Summary:
             "  ".join([label.ljust(left), *(cells[name][j].rjust(widths[name]) for name in cells)])
             for j, label in enumerate(labels)
         ]
-        return "\n".join([*lines, *(f"({note})" for note in (*self.notes, *hidden))])
+        return "\n".join([*lines, *(f"({note})" for note in notes)])
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame, indexed by `rows`."""

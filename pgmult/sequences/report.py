@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_mapping, as_probability
 from pgmult.core.drawings import Line, line_chart
-from pgmult.core.reports import Interval, Report, Section
+from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.verdicts import chains_in_words
+from pgmult.sequences.checks import predictive_check
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast
 from pgmult.sequences.scores.one_step import SequenceScore
@@ -113,6 +114,9 @@ def sequence_report(
                 rows=rows,
             )
         )
+    fit = predictive_check(posterior, data, max_draws=max_draws, random_seed=random_seed)
+    verdict.append(fit.verdict)
+    sections.append(check_section(fit))
     if known is not None:
         verdict.append(_against_truth(past, ahead, known, percent))
     chains, *details = chains_in_words(
