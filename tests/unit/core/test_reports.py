@@ -26,6 +26,9 @@ class Balanced(HTMLParser):
             self.open.append(tag)
         self.labels += [value for name, value in attrs if name == "aria-label"]
 
+    def handle_startendtag(self, tag, attrs):
+        self.labels += [value for name, value in attrs if name == "aria-label"]
+
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 

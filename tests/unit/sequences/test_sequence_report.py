@@ -56,7 +56,7 @@ def test_report_finds_the_season_and_scores_what_was_held_out(sampled):
     assert "no data" in page
     assert "the last that was seen" in page
     with pytest.raises(ValueError, match="truth must have shapes"):
-        sequence_report(posterior, data, title="t", truth=(truth[0], truth[1]))
+        sequence_report(posterior, data, title="t", truth=(truth[0], truth[0]))
 
 
 @pytest.mark.slow
