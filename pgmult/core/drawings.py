@@ -13,19 +13,19 @@ import numpy as np
 
 from pgmult.core.typing import ArrayLike, FloatArray
 
-__all__ = ["DRAWING_STYLE", "US_TILES", "Line", "line_chart", "tile_map"]
+__all__ = ["DRAWING_STYLE", "LIGHT", "US_TILES", "Line", "line_chart", "tile_map"]
 
-NUM_COLOURS = 8
-_LIGHT = (
+LIGHT = (
     "#2a6f97", "#c8553d", "#4f7a4e", "#6d597a", "#96740a", "#4a4e69", "#0b8a83", "#b0407f",
 )  # fmt: skip
+NUM_COLOURS = len(LIGHT)
 _DARK = (
     "#6cb4dd", "#f08a70", "#9fcf95", "#c9aede", "#e0b93a", "#b3bbea", "#5fd0c5", "#ee8fc4",
 )  # fmt: skip
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")  # of the 9th colour on
 
 DRAWING_STYLE = (
-    ":root { " + " ".join(f"--c{i}: {c};" for i, c in enumerate(_LIGHT)) + " }\n"
+    ":root { " + " ".join(f"--c{i}: {c};" for i, c in enumerate(LIGHT)) + " }\n"
     "@media (prefers-color-scheme: dark) { :root { "
     + " ".join(f"--c{i}: {c};" for i, c in enumerate(_DARK))
     + " } }\n"

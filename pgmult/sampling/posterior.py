@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
-from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_strings
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_seed, as_strings
 from pgmult.core.notebook import columns_html
 from pgmult.core.typing import data_of, label_rows_of
 from pgmult.core.validate import as_positive_int
@@ -222,7 +222,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
     def stack(self, name: str) -> NDArray[Any]:
         """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
         array = self[as_choice(name, "name", self)]
-        return array.reshape(-1, *array.shape[2:])
+        return array.reshape(self.num_chains * self.num_draws, *array.shape[2:])
 
     def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
         """One variable's draws in one chain, one after the other.
@@ -450,17 +450,39 @@ class Posterior(Mapping[str, NDArray[Any]]):
     def _seconds(self, chain: int) -> float:
         return float(self.attrs["seconds"][chain]) if "seconds" in self.attrs else 0.0
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self, data: Any = None, *, random_seed: Any = 0) -> Any:
         """The draws for ArviZ: InferenceData of ArviZ 0.x, an xarray DataTree of ArviZ 1.x.
+
+        Parameters
+        ----------
+        data : optional
+            What the posterior was sampled from, of a model whose data are multinomial rows
+            (fields, sequences, topics that exchange): with it come the groups ``log_likelihood``
+            (of each row, given what the draw keeps: a step's states, a document's proportions),
+            ``observed_data``, ``posterior_predictive`` and ``constant_data``, for ``loo``,
+            ``compare`` and ``plot_ppc``. Rows without counts are left out of the first of these.
+            The variable is ``counts`` in each of them.
+        random_seed : int, optional
+            Of the posterior predictive counts.
 
         Raises
         ------
         ImportError
-            If ArviZ is not installed (``pip install pgmult[arviz]``).
+            If ArviZ is not installed (``pip install pgmult[arviz]``), or cannot be imported.
+        TypeError, ValueError
+            If the model's data are no such rows, `data` are others than the posterior's, or it did
+            not keep what tells their probabilities.
+        MemoryError
+            If the log likelihoods do not fit into memory.
+
+        Warns
+        -----
+        UserWarning
+            If the posterior predictive counts do not fit, and are left out.
         """
         from pgmult.sampling._arviz import to_arviz
 
-        return to_arviz(self)
+        return to_arviz(self, data, as_seed(random_seed))
 
 
 def load(
