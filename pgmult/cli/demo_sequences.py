@@ -12,11 +12,11 @@ import numpy as np
 from pgmult.core.reports import Report
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.sampling.driver import sample
-from pgmult.sequences.data.sequences import as_sequences
+from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.report import sequence_report
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "simulated"]
 
 _WEATHER = ("fog", "rain", "snow", "sun")
 _PERIOD, _BOOKS, _DAYS, _AHEAD = 24, 12, 168, 12
@@ -30,6 +30,17 @@ def true_probs(days: ArrayLike) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
+def simulated(rng: np.random.Generator) -> tuple[Sequences, FloatArray]:
+    """Books with the days that follow them, and the true probabilities of every day."""
+    firsts = rng.integers(_PERIOD, size=_BOOKS)
+    truth = true_probs(firsts[:, None] + np.arange(_DAYS + _AHEAD))
+    sky = (rng.random((*truth.shape[:2], 1)) > np.cumsum(truth, axis=2)).sum(axis=2)
+    books = np.where(rng.random(sky.shape) < 0.1, -1, sky)
+    books[:, _DAYS:] = sky[:, _DAYS:]
+    names = [f"book {i + 1}" for i in range(_BOOKS)]
+    return as_sequences(list(books), alphabet=_WEATHER, names=names), truth
+
+
 def run_demo(
     *,
     draws: int = 400,
@@ -41,15 +52,7 @@ def run_demo(
     say: Callable[[str], Any] = print,
 ) -> Report:
     """Simulate, sample and summarise; arguments as in `pgmult.sample`."""
-    rng = np.random.default_rng(random_seed)
-    firsts = rng.integers(_PERIOD, size=_BOOKS)
-    truth = true_probs(firsts[:, None] + np.arange(_DAYS + _AHEAD))
-    sky = (rng.random((*truth.shape[:2], 1)) > np.cumsum(truth, axis=2)).sum(axis=2)
-    books = np.where(rng.random(sky.shape) < 0.1, -1, sky)
-    books[:, _DAYS:] = sky[:, _DAYS:]
-    whole = as_sequences(
-        list(books), alphabet=_WEATHER, names=[f"book {i + 1}" for i in range(_BOOKS)]
-    )
+    whole, truth = simulated(np.random.default_rng(random_seed))
     data, later = whole.split(_DAYS)
     say(
         f"Made up: {_BOOKS} books of the weather, {_DAYS} days each, in one of ten of which nobody"

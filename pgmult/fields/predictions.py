@@ -192,6 +192,7 @@ class FieldPredictions:
             If the posterior kept neither, the data are not its own, or the draws do not know their
             model.
         """
+        as_kind(posterior, "posterior", Posterior)
         _check(posterior, data, [] if "psi" in posterior else ["pi"])
         found = _drawn(posterior, "psi" if "psi" in posterior else "pi", max_draws)
         pi = posterior.link.probs(found[:, data.row_sites]) if "psi" in posterior else found

@@ -61,7 +61,6 @@ def symbol_probs(
     axes = new_figure(7.0, 2.8).add_subplot() if axes is None else axes
     where = np.arange(len(mean))
     counts, totals = data.to_csr()[steps][:, chosen].toarray(), data.totals[steps]
-    mark_gaps(axes, where, totals == 0)
     for number, k in enumerate(chosen):
         color, dashes = style_of(int(k))
         band = probs.quantiles[:, steps, k]
@@ -80,6 +79,7 @@ def symbol_probs(
             seen, level, "|", color=color, markersize=4, transform=axes.get_xaxis_transform(),
             clip_on=False,
         )  # fmt: skip
+    mark_gaps(axes, where, totals == 0)
     axes.set_ylim(bottom=0.0)
     if totals.max() <= 1:
         axes.tick_params(axis="x", pad=3 + 3 * len(chosen))
@@ -158,7 +158,6 @@ def latent_trajectories(
     steps = _steps(data, sequence, found.scores)
     axes = new_figure(7.0, 2.8).add_subplot() if axes is None else axes
     where = np.arange(steps.stop - steps.start)
-    mark_gaps(axes, where, data.totals[steps] == 0)
     for a, share in enumerate(found.shares):
         color = CYCLE[a % len(CYCLE)]
         axes.fill_between(
@@ -166,6 +165,7 @@ def latent_trajectories(
         )
         name = f"axis {a} ({100.0 * share:.0f} % of variance)"
         axes.plot(where, found.scores[steps, a], color=color, linewidth=1.2, label=name)
+    mark_gaps(axes, where, data.totals[steps] == 0)
     axes.axhline(0.0, color="0.6", linewidth=0.6, zorder=0)
     _label(axes, "step", "score")
     axes.margins(x=0.01)
@@ -249,7 +249,7 @@ def _label(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y)
     whole_numbers(axes)
     axes.legend(
-        frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.0),
+        frameon=False, fontsize=8, ncols=5, loc="lower left", bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,
     )  # fmt: skip
     clean(axes)

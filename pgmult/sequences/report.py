@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmult.core.arguments import as_kind, as_mapping, as_probability
+from pgmult.core.arguments import as_kind, as_mapping, as_probability, brief
 from pgmult.core.drawings import Line, line_chart
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.scores import mean_by_token
@@ -88,7 +88,10 @@ def sequence_report(
     )
     known = None
     if truth is not None:
-        known = as_simplex(truth[0], "truth"), as_simplex(truth[1], "truth")
+        pair = truth if isinstance(truth, tuple | list) and len(truth) == 2 else None
+        if pair is None:
+            raise TypeError(f"truth must be a pair of arrays, got {brief(truth)}")
+        known = as_simplex(pair[0], "truth"), as_simplex(pair[1], "truth")
         if known[0].shape != past.mean.shape or known[1].shape != ahead.mean.shape:
             raise ValueError(
                 f"truth must have shapes {past.mean.shape} and {ahead.mean.shape}, got"
@@ -102,10 +105,13 @@ def sequence_report(
         _coming(ahead, percent, known),
     ]
     told = [] if held_out is None else [_held_out(ahead, held_out, data)]
-    told += _one_step(as_mapping(scores, "scores"))
+    scores = {
+        k: as_kind(v, "scores", SequenceScore) for k, v in as_mapping(scores, "scores").items()
+    }
+    told += _one_step(scores)
     verdict += told
     if told:
-        rows = [(name, score.mean, score.standard_error) for name, score in (scores or {}).items()]
+        rows = [(name, score.mean, score.standard_error) for name, score in scores.items()]
         sections.append(
             Section(
                 "What was held out",

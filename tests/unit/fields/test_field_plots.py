@@ -56,7 +56,7 @@ def test_series_draw_means_bands_and_shares():
     shown = [text.get_text() for text in axes.get_legend().get_texts()]
     assert shown == ["Cleo", "0", "no data"]
     (gap,) = axes.patches
-    assert (gap.get_x(), gap.get_x() + gap.get_width()) == (1999.5, 2000.5)
+    assert (gap.get_x(), gap.get_x() + gap.get_width()) == (2000.5, 2001.5)
     assert (cleo.get_color(), ada.get_color()) == (CYCLE[2], CYCLE[0]), "by category, not by rank"
     assert all(tick == round(tick) for tick in axes.get_xticks())
     axes.figure.canvas.draw()
