@@ -38,8 +38,9 @@ def topics():
     words = top_words(posterior, 7)
     labels = topic_labels(words, 2)
     largest = np.argsort(-posterior["topic_shares"].mean(axis=(0, 1)))[:8]
+    correlations = topic_correlations(posterior).excess()
     save(top_word_bars([words[k] for k in largest], [labels[k] for k in largest]), "topics")
-    save(topic_correlation_graph(topic_correlations(posterior), labels).figure, "topic-graph")
+    save(topic_correlation_graph(correlations, labels).figure, "topic-graph")
 
 
 def fields():
@@ -75,7 +76,7 @@ def fields():
         observed=(data.columns["year"][here], data.counts[here]), axes=left,
     )  # fmt: skip
     left.set_title("California: points seen, bands 90 %", fontsize=9)
-    left.legend(frameon=False, fontsize=8, loc="upper right")
+    left.legend(frameon=False, fontsize=8, loc="upper left")
     which = list(found.categories).index("Elizabeth")
     mean, (lower, upper) = found.mean()[56:, which], found.interval(0.9)[:, 56:, which]
     state_tiles(

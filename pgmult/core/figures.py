@@ -33,7 +33,7 @@ def whole_numbers(axes: Axes) -> None:
     """Ticks of the lower axis at whole numbers alone: steps, years."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
 
 
 def mark_gaps(axes: Axes, where: Any, missing: Any, step: float = 1.0) -> None:

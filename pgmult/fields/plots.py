@@ -75,7 +75,7 @@ def state_tiles(
         spread[US_TILES[state]] = number
     image = axes.imshow(table, cmap=colours, vmin=low, vmax=high)
     if uncertainty is not None:
-        paler = np.clip(spread / max(high - low, 1e-300), 0.0, 0.7)
+        paler = np.clip(spread / max(high - low, 1e-300), 0.0, 0.5)
         image.set_alpha(np.where(np.isfinite(paler), 1.0 - paler, 1.0))
     for state, (row, column) in US_TILES.items():
         number = table[row, column]
