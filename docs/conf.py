@@ -30,7 +30,7 @@ extensions = [
     "sphinx_design",
     "sphinxarg.ext",
 ]
-exclude_patterns = ["_build", "_templates", "*.py", "paper"]
+exclude_patterns = ["_build", "_templates", "*.py", "paper", "pictures"]
 templates_path = ["_templates"]
 
 # Docstrings: pgmult's public names, where they are public.

@@ -163,6 +163,25 @@ def field_draws():
 
 
 @cache
+def sequence_states():
+    model = sequences.MultinomialLDS(state_dim=1)
+    return pgmult.sample(model, words(), keep=[*model.default_keep, "states"], **FEW)
+
+
+@cache
+def field_sites():
+    model = fields.MultinomialGP(covariances.Matern(1.5, 3.0))
+    return pgmult.sample(model, field(), keep=["psi", "pi_new"], **FEW)
+
+
+@cache
+def counts_csv():
+    path = folder() / "counts.csv"
+    path.write_text("year,name,n\n2000,Ada,3\n", encoding="utf-8")
+    return path
+
+
+@cache
 def stored():
     path = folder() / "stored"
     pgmult.sample(regression.LogisticRegression(), labelled(), store=path, **FEW)
@@ -860,6 +879,18 @@ CALLS = {
             "num_weights": 5,
         },
     ),
+    "sequences.predictive_check": (
+        lambda: sequences.predictive_check,
+        lambda: {"posterior": sequence_states(), "data": words()},
+    ),
+    "sequences.sequence_report": (
+        lambda: sequences.sequence_report,
+        lambda: {"posterior": sequence_states(), "data": words(), "title": "t"},
+    ),
+    "sequences.StepProbs.of": (
+        lambda: sequences.StepProbs.of,
+        lambda: {"posterior": sequence_states(), "data": words()},
+    ),
     "sequences.latent_axes": (
         lambda: sequences.latent_axes,
         lambda: {"probs": sequences.smooth(sequence_draws(), words()), "num_axes": 1},
@@ -934,6 +965,18 @@ CALLS = {
     "fields.FieldPredictions.of": (
         lambda: fields.FieldPredictions.of,
         lambda: {"posterior": field_draws(), "data": field()},
+    ),
+    "fields.FieldPredictions.at_rows": (
+        lambda: fields.FieldPredictions.at_rows,
+        lambda: {"posterior": field_sites(), "data": field()},
+    ),
+    "fields.predictive_check": (
+        lambda: fields.predictive_check,
+        lambda: {"posterior": field_sites(), "data": field()},
+    ),
+    "fields.field_report": (
+        lambda: fields.field_report,
+        lambda: {"posterior": field_sites(), "data": field(), "title": "t"},
     ),
     "fields.FieldPredictions.interval": (
         lambda: fields.FieldPredictions.of(field_draws(), field()).interval,
@@ -1228,6 +1271,7 @@ CALLS = {
         lambda: datasets.corpus_from_texts,
         lambda: {"texts": ["some text", "other words"]},
     ),
+    "datasets.read_columns": (lambda: datasets.read_columns, lambda: {"path": counts_csv()}),
     "datasets.tokenize": (lambda: datasets.tokenize, lambda: {"text": "some text"}),
     "datasets.read_text": (
         lambda: datasets.read_text,

@@ -1,4 +1,5 @@
-"""The command line: ``pgmult demo``, ``topics``, ``warmup``, ``doctor``.
+"""The command line: ``pgmult demo``, ``topics``, ``fields``, ``sequences``, ``warmup``,
+``doctor``.
 
 A family of data has its commands in a file of its own, and what they share is in
 `pgmult.cli.shared`. Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one
@@ -13,6 +14,8 @@ import warnings
 from collections.abc import Sequence
 
 from pgmult.cli.doctor import _doctor, _warmup
+from pgmult.cli.fields import add_fields, add_fields_demo
+from pgmult.cli.sequences import add_sequences, add_sequences_demo
 from pgmult.cli.shared import INTERRUPTED, complain, show_warning
 from pgmult.cli.topics import add_topics, add_topics_demo
 from pgmult.core._version import __version__
@@ -62,8 +65,13 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser(
         "demo", help="a first job, without a download", epilog="Without FAMILY: topics."
     )
-    add_topics_demo(demo.add_subparsers(required=True, metavar="FAMILY"))
+    demos = demo.add_subparsers(required=True, metavar="FAMILY")
+    add_topics_demo(demos)
+    add_fields_demo(demos)
+    add_sequences_demo(demos)
     add_topics(commands)
+    add_fields(commands)
+    add_sequences(commands)
 
     warmup = commands.add_parser("warmup", help="compile now, so that the next process starts warm")
     warmup.set_defaults(command=_warmup)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pgmult.core.arguments import as_kind
+from pgmult.core.drawings import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -10,9 +11,9 @@ if TYPE_CHECKING:
 else:
     Axes = Figure = Any
 
-BLUE = "#2a6f97"
-RED = "#c8553d"
-CYCLE = (BLUE, RED, "#588157", "#6d597a", "#b08900", "#4a4e69")
+CYCLE = LIGHT
+BLUE, RED = CYCLE[:2]
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -37,6 +38,26 @@ def axes_or_new(axes: Axes | None, width: float, height: float) -> Axes:
     from matplotlib.axes import Axes
 
     return as_kind(axes, "axes", Axes, "of matplotlib")
+
+
+def style_of(number: int) -> tuple[str, Any]:
+    """Colour and dashes of the category of that number: the same wherever it is drawn."""
+    return CYCLE[number % len(CYCLE)], _DASHES[number // len(CYCLE) % len(_DASHES)]
+
+
+def whole_numbers(axes: Axes) -> None:
+    """Ticks of the lower axis at whole numbers alone: steps, years."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
+
+
+def mark_gaps(axes: Axes, where: Any, missing: Any, step: float = 1.0) -> None:
+    """Shade the places, ``where[missing]``, at which nothing was observed, as "no data"."""
+    label: str | None = "no data"
+    for x in where[missing]:
+        axes.axvspan(x - step / 2, x + step / 2, color="0.5", alpha=0.15, lw=0, label=label)
+        label = None
 
 
 def clean(axes: Axes) -> None:

@@ -103,7 +103,7 @@ def chosen_columns(
             there = ", ".join(map(repr, list(columns)[:_FEW]))
             more = "" if len(columns) <= _FEW else f" and {len(columns) - _FEW} more"
             raise ValueError(
-                f"{argument} must be columns of {table}, got {column!r} (it has {there}{more})"
+                f"{argument} must name columns of {table}, got {column!r} (it has {there}{more})"
             )
         if column in chosen[:place]:
             raise ValueError(f"{argument} must be different columns, got {column!r} twice")

@@ -8,7 +8,7 @@ is a file of arrays, and `pgmult.sample` needs to know nothing else.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,9 +25,11 @@ __all__ = [
     "Link",
     "Linked",
     "Model",
+    "ObservedRows",
     "Prior",
     "Start",
     "TakesRawData",
+    "TellsRows",
     "absent_of",
     "coords_of",
     "data_of",
@@ -91,7 +93,7 @@ class Model(Protocol[Data, State]):
     ``method(state, data)``; `dims` names every such variable and its axes.
 
     What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`,
-    `FindsStarts`) or a class variable with a default:
+    `FindsStarts`, `TellsRows`) or a class variable with a default:
 
     * ``default_keep``, the variables that `pgmult.sample` keeps unless told otherwise: all;
     * ``label_dims``, axes whose labels are arbitrary (topics, mixture components) and need not
@@ -175,6 +177,40 @@ class FindsStarts(Protocol):
 
     def find_start(self, rng: np.random.Generator, data: Any, leaves: int) -> Start:
         """The best that comes of so many independent searches, and how far they agree."""
+
+
+class ObservedRows(NamedTuple):
+    """Data as rows of multinomial counts.
+
+    Attributes
+    ----------
+    dims : pair of str
+        Of the rows and of the categories, with labels in the posterior's coords where it has any.
+    counts : int array, ``(num_rows, num_categories)``
+    constants : mapping from name to (dims, array)
+        What else is known of the rows.
+    """
+
+    dims: tuple[str, str]
+    counts: IntArray
+    constants: Mapping[str, tuple[tuple[str, ...], NDArray[Any]]]
+
+
+@runtime_checkable
+class TellsRows(Protocol):
+    """A model of multinomial rows that are independent given a draw of what it keeps."""
+
+    def observed_rows(self, data: Any) -> ObservedRows:
+        """The rows of the data."""
+
+    def row_probs(self, draw: Mapping[str, NDArray[Any]], data: Any) -> FloatArray:
+        """Probabilities of the rows, ``(num_rows, num_categories)``, given kept variables.
+
+        Raises
+        ------
+        ValueError
+            That names what must be kept.
+        """
 
 
 def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:

@@ -1,6 +1,7 @@
 """Corpora and counts from files, texts, public sources and installed documentation."""
 
 from pgmult.datasets.alignments import read_alignments
+from pgmult.datasets.columns import read_columns
 from pgmult.datasets.docstrings import demo_corpus
 from pgmult.datasets.fasta import read_fasta, translate
 from pgmult.datasets.messages import state_of_the_union
@@ -27,6 +28,7 @@ __all__ = [
     "corpus_from_texts",
     "demo_corpus",
     "read_alignments",
+    "read_columns",
     "read_corpus",
     "read_fasta",
     "read_ldac",

@@ -1,5 +1,6 @@
 from pgmult.fields import covariances as covariances
 from pgmult.fields import plots as plots
+from pgmult.fields.checks import predictive_check as predictive_check
 from pgmult.fields.data import CountField as CountField
 from pgmult.fields.data import as_field as as_field
 from pgmult.fields.estimator import MultinomialGPClassifier as MultinomialGPClassifier
@@ -14,6 +15,7 @@ from pgmult.fields.priors.grids import GridProcess as GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess as InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess as SpaceTimeProcess
 from pgmult.fields.priors.structures import make_field as make_field
+from pgmult.fields.report import field_report as field_report
 from pgmult.fields.scores import Calibration as Calibration
 from pgmult.fields.scores import Coverage as Coverage
 from pgmult.fields.scores import calibration as calibration

@@ -53,8 +53,8 @@ class CountField:
     new_names : str array, ``(num_new,)``, or None
     input_names : str array, ``(num_inputs,)``, or None
         Of the columns of `inputs`.
-    new_columns : mapping from name to array ``(num_new,)``, or None
-        The new inputs as the caller's table has them: dates, numbers, names of places.
+    columns, new_columns : mappings from name to array ``(num_rows,)``, ``(num_new,)``, or None
+        The inputs and the new ones as the caller's table has them: dates, numbers, names of places.
     """
 
     inputs: FloatArray
@@ -68,6 +68,7 @@ class CountField:
     names: NDArray[np.str_] | None = None
     new_names: NDArray[np.str_] | None = None
     input_names: NDArray[np.str_] | None = None
+    columns: Mapping[str, NDArray[Any]] | None = None
     new_columns: Mapping[str, NDArray[Any]] | None = None
 
     @property
@@ -120,10 +121,11 @@ class CountField:
         new_inputs, new_names
             As in `as_field`.
         """
-        return as_field(
+        wider = as_field(
             self.inputs, self.counts, new_inputs, order=self.order, categories=self.categories,
             names=self.names, new_names=new_names, input_names=self.input_names,
         )  # fmt: skip
+        return replace(wider, columns=self.columns)
 
     def __repr__(self) -> str:
         return (

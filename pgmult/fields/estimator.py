@@ -74,6 +74,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     random_state : int, numpy.random.RandomState or None
     n_jobs : int or None
         Threads; None is one, -1 all processors. Results do not depend on it.
+    verbose : bool
+        Whether `fit` shows its progress.
 
     Attributes
     ----------
@@ -107,6 +109,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         thin: int = 1,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ):
         self.covariance = covariance
         self.scale_inputs = scale_inputs
@@ -120,6 +123,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.thin = thin
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> "MultinomialGPClassifier":
         """Sample the posterior.
@@ -180,8 +184,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             model = empirical_bayes(model, self._data, seed)
         self.posterior_ = sample(
             model, self._data, draws=self.draws, tune=self.tune, chains=self.chains,
-            thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed, progressbar=False,
-            keep=("psi", "beta", "hyperparameters"),
+            thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,
+            progressbar=bool(self.verbose), keep=("psi", "beta", "hyperparameters"),
         )  # fmt: skip
         self.hyperparameters_ = self._in_units()
         return self

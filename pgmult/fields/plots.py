@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmult.core.figures import CYCLE, clean, new_figure
+from pgmult.core.drawings import US_TILES
+from pgmult.core.figures import clean, mark_gaps, new_figure, style_of, whole_numbers
 from pgmult.core.typing import ArrayLike
 from pgmult.fields.predictions import FieldPredictions
 
@@ -16,27 +17,11 @@ else:
 
 __all__ = ["probability_series", "state_tiles"]
 
-_TILES = """
-AK .  .  .  .  .  .  .  .  .  ME
-.  .  .  .  .  .  .  .  .  VT NH
-WA ID MT ND MN IL WI MI NY RI MA
-OR NV WY SD IA IN OH PA NJ CT .
-CA UT CO NE MO KY WV VA MD DE .
-.  AZ NM KS AR TN NC SC DC .  .
-.  .  .  OK LA MS AL GA .  .  .
-HI .  .  TX .  .  .  .  FL .  .
-"""
-_TILE_OF = {
-    state: (row, column)
-    for row, line in enumerate(_TILES.split("\n")[1:-1])
-    for column, state in enumerate(line.split())
-    if state != "."
-}
-
 
 def state_tiles(
     values: Mapping[str, float],
     *,
+    uncertainty: Mapping[str, float] | None = None,
     label: str = "",
     limits: tuple[float, float] | None = None,
     colours: str = "viridis",
@@ -50,6 +35,9 @@ def state_tiles(
     values : mapping
         From postal codes, such as "NY", to numbers: probabilities of a category, say, or of its
         being among the ten most frequent. States left out, or with nan, are grey.
+    uncertainty : mapping, optional
+        From the same codes to how far a number may be off, half of its interval, say: it stands
+        below the number, and the less is known, the paler the square.
     label : str
         What the numbers are.
     limits : pair of float, optional
@@ -65,7 +53,7 @@ def state_tiles(
     ValueError
         If a state is unknown, or no value is a number.
     """
-    if unknown := sorted(set(values) - set(_TILE_OF)):
+    if unknown := sorted(set(values) - set(US_TILES)):
         raise ValueError(
             f"unknown states: {', '.join(map(str, unknown))} (the keys are the postal codes of the"
             " 50 states and DC)"
@@ -76,12 +64,20 @@ def state_tiles(
     low, high = (np.nanmin(numbers), np.nanmax(numbers)) if limits is None else limits
     if axes is None:
         axes = new_figure(6.6, 4.4).add_subplot()
-    height, width = np.max(list(_TILE_OF.values()), axis=0) + 1
+    height, width = np.max(list(US_TILES.values()), axis=0) + 1
     table = np.full((height, width), np.nan)
     for state, number in zip(values, numbers, strict=True):
-        table[_TILE_OF[state]] = number
+        table[US_TILES[state]] = number
+    spread = np.full((height, width), np.nan)
+    for state, number in ({} if uncertainty is None else uncertainty).items():
+        if state not in US_TILES:
+            raise ValueError(f"unknown states: {state} in uncertainty")
+        spread[US_TILES[state]] = number
     image = axes.imshow(table, cmap=colours, vmin=low, vmax=high)
-    for state, (row, column) in _TILE_OF.items():
+    if uncertainty is not None:
+        paler = np.clip(spread / max(high - low, 1e-300), 0.0, 0.5)
+        image.set_alpha(np.where(np.isfinite(paler), 1.0 - paler, 1.0))
+    for state, (row, column) in US_TILES.items():
         number = table[row, column]
         known = bool(np.isfinite(number))
         if not known:
@@ -89,8 +85,13 @@ def state_tiles(
                 [column - 0.5, column + 0.5], row - 0.5, row + 0.5, color="0.9", linewidth=0.0
             )
         red, green, blue, _ = image.cmap(image.norm(number)) if known else (0.9, 0.9, 0.9, 1.0)
+        if known and np.isfinite(spread[row, column]):
+            alpha = 1.0 - float(paler[row, column])
+            red, green, blue = (1.0 - alpha * (1.0 - c) for c in (red, green, blue))
         ink = "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
         text = f"{state}\n{number:{number_format}}" if known and number_format else state
+        if known and number_format and np.isfinite(spread[row, column]):
+            text += f"\n±{spread[row, column]:{number_format}}"
         axes.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     axes.set_xticks(np.arange(width + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(height + 1) - 0.5, minor=True)
@@ -121,7 +122,7 @@ def probability_series(
     categories : sequence of str or int
         Labels, where the predictions have them, or numbers.
     observed : pair of arrays, ``(num_rows,)`` and ``(num_rows, num_categories)``, optional
-        Times and counts, whose shares are drawn as points; empty rows are left out.
+        Times and counts, whose shares are drawn as points; the times of empty rows are shaded.
     probability : float
         Of the central intervals.
     axes : matplotlib Axes, optional
@@ -142,12 +143,12 @@ def probability_series(
         axes = new_figure(6.4, 3.8).add_subplot()
     order = np.argsort(at, kind="stable")
     mean, (lower, upper) = predictions.mean(), predictions.interval(probability)
-    for i, (category, k) in enumerate(zip(categories, places, strict=True)):
-        colour = CYCLE[i % len(CYCLE)]
+    for category, k in zip(categories, places, strict=True):
+        colour, dashes = style_of(k)
         axes.fill_between(
             at[order], lower[order, k], upper[order, k], color=colour, alpha=0.2, linewidth=0.0
         )
-        axes.plot(at[order], mean[order, k], color=colour, label=str(category))
+        axes.plot(at[order], mean[order, k], linestyle=dashes, color=colour, label=str(category))
         if observed is not None:
             when, counts = (np.asarray(part) for part in observed)
             totals = counts.sum(axis=1)
@@ -160,6 +161,13 @@ def probability_series(
                 markersize=4,
                 alpha=0.7,
             )
+    if observed is not None:
+        when, counts = (np.asarray(part) for part in observed)
+        gaps = np.sort(np.unique(when[counts.sum(axis=1) == 0]))
+        apart = np.diff(np.unique(np.concatenate([at, when.astype(np.float64)])))
+        mark_gaps(axes, gaps, slice(None), float(np.median(apart)) if len(apart) else 1.0)
+    if (at == np.round(at)).all():
+        whole_numbers(axes)
     axes.set_ylim(bottom=0.0)
     axes.set_ylabel(f"probability, {round(100 * probability)} % band")
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln, logsumexp
 
 from pgmult.core.arguments import as_flag, as_kind, as_probability, as_seed
+from pgmult.core.notebook import columns_html
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
@@ -120,6 +121,7 @@ class FieldPredictions:
         new_inputs: Any,
         *,
         names: Sequence[str] | None = None,
+        max_draws: int | None = None,
         random_seed: Any = None,
     ) -> "FieldPredictions":
         """At inputs that the chains did not know; costs as much as a sweep for each draw.
@@ -133,6 +135,8 @@ class FieldPredictions:
         new_inputs : array or pandas DataFrame, ``(num_new, num_inputs)``
         names : sequence of str, ``(num_new,)``, optional
             Labels of the new inputs; by default those of the data frame.
+        max_draws : int, optional
+            At most so many draws, evenly spread over the chains.
         random_seed : int, optional
 
         Raises
@@ -153,7 +157,7 @@ class FieldPredictions:
         rng, link = np.random.default_rng(as_seed(random_seed)), posterior.link
         draws = [
             model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
-            for values in zip(*(posterior.stack(name) for name in needed), strict=True)
+            for values in zip(*(_drawn(posterior, name, max_draws) for name in needed), strict=True)
         ]
         return cls(
             np.array([link.probs(draw.new_values) for draw in draws]),
@@ -166,6 +170,33 @@ class FieldPredictions:
             wider.new_names,
             _by_column(wider),
         )
+
+    @classmethod
+    def at_rows(
+        cls, posterior: Posterior, data: CountField, *, max_draws: int | None = None
+    ) -> "FieldPredictions":
+        """At the observed inputs: probabilities smoothed over all counts, a row each.
+
+        Parameters
+        ----------
+        posterior : Posterior
+            That kept ``psi`` or ``pi``.
+        data : CountField
+            The posterior's data.
+        max_draws : int, optional
+            At most so many draws, evenly spread over the chains.
+
+        Raises
+        ------
+        ValueError
+            If the posterior kept neither, the data are not its own, or the draws do not know their
+            model.
+        """
+        as_kind(posterior, "posterior", Posterior)
+        _check(posterior, data, [] if "psi" in posterior else ["pi"])
+        found = _drawn(posterior, "psi" if "psi" in posterior else "pi", max_draws)
+        pi = posterior.link.probs(found[:, data.row_sites]) if "psi" in posterior else found
+        return cls(pi, None, data.categories, data.names, _by_column(data, of_rows=True))
 
     def mean(self) -> FloatArray:
         """Mean probabilities, ``(num_new, num_categories)``; rows sum to 1."""
@@ -207,8 +238,8 @@ class FieldPredictions:
             {"probability": probability},
         )
 
-    def to_dataframe(self, probability: float = 0.95) -> Any:
-        """A tidy pandas data frame: a row for each new input and category.
+    def to_columns(self, probability: float = 0.95) -> dict[str, NDArray[Any]]:
+        """A tidy table, a row for each new input and category, as a mapping from name to array.
 
         Its columns are those of the new inputs, ``category``, ``mean``, ``sd``, and ``lower`` and
         ``upper``, the ends of the central interval of that `probability`.
@@ -216,7 +247,7 @@ class FieldPredictions:
         num_new, num_categories = self.pi.shape[1:]
         categories = np.arange(num_categories) if self.categories is None else self.categories
         lower, upper = self.interval(probability)
-        columns = {
+        return {
             **{key: np.repeat(value, num_categories) for key, value in self.inputs.items()},
             "category": np.tile(categories, num_new),
             "mean": self.mean().ravel(),
@@ -224,7 +255,15 @@ class FieldPredictions:
             "lower": lower.ravel(),
             "upper": upper.ravel(),
         }
-        return as_frame(columns)
+
+    def _repr_html_(self) -> str:
+        draws, rows, categories = self.pi.shape
+        title = f"{draws} draws at {rows:,} inputs of {categories} categories; 95 % intervals"
+        return columns_html(self.to_columns(), title)
+
+    def to_dataframe(self, probability: float = 0.95) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns(probability))
 
     def rank_probabilities(self, top: int) -> FloatArray:
         """P[category is among the `top` most probable], ``(num_new, num_categories)``."""
@@ -298,15 +337,27 @@ class FieldPredictions:
         return calibration(self.pi, counts, **options)
 
 
-def _by_column(data: CountField) -> dict[str, NDArray[Any]]:
-    """New inputs under the names of their columns."""
-    if data.new_columns is not None:
-        return dict(data.new_columns)
-    width = data.new_inputs.shape[1]
+def _by_column(data: CountField, *, of_rows: bool = False) -> dict[str, NDArray[Any]]:
+    """New inputs, or those of the rows, under the names of their columns."""
+    columns = data.columns if of_rows else data.new_columns
+    if columns is not None:
+        return dict(columns)
+    values = data.inputs if of_rows else data.new_inputs
+    width = values.shape[1]
     names = data.input_names
     if names is None:
         names = np.array([f"input {i + 1}" if width > 1 else "input" for i in range(width)])
-    return {str(name): data.new_inputs[:, i] for i, name in enumerate(names)}
+    return {str(name): values[:, i] for i, name in enumerate(names)}
+
+
+def _drawn(posterior: Posterior, name: str, max_draws: int | None) -> FloatArray:
+    """Draws of a variable, all chains one after the other, evenly thinned."""
+    total = posterior.num_chains * posterior.num_draws
+    if max_draws is None or total <= as_positive_int(max_draws, "max_draws"):
+        return posterior.stack(name)
+    chosen = set(np.linspace(0, total - 1, max_draws).astype(np.int64).tolist())
+    every = (d for chain in range(posterior.num_chains) for d in posterior.each(name, chain))
+    return np.array([draw for i, draw in enumerate(every) if i in chosen])
 
 
 def _check(posterior: Posterior, data: CountField, needed: Sequence[str]) -> None:

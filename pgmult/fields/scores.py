@@ -43,6 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp, xlogy
 
 from pgmult.core.arguments import as_flag, as_real, as_seed
+from pgmult.core.notebook import columns_html
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int, as_simplex
@@ -110,6 +111,14 @@ class Calibration:
     ranks: FloatArray
     num_cells: int
     verdict: str
+
+    def _repr_html_(self) -> str:
+        columns = {
+            "intervals of": [f"{level:.0%}" for level in self.coverage.levels],
+            "hold": [f"{share:.1%}" for share in self.coverage.covered],
+            "±": [f"{error:.1%}" for error in self.coverage.standard_errors],
+        }
+        return columns_html(columns, self.verdict)
 
     def __str__(self) -> str:
         bins = " ".join(f"{share:.3f}" for share in self.pit)

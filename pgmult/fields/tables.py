@@ -17,7 +17,7 @@ its answers back::
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
 from pgmult.fields.data import CountField, as_field
 
-__all__ = ["from_long"]
+__all__ = ["TableInputs", "from_long", "table_inputs"]
 
 _DATES = "datetime64[s]"
 
@@ -90,21 +90,49 @@ def from_long(
         number = as_counts(chosen_columns(columns, [count], "table", "count")[count], "count")
     labels, of_label = np.unique(as_labels(of_category, category), return_inverse=True)
     first, of_row = _distinct(x)
+    kept = {key: column[first] for key, column in at.items()}
     counts = np.zeros((len(first), len(labels)), dtype=np.int64)
     np.add.at(counts, (of_row, of_label), number)
-    new_x, new_columns = None, None
-    if new_inputs is not None:
-        new_columns = chosen_columns(
-            as_columns(new_inputs, "new_inputs"), chosen, "new_inputs", "inputs"
-        )
-        new_x = _coordinates(new_columns, known, "new_inputs")[0]
+    new = None if new_inputs is None else table_inputs(new_inputs, chosen, known, "new_inputs")
     data = as_field(
-        x[first], counts, new_x, order=order, categories=list(labels), input_names=names,
-        names=_row_names({key: column[first] for key, column in at.items()}),
-        new_names=None if new_columns is None else _row_names(new_columns),
+        x[first], counts, None if new is None else new.x, order=order, categories=list(labels),
+        input_names=names, names=_row_names(kept), new_names=None if new is None else new.names,
     )  # fmt: skip
-    told = None if new_columns is None else {k: _told(v) for k, v in new_columns.items()}
-    return replace(data, new_columns=told)
+    told = {key: _told(column) for key, column in kept.items()}
+    return replace(data, columns=told, new_columns=None if new is None else new.columns)
+
+
+class TableInputs(NamedTuple):
+    """Inputs of a table.
+
+    Attributes
+    ----------
+    x : array, ``(n, num_inputs)``
+    names : list of str
+        Of the rows.
+    columns : mapping from name to array
+        As the table has them.
+    """
+
+    x: FloatArray
+    names: list[str]
+    columns: dict[str, NDArray[Any]]
+
+
+def table_inputs(
+    table: Any, inputs: Sequence[str], places: Mapping[str, Any], name: str = "new_inputs"
+) -> TableInputs:
+    """The inputs of a table without counts, by the columns and places that `from_long` was given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `from_long`.
+    """
+    columns = chosen_columns(as_columns(table, name), inputs, name, "inputs")
+    x, _ = _coordinates(columns, places, name)
+    told = {key: _told(column) for key, column in columns.items()}
+    return TableInputs(x, _row_names(columns), told)
 
 
 def _coordinates(

@@ -5,9 +5,16 @@ ArviZ 0.x (Python 3.11 and later) makes an `arviz.InferenceData` from one keywor
 """
 
 import json
+import math
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from pgmult.core.machine import available_memory
+from pgmult.core.typing import TellsRows
 
 if TYPE_CHECKING:
     from pgmult.sampling.posterior import Posterior
@@ -18,14 +25,9 @@ _STATS = {"log_likelihood": "total_log_likelihood"}
 """ArviZ keeps the name log_likelihood for one value an observation."""
 
 
-def to_arviz(posterior: "Posterior") -> Any:
+def to_arviz(posterior: "Posterior", data: Any, random_seed: int) -> Any:
     """See `Posterior.to_arviz`."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # 0.23 announces 1.x when imported
-            import arviz
-    except ImportError as error:
-        raise ImportError("to_arviz needs ArviZ: pip install 'pgmult[arviz]'") from error
+    arviz = _arviz()
     stats = {_STATS.get(name, name): values for name, values in posterior.sample_stats.items()}
     groups: dict[str, Any] = {"posterior": dict(posterior), "sample_stats": stats}
     coords = dict(posterior.coords)
@@ -33,13 +35,124 @@ def to_arviz(posterior: "Posterior") -> Any:
     for name, (_, _, *axes) in posterior.dims.items():
         dims[name] = _distinct(axes)
         coords |= {new: coords[old] for new, old in zip(dims[name], axes, strict=True)}
-    if int(arviz.__version__.split(".")[0]) >= 1:
-        tree = arviz.from_dict(groups, coords=coords, dims=dims)
-        tree["posterior"].attrs.update(_flat(posterior.attrs))
-        return tree
+    new_groups = int(arviz.__version__.split(".")[0]) >= 1
+    told = {} if data is None else _of_rows(posterior, data, random_seed)
+    made = (_made if new_groups else _made_old)(arviz, groups, coords, dims, posterior)
+    for name, variables in told.items():
+        dataset = _dataset(variables, coords, with_draws=name in _DRAWN)
+        if new_groups:
+            import xarray
+
+            made[name] = xarray.DataTree(dataset)
+        else:
+            made.add_groups({name: dataset})
+    return made
+
+
+_DRAWN = ("log_likelihood", "posterior_predictive")
+
+
+def _arviz() -> Any:
+    """The package; an error says whether it is missing or broken."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # 0.23 announces 1.x when imported
+            import arviz
+    except ModuleNotFoundError as error:
+        if error.name in ("arviz", None):
+            raise ImportError("to_arviz needs ArviZ: pip install 'pgmult[arviz]'") from error
+        raise ImportError(
+            f"ArviZ is installed, and cannot be imported without {error.name}: pip install"
+            f" {error.name}"
+        ) from error
+    except Exception as error:  # a broken installation can raise anything
+        raise ImportError(
+            f"ArviZ is installed, and its import fails with {type(error).__name__}: {error}"
+            " (pip install --upgrade arviz)"
+        ) from error
+    return arviz
+
+
+def _made(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: "Posterior") -> Any:
+    tree = arviz.from_dict(groups, coords=coords, dims=dims)
+    tree["posterior"].attrs.update(_flat(posterior.attrs))
+    return tree
+
+
+def _made_old(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: "Posterior") -> Any:
     data = arviz.from_dict(**groups, coords=coords, dims=dims)
     data.posterior.attrs.update(_flat(posterior.attrs))
     return data
+
+
+def _of_rows(posterior: "Posterior", data: Any, random_seed: int) -> dict[str, dict[str, Any]]:
+    """The groups that come of the data: each a mapping from variable to (dims, array)."""
+    model = posterior.model
+    if not isinstance(model, TellsRows):
+        raise TypeError(
+            "data must be left out: they are no multinomial rows to"
+            f" {type(model).__name__}, whose draws go alone"
+        )
+    if not posterior.is_of(data):
+        raise ValueError("data must be those that the posterior was sampled from, got other ones")
+    rows = model.observed_rows(data)
+    shape = posterior.num_chains, posterior.num_draws
+    draws = math.prod(shape)
+    full = np.flatnonzero(rows.counts.sum(axis=1) > 0)
+    room, needed = available_memory(), 8.0 * draws * len(full)
+    if needed > room:
+        raise MemoryError(
+            f"the log likelihoods of {len(full):,} rows take {needed / 1e9:.3g} GB, and"
+            f" {room / 1e9:.3g} GB of memory are available (pass fewer draws)"
+        )
+    predicts = needed + 8.0 * draws * rows.counts.size < room
+    if not predicts:
+        warnings.warn(
+            f"posterior_predictive is left out: {draws:,} draws of {rows.counts.size:,} counts do"
+            " not fit into memory",
+            stacklevel=4,
+        )
+    log_likelihood = np.empty((draws, len(full)))
+    replicated = np.empty((draws if predicts else 0, *rows.counts.shape), dtype=np.int64)
+    counts, totals = rows.counts[full], rows.counts.sum(axis=1)
+    coefficient = gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+    rng = np.random.default_rng(random_seed)
+    variables = {name: posterior.stack(name) for name in posterior}
+    for i in range(draws):
+        probs = model.row_probs({name: v[i] for name, v in variables.items()}, data)
+        log_likelihood[i] = coefficient + xlogy(counts, probs[full]).sum(axis=1)
+        if predicts:
+            replicated[i] = rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True))
+    row, category = rows.dims
+    seen = f"seen_{row}" if len(full) < len(rows.counts) else row
+    groups: dict[str, dict[str, Any]] = {
+        "log_likelihood": {"counts": ((seen,), log_likelihood.reshape(*shape, -1))},
+        "observed_data": {"counts": ((row, category), rows.counts)},
+        "constant_data": dict(rows.constants),
+    }
+    if seen != row:
+        groups["constant_data"] |= {f"{seen}s": ((seen,), full)}
+    if predicts:
+        drawn = replicated.reshape(*shape, *rows.counts.shape)
+        groups["posterior_predictive"] = {"counts": ((row, category), drawn)}
+    return groups
+
+
+def _dataset(variables: Mapping[str, Any], coords: Mapping[str, Any], *, with_draws: bool) -> Any:
+    import xarray
+
+    first = ("chain", "draw") if with_draws else ()
+    values = {name: ((*first, *dims), array) for name, (dims, array) in variables.items()}
+    sizes = {
+        dim: size
+        for dims, array in values.values()
+        for dim, size in zip(dims, array.shape, strict=True)
+    }
+    known = {
+        dim: coords[dim] if dim in coords and len(coords[dim]) == size else np.arange(size)
+        for dim, size in sizes.items()
+    }
+    return xarray.Dataset(values, known)
 
 
 def _flat(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,34 +1,104 @@
-"""One line on the terminal: how far the chains are, how fast, and how the log likelihood runs."""
+"""How far the chains are: a line that rewrites itself, in terminals and notebooks; a line a minute
+elsewhere.
+
+Where compiled code is being made that is said once, and before a run that will take longer than a
+minute, one line says what is sampled, how large the draws get and how long it will take, by the
+first sweeps.
+"""
 
 import shutil
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["Progress"]
+from pgmult.compiled.compilations import compilations
+
+__all__ = ["Progress", "in_notebook"]
+
+_LOG_SECONDS = 60.0  # between lines where nothing can be rewritten
+_WINDOW = 20.0  # seconds of which the speed is
+_SURE = 4.0  # seconds of sweeps from which a forecast is made
+_PATIENCE = 3.0  # seconds of compiling in silence where every line stays
+_LONG = 60.0  # seconds of a run that is announced
 
 
 class Progress:
-    """A line that rewrites itself; nothing at all where the error stream is no terminal."""
+    """Progress of a run on the error stream, or in the output of a notebook's cell.
 
-    def __init__(self, total: int, start: int = 0, *, enabled: bool = True):
+    Parameters
+    ----------
+    total, start : int
+        Sweeps of all chains together, and how many were made before.
+    what : str
+        What is sampled, for the announcement.
+    enabled : bool
+    """
+
+    def __init__(self, total: int, start: int = 0, what: str = "", *, enabled: bool = True):
         closed = sys.stderr is None or sys.stderr.closed
-        self.enabled = enabled and not closed and sys.stderr.isatty()
-        self._total = total
-        self._start = start
-        self._began = time.perf_counter()
+        self._display = _Display() if enabled and in_notebook() else None
+        self._terminal = self._display is None and not closed and sys.stderr.isatty()
+        self._log = self._display is None and not closed and not self._terminal
+        self.enabled = enabled and (self._display is not None or not closed)
+        self._total, self._what = total, what
         self._width = 0
+        self._began = self._said = time.monotonic()
+        self._speeds: deque[tuple[float, int]] = deque([(self._began, start)])
+        self._announced = not what
+        self._compiled = compilations().done if self.enabled else 0
+        self._told_of_compiling = False
 
-    def show(self, done: int, log_likelihoods: Sequence[float], doing: str) -> None:
-        """Write the line anew: sweeps of all chains together, latest value of each chain."""
+    @property
+    def watches(self) -> bool:
+        """Whether a line is rewritten, which takes the latest log likelihoods."""
+        return self.enabled and not self._log
+
+    def show(self, done: int, log_likelihoods: Sequence[float], doing: str, size: int = 0) -> None:
+        """Tell how far it is.
+
+        Parameters
+        ----------
+        done : int
+            Sweeps of all chains together.
+        log_likelihoods : sequence of float
+            The latest of each chain.
+        doing : str
+        size : int
+            Bytes of the draws to keep, as soon as they are known.
+        """
         if not self.enabled:
             return
-        seconds = time.perf_counter() - self._began
-        speed = (done - self._start) / seconds if seconds > 0 else 0.0
+        now = time.monotonic()
+        counter = compilations()
+        compiles = counter.running > 0
+        if compiles:
+            self._speeds = deque([(now, done)])  # sweeps that compile tell nothing of the others
+            if self._log and not self._told_of_compiling and now > self._began + _PATIENCE:
+                self._say("compiling, once: the machine code is kept for next time")
+                self._told_of_compiling = True
+        while len(self._speeds) > 1 and self._speeds[1][0] < now - _WINDOW:
+            self._speeds.popleft()
+        then, before = self._speeds[0]
+        speed = (done - before) / (now - then) if now > then else 0.0
+        if self._speeds[-1][1] != done:
+            self._speeds.append((now, done))
+        left = (self._total - done) / speed if speed > 0.0 else 0.0
+        if not self._announced and done > before and now - then > _SURE:
+            self._announced = True
+            if left > _LONG:
+                self._say(f"{self._what}{_size(size)}; about {_duration(left)} by the first sweeps")
+        if self._log and now < self._said + _LOG_SECONDS:
+            return
+        self._said = now
         parts = [f"{doing} {done:,}/{self._total:,} sweeps"]
-        if speed > 0:
+        if compiles:
+            made = counter.done - self._compiled
+            parts.append(f"compiling, once ({made} functions so far; kept for next time)")
+        elif speed > 0.0:
             parts.append(f"{speed:.3g} sweeps/s" if speed < 1000 else f"{speed:,.0f} sweeps/s")
-            parts.append(f"{_clock((self._total - done) / speed)} left")
+            parts.append(f"{_clock(left)} left")
         if log_likelihoods:
             values = " ".join(f"{value:.7g}" for value in log_likelihoods)
             parts.append(f"log likelihood {values}")
@@ -36,15 +106,75 @@ class Progress:
 
     def close(self) -> None:
         """Leave the line standing and go to the next."""
-        if self.enabled and self._width:
+        if self.enabled and self._terminal and self._width:
             sys.stderr.write("\n")
             sys.stderr.flush()
 
+    def _say(self, sentence: str) -> None:
+        """A line that stays."""
+        if self._display is not None:
+            self._display.keep(sentence)
+        else:
+            start = "\r" if self._terminal else ""
+            sys.stderr.write(f"{start}{sentence.ljust(self._width)}\n")
+            sys.stderr.flush()
+
     def _write(self, line: str) -> None:
-        line = line[: shutil.get_terminal_size().columns - 1]
-        sys.stderr.write("\r" + line.ljust(self._width))
+        if self._display is not None:
+            self._display.show(line)
+            return
+        if self._terminal:
+            line = line[: shutil.get_terminal_size().columns - 1]
+            sys.stderr.write("\r" + line.ljust(self._width))
+            self._width = len(line)
+        else:
+            sys.stderr.write(line + "\n")
         sys.stderr.flush()
-        self._width = len(line)
+
+
+class _Display:
+    """One output of a notebook's cell that is updated, half a second apart."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+        self._kept = ""
+        self._shown = 0.0
+
+    def keep(self, sentence: str) -> None:
+        self._kept += sentence + "\n"
+
+    def show(self, line: str) -> None:
+        if time.monotonic() < self._shown + 0.5:
+            return
+        self._shown = time.monotonic()
+        display: Any = sys.modules["IPython"].display.display
+
+        bundle = {"text/plain": self._kept + line}
+        if self._handle is None:
+            self._handle = display(bundle, raw=True, display_id=True)
+        else:
+            self._handle.update(bundle, raw=True)
+
+
+def in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this, which shows what is displayed in the cell."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _size(size: int) -> str:
+    if size < 1_000_000:
+        return ""
+    return f"; the draws take {size / 1e9:.3g} GB" if size >= 1e9 else f"; {size / 1e6:.0f} MB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120.0:
+        return f"{seconds:.0f} s"
+    if seconds < 7200.0:
+        return f"{seconds / 60.0:.0f} minutes"
+    return f"{seconds / 3600.0:.3g} hours"
 
 
 def _clock(seconds: float) -> str:

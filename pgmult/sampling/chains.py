@@ -148,6 +148,7 @@ class _Chains:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._active = 0
+        self._size = 0  # bytes of the draws to keep, once a chain has begun
         self._abandoned = False
         self._errors: list[BaseException] = []
         self.interrupted = False
@@ -158,7 +159,7 @@ class _Chains:
         running = min(self._cores, len(self.chains))
         done = sum(chain.sweep for chain in self.chains)
         total = self.settings.sweeps * len(self.chains)
-        self._progress = Progress(total, done, enabled=self._progressbar)
+        self._progress = Progress(total, done, self._in_words(), enabled=self._progressbar)
         threads = [
             threading.Thread(
                 target=copy_context().run,
@@ -186,6 +187,14 @@ class _Chains:
         if self._errors:
             raise self._errors[0]
 
+    def _in_words(self) -> str:
+        settings = self.settings
+        every = f", every {settings.thin} sweeps" if settings.thin > 1 else ""
+        return (
+            f"{type(self.model).__name__}: {settings.chains} x {settings.draws:,} draws{every},"
+            f" after {settings.tune:,} sweeps of tuning"
+        )
+
     def _watch(self, threads: Sequence[threading.Thread]) -> None:
         for thread in threads:
             while thread.is_alive():
@@ -198,7 +207,7 @@ class _Chains:
         values = [c.log_likelihood for c in self.chains if not math.isnan(c.log_likelihood)]
         tuning = any(chain.sweep < self.settings.tune for chain in self.chains)
         doing = "stopping" if self.interrupted else "tuning" if tuning else "sampling"
-        self._progress.show(done, values, doing)
+        self._progress.show(done, values, doing, self._size)
 
     def _work(self, queue: Any, store: str | None) -> None:
         """One thread: chain after chain, until none is left."""
@@ -232,7 +241,13 @@ class _Chains:
             with row_threads(self._share()):
                 chain.state = self._start(chain)
         chain.advance(contiguous(chain.state), chain.sweep)
-        recorder.begin(self._variables(chain.state))
+        values = self._variables(chain.state)
+        self._size = (
+            sum(value.nbytes for value in values.values())
+            * self.settings.draws
+            * self.settings.chains
+        )
+        recorder.begin(values)
         recorder.commit(chain.checkpoint())
         try:
             while chain.sweep < self.settings.sweeps and not self._stop.is_set():
@@ -253,7 +268,7 @@ class _Chains:
                 values = self._variables(state)
                 chain.log_likelihood = float(values[LOG_LIKELIHOOD])
                 recorder.append(values)
-            elif self._progress.enabled and time.monotonic() > chain.shown + _SHOW_SECONDS:
+            elif self._progress.watches and time.monotonic() > chain.shown + _SHOW_SECONDS:
                 chain.log_likelihood = float(self.model.log_likelihood(state, self.data))
                 chain.shown = time.monotonic()
         chain.advance(state, index + 1)

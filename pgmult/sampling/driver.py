@@ -103,7 +103,9 @@ def sample(
     random_seed : int, optional
         Any integer >= 0; if left out a fresh one is drawn and written in ``attrs``.
     progressbar : bool
-        Show progress where the error stream is a terminal.
+        Show progress: a line that rewrites itself in terminals and notebooks, a line a minute on
+        the error stream elsewhere. It is said once where code is compiled, and of a run of more
+        than a minute how long it will take and how large the draws get.
     keep : sequence of str, optional
         Variables to keep, of those in ``model.dims``; ``model.default_keep`` if left out. The log
         likelihood is always kept, as a sample statistic.

@@ -31,7 +31,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
-from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_strings
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_seed, as_strings
+from pgmult.core.notebook import columns_html
 from pgmult.core.typing import data_of, label_rows_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
@@ -222,6 +223,15 @@ class Posterior(Mapping[str, NDArray[Any]]):
         """Draws kept in each chain."""
         return len(self.coords["draw"])
 
+    def _repr_html_(self) -> str:
+        axes = [axes[2:] for axes in self.dims.values()]
+        columns = {
+            "variable": list(self),
+            "axes": [", ".join(f"{a}: {len(self.coords[a])}" for a in own) or "-" for own in axes],
+        }
+        title = f"Posterior: {self.num_chains} chains x {self.num_draws} draws"
+        return columns_html(columns, title, ["numbers: .summary()"], most=None)
+
     def __repr__(self) -> str:
         width = max((len(name) for name in self), default=0)
         lines = [f"<Posterior: {self.num_chains} chains x {self.num_draws} draws"]
@@ -236,7 +246,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
     def stack(self, name: str) -> NDArray[Any]:
         """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
         array = self[as_choice(name, "name", self)]
-        return array.reshape(-1, *array.shape[2:])
+        return array.reshape(self.num_chains * self.num_draws, *array.shape[2:])
 
     def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
         """One variable's draws in one chain, one after the other.
@@ -289,7 +299,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
         pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}
         notes: list[str] = []
         for name in names:
-            labels, draws, note = self._entries(name, max_entries)
+            labels, draws, note = self.entries(name, max_entries)
             notes += [note] if note else []
             if not labels:
                 continue
@@ -315,8 +325,19 @@ class Posterior(Mapping[str, NDArray[Any]]):
     def _is_labelled(self, name: str) -> bool:
         return not self.label_dims.isdisjoint(self.dims.get(name, ()))
 
-    def _entries(self, name: str, limit: int | None) -> tuple[list[str], NDArray[np.float64], str]:
-        """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note."""
+    def entries(self, name: str, limit: int | None) -> tuple[list[str], NDArray[np.float64], str]:
+        """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note.
+
+        Parameters
+        ----------
+        name : str
+            Of a variable or a sample statistic.
+        limit : int or None
+            Of more entries, so many are taken, evenly spread; None for all.
+        """
+        as_choice(name, "name", [*self, *self.sample_stats])
+        if limit is not None:
+            limit = as_positive_int(limit, "limit")
         source = self._draws if name in self._draws else self.sample_stats
         axes = self.dims.get(name, ("chain", "draw"))[2:]
         shape = _shape_of(source, name)[2:]
@@ -355,7 +376,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
         notes: list[str] = []
         checked = 0
         for name in [*self, *self.sample_stats]:
-            labels, draws, note = self._entries(name, CHECKED_ENTRIES)
+            labels, draws, note = self.entries(name, CHECKED_ENTRIES)
             notes += [note] if note else []
             if not labels:
                 continue
@@ -453,17 +474,39 @@ class Posterior(Mapping[str, NDArray[Any]]):
     def _seconds(self, chain: int) -> float:
         return float(self.attrs["seconds"][chain]) if "seconds" in self.attrs else 0.0
 
-    def to_arviz(self) -> Any:
+    def to_arviz(self, data: Any = None, *, random_seed: Any = 0) -> Any:
         """The draws for ArviZ: InferenceData of ArviZ 0.x, an xarray DataTree of ArviZ 1.x.
+
+        Parameters
+        ----------
+        data : optional
+            What the posterior was sampled from, of a model whose data are multinomial rows
+            (fields, sequences, topics that exchange): with it come the groups ``log_likelihood``
+            (of each row, given what the draw keeps: a step's states, a document's proportions),
+            ``observed_data``, ``posterior_predictive`` and ``constant_data``, for ``loo``,
+            ``compare`` and ``plot_ppc``. Rows without counts are left out of the first of these.
+            The variable is ``counts`` in each of them.
+        random_seed : int, optional
+            Of the posterior predictive counts.
 
         Raises
         ------
         ImportError
-            If ArviZ is not installed (``pip install pgmult[arviz]``).
+            If ArviZ is not installed (``pip install pgmult[arviz]``), or cannot be imported.
+        TypeError, ValueError
+            If the model's data are no such rows, `data` are others than the posterior's, or it did
+            not keep what tells their probabilities.
+        MemoryError
+            If the log likelihoods do not fit into memory.
+
+        Warns
+        -----
+        UserWarning
+            If the posterior predictive counts do not fit, and are left out.
         """
         from pgmult.sampling._arviz import to_arviz
 
-        return to_arviz(self)
+        return to_arviz(self, data, as_seed(random_seed))
 
 
 def load(
@@ -647,7 +690,8 @@ class Summary:
     def __getitem__(self, column: str) -> NDArray[np.float64]:
         return self.columns[column]
 
-    def __str__(self) -> str:
+    def _shown(self) -> tuple[list[int], list[str]]:
+        """Which rows are printed, and a note on those that are not."""
         shown: list[int] = []
         counts: dict[str, int] = {}
         for i, name in enumerate(self.variables):
@@ -659,6 +703,17 @@ class Summary:
             for name, count in counts.items()
             if count > PRINTED_ROWS
         ]
+        return shown, [*self.notes, *hidden]
+
+    def _repr_html_(self) -> str:
+        shown, notes = self._shown()
+        cells = {
+            name: [_cell(name, values[i]) for i in shown] for name, values in self.columns.items()
+        }
+        return columns_html({"": [self.rows[i] for i in shown], **cells}, notes=notes, most=None)
+
+    def __str__(self) -> str:
+        shown, notes = self._shown()
         cells = {
             name: [name, *(_cell(name, values[i]) for i in shown)]
             for name, values in self.columns.items()
@@ -670,7 +725,7 @@ class Summary:
             "  ".join([label.ljust(left), *(cells[name][j].rjust(widths[name]) for name in cells)])
             for j, label in enumerate(labels)
         ]
-        return "\n".join([*lines, *(f"({note})" for note in (*self.notes, *hidden))])
+        return "\n".join([*lines, *(f"({note})" for note in notes)])
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame, indexed by `rows`."""

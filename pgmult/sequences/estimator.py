@@ -66,6 +66,8 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         Of `fit`. Scores and forecasts have a fixed seed.
     n_jobs : int or None
         Threads; None is one, -1 all processors. Results do not depend on it.
+    verbose : bool
+        Whether `fit` shows its progress.
 
     Attributes
     ----------
@@ -101,6 +103,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         n_particles: int = 200,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ):
         self.n_components = n_components
         self.link = link
@@ -114,6 +117,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         self.n_particles = n_particles
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, *, inputs: Any = None) -> "SequenceForecaster":
         """Sample the posterior given sequences.
@@ -150,7 +154,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             self.posterior_ = sample(
                 model, data, draws=self.draws, tune=self.tune, chains=self.chains,
                 thin=self.thin, cores=as_threads(self.n_jobs),
-                random_seed=as_seed(self.random_state), progressbar=False,
+                random_seed=as_seed(self.random_state), progressbar=bool(self.verbose),
             )  # fmt: skip
         self._warn_of_problems()
         self.sequences_ = data

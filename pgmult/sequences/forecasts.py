@@ -32,9 +32,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_flag, as_repeats, as_seed
+from pgmult.core.notebook import columns_html
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_finite
+from pgmult.core.validate import as_counts, as_finite
 from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
@@ -73,7 +74,8 @@ class StepProbs:
         Of the posterior of each probability.
     levels : array, ``(num_levels,)``
     state_mean : array, ``(num_draws, num_steps, state_dim)``
-        Means of the states under each draw: bases of the state differ between draws.
+        Means of the states under each draw, or the states themselves: bases of the state differ
+        between draws.
     sequences : Sequences
         Whose steps these are.
     """
@@ -84,14 +86,60 @@ class StepProbs:
     state_mean: FloatArray
     sequences: Sequences
 
-    def to_dataframe(self) -> Any:
-        """A tidy pandas data frame: a row for each step and symbol.
+    @classmethod
+    def of(
+        cls,
+        posterior: Posterior,
+        data: Sequences,
+        *,
+        levels: Sequence[float] = _QUANTILES,
+        max_draws: int = 500,
+    ) -> "StepProbs":
+        """Smoothed probabilities from the states that the chains went through, at no further cost.
+
+        Parameters
+        ----------
+        posterior : Posterior
+            That kept ``states`` beside the variables that its model keeps by default.
+        data : Sequences
+            What the posterior was sampled from.
+        levels : sequence of float
+            Of the quantiles.
+        max_draws : int
+            At most so many draws are used, evenly spread over the chains.
+
+        Raises
+        ------
+        ValueError
+            If the posterior lacks a variable, or the data are others than its own.
+        """
+        wanted, data = _as_levels(levels), sequences_of(posterior, data)
+        if not posterior.is_of(data):
+            raise ValueError(
+                "data must be the sequences that the posterior was sampled from, got others"
+                " (smooth takes any)"
+            )
+        draws = state_space_draws(posterior, max_draws)
+        states = np.array([d["states"] for d in draws_of(posterior, ["states"], max_draws)])
+        rng = np.random.default_rng(0)  # nothing is drawn
+        mean, quantiles, *_ = _summaries(rng, draws, states, data.inputs, wanted)
+        return cls(mean, quantiles, wanted, states, data)
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """A tidy table, a row for each step and symbol, as a mapping from name to array.
 
         Its columns are ``sequence`` and ``symbol`` (names, or numbers from 0), ``step`` (from 0 in
         each sequence), ``mean``, and ``q0.05`` and so on for each level.
         """
         rows = _places(self.sequences, np.arange(self.sequences.num_steps))
         return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
+
+    def _repr_html_(self) -> str:
+        return columns_html(self.to_columns(), "Probabilities of symbols at each step")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,10 +154,12 @@ class Imputed:
         Probability of each symbol.
     quantiles : array, ``(num_levels, num_missing, num_symbols)``
     levels : array, ``(num_levels,)``
-    simulated : int64 array, ``(num_draws, num_missing)``
-        Joint draws: a row is one completion of all sequences.
+    simulated : int64 array, ``(num_paths, num_missing)``
+        Joint draws, one symbol a step: a row is one completion of all sequences.
     sequences : Sequences
         Whose steps are missing.
+    counts : int64 array, ``(num_paths, num_missing, num_symbols)``, or None
+        Joint draws of counts, where totals were given.
     """
 
     steps: IntArray
@@ -118,14 +168,19 @@ class Imputed:
     levels: FloatArray
     simulated: IntArray
     sequences: Sequences
+    counts: IntArray | None = None
 
-    def to_dataframe(self) -> Any:
-        """A tidy pandas data frame: a row for each missing step and symbol.
-
-        Columns as those of `StepProbs.to_dataframe`.
-        """
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """A tidy table, a row for each missing step and symbol, as `StepProbs.to_columns`."""
         rows = _places(self.sequences, self.steps)
         return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
+
+    def _repr_html_(self) -> str:
+        return columns_html(self.to_columns(), "Probabilities of symbols at missing steps")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,10 +194,12 @@ class Forecast:
     quantiles : array, ``(num_levels, num_sequences, steps, num_symbols)``
         Of the posterior of each probability: how it may move, not which symbol comes.
     levels : array, ``(num_levels,)``
-    simulated : int64 array, ``(num_draws, num_sequences, steps)``
+    simulated : int64 array, ``(num_paths, num_sequences, steps)``
         Simulated futures: one symbol a step, states and symbols of a row drawn jointly.
     sequences : Sequences
         What goes on.
+    counts : int64 array, ``(num_paths, num_sequences, steps, num_symbols)``, or None
+        Simulated futures of counts, where totals were given.
     """
 
     mean: FloatArray
@@ -150,18 +207,25 @@ class Forecast:
     levels: FloatArray
     simulated: IntArray
     sequences: Sequences
+    counts: IntArray | None = None
 
-    def to_dataframe(self) -> Any:
-        """A tidy pandas data frame: a row for each step ahead and symbol.
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """A tidy table, a row for each step ahead and symbol, as `StepProbs.to_columns`.
 
-        Columns as those of `StepProbs.to_dataframe`; the first step ahead is as long as its
-        sequence was.
+        The first step ahead is as long as its sequence was.
         """
         data, steps = self.sequences, self.mean.shape[1]
         rows = np.divmod(np.arange(data.num_sequences * steps), steps)
         mean = self.mean.reshape(-1, data.num_symbols)
         quantiles = self.quantiles.reshape(-1, *mean.shape)
         return _tidy(data, (rows[0], rows[1] + data.lengths[rows[0]]), mean, quantiles, self.levels)
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
+
+    def _repr_html_(self) -> str:
+        return columns_html(self.to_columns(), "Probabilities of symbols at steps ahead")
 
 
 def forecast(
@@ -170,13 +234,15 @@ def forecast(
     steps: int,
     *,
     inputs: ArrayLike | None = None,
+    totals: ArrayLike | None = None,
     new: bool = False,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 500,
+    paths: int = 1,
     num_particles: int = 200,
     random_seed: int = 0,
 ) -> Forecast:
-    """Forecast every sequence from its end, one simulated path of states a draw.
+    """Forecast every sequence from its end, along simulated paths of states.
 
     Parameters
     ----------
@@ -189,12 +255,16 @@ def forecast(
         How far ahead, >= 1.
     inputs : array, ``(num_sequences, steps, num_inputs)``, optional
         Of the steps ahead; required where the data have inputs.
+    totals : int or int array, ``(steps,)`` or ``(num_sequences, steps)``, optional
+        How many observations each step ahead will have: `Forecast.counts` are drawn of so many.
     new : bool
         Whether `data` are other sequences: their last states then come from a particle filter.
     levels : sequence of float
         Of the quantiles.
     max_draws : int
         At most so many draws are used, evenly spread over the chains.
+    paths : int
+        Simulated paths for each draw: more of them smooth the quantiles where draws are few.
     num_particles : int
         For new sequences.
     random_seed : int
@@ -217,14 +287,19 @@ def forecast(
     ahead = data.extended(steps, inputs)  # refuses missing and superfluous inputs
     future = np.flatnonzero(_is_new(data, ahead))
     u = None if ahead.inputs is None else ahead.inputs[future]
+    sizes = None
+    if totals is not None:
+        sizes = _as_totals(totals, (data.num_sequences, steps)).ravel()
+    repeats = as_repeats(paths, "paths")
     draws = state_space_draws(posterior, max_draws)
     if new:
         filtered = particle_filter(rng, draws, data, num_particles)
         last = filtered.state_draw[:, data.offsets[1:] - 1]
     else:
         last = np.array([d["last_states"] for d in draws_of(posterior, ["last_states"], max_draws)])
-    paths = np.empty((len(draws), len(future), draws[0].state_dim))
-    for draw, x, path in zip(draws, last, paths, strict=True):
+    draws, last = [d for d in draws for _ in range(repeats)], np.repeat(last, repeats, axis=0)
+    states = np.empty((len(draws), len(future), draws[0].state_dim))
+    for draw, x, path in zip(draws, last, states, strict=True):
         root = lower_cholesky(draw.noise_cov)
         drive = draw.drive(u, len(future)).reshape(-1, steps, draw.state_dim)
         by_sequence = path.reshape(drive.shape)
@@ -232,7 +307,9 @@ def forecast(
             noise = linear_means(rng.standard_normal(x.shape), root.T)
             x = linear_means(x, draw.transition.T) + drive[:, t] + noise
             by_sequence[:, t] = x
-    mean, quantiles, simulated = _summaries(rng, draws, paths, u, wanted, simulate=True)
+    mean, quantiles, simulated, counts = _summaries(
+        rng, draws, states, u, wanted, simulate=True, totals=sizes
+    )
     shape = (data.num_sequences, steps)
     return Forecast(
         mean.reshape(*shape, -1),
@@ -240,6 +317,7 @@ def forecast(
         wanted,
         simulated.reshape(-1, *shape),
         data,
+        None if counts is None else counts.reshape(len(draws), *shape, -1),
     )
 
 
@@ -259,7 +337,7 @@ def filter_sequences(
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
     data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     filtered = particle_filter(rng, draws, data, num_particles)
-    mean, quantiles, _ = _summaries(rng, draws, filtered.state_draw, data.inputs, wanted)
+    mean, quantiles, *_ = _summaries(rng, draws, filtered.state_draw, data.inputs, wanted)
     return StepProbs(mean, quantiles, wanted, filtered.state_mean, data)
 
 
@@ -298,7 +376,7 @@ def smooth(
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
     data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
     states, means = _smoothed_states(rng, draws, data, sweeps, warm_up)
-    mean, quantiles, _ = _summaries(rng, draws, states, data.inputs, wanted)
+    mean, quantiles, *_ = _summaries(rng, draws, states, data.inputs, wanted)
     return StepProbs(mean, quantiles, wanted, means, data)
 
 
@@ -306,15 +384,25 @@ def impute(
     posterior: Posterior,
     data: Any,
     *,
+    totals: ArrayLike | None = None,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
+    paths: int = 1,
     sweeps: int = 3,
     warm_up: int = 10,
     random_seed: int = 0,
 ) -> Imputed:
-    """The symbols at missing steps, given all observations: one a step.
+    """The symbols at missing steps, given all observations: one a step, or counts.
 
-    Parameters and errors are those of `smooth`.
+    Parameters and errors are those of `smooth`, and
+
+    Parameters
+    ----------
+    totals : int or int array, ``(num_missing,)``, optional
+        How many observations each missing step would have had: `Imputed.counts` are drawn of so
+        many.
+    paths : int
+        Completions for each draw.
 
     Raises
     ------
@@ -326,12 +414,14 @@ def impute(
     missing = np.flatnonzero(data.totals == 0)
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
+    sizes = None if totals is None else _as_totals(totals, (len(missing),))
+    draws = [draw for draw in draws for _ in range(as_repeats(paths, "paths"))]
     states, _ = _smoothed_states(rng, draws, data, sweeps, warm_up)
     u = None if data.inputs is None else data.inputs[missing]
-    mean, quantiles, simulated = _summaries(
-        rng, draws, states[:, missing], u, wanted, simulate=True
+    mean, quantiles, simulated, counts = _summaries(
+        rng, draws, states[:, missing], u, wanted, simulate=True, totals=sizes
     )
-    return Imputed(missing, mean, quantiles, wanted, simulated, data)
+    return Imputed(missing, mean, quantiles, wanted, simulated, data, counts)
 
 
 def _places(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
@@ -346,8 +436,8 @@ def _tidy(
     mean: FloatArray,
     quantiles: FloatArray,
     levels: FloatArray,
-) -> Any:
-    """A data frame of probabilities of symbols at steps."""
+) -> dict[str, NDArray[Any]]:
+    """Columns of probabilities of symbols at steps."""
     sequence, step = (np.repeat(place, data.num_symbols) for place in rows)
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
     columns = {
@@ -357,7 +447,7 @@ def _tidy(
         "mean": mean.ravel(),
     }
     ends = zip(levels, quantiles, strict=True)
-    return as_frame(columns | {f"q{level:g}": values.ravel() for level, values in ends})
+    return columns | {f"q{level:g}": values.ravel() for level, values in ends}
 
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:
@@ -365,6 +455,14 @@ def _as_levels(levels: Sequence[float]) -> FloatArray:
     if wanted.ndim != 1 or (wanted < 0.0).any() or (wanted > 1.0).any():
         raise ValueError(f"levels must be numbers from 0 to 1, got {levels}")
     return wanted
+
+
+def _as_totals(totals: ArrayLike, shape: tuple[int, ...]) -> IntArray:
+    """One total for every step: one number, one for each step ahead, or all of them."""
+    sizes = as_counts(totals, "totals")
+    if sizes.shape not in ((), shape[-1:], shape):
+        raise ValueError(f"totals must be one number or of shape {shape}, got {sizes.shape}")
+    return np.broadcast_to(sizes, shape)
 
 
 def _is_new(data: Sequences, ahead: Sequences) -> NDArray[np.bool_]:
@@ -423,8 +521,9 @@ def _summaries(
     levels: FloatArray,
     *,
     simulate: bool = False,
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Mean and quantiles of probabilities over draws, and one symbol a draw and step.
+    totals: IntArray | None = None,
+) -> tuple[FloatArray, FloatArray, IntArray, IntArray | None]:
+    """Mean and quantiles of probabilities over draws, and one symbol or counts a draw and step.
 
     `states`, ``(num_draws, num_steps, D)``, have `inputs`, ``(num_steps, num_inputs)``; steps go in
     blocks, so that all draws of all probabilities are never held.
@@ -432,6 +531,9 @@ def _summaries(
     num_steps, K, link = states.shape[1], draws[0].num_symbols, draws[0].link
     mean, quantiles = np.empty((num_steps, K)), np.empty((len(levels), num_steps, K))
     simulated = np.zeros((len(draws), num_steps if simulate else 0), dtype=np.int64)
+    counts = None
+    if totals is not None:
+        counts = np.empty((len(draws), num_steps, K), dtype=np.int64)
     block = max(1, _BLOCK // (len(draws) * K))
     for first in range(0, num_steps, block):
         steps = slice(first, min(first + block, num_steps))
@@ -444,4 +546,7 @@ def _summaries(
             running = np.cumsum(probs, axis=2)
             u = rng.random(running.shape[:2]) * running[:, :, -1]
             simulated[:, steps] = (running <= u[:, :, None]).sum(axis=2)
-    return mean, quantiles, simulated
+        if counts is not None and totals is not None:
+            shares = probs / probs.sum(axis=2, keepdims=True)
+            counts[:, steps] = rng.multinomial(totals[steps], shares)
+    return mean, quantiles, simulated, counts

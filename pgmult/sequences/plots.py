@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmult.core.figures import BLUE, CYCLE, RED, clean, new_figure
+from pgmult.core.figures import (
+    BLUE,
+    CYCLE,
+    RED,
+    clean,
+    mark_gaps,
+    new_figure,
+    style_of,
+    whole_numbers,
+)
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sequences.data.sequences import Sequences
@@ -31,7 +40,9 @@ def symbol_probs(
 ) -> Axes:
     """Probabilities of some symbols along a sequence, with the outermost quantiles as a band.
 
-    Ticks below the axis mark the steps at which each of them was observed.
+    Symbols keep their colours in every figure. Ticks below the axis mark the steps at which each
+    was observed, or, where steps have several observations, points their shares; missing steps
+    are shaded.
 
     Parameters
     ----------
@@ -49,20 +60,29 @@ def symbol_probs(
     chosen = _chosen(symbols, mean, data)
     axes = new_figure(7.0, 2.8).add_subplot() if axes is None else axes
     where = np.arange(len(mean))
-    counts = data.to_csr()[steps][:, chosen].toarray()
+    counts, totals = data.to_csr()[steps][:, chosen].toarray(), data.totals[steps]
     for number, k in enumerate(chosen):
-        color = CYCLE[number % len(CYCLE)]
+        color, dashes = style_of(int(k))
         band = probs.quantiles[:, steps, k]
         axes.fill_between(where, band.min(axis=0), band.max(axis=0), color=color, alpha=0.2, lw=0)
-        axes.plot(where, mean[:, k], color=color, linewidth=1.2, label=_name(data, k))
+        axes.plot(
+            where, mean[:, k], linestyle=dashes, color=color, linewidth=1.2, label=_name(data, k)
+        )
+        if totals.max() > 1:
+            full = totals > 0
+            shares = counts[full, number] / totals[full]
+            axes.plot(where[full], shares, ".", color=color, markersize=4, alpha=0.7)
+            continue
         seen = np.flatnonzero(counts[:, number])
         level = np.full(len(seen), -0.025 * (number + 1))
         axes.plot(
             seen, level, "|", color=color, markersize=4, transform=axes.get_xaxis_transform(),
             clip_on=False,
         )  # fmt: skip
+    mark_gaps(axes, where, totals == 0)
     axes.set_ylim(bottom=0.0)
-    axes.tick_params(axis="x", pad=3 + 3 * len(chosen))
+    if totals.max() <= 1:
+        axes.tick_params(axis="x", pad=3 + 3 * len(chosen))
     _label(axes, "step", "probability")
     axes.margins(x=0.01)
     return axes
@@ -101,8 +121,8 @@ def forecast_fan(
     axes = new_figure(7.0, 2.8).add_subplot() if axes is None else axes
     ahead, past = np.arange(1, len(mean) + 1), np.arange(-len(before) + 1, 1)
     levels = np.argsort(forecast.levels)
-    for number, k in enumerate(chosen):
-        color = CYCLE[number % len(CYCLE)]
+    for k in chosen:
+        color, dashes = style_of(int(k))
         for low, high in zip(levels, levels[::-1], strict=True):
             if forecast.levels[low] < forecast.levels[high]:
                 band = forecast.quantiles[[low, high], sequence, :, k]
@@ -113,7 +133,8 @@ def forecast_fan(
                 past, band.min(axis=0), band.max(axis=0), color=color, alpha=0.12, linewidth=0
             )
         path = np.concatenate([before[:, k], mean[:, k]])
-        axes.plot(np.concatenate([past, ahead]), path, color=color, label=_name(data, k))
+        where = np.concatenate([past, ahead])
+        axes.plot(where, path, linestyle=dashes, color=color, label=_name(data, k))
     axes.axvline(0.5, color="0.4", linewidth=0.8, linestyle=":")
     axes.set_ylim(bottom=0.0)
     _label(axes, "steps after the last one", "probability")
@@ -144,6 +165,7 @@ def latent_trajectories(
         )
         name = f"axis {a} ({100.0 * share:.0f} % of variance)"
         axes.plot(where, found.scores[steps, a], color=color, linewidth=1.2, label=name)
+    mark_gaps(axes, where, data.totals[steps] == 0)
     axes.axhline(0.0, color="0.6", linewidth=0.6, zorder=0)
     _label(axes, "step", "score")
     axes.margins(x=0.01)
@@ -225,8 +247,9 @@ def _name(data: Sequences, k: int) -> str:
 def _label(axes: Axes, x: str, y: str) -> None:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
+    whole_numbers(axes)
     axes.legend(
-        frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.0),
+        frameon=False, fontsize=8, ncols=5, loc="lower left", bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,
     )  # fmt: skip
     clean(axes)

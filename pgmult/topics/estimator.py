@@ -75,6 +75,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     random_state : int, numpy.random.RandomState or None
     n_jobs : int or None
         Threads; None is one, -1 all processors. Results do not depend on it.
+    verbose : bool
+        Whether Gibbs sampling shows its progress.
 
     Attributes
     ----------
@@ -120,6 +122,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         total_samples: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ):
         self.n_components = n_components
         self.method = method
@@ -136,6 +139,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.total_samples = total_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> "TopicTransformer":
         """Fit the model to word counts.
@@ -158,7 +162,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.method == "gibbs":
             self.posterior_ = sample(
                 model, corpus, draws=self.draws, tune=self.tune, chains=self.chains,
-                thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed, progressbar=False,
+                thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,
+                progressbar=bool(self.verbose),
                 keep=("topics", "mu", "Sigma", "topic_shares", "effective_topics"),
             )  # fmt: skip
             self.stability_ = topic_stability(self.posterior_)

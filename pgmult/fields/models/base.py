@@ -1,11 +1,12 @@
 """What the models of fields share: their data, and how psi at the sites becomes counts."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from pgmult.core.typing import FloatArray, Link
+from pgmult.core.typing import FloatArray, Link, ObservedRows
 from pgmult.fields.data import CountField
 
 __all__ = ["FieldModel"]
@@ -48,6 +49,19 @@ class FieldModel(ABC):
         """Log probability of the counts, without the multinomial coefficients."""
         psi = state.psi[data.row_sites]
         return float(self.link(data).log_likelihood(psi, data.counts).sum())
+
+    def observed_rows(self, data: CountField) -> ObservedRows:
+        """The rows, with their totals and inputs."""
+        constants = {"totals": (("row",), data.totals), "inputs": (("row", "input"), data.inputs)}
+        return ObservedRows(("row", "category"), data.counts, constants)
+
+    def row_probs(self, draw: Mapping[str, Any], data: CountField) -> FloatArray:
+        """Of ``psi`` or ``pi``."""
+        if "psi" in draw:
+            return self.link(data).probs(draw["psi"][data.row_sites])
+        if "pi" in draw:
+            return np.asarray(draw["pi"])
+        raise ValueError("the posterior must have kept psi or pi (pass it in keep=)")
 
     def pi(self, state: _State, data: CountField) -> FloatArray:
         """Probabilities at the inputs, ``(num_rows, num_categories)``."""

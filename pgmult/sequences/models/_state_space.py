@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
@@ -214,6 +214,25 @@ class StateSpace(ABC):
     ) -> StateSpaceDraw:
         """One posterior draw of `predictive_variables`, as particle methods take it."""
         return StateSpaceDraw(link=link, **{name: draw[name] for name in self.predictive_variables})
+
+    def observed_rows(self, data: Sequences) -> ObservedRows:
+        """The steps, with their totals, sequences and inputs."""
+        sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
+        constants: dict[str, Any] = {
+            "totals": (("step",), data.totals), "sequence_of_step": (("step",), sequence),
+        }  # fmt: skip
+        if data.inputs is not None:
+            constants["inputs"] = (("step", "input"), data.inputs)
+        return ObservedRows(("step", "symbol"), data.to_csr().toarray(), constants)
+
+    def row_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+        """Of ``probs``, or of ``states`` and what is kept by default: given the states."""
+        if "probs" in draw:
+            return np.asarray(draw["probs"])
+        if "states" not in draw:
+            raise ValueError("the posterior must have kept probs or states (pass it in keep=)")
+        point = self.state_space(draw, self.link(data))
+        return point.link.probs(point.psi(draw["states"], data.inputs))
 
     def probs(self, state: StateSpaceState, data: Sequences) -> FloatArray:
         """Probabilities of the symbols at every step, ``(num_steps, num_symbols)``."""

@@ -33,6 +33,7 @@ many, else equal segments of them. `one_step_ahead` scores the posterior of any 
 True
 """
 
+import html
 import itertools
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -149,6 +150,9 @@ class SequenceScore:
             np.bincount(blocks, self.totals).astype(np.int64),
         )
         return Gain(level, spread, mean_by_token(by_step, self.totals)[1])
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self))}</p>"
 
     def __str__(self) -> str:
         return (

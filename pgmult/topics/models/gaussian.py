@@ -13,7 +13,7 @@ import numpy as np
 from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.priors import CovarianceScales, Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.topics.data.corpus import Corpus, as_num_topics
 from pgmult.topics.starts.allocations import Searched
@@ -158,6 +158,18 @@ class ExchangeableTopics(GaussianTopics):
         """The prior of mu and Sigma, whether it was given or not."""
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
+
+    def observed_rows(self, data: Corpus) -> ObservedRows:
+        """The documents, dense, with their totals."""
+        constants = {"totals": (("document",), data.totals)}
+        return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
+
+    def row_probs(self, draw: Mapping[str, Any], data: Corpus) -> FloatArray:
+        """Of ``topics`` and ``theta`` or ``psi``: given the proportions."""
+        if "topics" not in draw or not {"theta", "psi"} & set(draw):
+            raise ValueError("the posterior must have kept topics and theta or psi (keep=)")
+        theta = draw["theta"] if "theta" in draw else self.link(data).probs(draw["psi"])
+        return np.asarray(theta @ draw["topics"])
 
     def _sample_gaussian(
         self, rng: np.random.Generator, psi: FloatArray, Sigma: FloatArray

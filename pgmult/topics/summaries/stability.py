@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmult.core.notebook import columns_html
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
@@ -112,7 +113,8 @@ class TopicStability:
         names = [self.names[k] for k in topics]
         return TopicStability(matches, names, shares, support, self.given_one_mode)
 
-    def __str__(self) -> str:
+    def _rows(self) -> list[tuple[str, ...]]:
+        """The head and a row a topic, the largest first."""
         size = len(self.names)
         order = range(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
         rows: list[tuple[str, ...]] = [_HEAD]
@@ -122,6 +124,19 @@ class TopicStability:
             chains = f"{self.chains[k]} of {len(self.matches.order)}"
             apart = [f"{x[k]:.2f}" for x in (self.mean_distance, self.worst_distance)]
             rows.append((str(k), share, chains, *apart, support, self.verdicts[k], self.names[k]))
+        return rows
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._rows()
+        columns = {
+            name or "verdict": list(column)
+            for name, column in zip(head, zip(*rows, strict=True), strict=True)
+            if any(column)
+        }
+        return columns_html(columns, f"{self.headline} ({self.breakdown})", most=None)
+
+    def __str__(self) -> str:
+        rows = self._rows()
         shown = [i for i in range(len(_HEAD)) if any(row[i] for row in rows[1:])]
         widths = [max(len(row[i]) for row in rows) for i in shown]
         lines = [

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from pgmult.core.drawings import US_TILES
+from pgmult.core.figures import CYCLE
 from pgmult.datasets.names import _STATES
-from pgmult.fields.plots import _TILE_OF, probability_series, state_tiles
+from pgmult.fields.plots import probability_series, state_tiles
 from pgmult.fields.predictions import FieldPredictions
 
 pytest.importorskip("matplotlib")
@@ -17,16 +19,16 @@ PREDICTIONS = FieldPredictions(
 
 
 def test_every_state_has_a_tile_of_its_own():
-    assert sorted(_TILE_OF) == sorted(_STATES)
-    assert len(set(_TILE_OF.values())) == 51
+    assert sorted(US_TILES) == sorted(_STATES)
+    assert len(set(US_TILES.values())) == 51
 
 
 def test_tiles_are_coloured_by_their_numbers():
     axes = state_tiles({"NY": 0.2, "CA": 0.9, "TX": np.nan}, label="P[top 10]", limits=(0.0, 1.0))
     (image,) = axes.get_images()
     table = image.get_array()
-    assert table[_TILE_OF["CA"]] == 0.9
-    assert table[_TILE_OF["NY"]] == 0.2
+    assert table[US_TILES["CA"]] == 0.9
+    assert table[US_TILES["NY"]] == 0.2
     assert np.isfinite(np.ma.filled(table, np.nan)).sum() == 2
     assert image.get_clim() == (0.0, 1.0)
     texts = {text.get_text() for text in axes.texts}
@@ -51,7 +53,12 @@ def test_series_draw_means_bands_and_shares():
     lower, upper = PREDICTIONS.interval(0.8)
     assert band[:, 1].min() == pytest.approx(lower[:, 2].min())
     assert band[:, 1].max() == pytest.approx(upper[:, 2].max())
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["Cleo", "0"]
+    shown = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert shown == ["Cleo", "0", "no data"]
+    (gap,) = axes.patches
+    assert (gap.get_x(), gap.get_x() + gap.get_width()) == (2000.5, 2001.5)
+    assert (cleo.get_color(), ada.get_color()) == (CYCLE[2], CYCLE[0]), "by category, not by rank"
+    assert all(tick == round(tick) for tick in axes.get_xticks())
     axes.figure.canvas.draw()
 
 
@@ -68,3 +75,16 @@ def test_series_draw_means_bands_and_shares():
 def test_bad_input(draw, message):
     with pytest.raises(ValueError, match=message):
         draw()
+
+
+def test_tiles_say_how_sure():
+    axes = state_tiles({"NY": 0.4, "TX": 0.2}, uncertainty={"NY": 0.05})
+    texts = [text.get_text() for text in axes.texts]
+    assert "NY\n0.40\n±0.05" in texts
+    assert "TX\n0.20" in texts
+    (image,) = axes.images
+    (row, column), other = US_TILES["NY"], US_TILES["TX"]
+    assert image.get_alpha()[row, column] == pytest.approx(1 - 0.05 / 0.2)
+    assert image.get_alpha()[other] == 1.0
+    with pytest.raises(ValueError, match="unknown states: XX"):
+        state_tiles({"NY": 0.4}, uncertainty={"XX": 0.1})

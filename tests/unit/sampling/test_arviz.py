@@ -5,7 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import multinomial
 
+import pgmult
+from pgmult.sampling import Origin, _arviz
 from pgmult.sampling.posterior import Posterior
 
 
@@ -68,3 +71,98 @@ def test_says_what_to_install(posterior, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ImportError, match=r"pip install 'pgmult\[arviz\]'"):
         posterior.to_arviz()
+
+
+def test_a_broken_installation_is_called_broken(posterior, monkeypatch, tmp_path):
+    (tmp_path / "arviz.py").write_text("from scipy.signal import gaussian_that_is_gone\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "arviz", raising=False)
+    with pytest.raises(ImportError, match="is installed, and its import fails with ImportError"):
+        posterior.to_arviz()
+    (tmp_path / "arviz.py").write_text("import xarray_that_is_gone\n")
+    monkeypatch.delitem(sys.modules, "arviz", raising=False)
+    with pytest.raises(ImportError, match="cannot be imported without xarray_that_is_gone"):
+        posterior.to_arviz()
+
+
+def field_draws(spread, seed=0):
+    rng = np.random.default_rng(seed)
+    years = np.arange(12.0)
+    shares = np.array([0.5, 0.3, 0.2])
+    counts = np.random.default_rng(1).multinomial(40, shares, size=12)
+    counts[4] = 0
+    data = pgmult.fields.as_field(years, counts, categories=["a", "b", "c"])
+    model = pgmult.fields.MultinomialGP(pgmult.fields.covariances.Matern(1.5, 5.0))
+    psi = model.link(data).inverse(shares) + spread * rng.standard_normal((2, 60, 12, 2))
+    made = Posterior(
+        {"psi": psi}, dims={"psi": ("site", "stick")}, origin=Origin.of(model, data),
+        coords={"category": ["a", "b", "c"]},
+    )  # fmt: skip
+    return made, data
+
+
+def test_rows_come_with_their_likelihood_and_replicates(arviz):
+    posterior, data = field_draws(0.1)
+    made = posterior.to_arviz(data)
+    pi = posterior.link.probs(posterior["psi"])
+    seen = data.totals > 0
+    rows = np.array([[multinomial(40, p).logpmf(x) for p, x in zip(draw[seen], data.counts[seen],
+                     strict=True)] for draw in pi[1][:3]])  # fmt: skip
+    np.testing.assert_allclose(made["log_likelihood"]["counts"].values[1, :3], rows)
+    assert made["posterior_predictive"]["counts"].dims == ("chain", "draw", "row", "category")
+    drawn = made["posterior_predictive"]["counts"].values
+    assert (drawn.sum(axis=-1) == data.totals).all()
+    assert np.abs(drawn[:, :, seen].mean(axis=(0, 1)) / 40 - [0.5, 0.3, 0.2]).max() < 0.05
+    np.testing.assert_array_equal(made["observed_data"]["counts"].values, data.counts)
+    assert made["observed_data"]["category"].values.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(made["constant_data"]["totals"].values, data.totals)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arviz_compares_by_leaving_rows_out(arviz):
+    good, data = field_draws(0.05)
+    bad, _ = field_draws(0.6)
+    scores = [arviz.loo(draws.to_arviz(data)) for draws in (good, bad)]
+    elpd = [getattr(score, "elpd_loo", None) or score.elpd for score in scores]
+    assert elpd[0] > elpd[1]
+    table = arviz.compare({"good": good.to_arviz(data), "bad": bad.to_arviz(data)})
+    assert table.index[0] == "good"
+
+
+def test_data_must_be_the_posteriors_own(arviz):
+    posterior, data = field_draws(0.1)
+    with pytest.raises(ValueError, match="got other ones"):
+        posterior.to_arviz(data.with_counts(data.counts + 1))
+    bare = Posterior({"x": np.zeros((1, 5))}, origin=Origin.of(posterior.model, data))
+    with pytest.raises(ValueError, match="must have kept psi or pi"):
+        bare.to_arviz(data)
+
+
+def test_too_much_is_left_out_with_a_warning(arviz, monkeypatch):
+    posterior, data = field_draws(0.1)
+    monkeypatch.setattr(_arviz, "available_memory", lambda: 8 * 120 * 12)
+    with pytest.warns(UserWarning, match="posterior_predictive is left out"):
+        made = posterior.to_arviz(data)
+    assert "posterior_predictive" not in made
+    monkeypatch.setattr(_arviz, "available_memory", lambda: 8 * 120)
+    with pytest.raises(MemoryError, match="the log likelihoods of 11 rows"):
+        posterior.to_arviz(data)
+
+
+def test_sequences_and_topics_have_rows_too(arviz):
+    few = {"draws": 4, "tune": 2, "chains": 2, "random_seed": 0, "progressbar": False}
+    words = pgmult.sequences.as_sequences(["ABAB", "BA"])
+    model = pgmult.sequences.MultinomialLDS(state_dim=1)
+    corpus = pgmult.topics.as_corpus([[2, 0, 1], [0, 3, 1]])
+    topics = pgmult.topics.CorrelatedTopics(2, start_sweeps=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draws = pgmult.sample(model, words, keep=[*model.default_keep, "states", "probs"], **few)
+        only_states = pgmult.sample(model, words, keep=[*model.default_keep, "states"], **few)
+        made = pgmult.sample(topics, corpus, keep=["topics", "psi"], **few)
+    one, other = (d.to_arviz(words)["log_likelihood"]["counts"] for d in (draws, only_states))
+    np.testing.assert_allclose(one.values, other.values)
+    np.testing.assert_allclose(
+        one.values.sum(axis=2), draws.sample_stats["log_likelihood"], rtol=1e-8
+    )
+    assert made.to_arviz(corpus)["log_likelihood"]["counts"].dims == ("chain", "draw", "document")

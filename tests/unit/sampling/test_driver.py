@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -537,3 +538,61 @@ def test_watching_does_not_change_draws(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(chains, "_SHOW_SECONDS", 0.0)
     assert same(expected, short(callback=lambda sweep: None))
+
+
+def test_logs_have_a_line_a_minute_and_an_announcement(monkeypatch):
+    from pgmult.sampling import _progress
+
+    log, clock = io.StringIO(), [0.0]
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: clock[0])
+    progress = _progress.Progress(1000, what="Normal: 4 x 200 draws")
+    for second in range(0, 200, 5):
+        clock[0] = float(second)
+        progress.show(second, [-12.5], "tuning", 2_500_000_000)
+    progress.close()
+    announced, *lines = log.getvalue().splitlines()
+    assert announced == (
+        "Normal: 4 x 200 draws; the draws take 2.5 GB; about 17 minutes by the first sweeps"
+    )
+    assert [line.split()[1] for line in lines] == ["60/1,000", "120/1,000", "180/1,000"]
+
+
+def test_compiling_is_said_once(monkeypatch):
+    from pgmult.sampling import _progress
+
+    class Busy:
+        running, done = 1, 0
+
+    log, clock = io.StringIO(), [0.0]
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(_progress, "compilations", Busy)
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: clock[0])
+    progress = _progress.Progress(10)
+    for second in range(9):
+        clock[0] = float(second)
+        progress.show(0, [], "tuning")
+    assert log.getvalue() == "compiling, once: the machine code is kept for next time\n"
+
+
+def test_notebooks_have_one_line_that_is_updated(monkeypatch):
+
+    shown = []
+
+    class Handle:
+        def update(self, bundle, raw):
+            shown.append(bundle["text/plain"])
+
+    def display(bundle, raw, display_id):
+        shown.append(bundle["text/plain"])
+        return Handle()
+
+    shell = SimpleNamespace(kernel=object())
+    fake = SimpleNamespace(get_ipython=lambda: shell, display=SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", fake)
+    posterior = short()
+    assert shown[0].startswith(("tuning", "sampling"))
+    assert posterior.num_draws > 0
+    count = len(shown)
+    short(progressbar=False)
+    assert len(shown) == count

@@ -49,7 +49,7 @@ def test_counts_add_up():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"symbol": "stat"}, "symbol must be columns of table, got 'stat'"),
+        ({"symbol": "stat"}, "symbol must name columns of table, got 'stat'"),
         ({"every": "day"}, "every must be left out where column 'day' has no dates"),
         ({"time": None, "every": "day"}, "every must be left out where there is no time"),
         ({"table": VISITS | {"day": DATES}}, "every must say how long a step is"),

@@ -1,0 +1,475 @@
+"""``pgmult fields`` and ``pgmult demo fields``: counts of categories at places and times."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pgmult.cli.jobs import (
+    Job,
+    add_fit,
+    add_json,
+    add_resume,
+    add_run,
+    add_table,
+    add_writing,
+    drawn,
+    finish,
+    load_run,
+    run_facts,
+    sample_job,
+    tell,
+    write_table,
+)
+from pgmult.cli.shared import REPORT, at_least, silence_what_is_told_anyway
+
+__all__ = ["add_fields", "add_fields_demo"]
+
+_FAMILY = "fields"
+_STATES = "us-states"
+_OTHER = "(other)"
+
+
+def add_fields(commands: Any) -> None:
+    """``pgmult fields`` with its actions."""
+    fields = commands.add_parser(
+        "fields", help="shares of categories that move over time and space (Gaussian processes)"
+    )
+    actions = fields.add_subparsers(required=True, metavar="ACTION")
+    fit = add_fit(
+        actions, "sample the probabilities behind a tidy table of counts", draws=400, tune=400
+    )
+    fit.set_defaults(command=_fit)
+    fit.add_argument("table", type=Path, metavar="TABLE", help="a .csv, .tsv or .jsonl")
+    fit.add_argument(
+        "--inputs", nargs="+", required=True, metavar="COLUMN", help="that say where and when"
+    )
+    fit.add_argument("--category", required=True, metavar="COLUMN")
+    fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
+    fit.add_argument(
+        "--places",
+        metavar="WHERE",
+        help="where the names among the inputs lie: us-states, or a table with the names in its"
+        " first column and coordinates in the others; COLUMN=WHERE if several are names",
+        action="append",
+        default=[],
+    )
+    fit.add_argument("--at", type=Path, metavar="TABLE", help="inputs to predict at, too")
+    fit.add_argument(
+        "--max-categories", type=at_least(2), metavar="K",
+        help=f"keep the most frequent ones, and make {_OTHER} of the rest",
+    )  # fmt: skip
+    fit.add_argument(
+        "--length-scale", action="append", default=[], metavar="COLUMN=X",
+        help="prior median of how far probabilities remember (default: a third of the range)",
+    )  # fmt: skip
+    fit.add_argument(
+        "--overdispersion", type=float, default=0.05, metavar="X",
+        help="variance of what every input has to itself; 0 for none (default: 0.05)",
+    )  # fmt: skip
+    fit.add_argument(
+        "--structure", choices=["auto", "dense", "state_space", "grid", "inducing_points"],
+        default="auto", help="how the fields are computed (default: an exact one that fits)",
+    )  # fmt: skip
+    fit.add_argument(
+        "--hold-out", metavar="SHARE or COLUMN=VALUE",
+        help="hide a share of the inputs, or those from a value on, and score them",
+    )  # fmt: skip
+    add_table(fit)
+    resume = add_resume(actions)
+    resume.set_defaults(command=_resume)
+    show = actions.add_parser("show", help="print what a run found")
+    show.set_defaults(command=_show)
+    add_run(show)
+    add_json(show)
+    report = actions.add_parser("report", help="write the page of a run anew")
+    report.set_defaults(command=_report)
+    add_run(report)
+    report.add_argument("--out", type=Path, metavar="PAGE", help="default: RUN/report.html")
+    predict = actions.add_parser("predict", help="probabilities with intervals at other inputs")
+    predict.set_defaults(command=_predict)
+    add_run(predict)
+    predict.add_argument("--at", type=Path, required=True, metavar="TABLE")
+    predict.add_argument("--max-draws", type=at_least(1), default=200, metavar="N")
+    _add_probability(predict)
+    add_writing(predict)
+    add_table(predict)
+    export = actions.add_parser("export", help="probabilities at all inputs as a tidy table")
+    export.set_defaults(command=_export)
+    add_run(export)
+    _add_probability(export)
+    add_writing(export)
+    compare = actions.add_parser("compare", help="two runs of the same counts")
+    compare.set_defaults(command=_compare)
+    compare.add_argument("first", type=Path, metavar="RUN")
+    compare.add_argument("second", type=Path, metavar="RUN")
+    add_json(compare)
+
+
+def _add_probability(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--probability", type=_share, default=0.9, metavar="P", help="of intervals; default: 0.9"
+    )
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text!r}")
+    return value
+
+
+def _fit(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from pgmult.datasets.columns import read_columns
+    from pgmult.fields.models.multinomial_gp import MultinomialGP
+    from pgmult.fields.tables import from_long
+
+    reading = {"delimiter": options.delimiter, "encoding": options.encoding}
+    table = read_columns(options.table, **reading)
+    lengths = _pairs(options.length_scale, "--length-scale")
+    places = _places(options.places, options.inputs, table, reading)
+    if options.max_categories is not None:
+        table = _merged(table, options.category, options.count, options.max_categories)
+    new = None if options.at is None else read_columns(options.at, **reading)
+    data = from_long(
+        table, inputs=options.inputs, category=options.category, count=options.count,
+        new_inputs=new, places={name: known for name, (known, _) in places.items()},
+    )  # fmt: skip
+    held_out = None
+    if options.hold_out is not None:
+        data, held_out = _hide(data, options.hold_out, options.seed or 0)
+    kinds = {name: kind for name, (_, kind) in places.items()}
+    covariance, words = _covariance(data, options.inputs, kinds, lengths)
+    model = MultinomialGP(
+        covariance, structure=options.structure, overdispersion=options.overdispersion
+    )
+    notes = {
+        "title": options.title or f"{options.category} in {options.table.name}",
+        "source": str(options.table),
+        "inputs": options.inputs,
+        "places": {
+            name: {place: np.atleast_1d(at).tolist() for place, at in known.items()}
+            for name, (known, _) in places.items()
+        },
+        "states": [name for name, kind in kinds.items() if kind == _STATES],
+        "model": f"each stick a Gaussian process of {words},"
+        f" overdispersion {options.overdispersion:g}",
+    }
+    job = Job(_FAMILY, notes, None if held_out is None else {"counts": held_out})
+    if not options.json:
+        print(f"{options.table}: {data}", flush=True)
+    keep = ("psi", "beta", "hyperparameters", *(("pi_new",) if data.num_new else ()))
+    posterior = sample_job(options, model, data, keep, job)
+    report = None if posterior is None else _reported(posterior, data, job)
+    return finish(options, options.out, _FAMILY, posterior, report)
+
+
+def _resume(options: argparse.Namespace) -> int:
+    posterior, data, job = drawn(options, _FAMILY)
+    report = None if posterior is None else _reported(posterior, data, job)
+    return finish(options, options.run, _FAMILY, posterior, report)
+
+
+def _show(options: argparse.Namespace) -> int:
+    tell(options, _reported(*load_run(options.run, _FAMILY)))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from pgmult.core.reports import as_html
+
+    page = options.out or options.run / REPORT
+    page.write_text(as_html(_reported(*load_run(options.run, _FAMILY))), encoding="utf-8")
+    print(page)
+    return 0
+
+
+def _reported(posterior: Any, data: Any, job: Job) -> Any:
+    from pgmult.fields.report import field_report
+
+    return field_report(
+        posterior, data, title=job.notes["title"],
+        facts={**run_facts(posterior), "source": job.notes["source"], "model": job.notes["model"]},
+        held_out=job.held_out.get("counts"), tiles=_tiles() if job.notes["states"] else None,
+    )  # fmt: skip
+
+
+def _predict(options: argparse.Namespace) -> int:
+    from pgmult.datasets.columns import read_columns
+    from pgmult.fields.predictions import FieldPredictions
+    from pgmult.fields.tables import table_inputs
+
+    posterior, data, job = load_run(options.run, _FAMILY)
+    table = read_columns(options.at, delimiter=options.delimiter, encoding=options.encoding)
+    new = table_inputs(table, job.notes["inputs"], job.notes["places"], "--at")
+    found = FieldPredictions.at(
+        posterior, data, new.x, names=new.names, max_draws=options.max_draws, random_seed=0
+    )
+    _write(options, replace(found, inputs=new.columns))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from pgmult.fields.predictions import FieldPredictions
+
+    posterior, data, _ = load_run(options.run, _FAMILY)
+    found = FieldPredictions.at_rows(posterior, data, max_draws=1000)
+    if data.num_new:
+        ahead = FieldPredictions.of(posterior, data)
+        pick = np.linspace(0, len(ahead.pi) - 1, len(found.pi)).astype(np.int64)
+        found = replace(
+            found,
+            pi=np.concatenate([found.pi, ahead.pi[pick]], axis=1),
+            inputs={k: np.concatenate([v, ahead.inputs[k]]) for k, v in found.inputs.items()},
+        )
+    _write(options, found)
+    return 0
+
+
+def _write(options: argparse.Namespace, found: Any) -> None:
+    write_table(found.to_columns(options.probability), options.out, options.json)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from pgmult.core.reports import Report
+    from pgmult.fields.predictions import FieldPredictions
+    from pgmult.fields.scores import gain_by_count
+
+    found: list[Any] = []
+    hidden: list[Any] = []
+    names = [str(options.first), str(options.second)]
+    for run in (options.first, options.second):
+        posterior, data, job = load_run(run, _FAMILY)
+        found.append((FieldPredictions.at_rows(posterior, data, max_draws=400), data))
+        hidden.append(job.held_out.get("counts"))
+    (one, data), (two, other) = found
+    same = [
+        np.array_equal(a, b)
+        for a, b in ((data.categories, other.categories), (data.inputs, other.inputs))
+    ]
+    if not all(same):
+        what = "categories" if not same[0] else "inputs"
+        raise ValueError(f"the runs must be of the same {what}, those of {names[1]} are others")
+    difference = np.abs(one.mean() - two.mean())
+    row, k = np.unravel_index(int(difference.argmax()), difference.shape)
+    sentences = [
+        f"Their probabilities are {difference.mean():.3f} apart on average, at most"
+        f" {difference.max():.2f}: {one.categories[k]} at {one.names[row]}, where the first says"
+        f" {one.mean()[row, k]:.2f} and the second {two.mean()[row, k]:.2f}."
+    ]
+    if hidden[0] is not None and hidden[1] is not None and np.array_equal(hidden[0], hidden[1]):
+        those = hidden[0].sum(axis=1) > 0
+        counts = hidden[0][those]
+        scores = [
+            replace(f, pi=f.pi[:, those]).log_predictive_density(counts, coefficients=False)
+            for f in (one, two)
+        ]
+        gain, error = gain_by_count(scores[0], scores[1], counts.sum(axis=1))
+        word = "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
+        sentences.insert(
+            0,
+            f"The first tells counts that neither was shown {word} than the second:"
+            f" {gain:+.4f} ± {error:.4f} nats a count, paired by input.",
+        )
+    else:
+        sentences.append(
+            "Which one is better cannot be said: fit both with the same --hold-out and --seed."
+        )
+    tell(options, Report(f"{names[0]} and {names[1]}", sentences))
+    return 0
+
+
+# --------------------------------------------------------------------------- what was asked for
+
+
+def _pairs(given: Sequence[str], option: str) -> dict[str, float]:
+    found = {}
+    for text in given:
+        name, mark, value = text.rpartition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not mark or not number > 0.0:
+            raise ValueError(f"{option} must be COLUMN=X with X above 0, got {text!r}")
+        found[name] = number
+    return found
+
+
+def _places(
+    given: Sequence[str], inputs: Sequence[str], table: Mapping[str, Any], reading: Any
+) -> dict[str, tuple[Mapping[str, Any], str]]:
+    """For each column of names where its places are, and what told it."""
+    named = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
+    found: dict[str, tuple[Mapping[str, Any], str]] = {}
+    for text in given:
+        column, mark, where = text.rpartition("=")
+        if not mark:
+            if len(named) != 1:
+                there = ", ".join(named) or "none"
+                raise ValueError(
+                    f"--places {where} must say of which column, --places COLUMN={where}: columns"
+                    f" of names among the inputs are {there}"
+                )
+            column = named[0]
+        if column not in inputs:
+            raise ValueError(f"--places must be of one of the inputs, got {column!r}")
+        found[column] = (_known_places(where, reading), where)
+    if missing := [name for name in named if name not in found]:
+        raise ValueError(
+            f"the input {missing[0]!r} has names: say where they are with --places"
+            f" {missing[0]}=us-states or --places {missing[0]}=TABLE"
+        )
+    return found
+
+
+def _known_places(where: str, reading: Any) -> Mapping[str, Any]:
+    from pgmult.datasets import us_states
+    from pgmult.datasets.columns import read_columns
+
+    if where == _STATES:
+        return us_states()
+    name, *coordinates = read_columns(where, **reading).items()
+    numbers = [column for _, column in coordinates]
+    if not numbers or any(column.dtype.kind not in "if" for column in numbers):
+        raise ValueError(
+            f"{where} must have names of places in its first column, here {name[0]!r}, and numbers"
+            " in the others"
+        )
+    return {str(place): at for place, *at in zip(name[1], *numbers, strict=True)}
+
+
+def _tiles() -> dict[str, str]:
+    """Names of states to their postal codes."""
+    from pgmult.datasets import us_states
+
+    known = us_states()
+    codes = {at: name for name, at in known.items() if len(name) == 2}
+    return {name: codes[at] for name, at in known.items()}
+
+
+def _merged(table: Mapping[str, Any], category: str, count: str | None, most: int) -> Any:
+    """The table with all but the most frequent categories under one name."""
+    import numpy as np
+
+    if category not in table or (count is not None and count not in table):
+        return table  # `from_long` says what is wrong
+    labels, which = np.unique(table[category].astype(np.str_), return_inverse=True)
+    if len(labels) <= most:
+        return table
+    number = np.ones(len(which)) if count is None else table[count].astype(np.float64)
+    first = np.argsort(-np.bincount(which, number), kind="stable")[: most - 1]
+    names = np.where(np.isin(np.arange(len(labels)), first), labels.astype(object), _OTHER)
+    return {**table, category: names[which].astype(np.str_)}
+
+
+def _hide(data: Any, given: str, seed: int) -> tuple[Any, Any]:
+    """The data without the counts at some inputs, and those counts."""
+    import numpy as np
+
+    column, mark, value = given.rpartition("=")
+    full = data.totals > 0
+    if mark:
+        if column not in data.columns or data.columns[column].dtype.kind not in "ifM":
+            raise ValueError(f"--hold-out must name an input of numbers or dates, got {column!r}")
+        values = data.columns[column]
+        try:
+            start = np.array([value]).astype(values.dtype)[0]
+        except ValueError:
+            raise ValueError(f"--hold-out {column}={value} must have a value of {column}") from None
+        hidden = values >= start
+    else:
+        hidden = np.random.default_rng(seed).random(data.num_rows) < _share_of(value)
+    hidden &= full
+    if not hidden.any() or hidden[full].all():
+        raise ValueError(
+            f"--hold-out {given} must hide some of the {data.num_rows} inputs and leave some, it"
+            f" hides {np.count_nonzero(hidden)}"
+        )
+    counts = np.where(hidden[:, None], data.counts, 0)
+    return data.with_counts(data.counts - counts), counts
+
+
+def _share_of(text: str) -> float:
+    try:
+        return _share(text)
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f"--hold-out {error}, or be COLUMN=VALUE") from None
+
+
+def _covariance(
+    data: Any, inputs: Sequence[str], places: Mapping[str, str], lengths: Mapping[str, float]
+) -> tuple[Any, str]:
+    """Rough in every input, and the rougher in space: what real counts need; and so in words."""
+    import numpy as np
+
+    from pgmult.fields.covariances import GreatCircle, Matern
+
+    if unknown := [name for name in lengths if name not in inputs]:
+        raise ValueError(f"--length-scale must be of one of the inputs, got {unknown[0]!r}")
+    names = data.input_names.tolist()
+    product: Any = 1.0
+    words = []
+    for name in inputs:
+        active = [i for i, own in enumerate(names) if own == name or own.rpartition(" ")[0] == name]
+        spread = float(np.ptp(data.sites[:, active], axis=0).max()) or 1.0
+        if places.get(name) == _STATES:
+            length = lengths.get(name, 1000.0)
+            product *= GreatCircle(length, *active)
+            words.append(f"{name} (exponential, about {length:.3g} km)")
+        else:
+            smoothness = 0.5 if name in places else 1.5
+            length = lengths.get(name, spread / 3.0)
+            product *= Matern(smoothness, length_scale=length, active=active)
+            words.append(f"{name} (Matern {smoothness:g}, about {length:.3g})")
+    return product, " and ".join(words)
+
+
+# --------------------------------------------------------------------------- the demonstration
+
+
+def add_fields_demo(demos: Any) -> None:
+    """``pgmult demo fields``."""
+    demo = demos.add_parser(
+        "fields", help="names of newborns over years and regions, simulated: the truth is known"
+    )
+    demo.set_defaults(command=_demo)
+    demo.add_argument("--draws", type=at_least(1), default=150, metavar="N")
+    demo.add_argument("--tune", type=at_least(0), default=100, metavar="N")
+    demo.add_argument("--chains", type=at_least(1), default=2, metavar="N")
+    demo.add_argument("--seed", type=at_least(0), default=0, metavar="N")
+    demo.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")
+    demo.add_argument("--quiet", action="store_true", help="no progress line")
+    add_json(demo)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from pgmult.cli.demo_fields import run_demo
+    from pgmult.cli.shared import free_name
+
+    silence_what_is_told_anyway()
+    began = perf_counter()
+    report = run_demo(
+        draws=options.draws, tune=options.tune, chains=options.chains, cores=options.cores,
+        random_seed=options.seed, progressbar=not options.quiet,
+        say=lambda text: None if options.json else print(text, flush=True),
+    )  # fmt: skip
+    page = free_name("pgmult-demo-fields", ".html")
+    tell(options, report, page)
+    if not options.json:
+        print(f"The same with pictures: {page}")
+        print(f"{perf_counter() - began:.0f} s in all. Your own counts, a row each:")
+        print("  pgmult fields fit names.csv --inputs year state --places us-states \\")
+        print("    --category name --count n --out run")
+    return 0

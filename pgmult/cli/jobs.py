@@ -1,0 +1,292 @@
+"""What ``pgmult fields`` and ``pgmult sequences`` share: a run, its notes, its report.
+
+Beside draws and data a run directory has ``job.json``, what the command was told that the model
+does not know (columns, places, title), and ``held-out.npz``, counts that the model was not shown.
+"""
+
+import argparse
+import errno
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pgmult.cli.shared import (
+    INTERRUPTED,
+    REPORT,
+    add_running,
+    at_least,
+    complain,
+    is_unfinished,
+    silence_what_is_told_anyway,
+    width,
+)
+
+__all__ = [
+    "Job",
+    "add_fit",
+    "add_json",
+    "add_resume",
+    "add_run",
+    "add_table",
+    "add_writing",
+    "drawn",
+    "finish",
+    "load_run",
+    "run_facts",
+    "sample_job",
+    "tell",
+    "write_table",
+]
+
+_NOTES, _HELD_OUT = "job.json", "held-out.npz"
+
+
+def add_fit(actions: Any, what: str, *, draws: int, tune: int) -> argparse.ArgumentParser:
+    """``fit`` with the options of every run."""
+    fit: argparse.ArgumentParser = actions.add_parser("fit", help=what)
+    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
+    fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
+    for name, value, least in (
+        ("draws", draws, 1), ("tune", tune, 0), ("chains", 4, 1), ("thin", 1, 1)
+    ):  # fmt: skip
+        fit.add_argument(
+            f"--{name}", type=at_least(least), default=value, metavar="N", help=f"default: {value}"
+        )
+    add_running(fit)
+    add_json(fit)
+    return fit
+
+
+def add_resume(actions: Any) -> argparse.ArgumentParser:
+    """``resume``: go on with a run that was killed, or make it longer."""
+    resume: argparse.ArgumentParser = actions.add_parser(
+        "resume", help="go on with a run, to the draws it would have had without the break"
+    )
+    add_run(resume)
+    resume.add_argument("--draws", type=at_least(1), metavar="N", help="to have in the end")
+    resume.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")
+    resume.add_argument("--quiet", action="store_true", help="no progress line")
+    add_json(resume)
+    return resume
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """The run directory."""
+    parser.add_argument("run", type=Path, metavar="RUN")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``, for machines."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for machines")
+
+
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """How to read a table."""
+    parser.add_argument("--delimiter", metavar="CHAR", help="of a table (default: as its header)")
+    parser.add_argument("--encoding", default="utf-8", metavar="NAME")
+
+
+def add_writing(parser: argparse.ArgumentParser) -> None:
+    """Where a table goes."""
+
+    def table_file(text: str) -> Path:
+        if not text.endswith((".csv", ".json")):
+            raise argparse.ArgumentTypeError(f"must end in .csv or .json, got {text!r}")
+        return Path(text)
+
+    parser.add_argument(
+        "--out", type=table_file, metavar="FILE", help=".csv or .json; else on screen"
+    )
+    add_json(parser)
+
+
+class Job:
+    """Notes that are written into a run directory as soon as the run has begun there."""
+
+    def __init__(self, family: str, notes: Mapping[str, Any], held_out: Mapping[str, Any] | None):
+        self.family, self.notes = family, dict(notes)
+        self.held_out = {} if held_out is None else dict(held_out)
+
+    def write(self, run: Path) -> None:
+        """Held-out counts first: where the notes are, everything is."""
+        import numpy as np
+
+        if self.held_out:
+            with (run / _HELD_OUT).open("wb") as file:
+                np.savez_compressed(file, **self.held_out)
+        text = json.dumps({"family": self.family, **self.notes}, ensure_ascii=False, indent=1)
+        partial = run / f"{_NOTES}.partial"
+        partial.write_text(text + "\n", encoding="utf-8")
+        os.replace(partial, run / _NOTES)
+
+    @classmethod
+    def read(cls, run: Path, family: str) -> "Job":
+        """The notes of a run of this family.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError
+            If there are none, or they are of another family.
+        """
+        import numpy as np
+
+        if not run.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "no such run directory", str(run))
+        try:
+            notes = json.loads((run / _NOTES).read_text(encoding="utf-8"))
+            found = notes.pop("family")
+            missing = {"title", "source", "model"} - set(notes)
+            if missing:
+                raise ValueError(f"no {missing.pop()!r}")
+        except FileNotFoundError:
+            raise ValueError(
+                f"{run} is not a run of pgmult {family} fit, or was ended before its first sweep"
+            ) from None
+        except (ValueError, KeyError, AttributeError) as error:
+            raise ValueError(f"{run / _NOTES}: damaged ({error})") from None
+        if found != family:
+            raise ValueError(f"{run} is a run of pgmult {found}: see pgmult {found} --help")
+        held_out = {}
+        if (run / _HELD_OUT).exists():
+            try:
+                with np.load(run / _HELD_OUT, allow_pickle=False) as file:
+                    held_out = {name: file[name] for name in file.files}
+            except Exception as error:  # a damaged archive can raise anything
+                raise ValueError(f"{run / _HELD_OUT}: damaged ({error})") from None
+        return cls(family, notes, held_out)
+
+
+def sample_job(
+    options: argparse.Namespace, model: Any, data: Any, keep: tuple[str, ...], job: Job
+) -> Any:
+    """Sample into a new run directory; None after Ctrl-C before a draw was kept."""
+    from pgmult.sampling.driver import sample
+
+    if (options.out / "inputs.npz").exists():
+        raise FileExistsError(
+            errno.EEXIST,
+            f"RUN holds a run already (pgmult {job.family} resume goes on with it, or name another"
+            " directory)",
+            str(options.out),
+        )
+    silence_what_is_told_anyway()
+    noted = False
+
+    def note(sweep: Any) -> None:
+        nonlocal noted
+        if not noted:
+            job.write(options.out)
+            noted = True
+
+    try:
+        return sample(
+            model, data, keep=keep, draws=options.draws, tune=options.tune, chains=options.chains,
+            thin=options.thin, random_seed=options.seed or 0, cores=options.cores,
+            progressbar=not options.quiet, callback=note, store=options.out,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        return None
+
+
+def finish(options: argparse.Namespace, run: Path, family: str, posterior: Any, report: Any) -> int:
+    """Print the report of a run that has ended, write its page, and say how to go on."""
+    if posterior is not None:
+        tell(options, report, run / REPORT)
+        if not options.json:
+            print(f"The same with pictures: {run / REPORT}; the draws: {run}")
+    if posterior is None or is_unfinished(posterior):
+        complain(
+            f"interrupted; what was drawn is in {run}: go on with"
+            f" pgmult {family} resume {shlex.quote(str(run))}"
+        )
+        return INTERRUPTED
+    return 0
+
+
+def tell(options: argparse.Namespace, report: Any, page: Path | None = None) -> None:
+    """A report on the terminal, or as JSON; and its page."""
+    from pgmult.core.reports import as_html, as_json, as_text
+
+    if page is not None:
+        page.write_text(as_html(report), encoding="utf-8")
+    if options.json:
+        print(as_json(report))
+    else:
+        print("\n" + as_text(report, width=width()))
+
+
+def load_run(run: Path, family: str) -> tuple[Any, Any, Job]:
+    """Draws, data and notes of a run."""
+    from pgmult.sampling.posterior import load
+    from pgmult.sampling.store import Run
+
+    job = Job.read(run, family)
+    posterior = load(run)
+    if posterior.num_draws == 0:
+        raise ValueError(f"{run} has no draws yet")
+    return posterior, Run(run).inputs()["data"], job
+
+
+def drawn(options: argparse.Namespace, family: str) -> tuple[Any, Any, Job]:
+    """``resume``: draws (None after Ctrl-C before any), data and notes."""
+    from pgmult.sampling.driver import resume
+    from pgmult.sampling.store import Run
+
+    job = Job.read(options.run, family)
+    silence_what_is_told_anyway()
+    try:
+        posterior = resume(
+            options.run, draws=options.draws, cores=options.cores, progressbar=not options.quiet
+        )
+    except KeyboardInterrupt:
+        posterior = None
+    return posterior, Run(options.run).inputs()["data"], job
+
+
+def run_facts(posterior: Any) -> dict[str, str]:
+    """What a posterior knows of the run behind it, in words."""
+    attrs = posterior.attrs
+    run = f"{posterior.num_chains} x {posterior.num_draws} draws"
+    if posterior.num_draws < attrs["draws"]:
+        run += f" (of {attrs['draws']} planned)"
+    run += f" after {attrs['tune']} sweeps of tuning"
+    if "seconds" in attrs:
+        run += f", {max(attrs['seconds']):.0f} s"
+    return {"run": f"{run}, seed {attrs['random_seed']}"}
+
+
+def write_table(columns: Mapping[str, Any], out: Path | None, as_json: bool) -> None:
+    """A tidy table as CSV, or as JSON with an object a row; to a file or on the terminal."""
+    as_json = as_json if out is None else out.suffix == ".json"
+    cells = [[_cell(value) for value in column] for column in columns.values()]
+    if as_json:
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True)]
+        text = json.dumps(rows, ensure_ascii=False, indent=0) + "\n"
+    else:
+        import csv
+        import io
+
+        sheet = io.StringIO(newline="")
+        writer = csv.writer(sheet, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*cells, strict=True))
+        text = sheet.getvalue()
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        out.write_text(text, encoding="utf-8", newline="")
+        print(f"{len(cells[0]):,} rows: {out}", file=sys.stderr)
+
+
+def _cell(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.datetime64):
+        return str(value).removesuffix("T00:00:00")
+    if isinstance(value, np.generic):
+        value = value.item()
+    return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -1,0 +1,95 @@
+"""Posterior-predictive checks: do data that a model makes look like those it was given?
+
+For each draw of the posterior data are simulated, and statistics of them and of the real data are
+compared: p is the share of draws in which the simulated statistic is as large or larger. A model
+that fits has p well inside (0, 1); since it has seen the data, p near the ends is rarer than under
+a test, and means more (Gelman, Meng and Stern 1996, "Posterior predictive assessment of model
+fitness via realized discrepancies").
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmult.core.notebook import columns_html
+from pgmult.core.typing import FloatArray
+
+__all__ = ["PredictiveCheck"]
+
+_ODD = 0.025  # p beyond which a statistic is
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictiveCheck:
+    """Statistics of the data and of what the model makes; printing it says what to think of them.
+
+    Attributes
+    ----------
+    statistics : tuple of str
+    observed, replicated : arrays, ``(num_draws, num_statistics)``
+        Of the data, given each draw, and of data simulated from it.
+    p_values : array, ``(num_statistics,)``
+    verdict : str
+        In words, with what to try.
+    """
+
+    statistics: tuple[str, ...]
+    observed: FloatArray
+    replicated: FloatArray
+    p_values: FloatArray
+    verdict: str
+
+    @classmethod
+    def of(
+        cls,
+        observed: Mapping[str, Sequence[float]],
+        replicated: Mapping[str, Sequence[float]],
+        advice: Mapping[str, tuple[str, str]],
+    ) -> "PredictiveCheck":
+        """The check of some statistics, each a number a draw.
+
+        Parameters
+        ----------
+        observed, replicated : mappings from a statistic's name to its values, one a draw
+        advice : mapping from a statistic's name to two sentences
+            What it means, and what to try, where the data have more of it than the model, and
+            where they have less.
+        """
+        names = tuple(observed)
+        seen = np.array([observed[name] for name in names], dtype=np.float64).T
+        made = np.array([replicated[name] for name in names], dtype=np.float64).T
+        above, equal = (made > seen).mean(axis=0), (made == seen).mean(axis=0)
+        p = above + 0.5 * equal
+        odd = [advice[n][0] for n, value in zip(names, p, strict=True) if value < _ODD]
+        odd += [advice[n][1] for n, value in zip(names, p, strict=True) if value > 1.0 - _ODD]
+        verdict = " ".join(odd) or "Data that the model makes look like the data."
+        return cls(names, seen, made, np.asarray(p), verdict)
+
+    def columns(self) -> dict[str, list[str]]:
+        """A table of them, a row a statistic, as text."""
+        return {
+            "statistic": list(self.statistics),
+            "data": [f"{x:.4g}" for x in self.observed.mean(axis=0)],
+            "model": [
+                f"{mean:.4g} [{low:.4g}, {high:.4g}]"
+                for mean, low, high in zip(
+                    self.replicated.mean(axis=0),
+                    *np.quantile(self.replicated, [0.05, 0.95], axis=0),
+                    strict=True,
+                )
+            ],
+            "p": [f"{p:.2f}" for p in self.p_values],
+        }
+
+    def _repr_html_(self) -> str:
+        return columns_html(self.columns(), "", [self.verdict])
+
+    def __str__(self) -> str:
+        columns = [[name, *cells] for name, cells in self.columns().items()]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
+            for row in zip(*columns, strict=True)
+        ]
+        return "\n".join([self.verdict, *lines])

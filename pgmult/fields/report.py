@@ -1,0 +1,509 @@
+"""What a posterior of a field says, in plain words: who leads, what moves, and how sure one can be.
+
+`field_report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a page.
+Figures and changes run along the first column of the inputs that is not a place's name, everything
+else about a row is its place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgmult.core.arguments import as_kind, as_mapping, as_probability
+from pgmult.core.drawings import US_TILES, Line, line_chart, tile_map
+from pgmult.core.reports import Interval, Report, Section, check_section
+from pgmult.core.tables import as_years
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_counts, as_positive_int, as_simplex
+from pgmult.fields.checks import predictive_check
+from pgmult.fields.covariances import Covariance, Product, Sum
+from pgmult.fields.data import CountField, smoothed_shares
+from pgmult.fields.predictions import FieldPredictions
+from pgmult.fields.scores import gain_by_count
+from pgmult.sampling.posterior import Posterior
+from pgmult.sampling.verdicts import chains_in_words
+
+__all__ = ["field_report", "hyperparameter_names"]
+
+_MOST_LINES, _MOST_PANELS, _MOST_MAPS, _MOST_ROWS = 6, 4, 3, 60
+_CELLS = 2**25  # draws of probabilities held at once
+
+
+def field_report(
+    posterior: Posterior,
+    data: CountField,
+    *,
+    title: str,
+    facts: Mapping[str, str] | None = None,
+    held_out: ArrayLike | None = None,
+    truth: ArrayLike | None = None,
+    tiles: Mapping[str, str] | None = None,
+    probability: float = 0.9,
+    max_draws: int = 400,
+    random_seed: int = 0,
+) -> Report:
+    """Summarise a posterior of a field.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        That kept ``psi``, or ``pi`` and, with new inputs, ``pi_new``.
+    data : CountField
+        The posterior's data.
+    title : str
+    facts : mapping from str to str, optional
+    held_out : int array, ``(num_rows, num_categories)``, optional
+        Counts of rows that the model was not shown: they are empty in the data, and others are
+        zero here.
+    truth : array, ``(num_rows + num_new, num_categories)``, optional
+        The probabilities, where they are known.
+    tiles : mapping from a place's name to a postal code of the United States, optional
+        Beyond the codes themselves, which are known: a map is drawn where all places are states.
+    probability : float
+        Of the intervals.
+    max_draws : int
+    random_seed : int
+        Of what is simulated to check intervals.
+
+    Raises
+    ------
+    ValueError
+        If the data are not those of the posterior, or the posterior did not keep what it takes.
+    """
+    as_kind(title, "title", str)
+    probability = as_probability(probability, "probability")
+    budget = max(20, _CELLS // max(1, (data.num_rows + data.num_new) * data.num_categories))
+    used = min(as_positive_int(max_draws, "max_draws"), budget)
+    rows = FieldPredictions.at_rows(posterior, data, max_draws=used)
+    pi, columns = rows.pi, dict(rows.inputs)
+    if data.num_new:
+        ahead = FieldPredictions.of(posterior, data)
+        pick = np.linspace(0, len(ahead.pi) - 1, len(pi)).astype(np.int64)
+        pi = np.concatenate([pi, ahead.pi[pick]], axis=1)
+        columns = {k: np.concatenate([v, ahead.inputs[k]]) for k, v in columns.items()}
+    known = None if truth is None else as_simplex(truth, "truth")
+    if known is not None and known.shape != pi.shape[1:]:
+        raise ValueError(f"truth must have shape {pi.shape[1:]}, got {known.shape}")
+    grid = _Grid.of(data, columns, pi, probability, known)
+    sections = [
+        grid.changes(),
+        *grid.figures(),
+        *grid.maps(as_mapping(tiles, "tiles")),
+        grid.leaders(),
+        grid.ahead(),
+    ]
+    verdict = [*grid.moved(), grid.lead()]
+    if held_out is not None:
+        hidden = as_counts(held_out, "held_out")
+        if hidden.shape != data.counts.shape:
+            raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
+        sentences = _held_out(rows, hidden, data, random_seed)
+        verdict += sentences[:2]
+        sections.append(Section("Counts that were held out", sentences=sentences))
+    fit = predictive_check(posterior, data, max_draws=used, random_seed=random_seed)
+    verdict.append(fit.verdict)
+    sections.append(check_section(fit))
+    if known is not None:
+        verdict.append(_against_truth(grid, known))
+    sections.append(_learned(posterior, data, probability))
+    chains, *details = chains_in_words(posterior, _parts(posterior))
+    sections.append(Section("Diagnostics", sentences=[chains, *details]))
+    verdict.append(chains)
+    return Report(
+        title,
+        verdict,
+        [s for s in sections if s.rows or s.figure or s.sentences],
+        {"data": _data_in_words(data), **as_mapping(facts, "facts")},
+    )
+
+
+def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
+    """The covariance's free parameters in words, by the columns that they act on."""
+    width = data.inputs.shape[1]
+    columns = (
+        [f"input {i + 1}" for i in range(width)]
+        if data.input_names is None
+        else data.input_names.tolist()
+    )
+    leaves = covariance.leaves() if isinstance(covariance, Sum | Product) else [covariance]
+    names = []
+    for leaf in leaves:
+        acts = range(width) if leaf.active is None else leaf.active
+        of = (
+            ""
+            if type(leaf).__name__ == "Constant"
+            else f" of {', '.join(columns[i] for i in acts)}"
+        )
+        for name in leaf.param_names:
+            kind, _, number = name.partition("[")
+            where = f" of {columns[list(acts)[int(number.rstrip(']'))]]}" if number else of
+            words = {"var": "variance", "length_scale": "length scale"}.get(kind, kind)
+            names.append(f"{words}{where} ({type(leaf).__name__})")
+    return names
+
+
+# --------------------------------------------------------------------------- rows by axis and place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """Probabilities of rows, by where they stand along an axis and at which place."""
+
+    data: CountField
+    axis: str
+    x: FloatArray
+    told: NDArray[Any]
+    place: IntArray
+    places: list[str]
+    pi: FloatArray
+    mean: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    names: list[str]
+    probability: float
+    truth: FloatArray | None
+
+    @classmethod
+    def of(
+        cls,
+        data: CountField,
+        columns: dict[str, NDArray[Any]],
+        pi: FloatArray,
+        probability: float,
+        truth: FloatArray | None,
+    ) -> "_Grid":
+        numeric = [name for name, values in columns.items() if values.dtype.kind in "iufM"]
+        axis = numeric[0] if numeric else ""
+        told = columns.get(axis, np.zeros(pi.shape[1]))
+        x = as_years(told) if told.dtype.kind == "M" else told.astype(np.float64)
+        rest = [values for name, values in columns.items() if name != axis]
+        labels = [", ".join(_plain(v) for v in row) for row in zip(*rest, strict=True)]
+        places, place = np.unique(labels or [""] * len(x), return_inverse=True)
+        tail = 0.5 * (1.0 - probability)
+        lower, upper = np.quantile(pi, [tail, 1.0 - tail], axis=0)
+        names = np.arange(pi.shape[2]) if data.categories is None else data.categories
+        return cls(
+            data,
+            axis,
+            x,
+            told,
+            place.reshape(-1),
+            [str(p) for p in places],
+            pi,
+            pi.mean(axis=0),
+            lower,
+            upper,
+            [str(n) for n in names],
+            probability,
+            truth,
+        )
+
+    @property
+    def percent(self) -> str:
+        return f"{round(100 * self.probability)} % interval"
+
+    def _common(self) -> tuple[float, float]:
+        """First and last of the axis among the values at which most places stand."""
+        values, at = np.unique(self.x, return_inverse=True)
+        pairs = np.unique(np.stack([at, self.place]), axis=1)
+        most = np.bincount(pairs[0], minlength=len(values))
+        shared = values[most == most.max()]
+        return float(shared[0]), float(shared[-1])
+
+    def _rows_at(self, x: float) -> dict[int, int]:
+        """The row of each place there."""
+        rows = np.flatnonzero(self.x == x)
+        return {int(self.place[r]): int(r) for r in rows[::-1]}
+
+    def _ends(self) -> tuple[list[int], list[int]]:
+        """Rows of the places that stand at both ends of the axis."""
+        start, end = (self._rows_at(x) for x in self._common())
+        both = sorted(set(start) & set(end)) if self._common()[0] < self._common()[1] else []
+        return [start[p] for p in both], [end[p] for p in both]
+
+    def _changes(self) -> list[tuple[int, FloatArray, FloatArray, FloatArray]]:
+        """Of each category its shares at either end and their difference, draws over places."""
+        first, last = self._ends()
+        if not len(first):
+            return []
+        start, end = (self.pi[:, rows].mean(axis=1) for rows in (first, last))
+        return [
+            (k, start[:, k], end[:, k], end[:, k] - start[:, k]) for k in range(len(self.names))
+        ]
+
+    def _interval(self, draws: FloatArray, form: str = ".2f") -> Interval:
+        tail = 0.5 * (1.0 - self.probability)
+        lower, upper = np.quantile(draws, [tail, 1.0 - tail])
+        return Interval(float(draws.mean()), float(lower), float(upper), form)
+
+    def _span(self) -> tuple[str, str]:
+        start, end = (_plain(self.told[np.flatnonzero(self.x == x)[0]]) for x in self._common())
+        return start, end
+
+    def moved(self) -> list[str]:
+        """What rose and what fell, in a sentence each."""
+        changes = self._changes()
+        if not changes:
+            return []
+        start, end = self._span()
+        num_places = len(self._ends()[0])
+        over = f" (over {num_places} places)" if num_places > 1 else ""
+        ordered = sorted(changes, key=lambda change: float(change[3].mean()))
+        sentences = []
+        for (k, a, b, change), word, sign in (
+            (ordered[-1], "rose", 1.0),
+            (ordered[0], "fell", -1.0),
+        ):
+            sure = float((sign * change > 0.0).mean())
+            if sure < 0.9:
+                continue
+            sentences.append(
+                f"From {self.axis} {start} to {end}{over} {self.names[k]} {word} most: from"
+                f" {a.mean():.2f} to {b.mean():.2f}, a change of"
+                f" {self._interval(change, '+.2f')} ({self.percent})."
+            )
+        return sentences or [
+            f"From {self.axis} {start} to {end}{over} no category rose or fell for sure."
+        ]
+
+    def lead(self) -> str:
+        """How many places have a clear first."""
+        rows = self._last_rows()
+        first = np.array(
+            [np.bincount(self.pi[:, r].argmax(axis=1), minlength=len(self.names)) for r in rows]
+        ) / len(self.pi)
+        best, sure = first.argmax(axis=1), first.max(axis=1)
+        end = f" at {self.axis} {self._span()[1]}" if self.axis else ""
+        if len(rows) == 1:
+            return f"Most probable{end}: {self.names[best[0]]}, with probability {sure[0]:.2f}."
+        leader = np.bincount(best).argmax()
+        return (
+            f"Most probable{end}: {self.names[leader]} at {np.count_nonzero(best == leader)} of"
+            f" {len(rows)} places; at {np.count_nonzero(sure > 0.95)} of them the first is more"
+            " than 95 % sure."
+        )
+
+    def _last_rows(self) -> IntArray:
+        return np.array(sorted(self._rows_at(self._common()[1]).values()))
+
+    def changes(self) -> Section:
+        changes = sorted(self._changes(), key=lambda change: -float(change[3].mean()))
+        if not changes:
+            return Section("What changed")
+        start, end = self._span()
+        rows = [
+            (
+                self.names[k],
+                self._interval(a),
+                self._interval(b),
+                self._interval(d, "+.2f"),
+                f"{(d > 0.0).mean():.2f}",
+            )
+            for k, a, b, d in changes
+        ]
+        return Section(
+            "What changed",
+            f"Mean probability of each category over places at the ends of {self.axis}, and its"
+            f" change [{self.percent}].",
+            head=("category", start, end, "change", "P(rose)"),
+            rows=rows,
+            shown=12,
+        )
+
+    def leaders(self) -> Section:
+        """Who leads at the end of the axis."""
+        where = f" at {self.axis} {self._span()[1]}" if self.axis else ""
+        return self._table(f"The most probable categories{where}", self._last_rows())
+
+    def ahead(self) -> Section:
+        """The new inputs."""
+        new = np.arange(self.data.num_rows, self.pi.shape[1])[:_MOST_ROWS]
+        return self._table("At the new inputs", new, named=True)
+
+    def _table(self, title: str, rows: IntArray, *, named: bool = False) -> Section:
+        n, cells = self.data.num_rows, []
+        names = self.data.new_names
+        for r in rows:
+            first = np.bincount(self.pi[:, r].argmax(axis=1), minlength=len(self.names))
+            who = self.places[self.place[r]] or "everywhere"
+            if named and names is not None:
+                who = str(names[r - n])
+            for k in np.argsort(-self.mean[r], kind="stable")[:3]:
+                cell = self._cell(int(r), int(k))
+                truth = () if self.truth is None else (f"{self.truth[r, k]:.2f}",)
+                cells.append((who, self.names[k], cell, f"{first[k] / len(self.pi):.2f}", *truth))
+        head = ("place", "category", "probability", "P(first)")
+        return Section(
+            title,
+            f"Probability, posterior mean [{self.percent}], and that of being the first.",
+            head=head if self.truth is None else (*head, "truth"),
+            rows=cells,
+            shown=12,
+        )
+
+    def _cell(self, row: int, k: int) -> Interval:
+        mean, lower, upper = (float(v[row, k]) for v in (self.mean, self.lower, self.upper))
+        return Interval(mean, lower, upper)
+
+    def _main(self) -> list[int]:
+        """The most frequent categories."""
+        order = np.argsort(-self.data.counts.sum(axis=0), kind="stable")
+        return [int(k) for k in order[:_MOST_LINES]]
+
+    def figures(self) -> list[Section]:
+        """A panel for each of a few places: probabilities along the axis, with observed shares."""
+        if not self.axis or len(np.unique(self.x)) < 2:
+            return []
+        n = self.data.num_rows
+        totals = np.bincount(self.place[:n], self.data.totals, minlength=len(self.places))
+        chosen = np.sort(np.argsort(-totals, kind="stable")[:_MOST_PANELS])
+        panels = [self._panel(int(p)) for p in chosen]
+        which = (
+            f"; the {len(chosen)} places with most counts" if len(self.places) > len(chosen) else ""
+        )
+        what = (
+            "all categories" if len(self.names) <= _MOST_LINES else "the most frequent categories"
+        )
+        return [
+            Section(
+                f"Probabilities along {self.axis}",
+                f"Posterior means of {what}{which}.",
+                figure="".join(panels),
+                shown=0,
+            )
+        ]
+
+    def _panel(self, p: int) -> str:
+        n = self.data.num_rows
+        rows = np.flatnonzero(self.place == p)
+        rows = rows[np.argsort(self.x[rows], kind="stable")]
+        seen = rows[rows < n]
+        totals = self.data.totals[seen]
+        full, x = seen[totals > 0], self.x[rows]
+        step = float(np.median(np.diff(np.unique(self.x)))) if len(np.unique(self.x)) > 1 else 1.0
+        gaps = [(self.x[r] - step / 2, self.x[r] + step / 2) for r in seen[totals == 0]]
+        ahead = rows[(rows >= n) & (self.x[rows] > self.x[:n].max())]
+        lines = []
+        for k in self._main():
+            shares = self.data.counts[full, k] / self.data.totals[full]
+            lines.append(
+                Line(
+                    self.names[k],
+                    k,
+                    x,
+                    self.mean[rows, k],
+                    self.lower[rows, k],
+                    self.upper[rows, k],
+                    (self.x[full], shares),
+                    None if self.truth is None else self.truth[rows, k],
+                )
+            )
+        name = self.places[p]
+        return line_chart(
+            lines,
+            label=f"probabilities along {self.axis}{f' at {name}' if name else ''}",
+            x_label=self.axis,
+            caption=name,
+            band=self.percent,
+            gaps=[g for g in gaps if g[0] >= x.min() - step],
+            divider=float(self.x[:n].max() + step / 2) if len(ahead) else None,
+        )
+
+    def maps(self, tiles: Mapping[str, Any]) -> list[Section]:
+        """The last of the axis on a map of the United States, where that is what places are."""
+        codes = [tiles.get(name, name) for name in self.places]
+        if len(codes) < 2 or not set(codes) <= set(US_TILES):
+            return []
+        here = [(codes[self.place[r]], r) for r in self._last_rows()]
+        maps = []
+        for k in self._main()[:_MOST_MAPS]:
+            values = {
+                code: (float(self.mean[r, k]), float(self.lower[r, k]), float(self.upper[r, k]))
+                for code, r in here
+            }
+            caption = f"{self.names[k]}: probability, and half the width of its {self.percent}"
+            maps.append(tile_map(values, label=f"map of {self.names[k]}", caption=caption))
+        end = f" at {self.axis} {self._span()[1]}" if self.axis else ""
+        return [Section(f"The map{end}", figure="".join(maps), shown=0)]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, np.datetime64):
+        return str(value).removesuffix("T00:00:00")
+    return f"{value:g}" if isinstance(value, np.floating | float) else str(value)
+
+
+def _data_in_words(data: CountField) -> str:
+    return (
+        f"{int(data.counts.sum()):,} counts of {data.num_categories:,} categories at"
+        f" {data.num_rows:,} inputs, {np.count_nonzero(data.totals == 0):,} of them empty;"
+        f" {data.num_new:,} new inputs"
+    )
+
+
+def _held_out(
+    rows: FieldPredictions, hidden: IntArray, data: CountField, random_seed: int
+) -> list[str]:
+    """Do intervals hold what was hidden, and is it told better than by shares alone?"""
+    those = np.flatnonzero(hidden.sum(axis=1) > 0)
+    if not len(those):
+        return ["No counts were held out."]
+    counts = hidden[those]
+    found = FieldPredictions(rows.pi[:, those], None, rows.categories)
+    shares = smoothed_shares(data.counts.sum(axis=0), 0.5)
+    each = found.log_predictive_density(counts, coefficients=False)
+    gain, error = gain_by_count(each, counts @ np.log(shares), counts.sum(axis=1))
+    how = "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
+    fit = found.calibration(counts, least=0.0, random_seed=random_seed)
+    return [
+        f"Of {int(counts.sum()):,} counts at {len(those):,} inputs that were held out, each is told"
+        f" {how} than by overall shares: {gain:+.3f} ± {error:.3f} nats a count.",
+        f"Intervals of those counts: {fit.verdict[0].lower()}{fit.verdict[1:]}.",
+        f"{fit.coverage}, of {fit.num_cells:,} cells.",
+    ]
+
+
+def _against_truth(grid: _Grid, truth: FloatArray) -> str:
+    inside = float(((grid.lower <= truth) & (truth <= grid.upper)).mean())
+    error = float(np.abs(grid.mean - truth).mean())
+    return (
+        f"The truth is known here: the {grid.percent}s hold {inside:.0%} of the true probabilities,"
+        f" and a mean is {error:.3f} off on average."
+    )
+
+
+def _parts(posterior: Posterior) -> dict[str, str]:
+    """What chains must agree on, what matters most first."""
+    parts = {"probabilities": "psi" if "psi" in posterior else "pi"}
+    if "hyperparameters" in posterior:
+        parts["covariance's parameters"] = "hyperparameters"
+    return parts
+
+
+def _learned(posterior: Posterior, data: CountField, probability: float) -> Section:
+    if "hyperparameters" not in posterior or not np.size(posterior["hyperparameters"]):
+        return Section("What the model learned")
+    values = np.asarray(posterior["hyperparameters"])
+    names = hyperparameter_names(posterior.model.law, data)
+    tail = 0.5 * (1.0 - probability)
+    own = posterior.coords.get("covariance", np.arange(values.shape[2]))
+    rows = []
+    for c in range(values.shape[2]):
+        for j, name in enumerate(names):
+            draws = values[:, :, c, j]
+            lower, upper = np.quantile(draws, [tail, 1.0 - tail])
+            whose = "" if values.shape[2] == 1 else f", {own[c]}"
+            rows.append(
+                (name + whose, Interval(float(draws.mean()), float(lower), float(upper), ".3g"))
+            )
+    return Section(
+        "What the model learned",
+        "Length scales are in the units of the inputs: over such a distance probabilities forget"
+        f" where they were. Posterior mean [{round(100 * probability)} % interval].",
+        head=("parameter", "value"),
+        rows=rows,
+        shown=12,
+    )

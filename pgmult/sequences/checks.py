@@ -1,0 +1,118 @@
+"""Do sequences that the model makes look like those it was given?
+
+>>> import pgmult
+>>> data = pgmult.sequences.as_sequences(["ABABABABABABABABABAB"])
+>>> model = pgmult.sequences.MultinomialLDS(state_dim=1)
+>>> posterior = pgmult.sample(
+...     model, data, keep=[*model.default_keep, "states"],
+...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
+... )
+>>> predictive_check(posterior, data).statistics
+('repeats', 'longest run', 'dispersion')
+"""
+
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.arguments import as_seed
+from pgmult.core.checks import PredictiveCheck
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.posteriors import draws_of, sequences_of, state_space_draws
+
+__all__ = ["predictive_check"]
+
+_ADVICE = {
+    "repeats": (
+        "Symbols repeat the one before them more often than the model says: try a larger state_dim,"
+        " or blend it with n-grams.",
+        "Symbols repeat the one before them less often than the model says: try a larger"
+        " state_dim, or blend it with n-grams.",
+    ),
+    "longest run": (
+        "Runs of one symbol are longer than the model says: try a larger state_dim.",
+        "Runs of one symbol are shorter than the model says: try a larger state_dim.",
+    ),
+    "dispersion": (
+        "Observations scatter more around their probabilities than the model says: counts of a"
+        " step may depend on each other.",
+        "Observations scatter less around their probabilities than the model says: try a smaller"
+        " state_dim.",
+    ),
+}
+
+
+def predictive_check(
+    posterior: Posterior, data: Any, *, max_draws: int = 200, random_seed: Any = 0
+) -> PredictiveCheck:
+    """Simulate observations of the same totals from draws of the states, and compare.
+
+    *Repeats* is the share of steps whose most frequent symbol is that of the step before, of pairs
+    of which none is missing; *longest run* the longest stretch of such repeats; *dispersion* the
+    mean square of (count - expected) over its variance, expected given the draw.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        That kept ``states`` beside the variables that its model keeps by default.
+    data : Sequences, or what the model takes
+        What the posterior was sampled from.
+    max_draws : int
+    random_seed : int, optional
+
+    Raises
+    ------
+    TypeError
+        If the posterior is of a model without a state space.
+    ValueError
+        If it lacks a variable, or the data are others than its own.
+    """
+    data = sequences_of(posterior, data)
+    if not posterior.is_of(data):
+        raise ValueError("data must be what the posterior was sampled from, got others")
+    rng = np.random.default_rng(as_seed(random_seed))
+    seen = np.flatnonzero(data.totals > 0)
+    follows = _follows(data)
+    counts, totals = data.to_csr()[seen].toarray(), data.totals[seen]
+    inputs = None if data.inputs is None else data.inputs[seen]
+    observed: dict[str, list[float]] = {name: [] for name in _ADVICE}
+    replicated: dict[str, list[float]] = {name: [] for name in _ADVICE}
+    points = zip(
+        state_space_draws(posterior, max_draws),
+        draws_of(posterior, ["states"], max_draws),
+        strict=True,
+    )
+    for point, kept in points:
+        probs = point.link.probs(point.psi(kept["states"][seen], inputs))
+        probs = probs / probs.sum(axis=1, keepdims=True)
+        for into, table in ((observed, counts), (replicated, rng.multinomial(totals, probs))):
+            for name, value in _statistics(table, totals, probs, follows).items():
+                into[name].append(value)
+    return PredictiveCheck.of(observed, replicated, _ADVICE)
+
+
+def _follows(data: Sequences) -> IntArray:
+    """Which seen steps come right after a seen step of the same sequence, by their number."""
+    seen = np.flatnonzero(data.totals > 0)
+    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)[seen]
+    after = (np.diff(seen) == 1) & (np.diff(sequence) == 0)
+    return np.flatnonzero(after) + 1
+
+
+def _statistics(
+    counts: IntArray, totals: IntArray, probs: FloatArray, follows: IntArray
+) -> dict[str, float]:
+    first = counts.argmax(axis=1)
+    again = np.zeros(len(counts), dtype=np.int64)
+    again[follows] = first[follows] == first[follows - 1]
+    ends = np.flatnonzero(np.concatenate([[True], again == 0, [True]]))
+    expected = totals[:, None] * probs
+    variance = np.maximum(expected * (1.0 - probs), 1e-12)
+    kept = expected > 0.01
+    return {
+        "repeats": float(again.sum() / max(len(follows), 1)),
+        "longest run": float(np.diff(ends).max()),
+        "dispersion": float(np.mean((np.square(counts - expected) / variance)[kept])),
+    }

@@ -1,0 +1,350 @@
+"""What a posterior of sequences says, in plain words: what swings, what comes next, how sure.
+
+`sequence_report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a
+page.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pgmult.core.arguments import as_kind, as_mapping, as_probability, brief
+from pgmult.core.drawings import Line, line_chart
+from pgmult.core.reports import Interval, Report, Section, check_section
+from pgmult.core.scores import mean_by_token
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int, as_simplex
+from pgmult.sampling.posterior import Posterior
+from pgmult.sampling.verdicts import chains_in_words
+from pgmult.sequences.checks import predictive_check
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.forecasts import Forecast, StepProbs, forecast
+from pgmult.sequences.scores.one_step import SequenceScore
+
+__all__ = ["sequence_report"]
+
+_MOST_LINES, _MOST_PANELS, _MOST_ROWS = 6, 3, 60
+_HISTORY = 100  # steps in a figure
+
+
+def sequence_report(
+    posterior: Posterior,
+    data: Sequences,
+    *,
+    title: str,
+    facts: Mapping[str, str] | None = None,
+    steps: int = 12,
+    held_out: Sequences | None = None,
+    scores: Mapping[str, SequenceScore] | None = None,
+    truth: tuple[ArrayLike, ArrayLike] | None = None,
+    probability: float = 0.9,
+    max_draws: int = 400,
+    random_seed: int = 0,
+) -> Report:
+    """Summarise a posterior of sequences driven by linear Gaussian states.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        That kept ``states`` beside the variables that its model keeps by default.
+    data : Sequences
+        The posterior's data, without inputs.
+    title : str
+    facts : mapping from str to str, optional
+    steps : int
+        How far ahead to forecast; at least as far as what was held out.
+    held_out : Sequences, optional
+        How each sequence went on, which the model was not shown.
+    scores : mapping from a forecaster's name to SequenceScore, optional
+        Of the steps held out, one step ahead each; this model first.
+    truth : pair of arrays, optional
+        Where they are known, probabilities of the steps ``(num_steps, num_symbols)``, and of those
+        ahead ``(num_sequences, steps, num_symbols)``.
+    probability : float
+        Of the intervals.
+    max_draws : int
+    random_seed : int
+        Of the forecasts' simulations.
+
+    Raises
+    ------
+    ValueError
+        If the data are not those of the posterior, have inputs, or the posterior did not keep what
+        it takes.
+    """
+    as_kind(title, "title", str)
+    tail = 0.5 * (1.0 - as_probability(probability, "probability"))
+    max_draws = as_positive_int(max_draws, "max_draws")
+    if as_kind(data, "data", Sequences).num_inputs:
+        raise ValueError("data must have no inputs: those of steps ahead are not known here")
+    steps = as_positive_int(steps, "steps")
+    if held_out is not None:
+        steps = max(steps, int(as_kind(held_out, "held_out", Sequences).lengths.max()))
+    levels = (tail, 1.0 - tail)
+    past = StepProbs.of(posterior, data, levels=levels, max_draws=max_draws)
+    ahead = forecast(
+        posterior, data, steps, levels=levels, max_draws=max_draws, random_seed=random_seed
+    )
+    known = None
+    if truth is not None:
+        pair = truth if isinstance(truth, tuple | list) and len(truth) == 2 else None
+        if pair is None:
+            raise TypeError(f"truth must be a pair of arrays, got {brief(truth)}")
+        known = as_simplex(pair[0], "truth"), as_simplex(pair[1], "truth")
+        if known[0].shape != past.mean.shape or known[1].shape != ahead.mean.shape:
+            raise ValueError(
+                f"truth must have shapes {past.mean.shape} and {ahead.mean.shape}, got"
+                f" {known[0].shape} and {known[1].shape}"
+            )
+    percent = f"{round(100 * probability)} % interval"
+    verdict = [_movement(past), *_swings(posterior), _next(ahead)]
+    sections = [
+        _symbols(past),
+        *_figures(past, ahead, known, percent),
+        _coming(ahead, percent, known),
+    ]
+    told = [] if held_out is None else [_held_out(ahead, held_out, data)]
+    scores = {
+        k: as_kind(v, "scores", SequenceScore) for k, v in as_mapping(scores, "scores").items()
+    }
+    told += _one_step(scores)
+    verdict += told
+    if told:
+        rows = [(name, score.mean, score.standard_error) for name, score in scores.items()]
+        sections.append(
+            Section(
+                "What was held out",
+                sentences=told,
+                head=("one step ahead", "nats an observation", "±") if rows else (),
+                rows=rows,
+            )
+        )
+    fit = predictive_check(posterior, data, max_draws=max_draws, random_seed=random_seed)
+    verdict.append(fit.verdict)
+    sections.append(check_section(fit))
+    if known is not None:
+        verdict.append(_against_truth(past, ahead, known, percent))
+    chains, *details = chains_in_words(
+        posterior, {"probabilities": "last_probs", "log likelihoods": "log_likelihood"}
+    )
+    verdict.append(chains)
+    sections.append(Section("Diagnostics", sentences=[chains, *details]))
+    return Report(
+        title,
+        verdict,
+        [s for s in sections if s.rows or s.figure or s.sentences],
+        {"data": repr(data), **as_mapping(facts, "facts")},
+    )
+
+
+def _labels(data: Sequences) -> list[str]:
+    return (
+        [str(k) for k in range(data.num_symbols)]
+        if data.alphabet is None
+        else [repr(a) if a.strip() != a else a for a in data.alphabet.tolist()]
+    )
+
+
+def _name(data: Sequences, s: int) -> str:
+    return f"sequence {s}" if data.names is None else str(data.names[s])
+
+
+def _range(past: StepProbs) -> tuple[FloatArray, FloatArray]:
+    """Between which probabilities each symbol is at nine tenths of the steps."""
+    low, high = np.quantile(past.mean, [0.05, 0.95], axis=0)
+    return low, high
+
+
+def _movement(past: StepProbs) -> str:
+    low, high = _range(past)
+    k = int((high - low).argmax())
+    name = _labels(past.sequences)[k]
+    if high[k] - low[k] < 0.05:
+        return "The probabilities hardly move: shares of all symbols say nearly as much."
+    return (
+        f"Probabilities move, that of {name} most: between {low[k]:.2f} and {high[k]:.2f} at nine"
+        " tenths of the steps."
+    )
+
+
+def _swings(posterior: Posterior) -> list[str]:
+    """Periods of the transition's complex eigenvalues, where all draws agree on them."""
+    transition = np.asarray(posterior["transition"])
+    values = np.linalg.eigvals(transition.reshape(-1, *transition.shape[2:]))
+    steady = (values.imag > 1e-3) & (np.abs(values) > 0.8)
+    count = np.bincount(steady.sum(axis=1)).argmax()
+    draws = values[steady.sum(axis=1) == count]
+    if count == 0 or len(draws) < 0.8 * len(values):
+        return []
+    angles = np.sort(np.where((draws.imag > 1e-3) & (np.abs(draws) > 0.8), np.angle(draws), np.inf))
+    told = []
+    for periods in (2.0 * np.pi / angles[:, :count]).T:
+        low, middle, high = np.quantile(periods, [0.05, 0.5, 0.95])
+        if high < 1.25 * low:
+            told.append(f"{middle:.1f} [{low:.1f}, {high:.1f}]")
+    if not told:
+        return []
+    return [f"They swing with a period of {' and of '.join(told)} steps (90 % interval)."]
+
+
+def _next(ahead: Forecast) -> str:
+    """How clear the next step is."""
+    best = ahead.mean[:, 0].max(axis=1)
+    names, n = _labels(ahead.sequences), len(best)
+    s = int(best.argmax())
+    k = int(ahead.mean[s, 0].argmax())
+    if n == 1:
+        return f"Next comes {names[k]} with probability {best[s]:.2f}."
+    return (
+        f"The next symbol is clearest in {_name(ahead.sequences, s)}: {names[k]} with probability"
+        f" {best[s]:.2f}; over the {n} sequences the most probable one has {best.mean():.2f} on"
+        " average."
+    )
+
+
+def _symbols(past: StepProbs) -> Section:
+    data = past.sequences
+    low, high = _range(past)
+    shares = np.bincount(data.symbols, data.counts, data.num_symbols) / data.counts.sum()
+    order = np.argsort(-(high - low), kind="stable")[:_MOST_ROWS]
+    names = _labels(data)
+    rows = [(names[k], f"{shares[k]:.3f}", f"{low[k]:.2f} to {high[k]:.2f}") for k in order]
+    return Section(
+        "Which symbols move",
+        "Share of all observations, and between which values the posterior mean of a symbol's"
+        " probability is at nine tenths of the steps.",
+        head=("symbol", "share", "probability"), rows=rows, shown=8,
+    )  # fmt: skip
+
+
+def _coming(ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None) -> Section:
+    data, names = ahead.sequences, _labels(ahead.sequences)
+    rows = []
+    at = sorted({0, ahead.mean.shape[1] // 2, ahead.mean.shape[1] - 1})
+    for s in range(min(data.num_sequences, _MOST_ROWS // len(at))):
+        for h in at:
+            mean, (lower, upper) = ahead.mean[s, h], ahead.quantiles[:, s, h]
+            k = int(mean.argmax())
+            cell = Interval(float(mean[k]), float(lower[k]), float(upper[k]))
+            truth = () if known is None else (f"{known[1][s, h, k]:.2f}",)
+            rows.append((_name(data, s), str(h + 1), names[k], cell, *truth))
+    return Section(
+        "What comes next",
+        f"The most probable symbol so many steps ahead, and its probability [{percent}: where that"
+        " may be, not which symbol comes].",
+        head=("sequence", "ahead", "symbol", "probability", *(() if known is None else ("truth",))),
+        rows=rows, shown=9,
+    )  # fmt: skip
+
+
+def _figures(
+    past: StepProbs, ahead: Forecast, known: tuple[FloatArray, FloatArray] | None, percent: str
+) -> list[Section]:
+    data = past.sequences
+    low, high = _range(past)
+    chosen = np.sort(np.argsort(-(high - low), kind="stable")[:_MOST_LINES])
+    names = _labels(data)
+    panels = []
+    longest = np.sort(np.argsort(-data.lengths, kind="stable")[:_MOST_PANELS])
+    for s in longest:
+        first, last = int(data.offsets[s]), int(data.offsets[s + 1])
+        first = max(first, last - _HISTORY)
+        origin = int(data.offsets[s])
+        x = np.arange(first - origin, last - origin + ahead.mean.shape[1], dtype=np.float64)
+        totals = data.totals[first:last]
+        counts = data.to_csr()[first:last].toarray()
+        lines = []
+        for k in chosen.tolist():
+            mean, lower, upper = (
+                np.concatenate([p[first:last, k], a[s, :, k]])
+                for p, a in (
+                    (past.mean, ahead.mean),
+                    (past.quantiles[0], ahead.quantiles[0]),
+                    (past.quantiles[1], ahead.quantiles[1]),
+                )
+            )
+            seen = np.flatnonzero(counts[:, k])
+            full = np.flatnonzero(totals > 0)
+            rug = points = truth = None
+            if totals.max() <= 1:
+                rug = x[seen]
+            else:
+                points = x[full], counts[full, k] / totals[full]
+            if known is not None:
+                truth = np.concatenate([known[0][first:last, k], known[1][s, :, k]])
+            lines.append(Line(names[k], k, x, mean, lower, upper, points, truth, rug))
+        gaps = [(x[t] - 0.5, x[t] + 0.5) for t in np.flatnonzero(totals == 0)]
+        name = _name(data, int(s))
+        panels.append(
+            line_chart(
+                lines, label=f"probabilities along {name} and ahead of it", x_label="step",
+                caption=name, band=percent,
+                gaps=gaps, divider=float(last - origin) - 0.5,
+            )
+        )  # fmt: skip
+    which = "" if data.num_sequences <= _MOST_PANELS else f"; {len(longest)} of the longest"
+    what = "all symbols" if data.num_symbols <= _MOST_LINES else "the symbols that move most"
+    title = "Probabilities, and what lies ahead"
+    return [Section(title, f"Of {what}{which}.", figure="".join(panels), shown=0)]
+
+
+def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
+    """The whole continuation, told without a look at it, beside shares of all symbols."""
+    if held_out.num_sequences != data.num_sequences or held_out.num_symbols != data.num_symbols:
+        raise ValueError(
+            f"held_out must continue the {data.num_sequences} sequences of {data.num_symbols}"
+            f" symbols, got {held_out!r}"
+        )
+    step = np.repeat(np.arange(held_out.num_steps), np.diff(held_out.indptr))
+    sequence = np.searchsorted(held_out.offsets, step, side="right") - 1
+    probs = ahead.mean[sequence, step - held_out.offsets[sequence], held_out.symbols]
+    shares = np.bincount(data.symbols, data.counts, data.num_symbols) + 1.0
+    gains = held_out.counts * (
+        np.log(np.maximum(probs, 1e-300)) - np.log((shares / shares.sum())[held_out.symbols])
+    )
+    groups = sequence if data.num_sequences > 1 else step
+    gain, error = mean_by_token(
+        np.bincount(groups, gains).astype(np.float64),
+        np.bincount(groups, held_out.counts).astype(np.int64),
+    )
+    return (
+        f"How the sequences went on ({int(held_out.counts.sum()):,} observations that were held"
+        f" out, up to {held_out.lengths.max()} steps ahead) is told {_word(gain, error)} than by"
+        f" overall shares: {gain:+.3f} ± {error:.3f} nats an observation."
+    )
+
+
+def _one_step(scores: Mapping[str, SequenceScore]) -> list[str]:
+    if len(scores) < 2:
+        return []
+    (_, own), *others = scores.items()
+    parts = []
+    for name, other in others:
+        gain = own.gain_over(other)
+        parts.append(
+            f"{_word(gain.mean, gain.standard_error)} than {name}"
+            f" ({gain.mean:+.3f} ± {gain.standard_error:.3f} nats)"
+        )
+    return [f"One step ahead, those observations are told {', '.join(parts)}."]
+
+
+def _word(gain: float, error: float) -> str:
+    return "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
+
+
+def _against_truth(
+    past: StepProbs, ahead: Forecast, known: tuple[FloatArray, FloatArray], percent: str
+) -> str:
+    inside, error = [], []
+    for truth, mean, (lower, upper) in (
+        (known[0], past.mean, past.quantiles),
+        (known[1], ahead.mean, ahead.quantiles),
+    ):
+        inside.append(((lower <= truth) & (truth <= upper)).mean())
+        error.append(np.abs(mean - truth).mean())
+    return (
+        f"The truth is known here: the {percent}s hold {inside[0]:.0%} of the true probabilities"
+        f" ({inside[1]:.0%} of those ahead), and a mean is {error[0]:.3f} off on average"
+        f" ({error[1]:.3f} ahead)."
+    )

@@ -1,0 +1,314 @@
+"""``pgmult fields`` and ``pgmult sequences``: from a table to a run, a report and tables."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.cli import commands as cli
+from pgmult.cli.jobs import Job
+from pgmult.fields import FieldPredictions, MultinomialGP, from_long
+from pgmult.sampling.store import Run
+
+FEW = ["--draws", "6", "--tune", "3", "--chains", "2", "--quiet"]
+STATES = ["NY", "TX", "WA"]
+
+
+def run(capsys, *arguments):
+    """Exit code, output and error output of a command."""
+    try:
+        code = cli.main([str(argument) for argument in arguments])
+    except SystemExit as stop:  # argparse
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def complaint(capsys, *arguments):
+    """The one line of a command that refuses."""
+    code, out, errors = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert errors.startswith("pgmult: ")
+    assert errors.count("\n") == 1
+    return errors
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    """A tidy table of counts by year, state and name."""
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("names") / "names.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["year", "state", "name", "n"])
+        for year in range(2000, 2006):
+            for state in STATES:
+                share = 0.2 + 0.1 * (year - 2000)
+                counts = rng.multinomial(60, [share, 0.1, 0.9 - share])
+                writer.writerows(
+                    [year, state, name, n]
+                    for name, n in zip(["Ada", "Ben", "Cleo"], counts, strict=True)
+                )
+    return path
+
+
+@pytest.fixture(scope="module")
+def field_run(names, tmp_path_factory):
+    """A run of fields with two years hidden and a year predicted."""
+    out = tmp_path_factory.mktemp("fields") / "run"
+    new = out.with_name("new.csv")
+    new.write_text("year,state\n2006,NY\n2006,OR\n")
+    code = cli.main(
+        ["fields", "fit", str(names), "--inputs", "year", "state", "--places", "us-states",
+         "--category", "name", "--count", "n", "--out", str(out), "--hold-out", "year=2005",
+         "--at", str(new), *FEW]
+    )  # fmt: skip
+    assert code == 0
+    return out
+
+
+@pytest.mark.usefixtures("field_run")
+class TestFields:
+    def test_fit_tells_what_moved_and_writes_a_page(self, capsys, field_run):
+        code, out, errors = run(capsys, "fields", "show", field_run)
+        assert (code, errors) == (0, "")
+        assert "From year 2000 to 2005 (over 3 places) Ada rose most" in out
+        assert "counts at 3 inputs that were held out" in out
+        assert "At the new inputs" in out
+        assert "2006, OR" in out
+        page = (field_run / "report.html").read_text(encoding="utf-8")
+        assert page.startswith("<!DOCTYPE html>")
+        assert "map of Ada" in page
+        assert 'class="drawing" role="img"' in page
+
+    def test_the_draws_are_those_of_the_function(self, names, field_run):
+        posterior, data = pgmult.load(field_run), Run(field_run).inputs()["data"]
+        hidden = Job.read(field_run, "fields").held_out["counts"]
+        rows = list(csv.DictReader(names.read_text().splitlines()))
+        whole = from_long(
+            {
+                key: np.array([int(r[key]) if key in ("year", "n") else r[key] for r in rows])
+                for key in rows[0]
+            },
+            inputs=["year", "state"], category="name", count="n",
+            places={"state": pgmult.datasets.us_states()},
+        )  # fmt: skip
+        np.testing.assert_array_equal(data.counts + hidden, whole.counts)
+        np.testing.assert_array_equal(hidden.any(axis=1), whole.columns["year"] == 2005)
+        with pytest.warns(pgmult.ConvergenceWarning):
+            again = pgmult.sample(
+                posterior.model, data, draws=6, tune=3, chains=2, random_seed=0, keep="psi",
+                progressbar=False,
+            )  # fmt: skip
+        assert isinstance(posterior.model, MultinomialGP)
+        np.testing.assert_array_equal(again["psi"], posterior["psi"])
+
+    def test_predict_and_export_are_tidy(self, capsys, field_run, tmp_path):
+        new = tmp_path / "at.csv"
+        new.write_text("state,year\nOR,2003\n")
+        code, out, _ = run(capsys, "fields", "predict", field_run, "--at", new)
+        assert code == 0
+        rows = list(csv.DictReader(out.splitlines()))
+        assert [r["category"] for r in rows] == ["Ada", "Ben", "Cleo"]
+        assert {(r["year"], r["state"]) for r in rows} == {("2003", "OR")}
+        assert sum(float(r["mean"]) for r in rows) == pytest.approx(1.0, abs=1e-4)
+        file = tmp_path / "probs.json"
+        assert run(capsys, "fields", "export", field_run, "--out", file)[0] == 0
+        table = json.loads(file.read_text())
+        assert len(table) == 3 * (18 + 2)
+        posterior, data = pgmult.load(field_run), Run(field_run).inputs()["data"]
+        mean = FieldPredictions.at_rows(posterior, data).mean()
+        assert table[0]["mean"] == pytest.approx(mean[0, 0], rel=1e-4)
+
+    def test_compare_report_and_resume(self, capsys, field_run, tmp_path):
+        code, out, _ = run(capsys, "fields", "compare", field_run, field_run, "--json")
+        assert code == 0
+        assert "no better than the second: +0.0000" in json.loads(out)["verdict"][0]
+        page = tmp_path / "page.html"
+        assert run(capsys, "fields", "report", field_run, "--out", page)[0] == 0
+        assert page.exists()
+        code, out, _ = run(capsys, "fields", "resume", field_run, "--quiet", "--json")
+        told = json.loads(out)
+        assert code == 0
+        assert told["facts"]["run"].startswith("2 x 6 draws after 3 sweeps")
+        (change,) = (r for r in told["sections"]["What changed"]["rows"] if r["category"] == "Ada")
+        assert change["change"]["lower"] <= change["change"]["mean"] <= change["change"]["upper"]
+
+    def test_nothing_is_guessed(self, capsys, names, tmp_path):
+        fit = ["fields", "fit", names, "--out", tmp_path / "run", "--category", "name"]
+        both = ["--inputs", "year", "state"]
+        states = ["--places", "us-states"]
+        for more, said in {
+            (*both,): "the input 'state' has names: say where they are with --places",
+            ("--inputs", "yaer"): "inputs must name columns of table, got 'yaer'",
+            ("--inputs", "year", *states): "--places COLUMN=us-states: columns of names among the"
+            " inputs are none",
+            (*both, *states, "--hold-out", "2"): "--hold-out must be between 0 and 1",
+            (*both, *states, "--hold-out", "state=NY"): "--hold-out must name an input of numbers",
+            (*both, *states, "--hold-out", "year=2050"): "it hides 0",
+            (*both, *states, "--length-scale", "year"): "--length-scale must be COLUMN=X",
+            (*both, *states, "--length-scale", "age=3"): "must be of one of the inputs, got 'age'",
+        }.items():  # fmt: skip
+            assert said in complaint(capsys, *fit, *more)
+        assert not (tmp_path / "run").exists()
+
+    def test_a_run_is_not_overwritten_or_mistaken(self, capsys, names, field_run, tmp_path):
+        given = ["--inputs", "year", "--category", "name", "--count", "n"]
+        again = run(capsys, "fields", "fit", names, *given, "--out", field_run)
+        assert again[0] == 2
+        assert "pgmult fields resume" in again[2]
+        assert "is a run of pgmult fields" in complaint(capsys, "sequences", "show", field_run)
+        assert "no such run" in complaint(capsys, "fields", "show", tmp_path / "nothing")
+        (tmp_path / "empty").mkdir()
+        assert "is not a run" in complaint(capsys, "fields", "show", tmp_path / "empty")
+
+    def test_rare_categories_can_be_merged(self, capsys, names, tmp_path):
+        given = ["--inputs", "year", "--category", "name", "--count", "n", "--max-categories", "2"]
+        out = tmp_path / "run"
+        assert run(capsys, "fields", "fit", names, *given, "--out", out, *FEW)[0] == 0
+        data = Run(out).inputs()["data"]
+        assert "(other)" in data.categories
+        assert data.counts.sum() == 60 * 3 * 6
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    rng = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("visits") / "visits.csv"
+    lines = ["patient,day,state"]
+    for patient in ("p1", "p2"):
+        states = rng.choice(["stable", "relapse"], size=20)
+        lines += [
+            f"{patient},2024-01-{day + 1:02},{state}"
+            for day, state in enumerate(states)
+            if day != 7
+        ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def sequence_run(visits, tmp_path_factory):
+    out = tmp_path_factory.mktemp("sequences") / "run"
+    code = cli.main(
+        ["sequences", "fit", str(visits), "--symbol", "state", "--sequence", "patient", "--time",
+         "day", "--every", "day", "--state-dim", "1", "--out", str(out), *FEW]
+    )  # fmt: skip
+    assert code == 0
+    return out
+
+
+@pytest.mark.usefixtures("sequence_run")
+class TestSequences:
+    def test_show_forecast_and_export(self, capsys, sequence_run):
+        code, out, errors = run(capsys, "sequences", "show", sequence_run)
+        assert (code, errors) == (0, "")
+        assert "What comes next" in out
+        code, out, _ = run(capsys, "sequences", "forecast", sequence_run, "--steps", 2)
+        rows = list(csv.DictReader(out.splitlines()))
+        assert [r["step"] for r in rows] == ["20", "20", "21", "21"] * 2
+        assert {r["symbol"] for r in rows} == {"stable", "relapse"}
+        code, out, _ = run(capsys, "sequences", "export", sequence_run, "--json")
+        table = json.loads(out)
+        assert len(table) == 2 * 20 * 2
+        page = (sequence_run / "report.html").read_text(encoding="utf-8")
+        assert "no data" in page, "the day that nobody came is marked"
+
+    def test_resume_goes_on(self, capsys, sequence_run):
+        code, out, _ = run(capsys, "sequences", "resume", sequence_run, "--draws", 8, "--quiet")
+        assert code == 0
+        assert "2 x 8 draws" in out
+        assert pgmult.load(sequence_run)["states"].shape == (2, 8, 40, 1)
+
+    def test_compare_needs_what_was_held_out(self, capsys, sequence_run):
+        said = complaint(capsys, "sequences", "compare", sequence_run, sequence_run)
+        assert "fit both runs with the same --hold-out" in said
+
+    @pytest.mark.slow
+    def test_held_out_steps_are_scored(self, capsys, visits, tmp_path):
+        given = ["--symbol", "state", "--sequence", "patient", "--time", "day", "--every", "day"]
+        out = tmp_path / "run"
+        fit = ["sequences", "fit", visits, *given, "--state-dim", 1, "--hold-out", 5, "--out", out]
+        code, text, _ = run(capsys, *fit, *FEW)
+        assert code == 0
+        assert "10 observations that were held out, up to 5 steps ahead" in text
+        assert "the symbol before" in text
+        code, text, _ = run(capsys, "sequences", "compare", out, out)
+        assert "no better than the second: +0.0000" in " ".join(text.split())
+
+    def test_files_say_what_they_are(self, capsys, visits, tmp_path):
+        out = ["--out", tmp_path / "run"]
+        text, fasta, odd = tmp_path / "t.txt", tmp_path / "s.fa", tmp_path / "t.dat"
+        text.write_text("to be or not to be\n")
+        fasta.write_text(">a\nGATTACA\n")
+        odd.write_text("x\n")
+        for arguments, said in {
+            (visits,): "is a table: say which column is --symbol",
+            (visits, "--symbol", "state", "--units", "words"): "--units is for texts",
+            (text,): "say --units words or --units characters",
+            (text, "--units", "words", "--time", "t"): "is no table: --time is for tables",
+            (fasta, "--units", "characters"): "is a FASTA file: --units is for texts",
+            (odd,): "which says how it is read",
+        }.items():
+            assert said in complaint(capsys, "sequences", "fit", *arguments, *out)
+
+    @pytest.mark.parametrize(
+        ("name", "content", "more", "found"),
+        [
+            ("s.fa", ">a\nGATTACA\n>b\nTAGGAT\n", (), (2, 13, 4)),
+            ("t.txt", "to be or not\nto be\n", ("--units", "words"), (2, 6, 4)),
+            ("t.txt", "abba\nab\n", ("--units", "characters", "--each", "file"), (1, 7, 3)),
+            ("t.txt", "a a b b b c\n", ("--units", "words", "--max-symbols", 2), (1, 6, 2)),
+        ],
+    )
+    def test_other_files(self, capsys, tmp_path, name, content, more, found):
+        path = tmp_path / name
+        path.write_text(content)
+        out = tmp_path / "run"
+        code, _, _ = run(
+            capsys, "sequences", "fit", path, *more, "--state-dim", 1, "--out", out, *FEW
+        )
+        assert code == 0
+        data = Run(out).inputs()["data"]
+        assert (data.num_sequences, data.num_steps, data.num_symbols) == found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["fields", "sequences"])
+def test_demonstrations_hold_the_truth(capsys, family, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, errors = run(
+        capsys, "demo", family, "--draws", 60, "--tune", 60, "--quiet", "--json"
+    )
+    assert (code, errors) == (0, "")
+    told = json.loads(out)
+    (truth,) = (s for s in told["verdict"] if s.startswith("The truth is known here"))
+    shares = [int(word.strip("(%")) for word in truth.split() if "%" in word and word != "%"]
+    assert min(shares) > 70, truth
+    page = (tmp_path / f"pgmult-demo-{family}.html").read_text(encoding="utf-8")
+    assert "the truth" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_interrupted_runs_say_how_to_go_on(capsys, names, tmp_path, monkeypatch):
+    step, sweeps = MultinomialGP.step, []
+
+    def interrupted(self, rng, state, data):
+        sweeps.append(None)
+        if len(sweeps) == 5:
+            raise KeyboardInterrupt
+        return step(self, rng, state, data)
+
+    monkeypatch.setattr(MultinomialGP, "step", interrupted)
+    out = tmp_path / "run"
+    given = ["--inputs", "year", "--category", "name", "--count", "n"]
+    few = ["--draws", 6, "--tune", 2, "--chains", 1, "--quiet"]
+    code, _, errors = run(capsys, "fields", "fit", names, *given, "--out", out, *few)
+    assert code == 130
+    assert f"pgmult fields resume {out}" in errors
+    monkeypatch.setattr(MultinomialGP, "step", step)
+    code, text, _ = run(capsys, "fields", "resume", out, "--quiet")
+    assert code == 0
+    assert "1 x 6 draws" in text

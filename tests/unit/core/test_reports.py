@@ -1,0 +1,139 @@
+"""Reports say the same as text, as a page and as JSON; drawings hold what they are given."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from pgmult.core.checks import PredictiveCheck
+from pgmult.core.drawings import US_TILES, Line, line_chart, tile_map
+from pgmult.core.notebook import columns_html
+from pgmult.core.reports import Interval, Report, Section, as_html, as_json, as_text
+
+VOID = {"meta", "rect", "path", "circle"}
+
+
+class Balanced(HTMLParser):
+    """Fails on tags that are not closed in order; collects text."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.labels = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        self.labels += [value for name, value in attrs if name == "aria-label"]
+
+    def handle_startendtag(self, tag, attrs):
+        self.labels += [value for name, value in attrs if name == "aria-label"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def parsed(page):
+    reader = Balanced()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture
+def report():
+    rows = [
+        ("<Ada>", Interval(0.31, 0.24, 0.37), 3),
+        ("Ben", Interval(0.1, 0.0, 0.2), float("nan")),
+    ]
+    return Report(
+        "Names & more", ["Ada leads.", "The chains agree."],
+        [Section("Shares", "Of all.", head=("name", "share", "n"), rows=rows, shown=1)],
+        {"run": "2 x 10 draws"},
+    )  # fmt: skip
+
+
+def test_text_shows_first_rows_and_says_how_many_more(report):
+    text = as_text(report, width=60)
+    assert text.startswith("Names & more\n------------\n* Ada leads.\n")
+    assert "<Ada>  0.31 [0.24, 0.37]  3" in text
+    assert "(1 more rows on the page)" in text
+    assert "Ben" not in text
+
+
+def test_page_is_whole_and_escaped(report):
+    page = as_html(report)
+    reader = parsed(page)
+    assert "<Ada>" in reader.text
+    assert "table: Shares" in reader.labels
+    assert 'lang="en"' in page
+    assert "prefers-color-scheme: dark" in page
+    assert "<script" not in page
+    assert page.count("<h1>") == 1
+
+
+def test_json_has_numbers(report):
+    told = json.loads(as_json(report))
+    first, second = told["sections"]["Shares"]["rows"]
+    assert first == {"name": "<Ada>", "share": {"mean": 0.31, "lower": 0.24, "upper": 0.37}, "n": 3}
+    assert second["n"] is None
+
+
+def test_lines_break_at_gaps_and_keep_their_colour():
+    x = np.arange(5.0)
+    mean = np.array([0.1, 0.2, np.nan, 0.4, 0.5])
+    line = Line("Ada", 2, x, mean, mean - 0.05, mean + 0.05, (x[:2], mean[:2]), mean, x[:1])
+    page = line_chart(
+        [line], label="shares", x_label="year", band="90 % interval", gaps=[(1.5, 2.5)], divider=3.5
+    )
+    reader = parsed(page)
+    svg = page[: page.index("</svg>")]
+    assert svg.count('class="mean"') == 2
+    assert svg.count('class="band"') == 2
+    assert svg.count('class="gap"') == 1
+    assert '<g class="c2">' in svg
+    legend = "".join(reader.text)
+    for word in ("Ada", "90 % interval", "no data", "the truth", "seen here", "the last that was"):
+        assert word in legend
+    ticks = [word for word in reader.text if word.isdigit() and len(word) == 1]
+    assert {"0", "1", "2", "3", "4"} <= set(ticks), "whole numbers on the axis"
+
+
+def test_one_point_and_one_value_can_be_drawn():
+    one = np.array([2000.0])
+    parsed(line_chart([Line("a", 0, one, np.array([0.0]))], label="one", x_label="year"))
+
+
+def test_map_says_mean_and_half_the_interval():
+    reader = parsed(tile_map({"NY": (0.25, 0.2, 0.3), "TX": (0.5, 0.4, 0.6)}, label="map"))
+    assert ".25" in reader.text
+    assert "±.050" in reader.text
+    assert len(US_TILES) == 51
+
+
+def test_tables_in_notebooks_are_short():
+    page = columns_html({"n": np.arange(30), "<x>": np.full(30, 0.123456)}, notes=["so"])
+    reader = parsed(page)
+    assert page.count("<tr>") == 21
+    assert "10 more rows" in reader.text
+    assert "<x>" in reader.text
+    assert "0.1235" in reader.text
+    assert page.count("<tr>") < columns_html({"n": np.arange(30)}, most=None).count("<tr>")
+
+
+def test_checks_advise_on_what_is_odd():
+    rng = np.random.default_rng(0)
+    made = {"spread": rng.normal(size=400), "zeros": rng.normal(size=400)}
+    advice = {"spread": ("too much", "too little"), "zeros": ("more zeros", "fewer zeros")}
+    usual = {"spread": np.zeros(400), "zeros": np.zeros(400)}
+    assert "look like the data" in PredictiveCheck.of(usual, made, advice).verdict
+    odd = PredictiveCheck.of(
+        {"spread": np.full(400, 9.0), "zeros": np.full(400, -9.0)}, made, advice
+    )
+    assert odd.verdict == "too much fewer zeros"
+    assert odd.p_values.tolist() == [0.0, 1.0]
+    assert "spread" in str(odd)
+    parsed(odd._repr_html_())

@@ -1,0 +1,137 @@
+"""Reports and checks of fields: what they say is what the draws say."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.core.reports import as_html, as_text
+from pgmult.fields import FieldPredictions, MultinomialGP, field_report, from_long, predictive_check
+from pgmult.fields.covariances import Matern, White
+from pgmult.fields.report import hyperparameter_names
+from pgmult.sampling import Origin
+
+YEARS = np.arange(2000, 2012)
+
+
+def table(rng, scatter=0.0):
+    """Two places over years; A rises. With scatter, shares vary from year to year and place."""
+    rows = {"year": [], "place": [], "name": [], "n": []}
+    truth = {}
+    for place in ("east", "west"):
+        for i, year in enumerate(YEARS):
+            shares = np.array([0.2 + 0.04 * i, 0.3, 0.5 - 0.04 * i])
+            truth[year, place] = shares
+            noisy = rng.dirichlet(shares / scatter) if scatter else shares
+            for name, n in zip("ABC", rng.multinomial(200, noisy), strict=True):
+                for key, value in zip(rows, (year, place, name, n), strict=True):
+                    rows[key].append(value)
+    return rows, truth
+
+
+def drawn(data, spread=0.05, draws=150, seed=0):
+    """A posterior around the truth, without sampling."""
+    model = MultinomialGP(Matern(1.5, 5.0, active=[0]) * Matern(0.5, 1.0, active=[1]))
+    rng, link = np.random.default_rng(seed), model.link(data)
+    shares = np.array([[0.2 + 0.04 * (y - 2000), 0.3, 0.5 - 0.04 * (y - 2000)]
+                       for y in data.sites[:, 0]])  # fmt: skip
+    psi = link.inverse(shares) + spread * rng.standard_normal((2, draws, data.num_sites, 2))
+    arrays = {"psi": psi, "pi_new": link.probs(psi[:, :, data.new_sites]),
+              "hyperparameters": np.exp(0.1 * rng.standard_normal((2, draws, 1, 2)))}  # fmt: skip
+    return pgmult.Posterior(
+        arrays, dims={k: model.dims[k] for k in arrays}, origin=Origin.of(model, data)
+    )
+
+
+PLACES = {"place": {"east": 1.0, "west": 0.0}}
+
+
+def field(scatter=0.0, new=None):
+    rows, truth = table(np.random.default_rng(3), scatter)
+    data = from_long(
+        rows, inputs=["year", "place"], category="name", count="n", places=PLACES, new_inputs=new
+    )
+    return data, truth
+
+
+def test_verdict_names_what_rose_and_what_fell():
+    data, truth = field(new={"year": [2012], "place": ["east"]})
+    hidden = np.zeros_like(data.counts)
+    hidden[-1] = data.counts[-1]
+    data = data.with_counts(data.counts - hidden)
+    known = np.array([truth[y, p] for y, p in zip(*data.columns.values(), strict=True)])
+    known = np.vstack([known, [0.68, 0.3, 0.02]])
+    report = field_report(drawn(data), data, title="t", held_out=hidden, truth=known)
+    said = " ".join(report.verdict)
+    assert "From year 2000 to 2011 (over 2 places) A rose most: from 0.20 to 0.64" in said
+    assert "C fell most" in said
+    assert "Of 200 counts at 1 inputs that were held out" in said
+    assert "The truth is known here: the 90 % intervals hold" in said
+    assert "The chains agree on the probabilities" in said
+    names = [section.title for section in report.sections]
+    assert "At the new inputs" in names
+    assert "no data" in as_html(report), "the hidden year is marked"
+    assert "2012, east" in as_text(report)
+    rise = report.sections[0].rows[0]
+    assert rise[0] == "A"
+    assert rise[3].mean == pytest.approx(0.44, abs=0.02)
+
+
+def test_chains_that_differ_are_not_praised():
+    data, _ = field()
+    posterior = drawn(data)
+    psi = np.array(posterior["psi"])
+    psi[1] += 1.0
+    apart = pgmult.Posterior({"psi": psi}, dims={"psi": ("site", "stick")}, origin=Origin.of(
+        posterior.model, data))  # fmt: skip
+    assert "Do not rely on this yet" in field_report(apart, data, title="t").verdict[-1]
+
+
+def test_a_map_is_drawn_where_places_are_states():
+    data, _ = field()
+    report = field_report(drawn(data), data, title="t", tiles={"east": "NY", "west": "CA"})
+    (figure,) = (s.figure for s in report.sections if s.title == "The map at year 2011")
+    assert figure.count("<svg") == 3
+    assert "<title>NY:" in figure
+    assert not [s for s in field_report(drawn(data), data, title="t").sections if "map" in s.title]
+
+
+def test_parameters_are_named_by_their_columns():
+    data, _ = field()
+    law = 2.0 * Matern(1.5, 5.0, active=[0]) + White(0.1)
+    assert hyperparameter_names(law, data) == [
+        "variance (Constant)",
+        "length scale of year (Matern)",
+        "variance of year, place (White)",
+    ]
+
+
+def test_rows_are_predicted_by_any_number_of_draws():
+    data, _ = field()
+    posterior = drawn(data)
+    every = FieldPredictions.at_rows(posterior, data)
+    some = FieldPredictions.at_rows(posterior, data, max_draws=7)
+    chosen = np.linspace(0, 299, 7).astype(int)
+    np.testing.assert_array_equal(some.pi, every.pi[chosen])
+    assert every.inputs["place"].tolist() == data.columns["place"].tolist()
+    with pytest.raises(ValueError, match="must have kept pi"):
+        FieldPredictions.at_rows(
+            pgmult.Posterior({"x": np.zeros((1, 2))}, origin=Origin.of(posterior.model, data)), data
+        )
+
+
+def test_check_passes_what_fits_and_refuses_what_does_not():
+    data, _ = field()
+    fits = predictive_check(drawn(data, spread=0.01), data)
+    assert 0.05 < fits.p_values[0] < 0.95
+    assert "look like the data" in fits.verdict
+    rough, _ = field(scatter=0.05)
+    check = predictive_check(drawn(rough, spread=0.01), rough)
+    assert check.p_values[0] < 0.01
+    assert "scatter more than the model says" in check.verdict
+
+
+def test_notebooks_show_a_table():
+    data, _ = field()
+    page = FieldPredictions.at_rows(drawn(data), data)._repr_html_()
+    assert "<td>east</td><td>A</td>" in page
+    assert "52 more rows" in page

@@ -1,0 +1,123 @@
+"""Reports and checks of sequences, and counts simulated ahead."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.core.reports import as_html
+from pgmult.sequences import (
+    MultinomialLDS,
+    StepProbs,
+    as_sequences,
+    forecast,
+    impute,
+    predictive_check,
+    sequence_report,
+    smooth,
+)
+
+PERIOD = 12
+
+
+def books(rng, num_steps=96, totals=1):
+    """Sequences with a season; one step in twelve is missing."""
+    angle = 2 * np.pi * np.arange(num_steps) / PERIOD
+    scores = np.column_stack([2 * np.sin(angle), -2 * np.sin(angle), np.zeros(num_steps)])
+    probs = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    counts = rng.multinomial(totals, probs, size=(3, num_steps)).reshape(3, num_steps, 3)
+    counts[:, 11::12] = 0
+    return as_sequences(list(counts), alphabet=list("abc"), names=["x", "y", "z"]), probs
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    data, probs = books(np.random.default_rng(0))
+    before, after = data.split(-PERIOD)
+    model = MultinomialLDS(state_dim=2)
+    posterior = pgmult.sample(
+        model, before, draws=80, tune=120, chains=2, random_seed=1, progressbar=False,
+        keep=[*model.default_keep, "states"],
+    )  # fmt: skip
+    return posterior, before, after, probs
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+
+
+def test_report_finds_the_season_and_scores_what_was_held_out(sampled):
+    posterior, data, later, probs = sampled
+    truth = (np.tile(probs[:-PERIOD], (3, 1)), np.tile(probs[-PERIOD:], (3, 1, 1)))
+    report = sequence_report(posterior, data, title="t", held_out=later, truth=truth)
+    said = " ".join(report.verdict)
+    assert "They swing with a period of 1" in said
+    assert "is told better than by overall shares" in said
+    assert "The truth is known here" in said
+    page = as_html(report)
+    assert "no data" in page
+    assert "the last that was seen" in page
+    with pytest.raises(ValueError, match="truth must have shapes"):
+        sequence_report(posterior, data, title="t", truth=(truth[0], truth[0]))
+
+
+@pytest.mark.slow
+def test_states_of_the_chain_smooth_as_smoothing_does(sampled):
+    posterior, data, _, _ = sampled
+    kept, again = StepProbs.of(posterior, data), smooth(posterior, data, max_draws=60)
+    assert np.abs(kept.mean - again.mean).mean() < 0.03
+    assert kept.quantiles.shape == again.quantiles.shape
+    np.testing.assert_allclose(kept.mean.sum(axis=1), 1.0)
+    with pytest.raises(ValueError, match="got others"):
+        StepProbs.of(posterior, data.take([0]))
+
+
+def test_counts_ahead_have_their_totals_and_means(sampled):
+    posterior, data, _, _ = sampled
+    ahead = forecast(posterior, data, 4, totals=[5, 0, 7, 9], paths=3, max_draws=50, random_seed=2)
+    assert ahead.counts.shape == (150, 3, 4, 3)
+    assert (ahead.counts.sum(axis=-1) == [5, 0, 7, 9]).all()
+    shares = ahead.counts.sum(axis=0)[:, 2] / (150 * 7)
+    assert np.abs(shares - ahead.mean[:, 2]).max() < 0.08
+    assert ahead.simulated.shape == (150, 3, 4)
+    assert forecast(posterior, data, 4).counts is None
+    with pytest.raises(ValueError, match="totals must be one number or of shape"):
+        forecast(posterior, data, 4, totals=[1, 2])
+
+
+def test_one_path_is_what_it_was(sampled):
+    posterior, data, _, _ = sampled
+    with_counts = forecast(posterior, data, 3, totals=4, random_seed=5)
+    plain = forecast(posterior, data, 3, random_seed=5)
+    np.testing.assert_array_equal(with_counts.mean, plain.mean)
+
+
+@pytest.mark.slow  # compiles the particle filter
+def test_missing_steps_as_counts(sampled):
+    posterior, data, _, _ = sampled
+    found = impute(posterior, data, totals=6, paths=2, max_draws=10, warm_up=2, sweeps=1)
+    missing = np.count_nonzero(data.totals == 0)
+    assert found.counts.shape == (20, missing, 3)
+    assert (found.counts.sum(axis=-1) == 6).all()
+    assert found.simulated.shape == (20, missing)
+
+
+def test_check_passes_what_fits_and_refuses_what_does_not(sampled):
+    posterior, data, _, _ = sampled
+    assert "look like the data" in predictive_check(posterior, data).verdict
+    rng = np.random.default_rng(4)
+    doubled = as_sequences(["".join(c + c for c in rng.choice(list("abc"), size=60))] * 3)
+    model = MultinomialLDS(state_dim=1)
+    flat = pgmult.sample(
+        model, doubled, draws=30, tune=30, chains=1, random_seed=1, progressbar=False,
+        keep=[*model.default_keep, "states"],
+    )  # fmt: skip
+    check = predictive_check(flat, doubled)
+    assert check.p_values[0] < 0.03
+    assert "repeat the one before them more often" in check.verdict
+
+
+def test_notebooks_show_tables(sampled):
+    posterior, data, _, _ = sampled
+    assert "steps ahead" in forecast(posterior, data, 2)._repr_html_()
+    assert "<td>x</td>" in StepProbs.of(posterior, data)._repr_html_()
+    assert "ess_bulk" in posterior.summary("last_probs")._repr_html_()
+    assert "variable" in posterior._repr_html_()
