@@ -1,4 +1,4 @@
-"""Rows that count several times, counts for labels, offsets, variances by column, sparse columns."""
+"""Rows that count several times, counts, offsets, variances by column, sparse columns, groups."""
 
 import numpy as np
 import pandas as pd
@@ -101,7 +101,9 @@ def test_successes_among_trials_are_labels_repeated():
     trials = RNG.integers(1, 6, size=60)
     successes = RNG.binomial(trials, expit(X[:, 0]))
     counted = LogisticClassifier(tol=1e-9).fit(X, successes, trials=trials)
-    labels = np.concatenate([[1] * s + [0] * (n - s) for s, n in zip(successes, trials)])
+    labels = np.concatenate(
+        [[1] * s + [0] * (n - s) for s, n in zip(successes, trials, strict=True)]
+    )
     repeated = LogisticClassifier(tol=1e-9).fit(np.repeat(X, trials, axis=0), labels)
     np.testing.assert_allclose(counted.coef_, repeated.coef_, atol=1e-7)
     np.testing.assert_allclose(counted.log_evidence_, repeated.log_evidence_, atol=1e-7)
@@ -172,7 +174,7 @@ def test_the_columns_of_a_table_of_counts_name_its_classes():
     plain = MultinomialClassifier().fit(X, table.to_numpy())
     assert plain.classes_.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(plain.coef_, fitted.coef_)
-    with pytest.raises(ValueError, match="unique column names|a different name"):
+    with pytest.raises(ValueError, match=r"unique column names|a different name"):
         fitted.fit(X, table.set_axis(["a", "b", "a"], axis=1))
 
 
@@ -213,15 +215,16 @@ def test_groups_of_sparse_columns():
 
 def test_sparse_rows_are_never_made_dense_as_a_whole():
     rng = np.random.default_rng(0)
-    x = sparse.random_array((300_000, 30), density=1e-3, rng=rng, format="csr")
-    y = rng.random(300_000) < 0.3
+    x = sparse.random_array((60_000, 30), density=1e-3, rng=rng, format="csr")
+    y = rng.random(60_000) < 0.3
     fitted = LogisticClassifier().fit(x, y)
-    assert fitted.intercept_[0] == pytest.approx(np.log(3.0 / 7.0), abs=0.02)
+    assert fitted.intercept_[0] == pytest.approx(np.log(3.0 / 7.0), abs=0.05)
 
 
 # ------------------------------------------------------------------ groups: evidence and mu
 
 
+@pytest.mark.slow
 def test_the_evidence_of_groups_is_the_integral_over_mu_and_sigma():
     """One weight a group: the integrals over weights, mu and Sigma done one after the other."""
     successes, trials = np.array([9, 2, 6, 12]), np.array([12, 10, 11, 15])
@@ -236,7 +239,7 @@ def test_the_evidence_of_groups_is_the_integral_over_mu_and_sigma():
         each = np.outer(successes, psi) - np.outer(trials, np.logaddexp(0.0, psi))
         return logsumexp(each + log_weights, axis=1).sum()
 
-    grid = np.linspace(-4.0, 4.0, 161)
+    grid = np.linspace(-4.0, 4.0, 81)
 
     def over_mu(log_sd):
         sd = np.exp(log_sd)
@@ -246,7 +249,7 @@ def test_the_evidence_of_groups_is_the_integral_over_mu_and_sigma():
             logsumexp(levels) + np.log(grid[1] - grid[0]) + np.log(2.0) + 2.0 * log_sd + 25
         )
 
-    exact = np.log(quad(over_mu, -3.0, 3.0, epsrel=1e-5)[0]) - 25
+    exact = np.log(quad(over_mu, -3.0, 3.0, epsrel=1e-3)[0]) - 25
     assert grouped_log_evidence(model, data, fit) == pytest.approx(exact, abs=0.1)
     classifier = GroupedLogisticClassifier(0, mean_var=1.0, spread_var=0.8, spread_strength=5.0)
     table = np.column_stack([np.arange(4), np.zeros(4)])
