@@ -72,7 +72,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
     covariance : {"full", "class"}
         With a softmax, whether one Gaussian has all classes' weights, O((n_classes n_weights)^3),
         or each class has its own, independent of the others. "laplace" is full whatever this says,
-        and "quadrature", "log" and "quadratic", which look at variances only, are of classes.
+        and "log" and "quadratic", which look at variances only, are of classes.
     weight_var : float, array of a variance for each column, or str
         Variances of the coefficients' prior, the same for all classes. "evidence", "ard", and with
         "slice" and "sticks_sampling" "half_t" and "horseshoe", learn them: see
@@ -238,8 +238,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
             return fit_stick_breaking_regression(data, prior, method=_STICKS[method], **limits)
         if method == "probit":
             return fit_probit_regression(data, prior, **limits)
-        only: dict[str, Literal["full", "class"]] = {"laplace": "full", "quadrature": "class"}
-        covariance = only.get(method, self.covariance)
+        covariance: Literal["full", "class"] = "full" if method == "laplace" else self.covariance
         return fit_softmax_regression(data, prior, method=method, covariance=covariance, **limits)
 
     def _bound(self, data: CountedRows) -> Any:
