@@ -1,7 +1,12 @@
 from pgmult.regression.data import CountedRows as CountedRows
+from pgmult.regression.data import EventRows as EventRows
 from pgmult.regression.data import LabelledRows as LabelledRows
 from pgmult.regression.data import as_counted_rows as as_counted_rows
+from pgmult.regression.data import as_event_rows as as_event_rows
 from pgmult.regression.data import as_labelled_rows as as_labelled_rows
+from pgmult.regression.estimators.counts import CountRegressor as CountRegressor
+from pgmult.regression.estimators.formula import FormulaFit as FormulaFit
+from pgmult.regression.estimators.formula import from_formula as from_formula
 from pgmult.regression.estimators.logistic import (
     GroupedLogisticClassifier as GroupedLogisticClassifier,
 )
@@ -9,17 +14,26 @@ from pgmult.regression.estimators.logistic import (
     LogisticClassifier as LogisticClassifier,
 )
 from pgmult.regression.estimators.multinomial import MultinomialClassifier as MultinomialClassifier
+from pgmult.regression.fits.counts import fit_count_regression as fit_count_regression
 from pgmult.regression.fits.logistic import (
     fit_grouped_logistic_regression as fit_grouped_logistic_regression,
 )
 from pgmult.regression.fits.logistic import fit_logistic_regression as fit_logistic_regression
+from pgmult.regression.fits.logistic import grouped_log_evidence as grouped_log_evidence
 from pgmult.regression.fits.multinomial import fit_softmax_regression as fit_softmax_regression
 from pgmult.regression.fits.multinomial import (
     fit_stick_breaking_regression as fit_stick_breaking_regression,
 )
 from pgmult.regression.fits.probit import fit_probit_regression as fit_probit_regression
+from pgmult.regression.models.counts import (
+    NegativeBinomialRegression as NegativeBinomialRegression,
+)
+from pgmult.regression.models.counts import PoissonRegression as PoissonRegression
 from pgmult.regression.models.logistic import GroupedLogisticRegression as GroupedLogisticRegression
 from pgmult.regression.models.logistic import LogisticRegression as LogisticRegression
+from pgmult.regression.models.scaled import HalfT as HalfT
+from pgmult.regression.models.scaled import Horseshoe as Horseshoe
+from pgmult.regression.models.scaled import ScaledRegression as ScaledRegression
 from pgmult.regression.models.softmax import SoftmaxRegression as SoftmaxRegression
 from pgmult.regression.models.stick_breaking import (
     StickBreakingRegression as StickBreakingRegression,

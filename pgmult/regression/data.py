@@ -22,7 +22,12 @@ CountedRows(3 rows, 2 covariates, 3 categories, 3 counts)
 >>> data.order
 array([2, 0, 1])
 >>> data.sticks.successes, data.sticks.trials, data.sticks.offsets
-(array([1, 0, 1, 1]), array([1, 1, 1, 1]), array([0, 3, 4]))
+(array([1., 0., 1., 1.]), array([1., 1., 1., 1.]), array([0, 3, 4]))
+
+A row of weight w counts w times: its counts are multiplied by w, and its likelihood is raised to
+that power. With whole weights that is the same row w times over. Other weights have a posterior,
+too, and every method here is exact for it: a Pólya-gamma variable may have any shape w > 0. But
+then counts are no counts of anything, and none can be simulated.
 """
 
 from collections.abc import Sequence
@@ -31,14 +36,30 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from pgmult.core.arguments import as_kind
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_order
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_covariates, as_positive_int
+from pgmult.core.validate import (
+    as_counts,
+    as_covariates,
+    as_finite,
+    as_nonnegative,
+    as_positive_int,
+    place_of,
+)
+from pgmult.variational.sites import as_matrix
 
-__all__ = ["CountedRows", "LabelledRows", "as_counted_rows", "as_labelled_rows"]
+__all__ = [
+    "CountedRows",
+    "EventRows",
+    "LabelledRows",
+    "as_counted_rows",
+    "as_event_rows",
+    "as_labelled_rows",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -47,23 +68,26 @@ class LabelledRows:
 
     Attributes
     ----------
-    covariates : array, ``(num_rows, num_covariates)``
-    successes : int64 array, ``(num_rows,)``
-    trials : int64 array, ``(num_rows,)``
-        1 for binary labels; a row of 0 trials is a missing label.
+    covariates : array or sparse array, ``(num_rows, num_covariates)``
+    successes, trials : arrays, ``(num_rows,)``
+        Counts, times the weight of their row; trials are 1 for binary labels, and a row of 0
+        trials is a missing label.
     offsets : int64 array, ``(num_groups + 1,)``
         Group g is the rows ``offsets[g]:offsets[g + 1]``; groups may be empty.
     rows : int64 array, ``(num_rows,)``
         Which of the rows as given stands at each place.
     group_names : array, ``(num_groups,)``
+    known : array, ``(num_rows,)``
+        What the predictor of each row has beside covariates times weights: its offset.
     """
 
-    covariates: FloatArray
-    successes: IntArray
-    trials: IntArray
+    covariates: Any
+    successes: FloatArray
+    trials: FloatArray
     offsets: IntArray
     rows: IntArray
     group_names: NDArray[Any]
+    known: FloatArray
 
     @property
     def num_rows(self) -> int:
@@ -80,15 +104,36 @@ class LabelledRows:
         """Groups, empty ones included; 1 where none were given."""
         return len(self.offsets) - 1
 
-    def with_successes(self, successes: IntArray) -> "LabelledRows":
+    def with_successes(self, successes: FloatArray | IntArray) -> "LabelledRows":
         """The same rows with other labels."""
-        return replace(self, successes=successes)
+        return replace(self, successes=np.asarray(successes, dtype=np.float64))
+
+    def dense(self) -> "LabelledRows":
+        """These rows with covariates that are not sparse, as samplers need them.
+
+        Raises
+        ------
+        ValueError
+            If they would not fit into memory.
+        """
+        x = _dense(self.covariates)
+        return self if x is self.covariates else replace(self, covariates=x)
+
+    def whole_trials(self) -> IntArray:
+        """Trials as integers, for simulation.
+
+        Raises
+        ------
+        ValueError
+            If rows have weights that are not whole.
+        """
+        return _whole(self.trials, "trials")
 
     def __repr__(self) -> str:
         groups = f" {self.num_groups:,} groups," if self.num_groups > 1 else ""
         return (
             f"LabelledRows({self.num_rows:,} rows, {self.num_covariates:,} covariates,{groups}"
-            f" {self.successes.sum():,} of {self.trials.sum():,} trials successful)"
+            f" {_brief(self.successes.sum())} of {_brief(self.trials.sum())} trials successful)"
         )
 
 
@@ -99,13 +144,16 @@ def as_labelled_rows(
     *,
     trials: ArrayLike | None = None,
     group_names: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    predictor_offset: ArrayLike | None = None,
 ) -> LabelledRows:
     """Check the data of a logistic regression, and sort its rows by group.
 
     Parameters
     ----------
-    covariates : array, ``(num_rows, num_covariates)``
-        Finite numbers; a column of ones is an intercept.
+    covariates : array or sparse array, ``(num_rows, num_covariates)``
+        Finite numbers; a column of ones is an intercept. Approximations never make a dense copy of
+        a sparse one; samplers do.
     successes : array, ``(num_rows,)``
         0 or 1, or booleans; with `trials`, counts.
     groups : sequence, ``(num_rows,)``, optional
@@ -114,14 +162,20 @@ def as_labelled_rows(
         Counts not below `successes`; 1 in every row if left out.
     group_names : sequence, optional
         All groups, in their order, those without rows included; the sorted labels if left out.
+    weights : array, ``(num_rows,)``, optional
+        How many times each row counts: any numbers that are not negative.
+    predictor_offset : array, ``(num_rows,)``, optional
+        Added to the predictor of each row, on the scale of log odds.
 
     Raises
     ------
     ValueError
         If a number is not finite, a label neither 0 nor 1, lengths differ, or a group is unknown.
     """
-    x = as_covariates(covariates)
-    num_rows = len(x)
+    x = as_matrix(covariates, "covariates")
+    num_rows = x.shape[0]
+    if x.shape[1] == 0:
+        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
     y = as_counts(successes, "successes")
     n = np.ones(num_rows, dtype=np.int64) if trials is None else as_counts(trials, "trials")
     for name, array in (("successes", y), ("trials", n)):
@@ -134,11 +188,14 @@ def as_labelled_rows(
         row = int(np.argmax(y > n))
         what = "0 or 1 (or give trials)" if trials is None else f"at most trials, {n[row]}"
         raise ValueError(f"successes must be {what}, got {y[row]} at row {row}")
+    times = as_row_numbers(weights, "weights", num_rows, default=1.0, minimum=0.0)
+    taken, counted = times * y, times * n
+    known = as_row_numbers(predictor_offset, "predictor_offset", num_rows, default=0.0)
     if groups is None:
         if group_names is not None:
             raise ValueError("group_names needs groups: a label of each row's group")
         whole = np.array([0, num_rows], dtype=np.int64)
-        return LabelledRows(x, y, n, whole, np.arange(num_rows), np.array(["all"]))
+        return LabelledRows(x, taken, counted, whole, np.arange(num_rows), np.array(["all"]), known)
     try:
         labels = np.asarray(groups)
     except ValueError as error:
@@ -164,7 +221,133 @@ def as_labelled_rows(
         names = given
     rows = np.argsort(index, kind="stable")
     offsets = np.concatenate([[0], np.bincount(index, minlength=len(names)).cumsum()])
-    return LabelledRows(x[rows], y[rows], n[rows], offsets.astype(np.int64), rows, names)
+    return LabelledRows(
+        x[rows], taken[rows], counted[rows], offsets.astype(np.int64), rows, names, known[rows]
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class EventRows:
+    """Covariates and counts of events, a row each. See `as_event_rows`.
+
+    Attributes
+    ----------
+    covariates : array or sparse array, ``(num_rows, num_covariates)``
+    counts : array, ``(num_rows,)``
+    weights : array, ``(num_rows,)``
+        How many times each row counts.
+    known : array, ``(num_rows,)``
+        What the predictor of each row has beside covariates times weights: its offset.
+    """
+
+    covariates: Any
+    counts: FloatArray
+    weights: FloatArray
+    known: FloatArray
+
+    @property
+    def num_rows(self) -> int:
+        """Rows."""
+        return int(self.covariates.shape[0])
+
+    @property
+    def num_covariates(self) -> int:
+        """Columns of the covariates, an intercept included where there is one."""
+        return int(self.covariates.shape[1])
+
+    def with_counts(self, counts: FloatArray | IntArray) -> "EventRows":
+        """The same rows with other counts."""
+        return replace(self, counts=np.asarray(counts, dtype=np.float64))
+
+    def dense(self) -> "EventRows":
+        """These rows with covariates that are not sparse, as samplers need them."""
+        x = _dense(self.covariates)
+        return self if x is self.covariates else replace(self, covariates=x)
+
+    def __repr__(self) -> str:
+        return (
+            f"EventRows({self.num_rows:,} rows, {self.num_covariates:,} covariates,"
+            f" {_brief(float(self.weights @ self.counts))} events)"
+        )
+
+
+def as_event_rows(
+    covariates: ArrayLike,
+    counts: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    predictor_offset: ArrayLike | None = None,
+) -> EventRows:
+    """Check the data of a log-linear regression of counts.
+
+    Parameters
+    ----------
+    covariates : array or sparse array, ``(num_rows, num_covariates)``
+        Finite numbers; a column of ones is an intercept.
+    counts : array, ``(num_rows,)``
+        Not negative; as a rule integers. A rate, with its exposure for a weight, has the Poisson
+        likelihood of its count.
+    weights : array, ``(num_rows,)``, optional
+        How many times each row counts: any numbers that are not negative.
+    predictor_offset : array, ``(num_rows,)``, optional
+        Added to the log rate of each row, such as the logarithm of its exposure.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite, a count negative, or lengths differ.
+    """
+    x = as_matrix(covariates, "covariates")
+    if x.shape[1] == 0:
+        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
+    y = as_nonnegative(counts, "counts")
+    if y.shape != x.shape[:1]:
+        raise ValueError(
+            f"counts must have shape ({x.shape[0]},), got {y.shape} (one for each row of"
+            " covariates)"
+        )
+    times = as_row_numbers(weights, "weights", len(y), default=1.0, minimum=0.0)
+    known = as_row_numbers(predictor_offset, "predictor_offset", len(y), default=0.0)
+    return EventRows(x, y, times, known)
+
+
+def _dense(covariates: Any) -> Any:
+    if not sparse.issparse(covariates):
+        return covariates
+    refuse_unaffordable(8.0 * np.prod(covariates.shape), "covariates", covariates.shape[0])
+    return covariates.toarray()
+
+
+def as_row_numbers(
+    value: Any, name: str, num_rows: int, *, default: float, minimum: float = -np.inf
+) -> FloatArray:
+    """A finite number for each row, `default` where none are given."""
+    if value is None:
+        return np.full(num_rows, default)
+    numbers = as_finite(value, name)
+    if numbers.shape != (num_rows,):
+        raise ValueError(f"{name} must have shape ({num_rows},), got {numbers.shape}")
+    low = numbers < minimum
+    if low.any():
+        raise ValueError(
+            f"{name} must be at least {minimum:g}, got {numbers[low][0]:g}{place_of(low)}"
+        )
+    return numbers
+
+
+def _whole(counts: FloatArray, name: str) -> IntArray:
+    whole = counts.astype(np.int64)
+    if (whole != counts).any():
+        raise ValueError(
+            f"{name} must be whole to be simulated from, got {counts[whole != counts].flat[0]:g}"
+            " (the rows have weights: counts of such rows are no data)"
+        )
+    return whole
+
+
+def _brief(count: float) -> str:
+    """A count, or a weighted one, in words."""
+    return f"{int(count):,}" if count == int(count) else f"{count:,.6g}"
 
 
 def _is_missing(label: Any) -> bool:
@@ -182,8 +365,8 @@ class CountedRows:
     Attributes
     ----------
     covariates : array, ``(num_rows, num_covariates)``
-    counts : int64 array, ``(num_rows, num_categories)``
-        A row of zeros says nothing.
+    counts : array, ``(num_rows, num_categories)``
+        Times the weight of their row; a row of zeros says nothing.
     order : int64 array, ``(num_categories,)``
         Stick j breaks for category ``order[j]``, and the last category takes the rest.
     sticks : LabelledRows
@@ -192,11 +375,12 @@ class CountedRows:
     """
 
     covariates: FloatArray
-    counts: IntArray
+    counts: FloatArray
     order: IntArray
     sticks: LabelledRows = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", np.asarray(self.counts, dtype=np.float64))
         taken = self.counts[:, self.order]
         reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1][:, :-1]
         stick, row = np.nonzero(reaching.T)
@@ -209,6 +393,7 @@ class CountedRows:
             np.concatenate([[0], lengths.cumsum()]).astype(np.int64),
             row,
             names,
+            np.zeros(len(row)),
         )
         object.__setattr__(self, "sticks", sticks)
 
@@ -228,18 +413,28 @@ class CountedRows:
         return int(self.counts.shape[1])
 
     @property
-    def totals(self) -> IntArray:
+    def totals(self) -> FloatArray:
         """Counts of each row, ``(num_rows,)``."""
         return np.asarray(self.counts.sum(axis=1))
 
-    def with_counts(self, counts: IntArray) -> "CountedRows":
+    def whole_totals(self) -> IntArray:
+        """Totals as integers, for simulation.
+
+        Raises
+        ------
+        ValueError
+            If rows have weights that are not whole.
+        """
+        return _whole(self.totals, "totals")
+
+    def with_counts(self, counts: FloatArray | IntArray) -> "CountedRows":
         """The same rows and order of sticks with other counts."""
-        return CountedRows(self.covariates, counts, self.order)
+        return CountedRows(self.covariates, np.asarray(counts, dtype=np.float64), self.order)
 
     def __repr__(self) -> str:
         return (
             f"CountedRows({self.num_rows:,} rows, {self.num_covariates:,} covariates,"
-            f" {self.num_categories:,} categories, {self.counts.sum():,} counts)"
+            f" {self.num_categories:,} categories, {_brief(self.counts.sum())} counts)"
         )
 
 
@@ -254,6 +449,7 @@ def as_counted_rows(
     *,
     num_categories: int | None = None,
     order: str | Sequence[int] | IntArray = "frequency",
+    weights: ArrayLike | None = None,
 ) -> CountedRows:
     """Check the data of a multinomial regression.
 
@@ -267,6 +463,8 @@ def as_counted_rows(
         K where labels are given; one more than the largest if left out.
     order : "frequency", "given" or sequence of int
         Of the sticks: by decreasing count, by number, or a permutation of 0, ..., K - 1.
+    weights : array, ``(num_rows,)``, optional
+        How many times each row counts: any numbers that are not negative.
 
     Raises
     ------
@@ -304,4 +502,6 @@ def as_counted_rows(
             )
     if counts.shape[1] < 2:
         raise ValueError(f"there must be at least 2 categories, got {counts.shape[1]}")
-    return CountedRows(x, counts, as_order(order, counts.sum(axis=0)))
+    times = as_row_numbers(weights, "weights", len(x), default=1.0, minimum=0.0)
+    weighted = times[:, None] * counts
+    return CountedRows(x, weighted, as_order(order, weighted.sum(axis=0)))

@@ -66,7 +66,6 @@ class Bases:
 
     Attributes
     ----------
-    trials : array, ``(num_rows,)``
     gram, pull : arrays, ``(num_groups, n, n)`` and ``(num_groups, n)``
         Potentials that stand in for the rows of each group, of n weights.
     mean, root : arrays, ``(num_groups, n)`` and ``(num_groups, n, n)``
@@ -77,7 +76,6 @@ class Bases:
         Which groups have a Gibbs step; None where none has.
     """
 
-    trials: FloatArray
     gram: FloatArray
     pull: FloatArray
     mean: FloatArray
@@ -116,7 +114,7 @@ def find_potentials(
     _check(
         over_rows(
             find_bases, data.num_groups, data.covariates, data.offsets, data.successes,
-            data.trials, np.atleast_2d(mean), precision, gram, pull, grain=1,
+            data.trials, data.known, np.atleast_2d(mean), precision, gram, pull, grain=1,
         )
     )  # fmt: skip
     return gram, pull
@@ -131,8 +129,7 @@ def find_bases_of(
     the sweeps leave invariant.
     """
     gram, pull = find_potentials(data, mean, precision)
-    trials = data.trials.astype(np.float64)
-    bases = Bases(trials, gram, pull, np.empty_like(pull), np.empty_like(gram), None, None)
+    bases = Bases(gram, pull, np.empty_like(pull), np.empty_like(gram), None, None)
     base, root = bases.place(mean, precision)
     slices = np.full(len(base), 2 if update == "both" else 4)
     gibbs = np.full(len(base), update == "both")
@@ -145,7 +142,7 @@ def find_bases_of(
         slices[gibbs | (sd <= 0.5)] = 2
         slices[easy] = 0
     return Bases(
-        trials, gram, pull, base, root, slices if slices.any() else None,
+        gram, pull, base, root, slices if slices.any() else None,
         gibbs if gibbs.any() else None,
     )  # fmt: skip
 
@@ -164,7 +161,7 @@ def _sd_of_correction(
     for first in range(0, _DRAWS, block):
         some = slice(first, first + block)
         by_row = np.repeat(weights[:, some], lengths, axis=0)
-        psi = np.einsum("nd,nsd->ns", data.covariates, by_row)
+        psi = data.known[:, None] + np.einsum("nd,nsd->ns", data.covariates, by_row)
         value = data.successes[:, None] * psi - data.trials[:, None] * np.logaddexp(0.0, psi)
         total = np.concatenate([np.zeros((1, psi.shape[1])), np.cumsum(value, axis=0)])
         sums[:, some] = np.diff(total[data.offsets], axis=0)
@@ -176,7 +173,8 @@ def _easy(data: LabelledRows, base: FloatArray) -> BoolArray:
     lengths = np.diff(data.offsets)
     out = lengths * (900.0 + data.num_covariates**2) < _FEW
     if out.any():
-        psi = np.einsum("nd,nd->n", data.covariates, np.repeat(base, lengths, axis=0))
+        by_row = np.repeat(base, lengths, axis=0)
+        psi = data.known + np.einsum("nd,nd->n", data.covariates, by_row)
         both = expit(psi) * expit(-psi) - 0.6 * polya_gamma.mean(1, psi)
         sums = np.concatenate([[0.0], np.cumsum(data.trials * both)])
         out &= sums[data.offsets[1:]] >= sums[data.offsets[:-1]]
@@ -224,8 +222,8 @@ def move_weights(
     _check(
         over_rows(
             slice_weights, data.num_groups, data.covariates, data.offsets, data.successes,
-            bases.trials, np.atleast_2d(mean), precision, base, root, bases.slices, new_key(rng),
-            weights, out, grain=1,
+            data.trials, data.known, np.atleast_2d(mean), precision, base, root, bases.slices,
+            new_key(rng), weights, out, grain=1,
         )
     )  # fmt: skip
     return out
@@ -248,8 +246,8 @@ def draw_weights(
     _check(
         over_rows(
             sample_weights, data.num_groups, data.covariates, data.offsets, data.successes,
-            data.trials, np.atleast_2d(mean), precision, new_key(rng), weights, chosen, out,
-            grain=1,
+            data.trials, data.known, np.atleast_2d(mean), precision, new_key(rng), weights, chosen,
+            out, grain=1,
         )
     )  # fmt: skip
     return out

@@ -3,6 +3,8 @@ from pgmult.variational.collapsed import CollapsedFit as CollapsedFit
 from pgmult.variational.collapsed import CollapsedProblem as CollapsedProblem
 from pgmult.variational.collapsed import natural_cg as natural_cg
 from pgmult.variational.collapsed import random_start as random_start
+from pgmult.variational.count_sites import NegativeBinomialRows as NegativeBinomialRows
+from pgmult.variational.count_sites import PoissonRows as PoissonRows
 from pgmult.variational.delta import fit_delta as fit_delta
 from pgmult.variational.fit import Fit as Fit
 from pgmult.variational.laplace import GaussianRows as GaussianRows
@@ -12,6 +14,9 @@ from pgmult.variational.messages import fit_messages as fit_messages
 from pgmult.variational.nonconjugate import NonconjugateFit as NonconjugateFit
 from pgmult.variational.nonconjugate import NonconjugateModel as NonconjugateModel
 from pgmult.variational.nonconjugate import fit_nonconjugate as fit_nonconjugate
+from pgmult.variational.sites import Design as Design
+from pgmult.variational.sites import RowLikelihood as RowLikelihood
+from pgmult.variational.sites import Rows as Rows
 from pgmult.variational.sites import Site as Site
 from pgmult.variational.sites import SiteFit as SiteFit
 from pgmult.variational.sites import fit_sites as fit_sites

@@ -29,6 +29,10 @@ JaakkolaJordan   min over xi of a quadratic bound: xi^2 = m^2 + v   a lower boun
 Quadrature       E f itself, to 12 digits                           a lower bound, the best
 ===============  =================================================  =====================
 
+The likelihood may be your own: see `Site`, and `RowLikelihood`, which makes a site of a log
+likelihood and its first two derivatives. `pgmult.testing.check_site` compares the derivatives of a
+site with differences of its values.
+
 References: Wang and Blei (2013), Variational inference in nonconjugate models, sections 3 and 4.2;
 Jaakkola and Jordan (2000), Bayesian parameter estimation via variational methods; Polson, Scott
 and Windle (2013).
@@ -43,11 +47,14 @@ and Windle (2013).
 (array([[-0.62,  0.53]]), False)
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from scipy import sparse
 
 from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
@@ -56,14 +63,33 @@ from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, slack
 from pgmult.variational.fixed_points import Mixing, invert, unpack_prior
 
-__all__ = ["Design", "Rows", "Site", "SiteFit", "fit_sites"]
+__all__ = [
+    "Design",
+    "RowLikelihood",
+    "Rows",
+    "Site",
+    "SiteFit",
+    "as_matrix",
+    "fit_sites",
+    "row_squares",
+]
 
+_ROWS = 4096  # of a sparse table that are dense at a time
 Expectation = tuple[FloatArray, FloatArray, FloatArray]  # F, dF/dm, dF/dv
 
 
 @runtime_checkable
 class Site(Protocol):
     """A stand-in F(m, v) of E f(psi), psi ~ N(m, v), a row each.
+
+    Everything that makes a likelihood yours is in `expect`, which returns three numbers a row: F,
+    dF/dm and dF/dv. Where F is the expectation itself, of an f whose derivatives are known,
+
+        dF/dm = E f'(psi),    dF/dv = E f''(psi) / 2,
+
+    so a site is three functions. f must be log concave (f'' <= 0), or curvatures could cancel the
+    prior's. `expect` must take any means, and variances from 0 up: the search begins at 0, and
+    samplers take F(psi, 0) for f(psi).
 
     Attributes
     ----------
@@ -123,22 +149,29 @@ class Rows:
 
     Attributes
     ----------
-    covariates : array, ``(num_rows, num_weights)``
+    covariates : array or sparse array, ``(num_rows, num_weights)``
+        Of a sparse one no dense copy is ever made, but for a few thousand rows at a time.
     offsets : int64 array, ``(num_groups + 1,)``, optional
         Group g is the rows ``offsets[g]:offsets[g + 1]``; one group of all rows if left out.
+    known : array, ``(num_rows,)``, optional
+        Added to the predictors.
     """
 
-    covariates: FloatArray
+    covariates: Any
     offsets: IntArray | None = None
-    _blocks: list[FloatArray] = field(init=False)
+    known: FloatArray | None = None
+    _blocks: list[Any] = field(init=False)
     _slices: list[slice] = field(init=False)
 
     def __post_init__(self) -> None:
-        x = as_finite(self.covariates, "covariates")
-        if x.ndim != 2:
-            raise ValueError(f"covariates must have shape (rows, weights), got {x.shape}")
-        bounds = [0, len(x)] if self.offsets is None else self.offsets.tolist()
+        x = as_matrix(self.covariates, "covariates")
+        num_rows = x.shape[0]
+        bounds = [0, num_rows] if self.offsets is None else self.offsets.tolist()
         slices = [slice(a, b) for a, b in pairwise(bounds)]
+        known = np.zeros(num_rows) if self.known is None else as_finite(self.known, "known")
+        if known.shape != (num_rows,):
+            raise ValueError(f"known must have shape ({num_rows},), got {known.shape}")
+        object.__setattr__(self, "known", known)
         object.__setattr__(self, "covariates", x)
         object.__setattr__(self, "_slices", slices)
         object.__setattr__(self, "_blocks", [x[rows] for rows in slices])
@@ -151,26 +184,113 @@ class Rows:
     def project(self, mean: FloatArray) -> FloatArray:
         """Means of the predictors, ``(num_rows,)``."""
         pairs = zip(self._blocks, mean, strict=True)
-        return np.concatenate([x @ w for x, w in pairs])
+        return np.asarray(np.concatenate([x @ w for x, w in pairs]) + self.known)
 
     def project_cov(self, cov: FloatArray) -> FloatArray:
         """Variances of the predictors, ``(num_rows,)``."""
         pairs = zip(self._blocks, cov, strict=True)
-        return np.concatenate([np.einsum("nd,nd->n", x @ s, x) for x, s in pairs])
+        return np.concatenate([row_squares(x, s) for x, s in pairs])
 
     def pull(self, d_mean: FloatArray) -> FloatArray:
         """X' d_mean of each group, ``(num_groups, num_weights)``."""
         pairs = zip(self._blocks, self._slices, strict=True)
-        return np.array([d_mean[rows] @ x for x, rows in pairs])
+        return np.array([x.T @ d_mean[rows] for x, rows in pairs])
 
     def gram(self, d_var: FloatArray) -> FloatArray:
         """X' diag(-2 d_var) X of each group, O(num_rows num_weights**2)."""
-        scaled = np.sqrt(-2.0 * d_var)[:, None] * self.covariates
-        return np.array([scaled[rows].T @ scaled[rows] for rows in self._slices])
+        roots = np.sqrt(-2.0 * d_var)
+        pairs = zip(self._blocks, self._slices, strict=True)
+        return np.array([_gram(x, roots[rows]) for x, rows in pairs])
 
     def total(self, values: FloatArray) -> FloatArray:
         """Sum over the rows of each group, ``(num_groups,)``."""
         return np.array([values[rows].sum() for rows in self._slices])
+
+
+def as_matrix(value: Any, name: str) -> Any:
+    """Finite numbers ``(rows, columns)``: a float64 array, or a sparse one in rows."""
+    if not sparse.issparse(value):
+        x = as_finite(value, name)
+        if x.ndim != 2:
+            raise ValueError(f"{name} must have shape (rows, covariates), got {x.shape}")
+        return x
+    if value.ndim != 2 or value.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be a sparse table of numbers, got dtype {value.dtype}")
+    rows = sparse.csr_array(value, dtype=np.float64)
+    as_finite(rows.data, name)
+    return rows
+
+
+def row_squares(x: Any, cov: FloatArray) -> FloatArray:
+    """x_n' cov x_n of every row, dense or sparse."""
+    if not sparse.issparse(x):
+        return np.asarray(np.einsum("nd,nd->n", x @ cov, x))
+    parts = [np.zeros(0)]
+    for first in range(0, x.shape[0], _ROWS):
+        some = x[first : first + _ROWS]
+        parts.append(np.asarray(some.multiply(some @ cov).sum(axis=1)).ravel())
+    return np.concatenate(parts)
+
+
+def _gram(x: Any, roots: FloatArray) -> FloatArray:
+    if not sparse.issparse(x):
+        scaled = roots[:, None] * x
+        return np.asarray(scaled.T @ scaled)
+    scaled = sparse.diags_array(roots) @ x
+    return np.asarray((scaled.T @ scaled).toarray())
+
+
+# --------------------------------------------------------------------------- your own likelihood
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowLikelihood:
+    """A site from a log likelihood of rows and its first two derivatives, by quadrature.
+
+    With Gauss-Hermite nodes for psi ~ N(m, v) it is F = E f, dF/dm = E f' and dF/dv = E f'' / 2:
+    the best Gaussian, where f is smooth over a standard deviation of psi.
+
+    Attributes
+    ----------
+    value, slope, curvature : callables
+        f, f' and f'' of every row, from predictors ``(num_rows,)``. f'' must not be above 0.
+    num_nodes : int
+
+    Examples
+    --------
+    Counts of rare events, log rates linear in covariates:
+
+    >>> import numpy as np
+    >>> from pgmult.priors import MvNormal
+    >>> x, y = np.column_stack([np.ones(4), [0.0, 1.0, 2.0, 3.0]]), np.array([1.0, 2.0, 8.0, 20.0])
+    >>> site = RowLikelihood(
+    ...     lambda f: y * f - np.exp(f), lambda f: y - np.exp(f), lambda f: -np.exp(f)
+    ... )
+    >>> fit_sites(Rows(x), site, MvNormal(np.zeros(2), np.eye(2))).mean.round(2)
+    array([[-0.03,  1.  ]])
+    """
+
+    value: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+    curvature: Callable[[FloatArray], FloatArray]
+    num_nodes: int = 32
+
+    method: ClassVar[str] = "quadrature"
+    is_bound: ClassVar[bool] = True
+    at_mode: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        as_positive_int(self.num_nodes, "num_nodes", maximum=200)
+
+    def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
+        """F, dF/dm and dF/dv."""
+        nodes, weights = hermegauss(self.num_nodes)
+        sums = np.zeros((3, len(mean)))
+        scale = np.sqrt(var)
+        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+            psi = mean + node * scale
+            sums += weight * np.array([self.value(psi), self.slope(psi), self.curvature(psi)])
+        return sums[0], sums[1], 0.5 * sums[2]
 
 
 # --------------------------------------------------------------------------- the solver
@@ -251,7 +371,6 @@ def fit_sites(
     """
     as_kind(design, "design", Design)
     as_kind(site, "site", Site)
-    as_real(tolerance, "tolerance", minimum=0.0)
     as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     num_groups, size = design.shape

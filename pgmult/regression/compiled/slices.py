@@ -79,11 +79,11 @@ def _expect(mean, scale):
 
 
 @jit
-def _expect_rows(x, successes, trials, w, scale, slopes, curvatures):
+def _expect_rows(x, successes, trials, known, w, scale, slopes, curvatures):
     """Slopes and curvatures of the rows' expected sites; the sum of their expectations."""
     level = 0.0
     for n in range(x.shape[0]):
-        psi = dot(x[n], w)
+        psi = known[n] + dot(x[n], w)
         rest, share, spread = _expect(psi, scale[n])
         level += successes[n] * psi - trials[n] * rest
         slopes[n] = successes[n] - trials[n] * share
@@ -108,7 +108,9 @@ def _solve_upper(root, b):
 
 
 @jit
-def find_bases(worker, start, stop, x, offsets, successes, trials, mean, precision, gram, pull):
+def find_bases(
+    worker, start, stop, x, offsets, successes, trials, known, mean, precision, gram, pull
+):
     """Potentials of groups' rows with which the prior is near the posterior of the weights.
 
     Newton's method for the mode, then for the fixed point of expected sites: with psi_n normal as
@@ -129,12 +131,13 @@ def find_bases(worker, start, stop, x, offsets, successes, trials, mean, precisi
         begin, end = offsets[g], offsets[g + 1]
         num_rows, prior_mean = end - begin, mean[min(g, mean.shape[0] - 1)]
         rows, taken, counted = x[begin:end], successes[begin:end], trials[begin:end]
+        shift = known[begin:end]
         scale, slopes, curvatures = np.zeros(num_rows), np.empty(num_rows), np.empty(num_rows)
         for i in range(size):
             w[i] = prior_mean[i]
         at_mode, length, rate = True, np.inf, 1.0
         for _ in range(_MOST_STEPS):
-            level = _expect_rows(rows, taken, counted, w, scale, slopes, curvatures)
+            level = _expect_rows(rows, taken, counted, shift, w, scale, slopes, curvatures)
             square[:] = 0.0
             force[:] = 0.0
             for first in range(0, num_rows, ROWS):
@@ -170,7 +173,7 @@ def find_bases(worker, start, stop, x, offsets, successes, trials, mean, precisi
                 for i in range(size):
                     other[i] = w[i] + share * step[i]
                     gap[i] = other[i] - prior_mean[i]
-                there = _expect_rows(rows, taken, counted, other, scale, slopes, curvatures)
+                there = _expect_rows(rows, taken, counted, shift, other, scale, slopes, curvatures)
                 for i in range(size):
                     there -= 0.5 * gap[i] * dot(precision[i], gap)
                 if there >= level - 1e-9 * abs(level):
@@ -221,13 +224,13 @@ def place_bases(worker, start, stop, gram, pull, mean, precision, base, root):
 
 @jit
 def slice_weights(
-    worker, start, stop, x, offsets, successes, trials, mean, precision, base, root, moves, key,
-    weights, out
+    worker, start, stop, x, offsets, successes, trials, known, mean, precision, base, root, moves,
+    key, weights, out
 ):  # fmt: skip
     """Move each group's weights on ellipses of a Student-t around ``base[g]``.
 
     As `pgmult.sampling.moves.slice_around` does, ``moves[g]`` times. `root` has lower roots of the
-    bases' precisions, and `trials` are floats. All of the log density but the log normalisers of
+    bases' precisions. All of the log density but the log normalisers of
     the rows is quadratic in the cosine and sine of the angle. Returns 0, or 1 + a group whose log
     density is not finite.
     """
@@ -246,7 +249,7 @@ def slice_weights(
         for i in range(size):
             a[i] = weights[g, i] - base[g, i]
         for r in range(num_rows):
-            centre[r] = dot(x[begin + r], base[g])
+            centre[r] = known[begin + r] + dot(x[begin + r], base[g])
             along[r] = dot(x[begin + r], a)
         rest = _sum_softplus(counted, centre, along, along, 1.0, 0.0)
         for _ in range(moves[g]):

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky
-from pgmult.compiled.polya_gamma import draw_integer
+from pgmult.compiled.polya_gamma import draw
 from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
 from pgmult.compiled.streams import normal, open_stream
 
@@ -89,14 +89,16 @@ def pack_row(flat, begin, size, kappa, scale, panels, place, pull):
 
 @jit
 def sample_weights(
-    worker, start, stop, x, offsets, successes, trials, mean, precision, key, weights, chosen, out
-):
+    worker, start, stop, x, offsets, successes, trials, known, mean, precision, key, weights,
+    chosen, out
+):  # fmt: skip
     """Move the weights of the `chosen` groups given Pólya-gamma variables drawn at those they have.
 
     The posterior precision is ``precision`` + X' diag(omega) X, and precision times mean is
-    ``precision mean`` + X' (successes - trials / 2). Given omega the weights are N(m, S), and the
-    move is Adler's (1981) overrelaxation: w' = m + a (w - m) + sqrt(1 - a**2) S^(1/2) noise leaves
-    that Gaussian as it is for every a in (-1, 1). With a = 0, a plain draw, successive weights have
+    ``precision mean`` + X' (successes - trials / 2 - omega known). Given omega the weights are
+    N(m, S), and the move is Adler's (1981) overrelaxation: w' = m + a (w - m) + sqrt(1 - a**2)
+    S^(1/2) noise leaves that Gaussian as it is for every a in (-1, 1). With a = 0, a plain draw,
+    successive weights have
     correlations r of 0.1 to 0.4; with a = -1/2 they have (1 - a) r + a, near 0 or below it.
     Returns 0, or 1 + a group without a proper posterior.
     """
@@ -121,8 +123,9 @@ def sample_weights(
             num_rows = min(ROWS, offsets[g + 1] - first)
             for r in range(num_rows):
                 n = first + r
-                omega, state = draw_integer(trials[n], _dot(x[n], weights[g]), state)
-                kappa, scale = successes[n] - 0.5 * trials[n], math.sqrt(omega)
+                omega, state = draw(trials[n], known[n] + _dot(x[n], weights[g]), state)
+                kappa = successes[n] - 0.5 * trials[n] - omega * known[n]
+                scale = math.sqrt(omega)
                 pack_row(flat, n * size, size, kappa, scale, panels, r * WIDTH, pull)
             add_gram(panels, gram, size, stride, num_rows)
         for i in range(size):

@@ -10,81 +10,91 @@
 ((1, 3), (1, 4, 4), (2, 2))
 """
 
-import warnings
-from typing import Any, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgmult.core.arguments import as_choice, as_real, brief
-from pgmult.core.sklearn import as_seed
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_counts
 from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
-from pgmult.regression.data import as_labelled_rows
-from pgmult.regression.estimators._linear import LinearPredictor, as_variance, moments
-from pgmult.regression.fits.logistic import fit_grouped_logistic_regression, fit_logistic_regression
+from pgmult.regression.data import LabelledRows, as_labelled_rows
+from pgmult.regression.estimators._linear import (
+    FixedPrior,
+    HasColumns,
+    LinearClassifier,
+    as_variance,
+    log_of,
+    moments,
+)
+from pgmult.regression.fits.logistic import (
+    fit_grouped_logistic_regression,
+    fit_logistic_regression,
+    grouped_log_evidence,
+)
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
-from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sampling.driver import sample
-from pgmult.variational.fixed_points import predictor_vars
+from pgmult.sampling.posterior import Posterior
 from pgmult.variational.logistic_sites import LOGISTIC_SITES
+from pgmult.variational.sites import row_squares
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
 
-
-@runtime_checkable
-class _Table(Protocol):
-    """A DataFrame, of whichever package."""
-
-    columns: Any
-
-    def drop(self, *, columns: list[Any]) -> "_Table": ...
-
-    def __getitem__(self, name: Any) -> Any: ...
+_METHODS = (*LOGISTIC_SITES, "sampling")
+_DRAWS = 256  # in a block of predictions
 
 
-Method = Literal["laplace", "delta", "jaakkola_jordan", "quadrature", "gibbs"]
-
-
-class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Logistic(LinearClassifier):
     """What the two faces share: labels, and averages over q."""
 
-    average: str
-    random_state: Any
-    n_iter_: int
-    multilabel_: bool = False
+    average: str = "quadrature"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _warn_unless(self, converged: bool) -> None:
-        if not converged:
-            warnings.warn(
-                f"method {self.method!r} had not converged after {self.n_iter_} iterations: try"
-                " method='quadrature', or columns on smaller scales",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-    def _binary(self, y: Any) -> FloatArray:
+    def _binary(self, y: Any) -> IntArray:
         """0 or 1 for the two classes, which are remembered."""
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}."
+                " (Counts of successes need trials=)"
             )
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y must have two classes, got one class only: {self.classes_[0]!r} in every row"
             )
-        return np.asarray(labels, dtype=np.float64)
+        return np.asarray(labels)
+
+    def _outcomes(self, y: Any, trials: Any, weight: FloatArray) -> tuple[Any, Any, FloatArray]:
+        """Successes, trials (None for labels), and how many times each row counts."""
+        if trials is None:
+            labels = self._binary(y)
+            each = self._class_weights(np.bincount(labels, weight, minlength=2).astype(np.float64))
+            return labels, None, weight * each[labels]
+        if self.class_weight is not None:
+            raise ValueError("class_weight is of labels: leave it out where y counts successes")
+        self.classes_ = np.arange(2)
+        y, trials = as_counts(y, "y"), as_counts(trials, "trials")
+        if y.shape != (len(weight),) or trials.shape != y.shape:
+            raise ValueError(
+                f"trials must have shape ({len(weight)},) as y has, got {trials.shape}, and y"
+                f" {y.shape}"
+            )
+        if (y > trials).any():
+            row = int(np.argmax(y > trials))
+            raise ValueError(f"y must be at most trials, {trials[row]}, got {y[row]} at row {row}")
+        return y, trials, weight
 
     def _average(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         """E sigma(psi), psi ~ N(mean, var), as `average` says."""
@@ -95,36 +105,72 @@ class _Logistic(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignor
         as_choice(self.average, "average", ("quadrature", "probit", "plug_in"))
         return logistic_expectations(mean, var)[1]
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, offset: Any = None) -> Any:
         """The more probable class of each row; with labels ``(n, L)``, 0 or 1 for each of them.
 
         Parameters
         ----------
         X : array, ``(n_samples, n_features)``
+        offset : array, ``(n_samples,)``, optional
         """
-        probs = self.predict_proba(X)
-        if self.multilabel_:
+        probs = self.predict_proba(X, offset)
+        if getattr(self, "multilabel_", False):
             return (probs > 0.5).astype(np.int64)
         return self.classes_[(probs[:, 1] > 0.5).astype(np.int64)]
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any, offset: Any = None) -> FloatArray:
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        offset : array, ``(n_samples,)``, optional
+        """
+        return log_of(self.predict_proba(X, offset))
+
+    def predict_proba(self, X: Any, offset: Any = None) -> FloatArray:
+        """Probabilities, averaged over the posterior."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Any, offset: Any = None) -> FloatArray:
         """Log odds of `predict_proba`, ``(n_samples,)`` or ``(n_samples, n_labels)``.
 
         Parameters
         ----------
         X : array, ``(n_samples, n_features)``
+        offset : array, ``(n_samples,)``, optional
         """
-        probs = self.predict_proba(X)
-        if not self.multilabel_:
+        probs = self.predict_proba(X, offset)
+        if not getattr(self, "multilabel_", False):
             probs = probs[:, 1]
         return np.asarray(logit(np.clip(probs, 1e-300, 1.0 - 1e-16)))
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities, averaged over the posterior."""
-        raise NotImplementedError
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None, offset: Any = None
+    ) -> float:
+        """The share of labels, or of trials, that are of the class predicted for their row.
+
+        Parameters
+        ----------
+        X : array, ``(n_samples, n_features)``
+        y : array
+            As in `fit`.
+        sample_weight, trials, offset : arrays, ``(n_samples,)``, optional
+        """
+        if trials is None and offset is None:
+            return float(super().score(X, y, sample_weight))
+        above = self.predict_proba(X, offset)[:, 1] > 0.5
+        if trials is None:
+            hits, trials = self.classes_[above.astype(np.int64)] == np.asarray(y), 1.0
+        else:
+            y, trials = as_counts(y, "y"), as_counts(trials, "trials")
+            hits = np.where(above, y, trials - y)
+        weight = np.ones(len(above)) if sample_weight is None else np.asarray(sample_weight)
+        return float(weight @ hits / np.sum(weight * trials))
 
 
-class LogisticClassifier(_Logistic):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticClassifier(_Logistic, FixedPrior):
     """Logistic regression with a Gaussian prior, a posterior of the weights and honest averages.
 
     The prior of the coefficients is N(0, weight_var) each, and that of the intercept, which is a
@@ -134,22 +180,33 @@ class LogisticClassifier(_Logistic):
 
     Parameters
     ----------
-    method : {"quadrature", "delta", "laplace", "jaakkola_jordan", "gibbs"}
+    method : {"quadrature", "delta", "laplace", "jaakkola_jordan", "sampling"}
         How the posterior is found: see `pgmult.variational.sites`. "quadrature" is the best
         Gaussian and never fails, "delta" nearly as good and twice as fast where predictors are not
-        very uncertain, "laplace" the fastest; "gibbs" samples the posterior itself.
-    weight_var, intercept_var : float
-        Variances of the prior.
+        very uncertain, "laplace" the fastest; "sampling" draws from the posterior itself, by
+        Pólya-gamma Gibbs or slices around a Gaussian, whichever pays (`pgmult.regression.updates`).
+    weight_var : float, array of a variance for each column, or str
+        Variances of the coefficients' prior. "evidence" finds one for all, and "ard" one for each
+        column, that make the data most probable (columns of no use get a tiny one); both look at
+        the bound of "quadrature", whatever the method. With "sampling" they may be drawn with the
+        weights: "half_t" is one half-t standard deviation, "horseshoe" one half-Cauchy for each
+        column times a common one (see `pgmult.regression.models.scaled`).
+    intercept_var : float
+        Variance of the intercept's prior.
     fit_intercept : bool
+    class_weight : mapping from class to number, "balanced" or None
+        What a row counts by its class. "balanced" gives all classes the same say, as if that many
+        rows had been seen: the posterior is then that of other data, and its probabilities are of a
+        world where classes are equally frequent.
     average : {"quadrature", "probit", "plug_in"}
         How `predict_proba` averages over a Gaussian posterior: to 12 digits, by MacKay's
-        approximation, or not at all. With "gibbs" it averages over the draws.
+        approximation, or not at all. With "sampling" it averages over the draws.
     tol, max_iter : float, int
         Of the approximations: see `pgmult.variational.sites.fit_sites`.
     draws, tune, chains : int
-        Of "gibbs".
+        Of "sampling".
     random_state : int, numpy.random.RandomState or None
-        Of "gibbs".
+        Of "sampling".
 
     Attributes
     ----------
@@ -158,122 +215,136 @@ class LogisticClassifier(_Logistic):
     intercept_ : array, ``(n_outputs,)``
     coef_cov_ : array, ``(n_outputs, n_weights, n_weights)``
         Posterior covariance of the coefficients and, last, the intercept where there is one.
+    weight_var_ : array, ``(n_features,)``, or with several labels one row each
+        Variances of the prior as given or learned; posterior means where they were sampled.
     log_evidence_ : array, ``(n_outputs,)``
-        Log p(y), as the method bounds or approximates it; nan with "gibbs".
+        Log p(y), as the method bounds or approximates it, without binomial coefficients; nan with
+        "sampling".
     posterior_ : list of Posterior, or None
-        With "gibbs", one for each output.
+        With "sampling", one for each output.
     classes_ : array
-        The two classes, or with labels ``(n, L)`` the numbers of the labels.
+        The two classes; with trials 0 and 1, failures and successes; with labels ``(n, L)`` the
+        numbers of the labels.
     multilabel_ : bool
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
     """
 
-    def __init__(
-        self,
-        method: Method = "quadrature",
-        *,
-        weight_var: float = 1.0,
-        intercept_var: float = 100.0,
-        fit_intercept: bool = True,
-        average: Literal["quadrature", "probit", "plug_in"] = "quadrature",
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        draws: int = 1000,
-        tune: int = 200,
-        chains: int = 2,
-        random_state: Any = None,
-    ):
-        self.method = method
-        self.weight_var = weight_var
-        self.intercept_var = intercept_var
-        self.fit_intercept = fit_intercept
-        self.average = average
-        self.tol = tol
-        self.max_iter = max_iter
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any) -> "LogisticClassifier":
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None, offset: Any = None
+    ) -> "LogisticClassifier":
         """Fit the weights.
 
         Parameters
         ----------
-        X : array, ``(n_samples, n_features)``
+        X : array or sparse array, ``(n_samples, n_features)``
+            A sparse one stays so, but for "sampling".
         y : array, ``(n_samples,)`` or ``(n_samples, n_labels)``
-            Two classes; or several labels of 0 and 1, each fitted by itself, where one that is the
-            same in every row is left to the prior.
+            Two classes; with `trials`, counts of successes; or several labels of 0 and 1, each
+            fitted by itself, where one that is the same in every row is left to the prior.
+        sample_weight : array, ``(n_samples,)``, optional
+            How many times each row counts: a row of weight 2 is worth two rows, and the posterior
+            of whole weights is that of rows repeated. Other weights raise the likelihood of their
+            row to that power, exactly so with every method, "sampling" included.
+        trials : array, ``(n_samples,)``, optional
+            Makes y counts of successes among so many trials.
+        offset : array, ``(n_samples,)``, optional
+            Added to the log odds of each row. Give that of new rows to `predict_proba`.
 
         Raises
         ------
         ValueError
             If y has one class only, or more than two.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
+        as_choice(self.method, "method", _METHODS)
+        X, y = self._take(X, y, multi_output=True)
         self.multilabel_ = y.ndim == 2 and y.shape[1] > 1
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
+        weight = self._row_weights(X, sample_weight)
+        known = self._known(X, offset)
         if self.multilabel_:
+            if trials is not None or self.class_weight is not None:
+                raise ValueError("trials and class_weight need a y of one column")
             if not ((y == 0) | (y == 1)).all():
                 raise ValueError("y must be 0 or 1 everywhere where it has several columns")
-            labels, self.classes_ = y.astype(np.float64), np.arange(y.shape[1])
+            columns, self.classes_ = list(y.astype(np.int64).T), np.arange(y.shape[1])
         else:
-            labels = self._binary(y)[:, None]
-        as_choice(self.method, "method", (*LOGISTIC_SITES, "gibbs"))
-        x = self._design(X)
-        model = LogisticRegression(self._prior(x.shape[1]))
-        self._warn_of_scales(X, self.weight_var)
-        outputs = [as_labelled_rows(x, column) for column in labels.T]
-        self.posterior_ = None
-        if self.method == "gibbs":
-            seed = as_seed(self.random_state)
-            self.posterior_ = [
-                sample(
-                    model, data, draws=self.draws, tune=self.tune, chains=self.chains,
-                    random_seed=seed + i, progressbar=False,
-                )
-                for i, data in enumerate(outputs)
-            ]  # fmt: skip
-            draws = [p["weights"].reshape(-1, x.shape[1]) for p in self.posterior_]
+            successes, trials, weight = self._outcomes(y, trials, weight)
+            columns = [successes]
+        sampled = self.method == "sampling"
+        x = self._dense_design(X) if sampled else self._design(X)
+        outputs = [
+            as_labelled_rows(x, column, trials=trials, weights=weight, predictor_offset=known)
+            for column in columns
+        ]
+        self._draw_seed()
+        results: list[Any] = []
+        variances = []
+        for i, data in enumerate(outputs):
+            prior = self._learn_prior(X.shape[1], self._bound(data))
+            variances.append(self.weight_var_)
+            model = LogisticRegression(prior)
+            if sampled:
+                results.append(self._sample(self._scaled(model), data, shift=i))
+            else:
+                results.append(
+                    fit_logistic_regression(
+                        model, data, method=self.method,
+                        tolerance=self.tol, max_iterations=self.max_iter,
+                    )
+                )  # fmt: skip
+        self.weight_var_ = np.array(variances) if self.multilabel_ else variances[0]
+        self._warn_of_scales(X, self.weight_var_.max(axis=0) if self.multilabel_ else variances[0])
+        if sampled:
+            self.posterior_: list[Posterior] | None = results
+            draws = [p["weights"].reshape(-1, x.shape[1]) for p in results]
             self._set_weights(*moments(np.stack(draws, axis=1)))
+            self._keep_scales(results)
             self.log_evidence_ = np.full(len(outputs), np.nan)
             self.n_iter_ = self.draws + self.tune
             return self
-        fits = [
-            fit_logistic_regression(
-                model, data, method=self.method, tolerance=self.tol, max_iterations=self.max_iter
-            )
-            for data in outputs
-        ]
+        self.posterior_ = None
         self._set_weights(
-            np.concatenate([fit.mean for fit in fits]), np.concatenate([fit.cov for fit in fits])
+            np.concatenate([fit.mean for fit in results]),
+            np.concatenate([fit.cov for fit in results]),
         )
-        self.log_evidence_ = np.array([fit.objective for fit in fits])
-        self.n_iter_ = max(fit.num_iterations for fit in fits)
-        self._warn_unless(all(fit.converged for fit in fits))
+        self.log_evidence_ = np.array([fit.objective for fit in results])
+        self.n_iter_ = max(fit.num_iterations for fit in results)
+        self._warn_unless(all(fit.converged for fit in results))
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def _bound(self, data: LabelledRows) -> Any:
+        """Of the log evidence, and the moments of q, for a prior: what variances are learned by."""
+
+        def fit(prior: MvNormal) -> tuple[float, FloatArray, FloatArray]:
+            found = fit_logistic_regression(LogisticRegression(prior), data, method="quadrature")
+            return found.objective, found.mean, found.cov
+
+        return fit
+
+    def predict_proba(self, X: Any, offset: Any = None) -> FloatArray:
         """Probabilities averaged over the posterior.
 
         Parameters
         ----------
-        X : array, ``(n_samples, n_features)``
+        X : array or sparse array, ``(n_samples, n_features)``
+        offset : array, ``(n_samples,)``, optional
+            Added to the log odds of each row.
 
         Returns
         -------
         array, ``(n_samples, 2)`` or ``(n_samples, n_labels)``
             Of the two classes; or that each of several labels is 1.
         """
-        check_is_fitted(self)
-        x = self._design(validate_data(self, X, dtype=np.float64, reset=False))
+        X = self._take_new(X)
+        x, known = self._design(X), self._known(X, offset)
         if self.posterior_ is not None:
             draws = [p["weights"].reshape(-1, x.shape[1]) for p in self.posterior_]
-            probs = np.column_stack([_mean_share(x, d) for d in draws])
+            probs = np.column_stack([_mean_share(x, d, known) for d in draws])
         else:
-            probs = self._average(x @ self._weights.T, predictor_vars(x, self.coef_cov_))
+            var = np.column_stack([np.maximum(row_squares(x, S), 0.0) for S in self.coef_cov_])
+            probs = self._average(x @ self._weights.T + known[:, None], var)
         return probs if self.multilabel_ else np.column_stack([1.0 - probs[:, 0], probs[:, 0]])
 
     def __sklearn_tags__(self) -> Any:
@@ -282,6 +353,7 @@ class LogisticClassifier(_Logistic):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GroupedLogisticClassifier(_Logistic):
     """Logistic regressions of groups whose weights have a common, learned, Gaussian law.
 
@@ -294,11 +366,11 @@ class GroupedLogisticClassifier(_Logistic):
     groups : int, str or None
         The column of X that says which group a row is of: its number, or in a DataFrame its name,
         and then its labels may be strings. With None all rows are of one group.
-    method : {"quadrature", "delta", "laplace", "jaakkola_jordan", "gibbs"}
-        MAP-EM with that E-step, or Gibbs sampling of everything.
+    method : {"quadrature", "delta", "laplace", "jaakkola_jordan", "sampling"}
+        MAP-EM with that E-step, or sampling of everything.
     mean_var, spread_var, spread_strength : float
         Of the prior.
-    fit_intercept, average, tol, max_iter, draws, tune, chains, random_state
+    fit_intercept, class_weight, average, tol, max_iter, draws, tune, chains, random_state
         As in `LogisticClassifier`; `tol` and `max_iter` are of MAP-EM.
 
     Attributes
@@ -309,66 +381,59 @@ class GroupedLogisticClassifier(_Logistic):
     intercept_ : array, ``(n_groups,)``
     coef_cov_ : array, ``(n_groups, n_weights, n_weights)``
     mean_, spread_ : arrays, ``(n_weights,)`` and ``(n_weights, n_weights)``
-        mu and Sigma, their posterior means with "gibbs".
+        mu and Sigma, their posterior means with "sampling".
+    mean_cov_ : array, ``(n_weights, n_weights)``
+        How uncertain mu is: its posterior covariance, given Sigma with MAP-EM.
+    log_evidence_ : float
+        Log p(y), mu and Sigma integrated out by Laplace's method around their mode
+        (`pgmult.regression.grouped_log_evidence`); nan with "sampling". Found when it is asked for:
+        it takes as many fits as mu and Sigma have numbers, a few times over.
     posterior_ : Posterior or None
-        With "gibbs".
+        With "sampling".
     classes_, n_iter_, n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     Notes
     -----
-    A row of a group that was not in the fit is predicted with the common law of the weights. In
-    `predict_proba`, with "gibbs", those averages take mu and Sigma at their means.
+    A row of a group that was not in the fit is predicted with weights N(mu, Sigma) of which mu
+    is uncertain too: with MAP-EM N(mean_, spread_ + mean_cov_), with "sampling" the average over
+    all draws of mu and Sigma.
     """
 
-    def __init__(
-        self,
-        groups: int | str | None = None,
-        *,
-        method: Method = "quadrature",
-        mean_var: float = 100.0,
-        spread_var: float = 1.0,
-        spread_strength: float = 100.0,
-        fit_intercept: bool = True,
-        average: Literal["quadrature", "probit", "plug_in"] = "quadrature",
-        tol: float = 1e-4,
-        max_iter: int = 200,
-        draws: int = 1000,
-        tune: int = 500,
-        chains: int = 2,
-        random_state: Any = None,
-    ):
-        self.groups = groups
-        self.method = method
-        self.mean_var = mean_var
-        self.spread_var = spread_var
-        self.spread_strength = spread_strength
-        self.fit_intercept = fit_intercept
-        self.average = average
-        self.tol = tol
-        self.max_iter = max_iter
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+    groups: int | str | None = field(default=None, kw_only=False)
+    method: str = field(default="quadrature", kw_only=True)
+    mean_var: float = 100.0
+    spread_var: float = 1.0
+    spread_strength: float = 100.0
+    tol: float = 1e-4
+    max_iter: int = 200
+    tune: int = 500
 
-    def fit(self, X: Any, y: Any) -> "GroupedLogisticClassifier":
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None, offset: Any = None
+    ) -> "GroupedLogisticClassifier":
         """Fit the groups' weights and their common law.
 
         Parameters
         ----------
-        X : array or DataFrame, ``(n_samples, n_columns)``
+        X : array, sparse array or DataFrame, ``(n_samples, n_columns)``
             Features, and the column of groups.
         y : array, ``(n_samples,)``
-            Two classes; a group may have one of them only.
+            Two classes; a group may have one of them only. With `trials`, counts of successes.
+        sample_weight, trials, offset : arrays, ``(n_samples,)``, optional
+            As in `LogisticClassifier.fit`.
         """
         X, groups = self._take_groups(X)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        successes = self._binary(y)
-        as_choice(self.method, "method", (*LOGISTIC_SITES, "gibbs"))
-        x = self._design(X)
+        as_choice(self.method, "method", _METHODS)
+        X, y = self._take(X, y)
+        weight, known = self._row_weights(X, sample_weight), self._known(X, offset)
+        successes, trials, weight = self._outcomes(y, trials, weight)
+        sampled = self.method == "sampling"
+        x = self._dense_design(X) if sampled else self._design(X)
         size = x.shape[1]
-        labels = np.zeros(len(x), dtype=np.int64) if groups is None else groups
-        data = as_labelled_rows(x, successes, labels)
+        labels = np.zeros(x.shape[0], dtype=np.int64) if groups is None else groups
+        data = as_labelled_rows(
+            x, successes, labels, trials=trials, weights=weight, predictor_offset=known
+        )
         self.groups_ = data.group_names
         eye = np.eye(size)
         strength = as_real(self.spread_strength, "spread_strength", minimum=1e-100)
@@ -378,61 +443,74 @@ class GroupedLogisticClassifier(_Logistic):
         model = GroupedLogisticRegression(
             MvNormal(np.zeros(size), mean_var * eye), size + strength, strength * spread_var * eye
         )
-        self.posterior_ = None
-        if self.method == "gibbs":
-            self.posterior_ = sample(
-                model, data, draws=self.draws, tune=self.tune, chains=self.chains,
-                random_seed=as_seed(self.random_state), progressbar=False,
-            )  # fmt: skip
-            draws = self.posterior_["weights"].reshape(-1, data.num_groups, size)
+        self._draw_seed()
+        self.__dict__.pop("log_evidence_", None)
+        if sampled:
+            posterior = self._sample(model, data)
+            self.posterior_: Posterior | None = posterior
+            draws = posterior["weights"].reshape(-1, data.num_groups, size)
             self._set_weights(*moments(draws))
-            self.mean_ = self.posterior_["mu"].mean(axis=(0, 1))
-            self.spread_ = self.posterior_["Sigma"].mean(axis=(0, 1))
+            mu = posterior["mu"].reshape(-1, size)
+            self.mean_, self.mean_cov_ = mu.mean(axis=0), np.atleast_2d(np.cov(mu.T))
+            self.spread_ = posterior["Sigma"].mean(axis=(0, 1))
             self.n_iter_ = self.draws + self.tune
+            self._fitted = None
             return self
+        self.posterior_ = None
         fit = fit_grouped_logistic_regression(
             model, data, method=self.method, tolerance=self.tol, max_iterations=self.max_iter
         )
         self._set_weights(fit.weights.mean, fit.weights.cov)
-        self.mean_, self.spread_ = fit.mu, fit.Sigma
+        self.mean_, self.spread_, self.mean_cov_ = fit.mu, fit.Sigma, fit.mu_cov
         self.n_iter_ = fit.num_iterations
+        self._fitted = model, data, fit
         self._warn_unless(fit.converged)
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    @cached_property
+    def log_evidence_(self) -> float:
+        """Log p(y), mu and Sigma integrated out by Laplace's method; nan with "sampling"."""
+        check_is_fitted(self, "coef_")
+        return float("nan") if self._fitted is None else grouped_log_evidence(*self._fitted)
+
+    def predict_proba(self, X: Any, offset: Any = None) -> FloatArray:
         """Probabilities of the two classes, averaged over the posterior, ``(n_samples, 2)``.
 
         Parameters
         ----------
-        X : array or DataFrame, ``(n_samples, n_columns)``
+        X : array, sparse array or DataFrame, ``(n_samples, n_columns)``
+        offset : array, ``(n_samples,)``, optional
+            Added to the log odds of each row.
         """
-        mean, var, x, place = self._predictor(X)
-        probs = self._average(mean, var)
-        if self.posterior_ is not None:
-            draws = self.posterior_["weights"].reshape(-1, len(self.groups_), x.shape[1])
-            for g in np.unique(place[place >= 0]):
-                rows = place == g
-                probs[rows] = _mean_share(x[rows], draws[:, g])
-        return np.column_stack([1.0 - probs, probs])
-
-    def _predictor(self, X: Any) -> tuple[FloatArray, FloatArray, FloatArray, Any]:
-        """Mean and variance of each row's predictor, the design, and each row's group or -1."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X, groups = self._take_groups(X)
-        x = self._design(validate_data(self, X, dtype=np.float64, reset=False))
-        if groups is None:
-            place = np.zeros(len(x), dtype=np.int64)
-        else:
+        X = self._take_new(X)
+        x, known = self._design(X), self._known(X, offset)
+        place = np.zeros(len(known), dtype=np.int64)
+        if groups is not None:
             places = {name: g for g, name in enumerate(self.groups_.tolist())}
             place = np.array([places.get(name, -1) for name in np.asarray(groups).tolist()])
-        weights = np.vstack([self._weights, self.mean_])  # place -1: the common law
-        covs = np.concatenate([self.coef_cov_, self.spread_[None]])
-        mean = np.einsum("nd,nd->n", x, weights[place])
-        var = np.empty(len(x))
+        probs = np.empty(len(known))
         for g in np.unique(place):
-            rows = x[place == g]
-            var[place == g] = np.einsum("nd,nd->n", rows @ covs[g], rows)
-        return mean, var, x, place
+            rows = place == g
+            probs[rows] = self._probs_of_group(x[rows], known[rows], int(g))
+        return np.column_stack([1.0 - probs, probs])
+
+    def _probs_of_group(self, x: Any, known: FloatArray, g: int) -> FloatArray:
+        """Of rows of group g, or of none that was in the fit where g is -1."""
+        size = x.shape[1]
+        if self.posterior_ is not None and g >= 0:
+            return _mean_share(x, self.posterior_["weights"][:, :, g].reshape(-1, size), known)
+        if self.posterior_ is not None:
+            mu = self.posterior_["mu"].reshape(-1, size)
+            spread = self.posterior_["Sigma"].reshape(-1, size, size)
+            total = np.zeros(len(known))
+            for mean, cov in zip(mu, spread, strict=True):
+                total += self._average(x @ mean + known, np.maximum(row_squares(x, cov), 0.0))
+            return total / len(mu)
+        mean = self._weights[g] if g >= 0 else self.mean_
+        cov = self.coef_cov_[g] if g >= 0 else self.spread_ + self.mean_cov_
+        return self._average(x @ mean + known, np.maximum(row_squares(x, cov), 0.0))
 
     def _take_groups(self, X: Any) -> tuple[Any, Any]:
         """X without the column of groups, and that column."""
@@ -440,7 +518,7 @@ class GroupedLogisticClassifier(_Logistic):
             return X, None
         if isinstance(self.groups, bool) or not isinstance(self.groups, int | np.integer | str):
             raise TypeError(f"groups must be a column's number or name, got {brief(self.groups)}")
-        if isinstance(X, _Table):
+        if isinstance(X, HasColumns):
             name = X.columns[self.groups] if isinstance(self.groups, int) else self.groups
             if name not in X.columns:
                 raise ValueError(
@@ -448,7 +526,7 @@ class GroupedLogisticClassifier(_Logistic):
                     f" {', '.join(str(column) for column in X.columns)}"
                 )
             return X.drop(columns=[name]), X[name].to_numpy()
-        array = np.asarray(X)
+        array: Any = sparse.csc_array(X) if sparse.issparse(X) else np.asarray(X)
         if isinstance(self.groups, str):
             raise ValueError(
                 f"groups must be the number of a column where X is an array, got {self.groups!r}"
@@ -457,12 +535,15 @@ class GroupedLogisticClassifier(_Logistic):
             raise ValueError(
                 f"groups must be a column of X, got {self.groups} for shape {array.shape}"
             )
-        return np.delete(array, self.groups, axis=1), array[:, self.groups]
+        others = np.delete(np.arange(array.shape[1]), self.groups)
+        if sparse.issparse(array):
+            return array[:, others].tocsr(), array[:, [self.groups]].toarray().ravel()
+        return array[:, others], array[:, self.groups]
 
 
-def _mean_share(x: FloatArray, draws: FloatArray) -> FloatArray:
-    """The mean of sigma(x' w) over draws of w, in blocks of them."""
-    total = np.zeros(len(x))
-    for start in range(0, len(draws), 256):
-        total += expit(x @ draws[start : start + 256].T).sum(axis=1)
+def _mean_share(x: Any, draws: FloatArray, known: FloatArray) -> FloatArray:
+    """The mean of sigma(x' w + known) over draws of w, in blocks of them."""
+    total = np.zeros(len(known))
+    for start in range(0, len(draws), _DRAWS):
+        total += expit(x @ draws[start : start + _DRAWS].T + known[:, None]).sum(axis=1)
     return total / len(draws)

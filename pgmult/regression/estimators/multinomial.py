@@ -10,23 +10,21 @@
 ((3, 2), (3, 3, 3), (2, 3))
 """
 
-import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from pgmult.core.arguments import as_choice
-from pgmult.core.sklearn import as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import CountedRows, as_counted_rows
-from pgmult.regression.estimators._linear import LinearPredictor, moments
+from pgmult.regression.estimators._linear import FixedPrior, HasColumns, LinearClassifier, moments
 from pgmult.regression.fits.multinomial import (
     fit_softmax_regression,
     fit_stick_breaking_regression,
@@ -36,8 +34,6 @@ from pgmult.regression.fits.multinomial import (
 from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.regression.models.softmax import SoftmaxRegression
 from pgmult.regression.models.stick_breaking import StickBreakingRegression
-from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.messages import RegressionFit
 
@@ -47,11 +43,13 @@ _SOFTMAX = (
     "tilted", "log", "quadratic", "bohning", "adaptive", "taylor", "quadrature", "laplace",
 )  # fmt: skip
 _STICKS = {"sticks": "quadrature", "mean_field": "jaakkola_jordan"}
-_METHODS = (*_SOFTMAX, "slice", "probit", *_STICKS, "gibbs")
+_SAMPLED = ("slice", "sticks_sampling")
+_METHODS = (*_SOFTMAX, "slice", "probit", *_STICKS, "sticks_sampling")
 _DRAWS = 64  # in a block of predictions
 
 
-class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class MultinomialClassifier(LinearClassifier, FixedPrior):
     """Multinomial regression with Gaussian priors, a posterior of the weights and honest averages.
 
     The prior of the coefficients is N(0, weight_var) each, and that of the intercepts
@@ -68,82 +66,72 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
         no error but its Gaussian's (see `pgmult.variational.bounds`). "slice" samples the posterior
         itself, around such a Gaussian.
         Probit: "probit", by variational Bayes.
-        Sticks, weights for every class but the last to break: "gibbs" samples the posterior itself,
-        "sticks" is its best Gaussian (quadrature), "mean_field" one by Pólya-gamma variables.
+        Sticks, weights for every class but the last to break: "sticks_sampling" samples the
+        posterior itself, "sticks" is its best Gaussian (quadrature), "mean_field" one by
+        Pólya-gamma variables.
     covariance : {"full", "class"}
         With a softmax, whether one Gaussian has all classes' weights, O((n_classes n_weights)^3),
         or each class has its own, independent of the others. "laplace" is full whatever this says,
-        and "quadrature", "log" and "quadratic", which look at variances only, are of classes.
-    weight_var, intercept_var : float
-        Variances of the prior.
+        and "log" and "quadratic", which look at variances only, are of classes.
+    weight_var : float, array of a variance for each column, or str
+        Variances of the coefficients' prior, the same for all classes. "evidence", "ard", and with
+        "slice" and "sticks_sampling" "half_t" and "horseshoe", learn them: see
+        `LogisticClassifier`. The evidence is "tilted"'s, "sticks"' or "probit"'s, as the link is.
+    intercept_var : float
+        Variance of the intercepts' prior.
     fit_intercept : bool
+    class_weight : mapping from class to number, "balanced" or None
+        What a count of each class is worth: see `LogisticClassifier`.
     order : "frequency", "given" or sequence of int
         In which classes break the sticks: see `pgmult.regression.as_counted_rows`.
     tol, max_iter : float, int
         Of the approximations.
     draws, tune, chains : int
-        Of "slice" and "gibbs".
+        Of "slice" and "sticks_sampling".
     random_state : int, numpy.random.RandomState or None
-        Of "slice" and "gibbs".
+        Of "slice" and "sticks_sampling".
 
     Attributes
     ----------
     classes_ : array, ``(n_classes,)``
-        The labels; the numbers of the columns where y was counts.
+        The labels; where y was counts, names of its columns in a DataFrame, else their numbers.
     coef_ : array, ``(n_outputs, n_features)``
         Posterior means; an output is a class, or a stick.
     intercept_ : array, ``(n_outputs,)``
     coef_cov_ : array, ``(n_outputs, n_weights, n_weights)``
         Posterior covariance of each output's coefficients and, last, the intercept.
+    weight_var_ : array, ``(n_features,)``
+        Variances of the prior as given or learned; posterior means where they were sampled.
     joint_cov_ : array, ``(n_outputs * n_weights, n_outputs * n_weights)``, or None
         Of all outputs', with ``covariance="full"`` and methods that see correlations; else None.
     stick_classes_ : array, ``(n_classes,)``
         The classes in the order of the sticks.
     log_evidence_ : float
-        Log p(y), as the method bounds or approximates it; nan with "slice" and "gibbs".
+        Log p(y), as the method bounds or approximates it; nan with "slice" and
+        "sticks_sampling".
     posterior_ : Posterior or None
-        With "slice" and "gibbs".
+        With "slice" and "sticks_sampling".
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
     """
 
-    def __init__(
-        self,
-        method: str = "tilted",
-        *,
-        covariance: Literal["full", "class"] = "full",
-        weight_var: float = 1.0,
-        intercept_var: float = 100.0,
-        fit_intercept: bool = True,
-        order: str | Sequence[int] | IntArray = "frequency",
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        draws: int = 1000,
-        tune: int = 200,
-        chains: int = 2,
-        random_state: Any = None,
-    ):
-        self.method = method
-        self.covariance = covariance
-        self.weight_var = weight_var
-        self.intercept_var = intercept_var
-        self.fit_intercept = fit_intercept
-        self.order = order
-        self.tol = tol
-        self.max_iter = max_iter
-        self.draws = draws
-        self.tune = tune
-        self.chains = chains
-        self.random_state = random_state
+    method: str = field(default="tilted", kw_only=False)
+    covariance: Literal["full", "class"] = "full"
+    order: str | Sequence[int] | IntArray = "frequency"
+    tol: float = 1e-5
+    max_iter: int = 1000
 
-    def fit(self, X: Any, y: Any) -> "MultinomialClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MultinomialClassifier":
         """Fit the weights.
 
         Parameters
         ----------
-        X : array, ``(n_samples, n_features)``
-        y : array, ``(n_samples,)`` or ``(n_samples, n_classes)``
-            Labels, or counts of the classes.
+        X : array or sparse array, ``(n_samples, n_features)``
+            A sparse one is made dense.
+        y : array, ``(n_samples,)``, or array or DataFrame, ``(n_samples, n_classes)``
+            Labels, or counts of the classes; the columns of a DataFrame name them.
+        sample_weight : array, ``(n_samples,)``, optional
+            How many times each row counts: see `LogisticClassifier.fit`.
 
         Raises
         ------
@@ -151,31 +139,28 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
             If there is one class only, a count is not a non-negative integer, or an argument of
             the estimator is not one of those listed.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
+        names = y.columns if isinstance(y, HasColumns) else None
         as_choice(self.method, "method", _METHODS)
         as_choice(self.covariance, "covariance", ("full", "class"))
-        x = self._design(X)
-        data = as_counted_rows(x, self._counts(y), order=self.order)
-        prior = self._prior(x.shape[1])
-        self._warn_of_scales(X, self.weight_var)
+        X, y = self._take(X, y, multi_output=True)
+        x = self._dense_design(X)
+        weight = self._row_weights(X, sample_weight)
+        data = as_counted_rows(x, self._counts(y, names), order=self.order, weights=weight)
+        if self.class_weight is not None:
+            each = self._class_weights(data.counts.sum(axis=0))
+            data = data.with_counts(data.counts * each)
+        self._draw_seed()
+        prior = self._learn_prior(X.shape[1], self._bound(data))
+        self._warn_of_scales(X, self.weight_var_)
         self._order = data.order
         self.stick_classes_ = self.classes_[data.order]
         self.posterior_: Posterior | None = None
-        if self.method in ("slice", "gibbs"):
-            fit = self._sample(data, prior)
-        else:
-            fit = self._approximate(data, prior)
-        self._fit = fit
+        fit = self._draw(data, prior) if self.method in _SAMPLED else self._fit(data, prior)
+        self._found = fit
         self._set_weights(fit.mean, fit.cov)
         self.joint_cov_ = fit.joint_cov
         self.log_evidence_, self.n_iter_ = fit.objective, fit.num_iterations
-        if not fit.converged:
-            warnings.warn(
-                f"method {self.method!r} had not converged after {self.n_iter_} iterations: raise"
-                " max_iter, or bring columns to smaller scales",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self._warn_unless(fit.converged)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -183,18 +168,17 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
 
         Parameters
         ----------
-        X : array, ``(n_samples, n_features)``
+        X : array or sparse array, ``(n_samples, n_features)``
         """
-        check_is_fitted(self)
-        x = self._design(validate_data(self, X, dtype=np.float64, reset=False))
+        x = self._dense_design(self._take_new(X))
         if self.posterior_ is not None:
             return self._average_draws(self.posterior_["weights"], x)
         if self.method in _STICKS:
-            return stick_probs(self._fit, x, self._order)
+            return stick_probs(self._found, x, self._order)
         if self.method == "probit":
-            var = np.einsum("nd,nd->n", x @ self._fit.cov[0], x)
-            return probit_probs(x @ self._fit.mean.T, var)
-        return softmax_probs(self._fit, x)
+            var = np.einsum("nd,nd->n", x @ self._found.cov[0], x)
+            return probit_probs(x @ self._found.mean.T, var)
+        return softmax_probs(self._found, x)
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each row.
@@ -229,11 +213,13 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
         hits = counts[np.arange(len(counts)), best]
         return float(weight @ hits / (weight @ counts.sum(axis=1)))
 
-    def _counts(self, y: Any) -> IntArray:
+    def _counts(self, y: Any, names: Any) -> IntArray:
         """Counts of the classes, which are remembered."""
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
             counts = as_counts(y, "y")
-            self.classes_ = np.arange(counts.shape[1])
+            self.classes_ = np.arange(counts.shape[1]) if names is None else np.asarray(names)
+            if len(set(self.classes_.tolist())) < len(self.classes_):
+                raise ValueError("y must have a different name for each of its columns")
             return counts
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
@@ -245,32 +231,34 @@ class MultinomialClassifier(LinearPredictor, ClassifierMixin, BaseEstimator):  #
             )
         return np.eye(len(self.classes_), dtype=np.int64)[index]
 
-    def _approximate(self, data: CountedRows, prior: MvNormal) -> RegressionFit:
+    def _fit(self, data: CountedRows, prior: MvNormal, method: str | None = None) -> RegressionFit:
+        method = self.method if method is None else method
         limits: dict[str, Any] = {"tolerance": self.tol, "max_iterations": self.max_iter}
-        if self.method in _STICKS:
-            site = _STICKS[self.method]
-            return fit_stick_breaking_regression(data, prior, method=site, **limits)
-        if self.method == "probit":
+        if method in _STICKS:
+            return fit_stick_breaking_regression(data, prior, method=_STICKS[method], **limits)
+        if method == "probit":
             return fit_probit_regression(data, prior, **limits)
-        only: dict[str, Literal["full", "class"]] = {"laplace": "full", "quadrature": "class"}
-        covariance = only.get(self.method, self.covariance)
-        return fit_softmax_regression(
-            data, prior, method=self.method, covariance=covariance, **limits
-        )
+        covariance: Literal["full", "class"] = "full" if method == "laplace" else self.covariance
+        return fit_softmax_regression(data, prior, method=method, covariance=covariance, **limits)
 
-    def _sample(self, data: CountedRows, prior: MvNormal) -> RegressionFit:
+    def _bound(self, data: CountedRows) -> Any:
+        """Of the log evidence, and the moments of q, for a prior: what variances are learned by."""
+        of_sticks = self.method in _STICKS or self.method == "sticks_sampling"
+        method = "sticks" if of_sticks else "probit" if self.method == "probit" else "tilted"
+
+        def fit(prior: MvNormal) -> tuple[float, FloatArray, FloatArray]:
+            found = self._fit(data, prior, method)
+            return found.objective, found.mean, found.cov
+
+        return fit
+
+    def _draw(self, data: CountedRows, prior: MvNormal) -> RegressionFit:
         """Moments of the draws, which are kept in `posterior_`."""
-        seed = as_seed(self.random_state)
-        model: Any = StickBreakingRegression(prior)
-        if self.method == "slice":
-            model = SoftmaxRegression(prior)
-        posterior = sample(
-            model, data, draws=self.draws, tune=self.tune,
-            chains=self.chains, random_seed=seed, progressbar=False,
-        )  # fmt: skip
-        self.posterior_ = posterior
-        draws = posterior["weights"].reshape(-1, *posterior["weights"].shape[2:])
-        mean, cov = moments(draws)
+        model = SoftmaxRegression if self.method == "slice" else StickBreakingRegression
+        self.posterior_ = self._sample(self._scaled(model(prior)), data)
+        self._keep_scales([self.posterior_])
+        weights = self.posterior_["weights"]
+        mean, cov = moments(weights.reshape(-1, *weights.shape[2:]))
         nan, num_sweeps = float("nan"), self.draws + self.tune
         return RegressionFit(self.method, mean, cov, None, nan, False, True, num_sweeps)
 

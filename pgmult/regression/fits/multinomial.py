@@ -15,7 +15,8 @@ field with Pólya-gamma variables.
 Averages of probabilities over q need no Monte Carlo: sticks are one-dimensional integrals each, and
 so is a softmax of independent predictors (`pgmult.variational.bounds`). Only for correlated
 predictors of three classes or more a fixed set of quasi-random points serves: its errors are below
-1e-4 for standard deviations up to one, and below 3e-3 for any.
+1e-4 for standard deviations up to one, and below 3e-3 for any. The same points, fewer of them, make
+a quadrature of the expected log normaliser and its derivatives: what the bounds bound.
 
 >>> import numpy as np
 >>> from pgmult.regression.data import as_counted_rows
@@ -48,11 +49,11 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
-from pgmult.regression.compiled.softmax_averages import average_rows
+from pgmult.regression.compiled.softmax_averages import average_rows, integrate_rows
 from pgmult.regression.data import CountedRows, require_counted_rows
 from pgmult.regression.fits.logistic import logistic_site
 from pgmult.regression.priors import weights_prior
-from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP
+from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, Approximation
 from pgmult.variational.fixed_points import predictor_vars
 from pgmult.variational.messages import RegressionFit, SoftmaxFactor, choose, fit_messages
 from pgmult.variational.sites import Expectation, Rows, fit_sites
@@ -67,7 +68,8 @@ __all__ = [
 
 _SEE_VARIANCES_ONLY = ("log", "quadratic")
 _MATRICES = 40  # of all classes' weights, that a search holds at a time
-_LOG2_POINTS = 13
+_LOG2_POINTS = 13  # and as many mirrors
+_LOG2_FEW = 8  # in a search
 _POINTS_A_BLOCK = 256
 
 
@@ -161,7 +163,8 @@ def fit_softmax_regression(
         Of each class's weights; N(0, I) if left out.
     method : str
         A name in `pgmult.variational.bounds.LOG_SUM_EXP`; or with ``covariance="full"``, one in
-        `DENSE_LOG_SUM_EXP` or "laplace".
+        `DENSE_LOG_SUM_EXP`, "quadrature" or "laplace". Quadrature is over 512 points of a
+        quasi-random sequence in the differences of classes, and over 16,384 for the objective.
     covariance : {"class", "full"}
         Whether classes are independent under q, or one Gaussian has all their weights. ("log" and
         "quadratic" bounds see no correlations: with them classes are independent at best.)
@@ -183,7 +186,7 @@ def fit_softmax_regression(
     prior = weights_prior(prior, size, "prior")
     as_choice(covariance, "covariance", ("class", "full"))
     if covariance == "full":
-        as_choice(method, "method with covariance='full'", (*DENSE_LOG_SUM_EXP, "laplace"))
+        as_choice(method, "method with covariance='full'", (*_FULL, "laplace"))
     else:
         as_choice(method, "method with covariance='class'", LOG_SUM_EXP)
     if covariance == "class" or method in _SEE_VARIANCES_ONLY:
@@ -206,16 +209,21 @@ def fit_softmax_regression(
     site = (
         _LaplaceSoftmax(data.counts, DENSE_LOG_SUM_EXP["taylor"])
         if method == "laplace"
-        else SoftmaxFactor(data.counts, DENSE_LOG_SUM_EXP[method])
+        else SoftmaxFactor(data.counts, _FULL[method])
     )
+    design = ClassRows(data.covariates, num_classes)
     fit = fit_sites(
-        ClassRows(data.covariates, num_classes), site, joint_prior,
-        tolerance=tolerance, max_iterations=max_iterations,
-    )  # fmt: skip
+        design, site, joint_prior, tolerance=tolerance, max_iterations=max_iterations
+    )
+    objective = fit.objective
+    if method == "quadrature" and num_classes > 2:  # the value, of all, needs more points
+        psi, spread = design.project(fit.mean[0]), design.project_cov(fit.cov[0])
+        rough, fine = (_dense_quadrature(psi, spread, log2)[0] for log2 in (_LOG2_FEW, _LOG2_POINTS))
+        objective += float(data.totals @ (rough - fine))
     blocks = fit.cov.reshape(num_classes, size, num_classes, size)
     own = np.array([blocks[k, :, k] for k in range(num_classes)])
     return RegressionFit(
-        fit.method, fit.mean.reshape(num_classes, size), own, fit.cov[0], fit.objective,
+        fit.method, fit.mean.reshape(num_classes, size), own, fit.cov[0], objective,
         fit.is_bound, fit.converged, fit.num_iterations,
     )  # fmt: skip
 
@@ -301,27 +309,65 @@ def stick_probs(fit: RegressionFit, covariates: Any, order: IntArray) -> FloatAr
 
 
 @cache
-def _points(size: int) -> FloatArray:
-    """Standard normal points of Sobol's, ``(num_blocks, size, num_points)``."""
-    uniform = qmc.Sobol(size, scramble=False).random_base2(_LOG2_POINTS)
-    points = ndtri(uniform + 0.5 / len(uniform)).reshape(-1, _POINTS_A_BLOCK, size)
+def _points(size: int, log2_points: int) -> FloatArray:
+    """Standard normal points of Sobol's, ``(num_blocks, size, num_points)``.
+
+    With their mirrors they have mean 0, and are turned a little to have covariance I.
+    """
+    shift = np.random.default_rng(0).random(size)
+    uniform = (qmc.Sobol(size, scramble=False).random_base2(log2_points) + shift) % 1.0
+    points = ndtri(np.clip(uniform, 1e-12, 1.0 - 1e-12))
+    root = np.linalg.cholesky(points.T @ points / len(points))
+    points = np.linalg.solve(root, points.T).T.reshape(-1, _POINTS_A_BLOCK, size)
     return np.ascontiguousarray(points.swapaxes(1, 2))
+
+
+def _differences(mean: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and covariances of all classes less the first: one dimension less."""
+    contrast = np.eye(mean.shape[1])[1:] - np.eye(mean.shape[1])[0]
+    return mean @ contrast.T, contrast @ cov @ contrast.T
+
+
+def _roots(spread: FloatArray) -> FloatArray:
+    """The widest directions go on the best of the quasi-random coordinates."""
+    values, vectors = np.linalg.eigh(spread)
+    values, vectors = values[:, ::-1], vectors[:, :, ::-1]
+    return np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
 
 def _dense_average(mean: FloatArray, cov: FloatArray) -> FloatArray:
     """E softmax(x), x ~ N(mean, cov), a row each."""
-    size = mean.shape[1]
-    # against the first class: one dimension less
-    contrast = np.eye(size)[1:] - np.eye(size)[0]
-    differences = mean @ contrast.T
-    spread = contrast @ cov @ contrast.T
-    if size == 2:
+    differences, spread = _differences(mean, cov)
+    if mean.shape[1] == 2:
         share = logistic_expectations(differences[:, 0], np.maximum(spread[:, 0, 0], 0.0))[1]
         return np.column_stack([1.0 - share, share])
-    # the widest directions on the best of the quasi-random coordinates
-    values, vectors = np.linalg.eigh(spread)
-    values, vectors = values[:, ::-1], vectors[:, :, ::-1]
-    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     out = np.empty_like(mean)
-    over_rows(average_rows, len(mean), differences, roots, _points(size - 1), out, grain=16)
+    points = _points(differences.shape[1], _LOG2_POINTS)
+    over_rows(average_rows, len(mean), differences, _roots(spread), points, out, grain=16)
     return out
+
+
+def _dense_quadrature(
+    mean: FloatArray, cov: FloatArray, log2_points: int = _LOG2_FEW
+) -> Expectation:
+    """E log sum exp x, x ~ N(mean, cov), a row each, and its derivatives."""
+    differences, spread = _differences(mean, cov)
+    if mean.shape[1] == 2:
+        rest, share, both = logistic_expectations(
+            differences[:, 0], np.maximum(spread[:, 0, 0], 0.0)
+        )
+        curvature = 0.5 * both[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        return mean[:, 0] + rest, np.column_stack([1.0 - share, share]), curvature
+    value, probs, curvature = np.empty(len(mean)), np.empty_like(mean), np.empty(cov.shape)
+    points = _points(differences.shape[1], log2_points)
+    over_rows(
+        integrate_rows, len(mean), np.ascontiguousarray(differences), _roots(spread), points,
+        value, probs, curvature, grain=16,
+    )  # fmt: skip
+    return mean[:, 0] + value, probs, curvature
+
+
+_FULL = {
+    **DENSE_LOG_SUM_EXP,
+    "quadrature": Approximation("quadrature", _dense_quadrature, is_bound=True),
+}

@@ -71,9 +71,9 @@ __all__ = [
 
 
 def _predictors(weights: FloatArray, data: LabelledRows) -> FloatArray:
-    """x_n' w_g of every row, ``(num_rows,)``; the same bits for any BLAS."""
+    """x_n' w_g, and what is known, of every row, ``(num_rows,)``; the same bits for any BLAS."""
     by_row = np.repeat(weights, np.diff(data.offsets), axis=0)
-    return np.asarray(np.einsum("nd,nd->n", data.covariates, by_row))
+    return np.asarray(data.known + np.einsum("nd,nd->n", data.covariates, by_row))
 
 
 class _BinomialRows:
@@ -81,7 +81,7 @@ class _BinomialRows:
 
     __slots__ = ()
 
-    def as_data(self, data: Any) -> LabelledRows:
+    def as_rows(self, data: Any) -> LabelledRows:
         """Labelled rows, or what `as_labelled_rows` takes: (covariates, successes[, groups])."""
         if isinstance(data, LabelledRows):
             return data
@@ -92,6 +92,10 @@ class _BinomialRows:
             f" got {type(data).__name__}"
         )
 
+    def as_data(self, data: Any) -> LabelledRows:
+        """The same, with covariates that are not sparse."""
+        return self.as_rows(data).dense()
+
     def coords(self, data: LabelledRows) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Names of the groups."""
         return {"group": data.group_names}
@@ -99,7 +103,7 @@ class _BinomialRows:
     def simulate(self, rng: np.random.Generator, state: Any, data: LabelledRows) -> LabelledRows:
         """New successes, given the weights."""
         share = expit(_predictors(state.weights, data))
-        return data.with_successes(as_generator(rng).binomial(data.trials, share))
+        return data.with_successes(as_generator(rng).binomial(data.whole_trials(), share))
 
     def log_likelihood(self, state: Any, data: LabelledRows) -> float:
         """Log probability of the successes, without binomial coefficients."""
@@ -188,6 +192,23 @@ class LogisticRegression(_BinomialRows):
         return LogisticRegressionState(
             move_weights(rng, state.weights, mean, precision, data, bases)
         )
+
+    def state_of(self, weights: FloatArray) -> LogisticRegressionState:
+        """The state with these weights."""
+        return LogisticRegressionState(weights)
+
+    def move(
+        self,
+        rng: np.random.Generator,
+        weights: FloatArray,
+        prior_vars: FloatArray,
+        data: LabelledRows,
+    ) -> FloatArray:
+        """One sweep of weights that are independent a priori, with these variances."""
+        return move_weights(
+            rng, weights, self.prior_of(data).prior_mean, np.diag(1.0 / prior_vars), data,
+            self._bases(data), learned=True,
+        )  # fmt: skip
 
     def _bases(self, data: LabelledRows) -> Bases | None:
         return None if self.update == "gibbs" else _bases_of(data, self)

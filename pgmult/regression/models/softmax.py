@@ -26,7 +26,7 @@ common to all is as the prior has it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from weakref import ref
 
@@ -86,8 +86,21 @@ class _Around:
         centre = fit.mean.ravel().astype(np.float32).astype(np.float64)
         pull = np.einsum("nk,nd->kd", data.counts, data.covariates)
         moments = prior.prior_mean, prior.precision()
-        totals = data.totals.astype(np.float64)
-        return cls(ref(data), centre, root, invert_lower(root), pull, totals, moments)
+        return cls(ref(data), centre, root, invert_lower(root), pull, data.totals, moments)
+
+    def with_prior(self, variances: FloatArray) -> "_Around":
+        """The same potential of the rows under another prior, with independent weights."""
+        mean, P0 = self.prior
+        num_categories = len(self.pull)
+        here = self.root @ self.root.T
+        before = np.kron(np.eye(num_categories), P0)
+        after = np.kron(np.eye(num_categories), np.diag(1.0 / variances))
+        target = here - before + after
+        change = (before - after) @ np.tile(mean, num_categories)
+        centre = np.linalg.solve(target, here @ self.centre - change)
+        root = lower_cholesky(target)
+        moments = mean, np.diag(1.0 / variances)
+        return replace(self, centre=centre, root=root, inverse=invert_lower(root), prior=moments)
 
     def mean(self) -> FloatArray:
         return self.centre[None]
@@ -162,7 +175,9 @@ class SoftmaxRegression:
     ) -> CountedRows:
         """New counts of the same totals."""
         psi = _predictors(state.weights, data)
-        return data.with_counts(self.link(data).simulate(as_generator(rng), psi, data.totals))
+        return data.with_counts(
+            self.link(data).simulate(as_generator(rng), psi, data.whole_totals())
+        )
 
     def init(self, rng: np.random.Generator, data: CountedRows) -> SoftmaxRegressionState:
         """One sweep from the middle of the Gaussian."""
@@ -177,6 +192,27 @@ class SoftmaxRegression:
         for _ in range(_SLICES):
             x = slice_around(rng, x, around, around.correction)
         return SoftmaxRegressionState(x.reshape(state.weights.shape))
+
+    def state_of(self, weights: FloatArray) -> SoftmaxRegressionState:
+        """The state with these weights."""
+        return SoftmaxRegressionState(weights)
+
+    def move(
+        self,
+        rng: np.random.Generator,
+        weights: FloatArray,
+        prior_vars: FloatArray,
+        data: CountedRows,
+    ) -> FloatArray:
+        """One sweep of weights that are independent a priori, with these variances.
+
+        The Gaussian keeps what stands in for the rows, and takes this prior: O((K D)^3).
+        """
+        around = self._around(data).with_prior(prior_vars)
+        x = weights.reshape(1, -1)
+        for _ in range(_SLICES):
+            x = slice_around(rng, x, around, around.correction)
+        return x.reshape(weights.shape)
 
     def log_likelihood(self, state: SoftmaxRegressionState, data: CountedRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""

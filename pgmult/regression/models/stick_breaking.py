@@ -151,7 +151,7 @@ class StickBreakingRegression:
         self, rng: np.random.Generator, state: StickBreakingRegressionState, data: CountedRows
     ) -> CountedRows:
         """New counts of the same totals, with the sticks in the same order."""
-        counts = self.link(data).simulate(rng, self._psi(state, data), data.totals)
+        counts = self.link(data).simulate(rng, self._psi(state, data), data.whole_totals())
         return data.with_counts(counts)
 
     def init(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
@@ -174,6 +174,23 @@ class StickBreakingRegression:
             shape, scale = self.scale_given(weights, data)
             scale_var = scale / rng.gamma(shape)
         return StickBreakingRegressionState(weights, scale_var)
+
+    def state_of(self, weights: FloatArray) -> StickBreakingRegressionState:
+        """The state with these weights."""
+        return StickBreakingRegressionState(weights, 1.0)
+
+    def move(
+        self,
+        rng: np.random.Generator,
+        weights: FloatArray,
+        prior_vars: FloatArray,
+        data: CountedRows,
+    ) -> FloatArray:
+        """One sweep of weights that are independent a priori, with these variances."""
+        return move_weights(
+            rng, weights, self.prior_of(data).prior_mean, np.diag(1.0 / prior_vars), data.sticks,
+            self._bases(data), learned=True,
+        )  # fmt: skip
 
     def scale_given(self, weights: FloatArray, data: CountedRows) -> tuple[float, float]:
         """Shape and scale of tau's inverse gamma distribution given the weights."""

@@ -36,6 +36,7 @@ X = np.array(
 DATA = as_labelled_rows(
     X, [1, 0, 2, 0, 1, 1, 0, 3, 0], groups=list("aaacacaca"), trials=[1, 1, 3, 0, 1, 1, 2, 5, 1],
     group_names=["a", "b", "c"],
+    predictor_offset=[0.4, 0.0, -1.5, 0.0, 1.0, -0.5, 2.0, -0.2, 0.3],
 )  # fmt: skip
 PRIOR = MvNormal(np.array([0.5, -0.4]), np.array([[1.5, 0.6], [0.6, 2.0]]))
 MODEL = LogisticRegression(PRIOR)
@@ -82,6 +83,7 @@ def weights_block(omega, precision=None, kappa=None):
 
     def log_joint(weights):
         psi = np.einsum("nd,nd->n", DATA.covariates, np.repeat(weights, np.diff(DATA.offsets), 0))
+        psi = psi + DATA.known
         likelihood = DATA.successes * psi - DATA.trials * np.logaddexp(0.0, psi)
         # PG(omega | b, psi) / PG(omega | b, 0) = cosh(psi / 2)**b exp(-omega psi**2 / 2)
         log_omega = DATA.trials * np.log(np.cosh(psi / 2.0)) - 0.5 * omega * psi**2
@@ -92,7 +94,8 @@ def weights_block(omega, precision=None, kappa=None):
         for g, (a, b) in enumerate(zip(DATA.offsets[:-1], DATA.offsets[1:], strict=True)):
             x = DATA.covariates[a:b]
             P = precision + x.T @ (omega[a:b, None] * x)
-            h = precision @ PRIOR.prior_mean + x.T @ kappa[a:b]
+            pull = kappa[a:b] - omega[a:b] * DATA.known[a:b]
+            h = precision @ PRIOR.prior_mean + x.T @ pull
             total += MvNormal(np.linalg.solve(P, h), np.linalg.inv(P)).log_density(weights[g])
         return total
 
@@ -194,20 +197,34 @@ def scatter_of(rows):
 def changed_kernel(change):
     """`sample_weights` with other arguments: change(successes, trials, precision, weights)."""
 
-    def kernel(worker, start, stop, x, offsets, successes, trials, mean, precision, key, w, *rest):
-        successes, trials, precision, w = change(successes, trials, precision, w)
+    def kernel(worker, start, stop, x, offsets, successes, trials, known, *rest):
+        mean, precision, key, w, *rest = rest
+        successes, trials, precision, w, known = change(successes, trials, precision, w, known)
         return sample_weights(
-            worker, start, stop, x, offsets, successes, trials, mean, precision, key, w, *rest
+            worker,
+            start,
+            stop,
+            x,
+            offsets,
+            successes,
+            trials,
+            known,
+            mean,
+            precision,
+            key,
+            w,
+            *rest,
         )
 
     return kernel
 
 
 BROKEN_KERNELS = {
-    "failures for successes": lambda y, b, P, w: (b - y, b, P, w),
-    "one trial in every row": lambda y, b, P, w: (y, np.ones_like(b), P, w),
-    "covariance for precision": lambda y, b, P, w: (y, b, np.linalg.inv(P), w),
-    "omega at zero": lambda y, b, P, w: (y, b, P, np.zeros_like(w)),
+    "failures for successes": lambda y, b, P, w, o: (b - y, b, P, w, o),
+    "one trial in every row": lambda y, b, P, w, o: (y, np.ones_like(b), P, w, o),
+    "covariance for precision": lambda y, b, P, w, o: (y, b, np.linalg.inv(P), w, o),
+    "omega at zero": lambda y, b, P, w, o: (y, b, P, np.zeros_like(w), o),
+    "offset forgotten": lambda y, b, P, w, o: (y, b, P, w, np.zeros_like(o)),
 }
 
 
@@ -221,10 +238,10 @@ def test_geweke_refuses_broken_weights(monkeypatch, kind):
 def changed_slices(change):
     """`slice_weights` with other arguments: change(successes, trials, precision)."""
 
-    def kernel(worker, start, stop, x, offsets, successes, trials, mean, precision, *rest):
-        successes, trials, precision = change(successes, trials, precision)
+    def kernel(worker, start, stop, x, offsets, successes, trials, known, mean, precision, *rest):
+        successes, trials, precision, known = change(successes, trials, precision, known)
         return slice_weights(
-            worker, start, stop, x, offsets, successes, trials, mean, precision, *rest
+            worker, start, stop, x, offsets, successes, trials, known, mean, precision, *rest
         )
 
     return kernel
@@ -232,17 +249,18 @@ def changed_slices(change):
 
 def uncorrected(*arguments):
     """Draws from the base itself, whatever the labels say besides."""
-    mean, root, out = arguments[9], arguments[10], arguments[14]
-    rng = np.random.default_rng(arguments[12])
+    mean, root, out = arguments[10], arguments[11], arguments[15]
+    rng = np.random.default_rng(arguments[13])
     noise = rng.standard_normal((*mean.shape, 1))
     out[:] = mean + 1.5 * np.linalg.solve(np.swapaxes(root, 1, 2), noise)[..., 0]
     return 0
 
 
 BROKEN_SLICES = {
-    "failures for successes": changed_slices(lambda y, b, P: (b.astype(int) - y, b, P)),
-    "one trial in every row": changed_slices(lambda y, b, P: (y, np.ones_like(b), P)),
-    "covariance for precision": changed_slices(lambda y, b, P: (y, b, np.linalg.inv(P))),
+    "failures for successes": changed_slices(lambda y, b, P, o: (b - y, b, P, o)),
+    "one trial in every row": changed_slices(lambda y, b, P, o: (y, np.ones_like(b), P, o)),
+    "covariance for precision": changed_slices(lambda y, b, P, o: (y, b, np.linalg.inv(P), o)),
+    "offset forgotten": changed_slices(lambda y, b, P, o: (y, b, P, np.zeros_like(o))),
     "no correction": uncorrected,
 }
 

@@ -34,16 +34,28 @@ def labels(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_misspelt_method_is_told_all_names(estimator):
-    names = "quadrature, .*gibbs" if estimator is ESTIMATORS[0] else "jaakkola_jordan.*, gibbs"
+    names = (
+        "quadrature, .*sticks_sampling"
+        if estimator is ESTIMATORS[0]
+        else "jaakkola_jordan.*, sampling"
+    )
     with pytest.raises(ValueError, match=f"method must be one of .*{names}, got 'gibs'"):
         type(estimator)(method="gibs").fit(X, labels(estimator))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2])
-@pytest.mark.parametrize("name", ["weight_var", "intercept_var"])
-def test_a_variance_for_each_column_is_refused(estimator, name):
-    with pytest.raises(TypeError, match=f"{name} must be a number, got .*list"):
-        type(estimator)(**{name: [1.0, 2.0, 3.0]}).fit(X, labels(estimator))
+def test_variances_that_do_not_fit_are_refused(estimator):
+    of = type(estimator)
+    with pytest.raises(ValueError, match=r"one for each of 2 columns of X, got shape \(3,\)"):
+        of(weight_var=[1.0, 2.0, 3.0]).fit(X, labels(estimator))
+    with pytest.raises(ValueError, match=r"weight_var must be at least 1e-100, got 0\.0"):
+        of(weight_var=[1.0, 0.0]).fit(X, labels(estimator))
+    with pytest.raises(TypeError, match=r"intercept_var must be a number, got .*list"):
+        of(intercept_var=[1.0]).fit(X, labels(estimator))
+    with pytest.raises(ValueError, match="weight_var must be one of evidence, ard, half_t, horse"):
+        of(weight_var="lasso").fit(X, labels(estimator))
+    with pytest.raises(ValueError, match="weight_var='horseshoe' is sampled along"):
+        of(weight_var="horseshoe").fit(X, labels(estimator))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

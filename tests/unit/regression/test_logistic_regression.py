@@ -74,8 +74,8 @@ def test_weights_move_as_their_gaussian_says(size):
     rng = np.random.default_rng(size)
     num_rows = 140 if size == 17 else 40  # more than the 128 that are laid out at a time, once
     x = rng.standard_normal((num_rows, size))
-    trials = np.full(num_rows, 10_000_000)
-    successes = rng.binomial(trials, 0.3)
+    trials = np.full(num_rows, 1e7)
+    successes = rng.binomial(10_000_000, 0.3, size=num_rows).astype(float)
     precision = np.diag(1e6 + 1e5 * np.arange(size))
     precision[0, -1] = precision[-1, 0] = 1e5 * (size > 1) + precision[0, -1] * (size == 1)
     mean = rng.standard_normal((1, size))
@@ -87,8 +87,8 @@ def test_weights_move_as_their_gaussian_says(size):
     for draw in draws:
         key, out = rng.integers(0, 2**63, size=2, dtype=np.uint64), np.empty((1, size))
         status = sample_weights(
-            0, 0, 1, x, np.array([0, num_rows]), successes, trials, mean, precision, key,
-            weights, np.array([True]), out,
+            0, 0, 1, x, np.array([0, num_rows]), successes, trials,
+            np.zeros(num_rows), mean, precision, key, weights, np.array([True]), out,
         )  # fmt: skip
         assert status == 0
         draw[:] = out[0]

@@ -55,7 +55,7 @@ def check_slices(
         trials=np.tile(trials, GROUPS),
     )  # fmt: skip
     bases = Bases(
-        data.trials.astype(float), np.empty((0, 1, 1)), np.empty((0, 1)),
+        np.empty((0, 1, 1)), np.empty((0, 1)),
         np.full((GROUPS, 1), base), np.full((GROUPS, 1, 1), root), np.full(GROUPS, 2), None,
     )  # fmt: skip
     new = w
@@ -90,8 +90,8 @@ def test_a_base_that_follows_the_weights_is_refused(monkeypatch):
     right = module.slice_weights
 
     def following(*arguments):
-        weights = arguments[13]
-        return right(*arguments[:9], weights, *arguments[10:])
+        weights = arguments[14]
+        return right(*arguments[:10], weights, *arguments[11:])
 
     monkeypatch.setattr(module, "slice_weights", following)
     rejects(check_slices, root=15.0, updates=8)
@@ -101,7 +101,7 @@ def test_a_base_in_the_place_of_the_posterior_is_refused(monkeypatch):
     """No correction: draws from the base itself."""
 
     def uncorrected(*arguments):
-        base, root, out = arguments[9], arguments[10], arguments[14]
+        base, root, out = arguments[10], arguments[11], arguments[15]
         out[:] = base + np.random.default_rng(0).standard_normal(out.shape) / root[:, 0]
         return 0
 

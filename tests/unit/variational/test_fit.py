@@ -230,16 +230,16 @@ MISSPELT = {
     ),
     "LogisticClassifier": (
         lambda: LogisticClassifier("newton").fit(X, Y),
-        "laplace, delta, jaakkola_jordan, quadrature, gibbs",
+        "laplace, delta, jaakkola_jordan, quadrature, sampling",
     ),
     "GroupedLogisticClassifier": (
         lambda: GroupedLogisticClassifier(0, method="newton").fit(X.round(), Y),
-        "laplace, delta, jaakkola_jordan, quadrature, gibbs",
+        "laplace, delta, jaakkola_jordan, quadrature, sampling",
     ),
     "MultinomialClassifier": (
         lambda: MultinomialClassifier("newton").fit(X, Y),
         "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, slice, probit,"
-        " sticks, mean_field, gibbs",
+        " sticks, mean_field, sticks_sampling",
     ),
 }  # fmt: skip
 

@@ -1,0 +1,193 @@
+"""scikit-learn face of log-linear regressions of counts: Poisson and negative binomial.
+
+>>> import numpy as np
+>>> from pgmult.regression import CountRegressor
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((200, 2))
+>>> y = rng.poisson(np.exp(1.0 + 0.5 * X[:, 0]))
+>>> fitted = CountRegressor().fit(X, y)
+>>> fitted.coef_.round(1), fitted.intercept_.round(1), fitted.predict(X[:2]).shape
+(array([[ 0.5, -0. ]]), array([1.]), (2,))
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+from sklearn.base import RegressorMixin
+
+from pgmult.core.arguments import as_choice, as_real
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_nonnegative
+from pgmult.priors.gaussian import MvNormal
+from pgmult.regression.data import as_event_rows, as_row_numbers
+from pgmult.regression.estimators._linear import FixedPrior, moments
+from pgmult.regression.fits.counts import FAMILIES, fit_count_regression
+from pgmult.regression.models.counts import NegativeBinomialRegression, PoissonRegression
+from pgmult.regression.models.scaled import ScaledRegression
+from pgmult.variational.sites import row_squares
+
+__all__ = ["CountRegressor"]
+
+_METHODS = ("quadrature", "laplace", "sampling")
+_DRAWS = 256  # in a block of predictions
+_LARGEST = 700.0  # logarithm of a mean
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
+    """Counts of events whose log rates are linear in the columns of X, with a posterior of both.
+
+    The prior of the coefficients is N(0, weight_var) each, and that of the intercept
+    N(0, intercept_var).
+
+    Parameters
+    ----------
+    method : {"quadrature", "laplace", "sampling"}
+        How the posterior is found: the best Gaussian, that at the mode, or draws from the posterior
+        itself, by slices around the first.
+    family : {"poisson", "negative_binomial"}
+        The latter for counts that vary more than their means say.
+    dispersion : float or None
+        Of the negative binomial, whose variance is mean + dispersion mean^2. With None the one that
+        makes the data most probable, or with "sampling" drawn along with the weights.
+    weight_var, intercept_var, fit_intercept, tol, max_iter, draws, tune, chains, random_state
+        As in `LogisticClassifier`. "evidence" and "ard" look at the bound of "quadrature".
+
+    Attributes
+    ----------
+    coef_ : array, ``(1, n_features)``
+        Posterior means.
+    intercept_ : array, ``(1,)``
+    coef_cov_ : array, ``(1, n_weights, n_weights)``
+        Posterior covariance of the coefficients and, last, the intercept where there is one.
+    dispersion_ : float
+        As given or learned, the posterior mean with "sampling"; 0 of the Poisson.
+    weight_var_ : array, ``(n_features,)``
+        Variances of the prior as given or learned.
+    log_evidence_ : float
+        Log p(y), as the method bounds or approximates it, at this dispersion; nan with "sampling".
+    posterior_ : Posterior or None
+        With "sampling".
+    n_iter_ : int
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+    """
+
+    family: str = "poisson"
+    dispersion: float | None = None
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None
+    ) -> "CountRegressor":
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array or sparse array, ``(n_samples, n_features)``
+            A sparse one stays so, but for "sampling".
+        y : array, ``(n_samples,)``
+            Counts, not negative. A rate with its exposure for a weight has the Poisson posterior of
+            its count.
+        sample_weight : array, ``(n_samples,)``, optional
+            How many times each row counts.
+        offset : array, ``(n_samples,)``, optional
+            Added to the log rate of each row, such as the logarithm of its exposure. Give that of
+            new rows to `predict`.
+        """
+        as_choice(self.method, "method", _METHODS)
+        as_choice(self.family, "family", FAMILIES)
+        X, y = self._take(X, y, y_numeric=True)
+        sampled = self.method == "sampling"
+        x = self._dense_design(X) if sampled else self._design(X)
+        data = as_event_rows(
+            x, as_nonnegative(y, "y"),
+            weights=self._row_weights(X, sample_weight), predictor_offset=self._known(X, offset),
+        )  # fmt: skip
+        size = self._size()
+        settings: dict[str, Any] = {
+            "family": self.family, "size": size,
+            "tolerance": self.tol, "max_iterations": self.max_iter,
+        }  # fmt: skip
+
+        def bound(prior: MvNormal) -> tuple[float, FloatArray, FloatArray]:
+            found = fit_count_regression(data, prior, **settings)
+            return found.objective, found.mean, found.cov
+
+        self._draw_seed()
+        prior = self._learn_prior(X.shape[1], bound)
+        self._warn_of_scales(X, self.weight_var_)
+        if not sampled:
+            fit = fit_count_regression(data, prior, method=self.method, **settings)
+            self.posterior_ = None
+            self._set_weights(fit.mean, fit.cov)
+            self.dispersion_ = 1.0 / fit.size
+            self.log_evidence_, self.n_iter_ = fit.objective, fit.num_iterations
+            self._warn_unless(fit.converged)
+            return self
+        model: Any = PoissonRegression(prior)
+        if self.family == "negative_binomial":
+            if isinstance(self._scaled(model), ScaledRegression):
+                raise ValueError(f"weight_var={self.weight_var!r} needs family='poisson'")
+            model = NegativeBinomialRegression(prior, size=size)
+        self.posterior_ = self._sample(self._scaled(model), data)
+        self._keep_scales([self.posterior_])
+        draws = self.posterior_["weights"]
+        self._set_weights(*moments(draws.reshape(-1, *draws.shape[2:])))
+        is_poisson = self.family == "poisson"
+        self.dispersion_ = 0.0 if is_poisson else float((1.0 / self.posterior_["size"]).mean())
+        self.log_evidence_, self.n_iter_ = float("nan"), self.draws + self.tune
+        return self
+
+    def _size(self) -> float | None:
+        """Of the negative binomial, where it is given."""
+        if self.dispersion is None:
+            return None
+        if self.family == "poisson":
+            raise ValueError("dispersion is of family='negative_binomial': a Poisson has none")
+        return 1.0 / as_real(self.dispersion, "dispersion", minimum=1e-4, maximum=1e3)
+
+    def predict(self, X: Any, offset: Any = None) -> FloatArray:
+        """Mean counts, averaged over the posterior, ``(n_samples,)``.
+
+        Parameters
+        ----------
+        X : array or sparse array, ``(n_samples, n_features)``
+        offset : array, ``(n_samples,)``, optional
+            Added to the log rate of each row.
+        """
+        X = self._take_new(X)
+        x, known = self._design(X), self._known(X, offset)
+        if self.posterior_ is None:
+            var = np.maximum(row_squares(x, self.coef_cov_[0]), 0.0)
+            return np.asarray(
+                np.exp(np.minimum(x @ self._weights[0] + known + 0.5 * var, _LARGEST))
+            )
+        draws = self.posterior_["weights"].reshape(-1, x.shape[1])
+        total = np.zeros(len(known))
+        for start in range(0, len(draws), _DRAWS):
+            psi = x @ draws[start : start + _DRAWS].T + known[:, None]
+            total += np.exp(np.minimum(psi, _LARGEST)).sum(axis=1)
+        return total / len(draws)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """The share of the Poisson deviance that the means explain, 1 at best (scikit-learn's D2).
+
+        Parameters
+        ----------
+        X : array or sparse array, ``(n_samples, n_features)``
+        y : array, ``(n_samples,)``
+        sample_weight, offset : arrays, ``(n_samples,)``, optional
+        """
+        mean, y = self.predict(X, offset), as_nonnegative(y, "y")
+        weight = as_row_numbers(sample_weight, "sample_weight", len(mean), default=1.0, minimum=0.0)
+        deviance = weight @ (xlogy(y, y) - xlogy(y, mean) - y + mean)
+        flat = np.full(len(y), weight @ y / weight.sum())
+        most = weight @ (xlogy(y, y) - xlogy(y, flat) - y + flat)
+        return float(1.0 - deviance / most) if most > 0.0 else float("nan")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        tags.regressor_tags.poor_score = True  # of counts that are no counts
+        return tags
