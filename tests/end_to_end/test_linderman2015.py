@@ -19,7 +19,13 @@ def test_figure2(paper_scripts, monkeypatch, tmp_path, capsys):
     words = [f"word{v}" for v in range(30)]
     monkeypatch.setattr(figure2, "associated_press", lambda: as_corpus(counts, words))
     options = Namespace(
-        seconds=0.3, topics=3, observed=[0.5, 0.1], splits=[0, 1], documents=20, out=tmp_path
+        corpus="ap",
+        seconds=0.3,
+        topics=3,
+        observed=[0.5, 0.1],
+        splits=[0, 1],
+        documents=20,
+        out=tmp_path,
     )
     figure2.main(options)
 
