@@ -116,6 +116,17 @@ def test_accuracy_on_mixtures(judged, scripts, monkeypatch):
 
 
 @pytest.mark.slow
+def test_starts_of_topics(made, monkeypatch, shared_data):
+    """The default start ends highest and predicts best, for no more time."""
+    monkeypatch.setenv("PGMULT_DATA", str(shared_data("nips11").parent))
+    *random, sampled = made("starts", topics=10, tolerance=10.0)
+    assert (len(random), sampled["start"]) == (3, "sampled, the default")
+    for row in random:
+        assert float(sampled["bound"]) > float(row["bound"]) + 3000.0
+        assert float(sampled["score"]) > float(row["score"]) + 0.02
+
+
+@pytest.mark.slow
 def test_topics_of_real_papers(made, monkeypatch, shared_data):
     """With momentum from the start, Fletcher-Reeves ends 9,000 nats below variational EM."""
     monkeypatch.setenv("PGMULT_DATA", str(shared_data("nips11").parent))

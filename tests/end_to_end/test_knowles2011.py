@@ -114,3 +114,42 @@ def test_long_chains_have_the_moments_of_a_grid(scripts, rows):
     assert np.abs(scores(share)).max() < 4.0
     flat = np.exp(density(grid)[0] + 0.05 * (grid * grid).sum(axis=1))  # another prior
     assert np.abs(scores(flat / flat.sum())).max() > 6.0
+
+
+@pytest.mark.slow
+def test_figure1(scripts, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    figures = scripts["figures"]
+    mean, var, x, density = figures.exact_toy(-5.0, 10.0)  # sigma(x) N(x | -v / 2, v) is even
+    assert mean == pytest.approx(0.0, abs=1e-9)
+    assert np.sum(x**2 * density) * (x[1] - x[0]) == pytest.approx(var, rel=1e-9)
+    assert figures.toy("quadrature", 0.0, 1.0) == pytest.approx((0.413, 0.911**2), abs=2e-3)
+    figures.main(Namespace(figures=["figure1"], out=tmp_path))
+    assert (tmp_path / "figure1.png").read_bytes().startswith(b"\x89PNG")
+    assert "m = 0, v = 10: exact 2.206 2.266, quadratic 1.922" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_figure3(scripts, capsys, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    figures = scripts["figures"]
+    monkeypatch.setattr(figures, "SIZES", (20, 500))
+    monkeypatch.setattr(figures, "NOISES", (0.0,))
+    figures.main(
+        Namespace(figures=["figure3"], out=tmp_path, classes=[2, 4], sets=3, rows=20, draws=300)
+    )
+    assert (tmp_path / "figure3.png").read_bytes().startswith(b"\x89PNG")
+    two, _, four, _ = capsys.readouterr().out.split("classes, ")[1:]
+    of_two, of_four = (
+        {
+            name: float(last)
+            for name, last in re.findall(r"^(\w[\w ,]*?) {2,}.* (-?[\d.]+)$", table, re.MULTILINE)
+        }
+        for table in (two, four)
+    )
+    for table in (of_two, of_four):
+        assert table["error, tilted"] == pytest.approx(table["error, exact"], rel=0.1)
+    assert of_four["log density, tilted"] > of_four["log density, log"] + 0.3
+    assert of_two["iterations as in the paper, tilted"] < 20
+    assert of_two["iterations as in the paper, log"] > 50
+    assert of_four["error, quadratic"] > 2.0 * of_four["error, exact"]

@@ -15,8 +15,8 @@ def ctm(paper_scripts, monkeypatch, shared_data):
 @pytest.mark.slow
 def test_every_method_beats_the_unigram_and_is_drawn(ctm, tmp_path, capsys):
     options = SimpleNamespace(
-        observed=[0.5], topics=[5], iterations=3, seconds=3.0, num_words=500, out=tmp_path,
-        words=False,
+        corpus="ap", documents=112, observed=[0.5], topics=[5], iterations=3, seconds=3.0,
+        num_words=500, out=tmp_path, words=False,
     )  # fmt: skip
     ctm.main(options)
     assert (tmp_path / "ctm.csv").is_file()

@@ -1,8 +1,11 @@
 """Iterations and seconds to convergence of collapsed variational Bayes: the paper's three tables.
 
     python examples/papers/hensman2012/tables.py mixtures topics expression --out results
+    python examples/papers/hensman2012/tables.py mixtures --components 8 --restarts 500 --out eight
+    python examples/papers/hensman2012/tables.py starts --out results
 
-writes ``mixtures.csv``, ``topics.csv`` and ``expression.csv`` and prints them.
+writes ``mixtures.csv``, ``topics.csv`` and ``expression.csv`` and prints them; and ``starts.csv``,
+where searches for topics end that begin at random or with a sampler.
 Topics need the NIPS 2011 counts and the Associated Press corpus, expression the reads of BitSeq, in
 the folder that PGMULT_DATA names; what is not there is left out.
 """
@@ -10,7 +13,9 @@ the folder that PGMULT_DATA names; what is not there is left out.
 import argparse
 import csv
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -22,6 +27,7 @@ from pgmult.compiled.rows import row_threads
 from pgmult.datasets import associated_press, read_alignments
 from pgmult.mixtures.collapsed import ExpressionProblem, GaussianMixtureProblem
 from pgmult.topics.fits.collapsed import TopicProblem
+from pgmult.topics.scores.completion import completion_score
 from pgmult.variational.collapsed import (
     CollapsedFit,
     CollapsedMethod,
@@ -122,12 +128,47 @@ def press(documents: int) -> pgmult.topics.Corpus | None:
     return pgmult.topics.as_corpus(associated_press().to_csr()[:documents])
 
 
-def topics(options) -> Iterator[dict]:
+def corpora(options) -> Iterator[tuple[str, pgmult.topics.Corpus]]:
     for name, load, size in (("NIPS", nips, 60), ("NIPS", nips, 200), ("AP", press, 300)):
         corpus = load(size) if size in options.documents else None
         if corpus is not None:
-            problem = TopicProblem(corpus, options.topics, word_concentration=0.1)
-            yield from runs(f"{name}, {size} documents", problem, options.starts, options)
+            yield f"{name}, {size} documents", corpus
+
+
+def topics(options) -> Iterator[dict]:
+    for name, corpus in corpora(options):
+        problem = TopicProblem(corpus, options.topics, word_concentration=0.1)
+        yield from runs(name, problem, options.starts, options)
+
+
+def starts(options) -> Iterator[dict]:
+    """Where Fletcher-Reeves ends from each kind of start; one token in ten is held out."""
+    for name, corpus in corpora(options):
+        training, held_out = pgmult.topics.split_tokens(corpus, corpus.num_documents, observed=0.9)
+        problem = TopicProblem(training, options.topics, word_concentration=0.1)
+        kinds = {
+            f"random, {s:g}": partial(random_start, problem, scale=s) for s in (1.0, 0.1, 0.01)
+        }
+        problem.sampled_start(0, 2)  # compile
+        for kind, start in (kinds | {"sampled, the default": problem.sampled_start}).items():
+            found = []
+            for seed in range(options.starts):
+                began = time.process_time()
+                fit = pgmult.variational.natural_cg(
+                    problem, start(seed), tolerance=options.tolerance,
+                    max_iterations=options.iterations,
+                )  # fmt: skip
+                pair = problem.theta(fit), problem.topics(fit)
+                score = completion_score([pair], held_out).log_predictive
+                found.append((fit.objective, score, time.process_time() - began))
+            columns = zip(("bound", "score", "seconds"), np.transpose(found), strict=True)
+            row: dict = {"data": name, "start": kind, "starts": options.starts}
+            for column, values in columns:
+                row |= {
+                    column: values.mean(),
+                    f"{column}_sd": values.std(ddof=1) if len(found) > 1 else "",
+                }
+            yield row
 
 
 def synthetic_reads(num_reads: int) -> pgmult.mixtures.Alignments:
@@ -171,6 +212,7 @@ def expression(options) -> Iterator[dict]:
 TABLES: dict[str, Callable[[argparse.Namespace], Iterator[dict]]] = {
     "mixtures": mixtures,
     "topics": topics,
+    "starts": starts,
     "expression": expression,
 }
 

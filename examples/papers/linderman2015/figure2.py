@@ -1,17 +1,23 @@
-"""Held-out log likelihood of topic models of the AP corpus against time: Figure 2, both baselines.
+"""Held-out log likelihood of topic models against time: Figure 2, with baselines it lacks.
 
     python examples/papers/linderman2015/figure2.py --seconds 40 --out results
+    python examples/papers/linderman2015/figure2.py --corpus nips11 --documents 60 --out nips
 
 Writes ``figure2.csv``, a row for each model, split and time, and ``figure2.png`` into the folder
-given as ``--out``. Needs the corpus (in the folder that PGMULT_DATA names, or a download) and
-matplotlib.
+given as ``--out``. Needs matplotlib and the corpus, in the folder that PGMULT_DATA names: articles
+of the Associated Press (otherwise a download) or of NIPS 2011 (``nips11/nips11_v2000.npz``). Models
+of tomotopy run beside where it is installed.
 """
 
 import argparse
 import csv
+import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
+from tomotopy_models import TomotopyModel
 
 import pgmult
 from pgmult.core.scores import paired_difference
@@ -25,12 +31,27 @@ REFERENCE = "LDA, α learned"
 
 def models(num_topics):
     """By the name in the figure; `REFERENCE` comes first."""
-    return {
+    ours = {
         REFERENCE: pgmult.topics.LDA(num_topics),
         "LDA, α = 1 (as in the paper)": pgmult.topics.LDA(num_topics, alpha=1.0),
         "LN-CTM": pgmult.topics.LogisticNormalTopics(num_topics),
         "SB-CTM": pgmult.topics.CorrelatedTopics(num_topics),
     }
+    peers = {
+        "tomotopy, LDA": TomotopyModel("LDAModel", num_topics),
+        "tomotopy, CTM": TomotopyModel("CTModel", num_topics),
+    }
+    return ours | (peers if find_spec("tomotopy") else {})
+
+
+def nips11():
+    with np.load(Path(os.environ["PGMULT_DATA"]) / "nips11" / "nips11_v2000.npz") as file:
+        table = scipy.sparse.coo_array((file["count"], (file["doc"], file["word"])))
+        return pgmult.topics.as_corpus(table.tocsr(), file["vocab"])
+
+
+def corpus_of(name):
+    return {"ap": associated_press, "nips11": nips11}[name]()
 
 
 def frequent_words(corpus, num_words=4000):
@@ -41,15 +62,19 @@ def frequent_words(corpus, num_words=4000):
 
 def run(model, training, held_out, seconds, seed):
     """Scores at growing times of a processor, each over draws of the second half of the time."""
-    few = pgmult.topics.as_corpus(training.to_csr()[:60])
-    completion_by_seconds(model, few, few, [0.01, 0.1])  # compile
+    few, rng = pgmult.topics.as_corpus(training.to_csr()[:60]), np.random.default_rng(0)
+    state = model.init(rng, few)
+    for _ in range(10):  # compile: what takes longer than a mark leaves no time for sweeps
+        state = model.step(rng, state, few)
     marks = seconds * np.geomspace(1 / 64, 1.0, 13)
-    return completion_by_seconds(model, training, held_out, marks.tolist(), random_seed=seed)
+    return completion_by_seconds(
+        model, training, held_out, marks.tolist(), every=2, random_seed=seed
+    )
 
 
 def measure(options):
     """One row for each model, share observed, split and time; gains over `REFERENCE` then."""
-    corpus = frequent_words(associated_press())
+    corpus = frequent_words(corpus_of(options.corpus))
     for observed in options.observed:
         for split in options.splits:
             training, held_out = pgmult.topics.split_tokens(
@@ -57,7 +82,9 @@ def measure(options):
             )
             unigram = unigram_log_predictive(training, held_out)
             reference = {}
-            for name, model in models(options.topics).items():
+            chosen = models(options.topics)
+            for name in [REFERENCE, *(m for m in options.models or chosen if m != REFERENCE)]:
+                model = chosen[name]
                 for at in run(model, training, held_out, options.seconds, split):
                     by_document = at.score.by_document
                     gain, error = paired_difference(
@@ -142,8 +169,10 @@ def main(options):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for the CSV and the PNG")
+    parser.add_argument("--corpus", choices=["ap", "nips11"], default="ap")
     parser.add_argument("--seconds", type=float, default=40.0, help="for each model and split")
     parser.add_argument("--topics", type=int, default=50)
+    parser.add_argument("--models", nargs="+", help="by their names in the figure; all if left out")
     parser.add_argument("--observed", type=float, nargs="+", default=[0.5, 0.1])
     parser.add_argument("--splits", type=int, nargs="+", default=[0, 1, 2], help="seeds of splits")
     parser.add_argument("--documents", type=int, default=112, help="test documents")

@@ -1,21 +1,25 @@
-"""Correlated topics of the AP corpus by Laplace, the delta method and Blei and Lafferty's bound.
+"""Correlated topics by Laplace, the delta method and Blei and Lafferty's bound.
 
-    python examples/papers/wang2013/ctm.py --out results      # Figures 5 and 6, some ten minutes
+    python examples/papers/wang2013/ctm.py --out results      # Figures 2, 5 and 6, some ten minutes
+    python examples/papers/wang2013/ctm.py --corpus nips11 --documents 60 --out nips
     python examples/papers/wang2013/ctm.py --words            # the language model, without topics
 
 Held-out log likelihood against the number of topics and against seconds, beside Gibbs sampling of
-the stick-breaking model. Writes ``ctm.csv``, a row for each share observed, K, method and time, and
-``ctm.png`` into the folder given as ``--out``, and prints a table. Needs the corpus (in the folder
-that PGMULT_DATA names, or a download) and matplotlib.
+the stick-breaking model, and the methods' objectives against seconds. Writes ``ctm.csv``, a row for
+each share observed, K, method and time, and ``ctm.png`` into the folder given as ``--out``, and
+prints a table. Needs matplotlib and the corpus, in the folder that PGMULT_DATA names: articles of
+the Associated Press (otherwise a download) or of NIPS 2011 (``nips11/nips11_v2000.npz``).
 """
 
 import argparse
 import csv
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import scipy.sparse
 
 import pgmult
 from pgmult.datasets import associated_press
@@ -33,9 +37,15 @@ GIBBS = "SB-CTM Gibbs"
 STOP = 1e-3  # relative change of the objective at which variational EM ends in the table
 
 
-def ap_split(observed, num_words=4000, documents=112):
+def nips11():
+    with np.load(Path(os.environ["PGMULT_DATA"]) / "nips11" / "nips11_v2000.npz") as file:
+        table = scipy.sparse.coo_array((file["count"], (file["doc"], file["word"])))
+        return pgmult.topics.as_corpus(table.tocsr(), file["vocab"])
+
+
+def split_of(name, observed, num_words=4000, documents=112):
     """The most frequent words; part of the tokens of some documents held out."""
-    corpus = associated_press()
+    corpus = {"ap": associated_press, "nips11": nips11}[name]()
     totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     chosen = np.argsort(-totals, kind="stable")[:num_words]
     corpus = pgmult.topics.as_corpus(corpus.to_csr()[:, chosen], corpus.vocabulary[chosen])
@@ -49,14 +59,19 @@ def rows_held_out(training, held_out):
 
 
 def run_em(training, held_out, num_topics, options, iterations):
-    """(seconds, score, whether EM would have stopped) after every iteration; scoring not timed."""
+    """Seconds, score, objective, whether EM would have stopped, iteration after iteration.
+
+    Scoring is not timed; the objective is in nats a token.
+    """
     seen, words = rows_held_out(training, held_out)
     results, clock = [], SimpleNamespace(begin=time.process_time(), passed=0.0)
 
     def record(fit):
         clock.passed += time.process_time() - clock.begin
         score = completion_score([(fit.theta(seen), fit.topics)], words)
-        results.append((clock.passed, score.log_predictive, has_settled(fit.history, STOP)))
+        objective = fit.history[-1] / training.num_tokens
+        would_stop = has_settled(fit.history, STOP)
+        results.append((clock.passed, score.log_predictive, objective, would_stop))
         clock.begin = time.process_time()
 
     model = pgmult.topics.LogisticNormalTopics(num_topics)
@@ -73,7 +88,7 @@ def run_em(training, held_out, num_topics, options, iterations):
 
 
 def run_gibbs(training, held_out, num_topics, seconds):
-    """(seconds, score, is the last) at growing times, over draws of the second half of each."""
+    """As `run_em` at growing times, over draws of the second half of each; without objective."""
     model, rng = pgmult.topics.CorrelatedTopics(num_topics), np.random.default_rng(0)
     model.step(rng, model.init(rng, training), training)  # compile
     marks = seconds * np.geomspace(1 / 32, 1.0, 11)
@@ -93,7 +108,7 @@ def run_gibbs(training, held_out, num_topics, seconds):
             if end / 2 < passed <= end:
                 window(sweep)
     return [
-        (mark, window.log_predictive, mark == marks[-1])
+        (mark, window.log_predictive, np.nan, mark == marks[-1])
         for mark, window in zip(marks, windows, strict=True)
         if window.num_draws
     ]
@@ -102,7 +117,9 @@ def run_gibbs(training, held_out, num_topics, seconds):
 def measure(options):
     """One row for each share observed, number of topics, method and time."""
     for observed in options.observed:
-        training, held_out = ap_split(observed, options.num_words)
+        training, held_out = split_of(
+            options.corpus, observed, options.num_words, options.documents
+        )
         unigram = unigram_log_predictive(training, held_out).log_predictive
         for num_topics in options.topics:
             runs = {
@@ -112,7 +129,7 @@ def measure(options):
             seconds = options.seconds * max(1.0, num_topics / 50)
             runs[GIBBS] = run_gibbs(training, held_out, num_topics, seconds)
             for name, results in runs.items():
-                stops = [i for i, result in enumerate(results) if result[2]]
+                stops = [i for i, result in enumerate(results) if result[-1]]
                 stop = stops[0] if stops else len(results) - 1
                 print(
                     f"{observed:.0%} observed, K = {num_topics}, {name}:"
@@ -120,40 +137,40 @@ def measure(options):
                     f" {results[-1][1]:.3f} at {results[-1][0]:.1f} s",
                     flush=True,
                 )
-                for i, (passed, score, _) in enumerate(results):
+                for i, (passed, score, objective, _) in enumerate(results):
                     yield {
                         "observed": observed, "topics": num_topics, "method": name,
                         "seconds": round(passed, 3), "log_predictive": score,
-                        "is_stop": int(i == stop), "unigram": unigram,
+                        "objective": objective, "is_stop": int(i == stop), "unigram": unigram,
                     }  # fmt: skip
 
 
 def figure(rows, path, num_topics):
-    """Two panels a share observed: against topics where methods stop, and against seconds."""
+    """Three panels a share observed: against topics where methods stop, and against seconds."""
     from matplotlib.figure import Figure
 
     from pgmult.topics.plots import held_out_curve
 
     shares = sorted({row["observed"] for row in rows}, reverse=True)
-    sheet = Figure(figsize=(10.4, 3.8 * len(shares)), layout="constrained")
-    panels = sheet.subplots(len(shares), 2, squeeze=False)
-    for (left, right), observed in zip(panels, shares, strict=True):
+    sheet = Figure(figsize=(14.0, 3.8 * len(shares)), layout="constrained")
+    for line, observed in zip(sheet.subplots(len(shares), 3, squeeze=False), shares, strict=True):
         here = [row for row in rows if row["observed"] == observed]
-        for axes, x, wanted in ((left, "topics", "is_stop"), (right, "seconds", None)):
-            curves = {"unigram": ([], here[0]["unigram"])}
+        title = f"{observed:.0%} observed"
+        of_one = [row for row in here if row["topics"] == num_topics]
+        at_stop = [row for row in here if row["is_stop"]]
+        for axes, chosen, x, y in zip(
+            line, (at_stop, of_one, of_one), ("topics", "seconds", "seconds"),
+            ("log_predictive", "log_predictive", "objective"), strict=True,
+        ):  # fmt: skip
+            curves = {"unigram": ([], here[0]["unigram"] if y == "log_predictive" else np.nan)}
             for name in dict.fromkeys(row["method"] for row in here):
-                points = [
-                    row
-                    for row in here
-                    if row["method"] == name
-                    and (row[wanted] if wanted else row["topics"] == num_topics)
-                ]
-                curves[name] = tuple([row[key] for row in points] for key in (x, "log_predictive"))
+                points = [row for row in chosen if row["method"] == name]
+                curves[name] = tuple([row[key] for row in points] for key in (x, y))
             held_out_curve(curves, axes)
-            axes.set(xlabel=x, title=f"{observed:.0%} observed")
+            axes.set(xlabel=x, title=title if x == "topics" else f"{title}, K = {num_topics}")
             axes.get_legend().remove()
-        right.set_title(f"{observed:.0%} observed, K = {num_topics}")
-    panels[0, 0].legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.1))
+        line[2].set_ylabel("objective\nper token")
+    sheet.axes[0].legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.1))
     sheet.savefig(path, dpi=150)
 
 
@@ -175,7 +192,7 @@ def table(rows):
 def language_models(observed):
     """Held-out scores of smoothed language models beside what they smooth, no topics."""
     for share in observed:
-        training, held_out = ap_split(share)
+        training, held_out = split_of("ap", share)
         seen, words = rows_held_out(training, held_out)
         own = seen.to_csr().toarray()
         corpus = np.asarray(training.to_csr().sum(axis=0)).ravel() + 1.0
@@ -221,6 +238,8 @@ def main(options):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("results"), help="for the CSV and PNG")
+    parser.add_argument("--corpus", choices=["ap", "nips11"], default="ap")
+    parser.add_argument("--documents", type=int, default=112, help="test documents")
     parser.add_argument("--topics", type=int, nargs="+", default=[5, 10, 20, 50, 100])
     parser.add_argument("--observed", type=float, nargs="+", default=[0.5, 0.1])
     parser.add_argument("--iterations", type=int, default=30, help="of variational EM")
