@@ -1,7 +1,7 @@
-"""Columns of a table in a file, as arrays: what tidy counts and sequences come from.
+"""Columns of a table in a file, by name: what texts, tidy counts and sequences come from.
 
-What a column is follows from its cells alone: whole numbers, numbers or dates where every cell is
-one, and text otherwise. An empty cell is missing, which whoever needs the column refuses.
+What a column is follows from its cells alone: numbers or dates where every cell that holds a value
+is one, and text otherwise.
 """
 
 import csv
@@ -9,18 +9,19 @@ import io
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_path, brief
-from pgmult.datasets.readers import _delimiter, _read, _suffix
+from pgmult.core.arguments import as_path, as_strings, brief
+from pgmult.datasets.files import TABLES, lines_of, read_file, suffix_of
 
-__all__ = ["read_columns"]
+__all__ = ["columns_of_file", "read_columns"]
 
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?)?")
 
 
@@ -32,8 +33,8 @@ def read_columns(
     Parameters
     ----------
     path : path
-        ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with an object of
-        strings, numbers or null a line; also compressed, ``.gz``.
+        ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with an object a line;
+        also compressed, ``.gz``.
     delimiter : str, optional
         What separates cells: one character. If left out, a tab in a ``.tsv``, and in a ``.csv``
         whichever of comma, semicolon and tab stands in the header row outside quotes; it is an
@@ -43,8 +44,8 @@ def read_columns(
     Returns
     -------
     dict
-        Arrays of integers, of floats, of dates (ISO 8601, such as 1999-12 or 1999-12-31) where
-        every cell is one, else of strings; objects, with None, where some are missing.
+        Arrays of numbers, of dates (ISO 8601, such as 1999-12 or 1999-12-31) where every cell is
+        one, else of strings; objects, with None, where some cells are empty.
 
     Raises
     ------
@@ -54,86 +55,126 @@ def read_columns(
         Naming the file and the line: if it cannot be understood.
     """
     path = as_path(path)
-    text, suffix = _read(path, encoding), _suffix(path)
-    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
-        raise ValueError(f"delimiter must be one character, got {brief(delimiter)}")
-    if suffix in (".jsonl", ".ndjson"):
-        columns = _json_columns(text, path)
-    elif suffix in (".csv", ".tsv"):
-        mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter(text, path))
-        columns = _csv_columns(text, path, mark)
-    else:
-        raise ValueError(f"{path}: the name of a table must end in .csv, .tsv, .jsonl or .ndjson")
-    if not columns or not next(iter(columns.values())):
+    columns = columns_of_file(path, delimiter, encoding, missing=("",))
+    if not next(iter(columns.values()), ()):
         raise ValueError(f"{path}: the table has no rows")
     return {name: _as_array(cells) for name, cells in columns.items()}
 
 
-def _csv_columns(text: str, path: Path, delimiter: str) -> dict[str, list[Any]]:
-    usual_limit = csv.field_size_limit(2**31 - 1)
+def _as_array(cells: list[Any]) -> NDArray[Any]:
+    cells = [cell.strip() or None if isinstance(cell, str) else cell for cell in cells]
+    if any(cell is None for cell in cells):
+        return np.array(cells, dtype=object)
+    if all(isinstance(cell, str) and _DATE.fullmatch(cell) for cell in cells):
+        try:
+            dates = [np.datetime64(cell.replace(" ", "T")) for cell in cells]
+            return np.array(dates).astype("datetime64[s]")
+        except ValueError:  # the 31st of June
+            return np.array(cells)
+    return np.array(cells)
+
+
+def columns_of_file(
+    path: Path, delimiter: Any, encoding: str, missing: Sequence[str]
+) -> dict[str, list[Any]]:
+    """Columns of a ``.csv``, ``.tsv``, ``.jsonl`` or ``.ndjson``, None where there is no value."""
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise ValueError(f"delimiter must be one character, got {brief(delimiter)}")
+    suffix = suffix_of(path)
+    if suffix in (".jsonl", ".ndjson"):
+        return _json_columns(read_file(path, encoding), path)
+    if suffix not in (".csv", ".tsv"):
+        raise ValueError(f"{path}: the name of a table must end in {', '.join(TABLES)}")
+    content = read_file(path, encoding)
+    if delimiter is None:
+        delimiter = "\t" if suffix == ".tsv" else _delimiter(content, path)
+    header, rows = _csv_rows(content, path, delimiter)
+    no_value = frozenset(as_strings(missing, "missing"))
+    return {
+        name: _typed([None if row[j] in no_value else row[j] for row in rows])
+        for j, name in enumerate(header)
+    }
+
+
+def _typed(cells: list[str | None]) -> list[Any]:
+    """Numbers, if all cells that hold a value are numbers."""
+    present = [cell for cell in cells if cell is not None]
+    if not present or not all(_NUMBER.fullmatch(cell.strip()) for cell in present):
+        return list(cells)
+    whole = all(len(cell) < 19 and cell.strip().lstrip("+-").isdecimal() for cell in present)
+    if whole and len(present) == len(cells):
+        return [int(cell) for cell in present]
+    return [None if cell is None else float(cell) for cell in cells]
+
+
+def _delimiter(text: str, path: Path) -> str:
+    """What separates the names in the header row."""
+    header = lines_of(re.sub(r'"[^"]*"', "", text[:100_000]))[:1]
+    there = [mark for mark in (",", ";", "\t") if mark in "".join(header)]
+    if len(there) > 1:
+        raise ValueError(
+            f"{path}, line 1: {' and '.join(map(repr, there))} stand in the header; say which one"
+            f" separates cells, delimiter={there[0]!r} or another"
+        )
+    return there[0] if there else ","
+
+
+def _csv_rows(text: str, path: Path, delimiter: str) -> tuple[list[str], list[list[str]]]:
+    usual_limit = csv.field_size_limit(2**31 - 1)  # a cell can hold a whole book
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         header = next(reader, [])
-        twice = [name for i, name in enumerate(header) if name in header[:i]]
-        if twice:
-            raise ValueError(f"{path}: the column {twice[0]!r} stands there twice")
-        cells: list[list[Any]] = [[] for _ in header]
+        if not header:
+            raise ValueError(f"{path}: the file is empty")
+        if len(set(header)) < len(header):
+            twice = next(name for name in header if header.count(name) > 1)
+            raise ValueError(f"{path}, line 1: the header has {twice!r} more than once")
+        rows = []
         for row in reader:
             if row and len(row) != len(header):
                 raise ValueError(
                     f"{path}, line {reader.line_num}: {len(row)} cells under a header of"
                     f" {len(header)} (a cell with {delimiter!r} in it needs quotes)"
                 )
-            for column, cell in zip(cells, row, strict=False):
-                column.append(cell.strip() or None)
-        return dict(zip(header, cells, strict=True))
+            if row:
+                rows.append(row)
+        return header, rows
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
-    except TypeError as error:  # csv refuses some characters
+    except (TypeError, ValueError) as error:  # csv refuses some characters
+        if str(error).startswith(str(path)):
+            raise
         raise ValueError(f"delimiter must separate cells, got {delimiter!r}: {error}") from None
     finally:
         csv.field_size_limit(usual_limit)
 
 
 def _json_columns(text: str, path: Path) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {}
+    rows: list[dict[str, Any]] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         place = f"{path}, line {number}"
         try:
             row: Any = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{place}: not JSON ({error})") from None
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{place}: not JSON ({error.msg}, column {error.colno})") from None
+        except (ValueError, RecursionError) as error:  # a number or a nesting without end
+            raise ValueError(f"{place}: not JSON that can be read ({error})") from None
         if not isinstance(row, dict):
             raise ValueError(f"{place}: expected an object, got {type(row).__name__}")
-        if columns and set(row) != set(columns):
-            odd = sorted(set(row) ^ set(columns))[0]
-            raise ValueError(f"{place}: the names of all lines must agree, {odd!r} does not")
-        for name, value in row.items():
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, str | int | float)
-            ):
-                raise ValueError(f"{place}: {name!r} must be a string or a number, got {value!r}")
-            columns.setdefault(name, []).append(None if value is None else str(value).strip())
-    return columns
+        rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _one_kind([row.get(name) for row in rows]) for name in names}
 
 
-def _as_array(cells: list[Any]) -> NDArray[Any]:
-    there = [cell for cell in cells if cell is not None]
-    if not there or len(there) < len(cells):
-        return np.array(cells, dtype=object)
-    if all(_WHOLE.fullmatch(cell) for cell in there):
-        return np.array([int(cell) for cell in there])
-    if all(_DATE.fullmatch(cell) for cell in there):
-        try:
-            return np.array([np.datetime64(cell.replace(" ", "T")) for cell in there]).astype(
-                "datetime64[s]"
-            )
-        except ValueError:
-            return np.array(there)
-    try:
-        values = np.array([float(cell) for cell in there])
-    except ValueError:
-        return np.array(there)
-    return values if np.isfinite(values).all() else np.array(there)
+def _one_kind(items: list[Any]) -> list[Any]:
+    """Numbers or truth values as they are; anything else as strings, nested values as JSON."""
+    present = [item for item in items if item is not None]
+    for kind in (bool, (int, float)):
+        if present and all(isinstance(item, kind) for item in present):
+            if kind is not bool and any(isinstance(item, bool) for item in present):
+                break
+            if kind is not bool or len(present) == len(items):
+                return items
+    return [x if x is None or isinstance(x, str) else json.dumps(x) for x in items]

@@ -212,13 +212,13 @@ def fit_softmax_regression(
         else SoftmaxFactor(data.counts, _FULL[method])
     )
     design = ClassRows(data.covariates, num_classes)
-    fit = fit_sites(
-        design, site, joint_prior, tolerance=tolerance, max_iterations=max_iterations
-    )
+    fit = fit_sites(design, site, joint_prior, tolerance=tolerance, max_iterations=max_iterations)
     objective = fit.objective
     if method == "quadrature" and num_classes > 2:  # the value, of all, needs more points
         psi, spread = design.project(fit.mean[0]), design.project_cov(fit.cov[0])
-        rough, fine = (_dense_quadrature(psi, spread, log2)[0] for log2 in (_LOG2_FEW, _LOG2_POINTS))
+        rough, fine = (
+            _dense_quadrature(psi, spread, log2)[0] for log2 in (_LOG2_FEW, _LOG2_POINTS)
+        )
         objective += float(data.totals @ (rough - fine))
     blocks = fit.cov.reshape(num_classes, size, num_classes, size)
     own = np.array([blocks[k, :, k] for k in range(num_classes)])
