@@ -31,6 +31,7 @@ __all__ = [
     "TakesRawData",
     "TellsRows",
     "absent_of",
+    "basis_dims_of",
     "coords_of",
     "data_of",
     "default_keep_of",
@@ -99,6 +100,8 @@ class Model(Protocol[Data, State]):
     * ``label_dims``, axes whose labels are arbitrary (topics, mixture components) and need not
       agree between chains, so that variables that carry one are diagnosed within each chain only:
       none;
+    * ``basis_dims``, axes of coordinates in a basis that the data do not fix (of hidden states),
+      so that variables that carry one are not judged at all: none;
     * ``label_rows``, for such an axis the variable whose rows along it are probability
       distributions that tell its labels apart (topics by their words): chains of the model are
       then matched label by label, and judged by what they found and by how each of them mixes,
@@ -232,6 +235,11 @@ def kernel_set_of(model: Any) -> str:
 def absent_of(model: Any, data: Any) -> frozenset[str]:
     """Variables that a model does not have with these data, and that are not kept."""
     return model.absent(data) if isinstance(model, VariesWithData) else frozenset()
+
+
+def basis_dims_of(model: Any) -> frozenset[str]:
+    """Axes whose coordinates mean nothing by themselves."""
+    return frozenset(getattr(model, "basis_dims", ()))
 
 
 def label_dims_of(model: Any) -> frozenset[str]:

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_seed, as_strings
 from pgmult.core.notebook import columns_html
-from pgmult.core.typing import data_of, label_rows_of
+from pgmult.core.typing import basis_dims_of, data_of, label_rows_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.codec import contiguous, encode, fingerprint
@@ -362,7 +362,8 @@ class Posterior(Mapping[str, NDArray[Any]]):
         R-hat of at most 1.01 and bulk and tail effective sample sizes of at least 100 a chain.
         Where labels are arbitrary and their rows were kept (topics by their words), chains are
         matched label by label: each value is then judged within its chains, and between chains it
-        counts which labels all of them found.
+        counts which labels all of them found. Coordinates in an arbitrary basis are not judged,
+        where something else was kept.
         """
         if self.num_draws < diagnostics.MIN_DRAWS:
             return (
@@ -413,6 +414,12 @@ class Posterior(Mapping[str, NDArray[Any]]):
                 " Sample longer (draws=, tune=) or look at posterior.summary()"
             )
         return " ".join(sentences)
+
+    def _judged(self) -> list[str]:
+        """Variables that chains can be expected to agree on."""
+        basis = frozenset() if self._origin is None else basis_dims_of(self.model)
+        judged = [name for name in self if basis.isdisjoint(self.dims.get(name, ()))]
+        return judged or list(self)
 
     def label_matches(self) -> dict[str, LabelMatches]:
         """For each axis of arbitrary labels, how those of all chains go with those of the first.

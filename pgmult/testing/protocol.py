@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_repeats, brief
-from pgmult.core.typing import Model, coords_of, default_keep_of, label_dims_of
+from pgmult.core.typing import Model, basis_dims_of, coords_of, default_keep_of, label_dims_of
 from pgmult.core.validate import as_positive_int
 from pgmult.testing.sampling import (
     MIN_CHANGES,
@@ -145,9 +145,13 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
     for axis, labels in coords.items():
         if len(labels) != sizes.get(axis, len(labels)):
             raise AssertionError(f"coords has {len(labels)} labels for {sizes[axis]} {axis!r}")
-    stray = label_dims_of(model) - sizes.keys()
-    if stray:
-        raise AssertionError(f"label_dims names {sorted(stray)}, which no variable has")
+    for name, axes in (
+        ("label_dims", label_dims_of(model)),
+        ("basis_dims", basis_dims_of(model)),
+    ):
+        stray = axes - sizes.keys()
+        if stray:
+            raise AssertionError(f"{name} names {sorted(stray)}, which no variable has")
 
 
 def _check_moves(model: Any, data: Any, rng: np.random.Generator) -> None:

@@ -137,6 +137,7 @@ class StateSpace(ABC):
     emission_var: float = 1.0
 
     label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
+    basis_dims: ClassVar[frozenset[str]] = label_dims
     predictive_variables: ClassVar[tuple[str, ...]] = (
         "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
         "input_weights", "emission_weights",

@@ -120,6 +120,7 @@ class GaussianLDS:
         "transition", "noise_cov", "loadings", "offset", "emission_var", "eigenvalue_moduli",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"factor", "previous_factor", "other_factor"})
+    basis_dims: ClassVar[frozenset[str]] = label_dims
     predictive_variables: ClassVar[tuple[str, ...]] = (
         "transition", "noise_cov", "loadings", "offset", "emission_var",
     )  # fmt: skip

@@ -496,6 +496,22 @@ def test_labels_may_differ_between_chains():
     assert len(rows) == 12
 
 
+def test_coordinates_in_an_arbitrary_basis_are_not_judged():
+    class Turning(Walk):
+        basis_dims = frozenset({"place"})
+        dims = Walk.dims | {"overall": ()}
+        default_keep = ("position", "overall")
+
+        def overall(self, state, data):
+            return float(state.position.sum())
+
+    with pytest.warns(pgmult.ConvergenceWarning) as caught:
+        pgmult.sample(Turning(rate=0.999), values(), draws=500, tune=0, random_seed=1)
+    (warning,) = caught
+    assert "overall" in str(warning.message)
+    assert "position" not in str(warning.message)
+
+
 def test_the_log_likelihood_is_compared_between_chains():
     class Stuck(Permuted):
         def log_likelihood(self, state, data):
