@@ -376,7 +376,7 @@ class Posterior(Mapping[str, NDArray[Any]]):
         undefined: list[str] = []
         notes: list[str] = []
         checked = 0
-        for name in [*self, *self.sample_stats]:
+        for name in [*self._judged(), *self.sample_stats]:
             labels, draws, note = self.entries(name, CHECKED_ENTRIES)
             notes += [note] if note else []
             if not labels:
