@@ -37,7 +37,7 @@ def as_text(report: TopicReport, *, width: int = 100, topic: int | None = None) 
     blocks = [_heading(report.title), "\n".join(verdict), _topics_text(report, width)]
     if report.structure is not None:
         blocks += [
-            f"{_heading(found.label[:1].upper() + found.label[1:])}\n{found.table()}"
+            f"{_heading(found.label[:1].upper() + found.label[1:])}\n{found.table().text(width)}"
             for found in report.structure.differences
         ]
     if report.correlations is not None:
