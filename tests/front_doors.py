@@ -111,6 +111,12 @@ def grouped_draws():
 
 
 @cache
+def authored_draws():
+    data = topics.with_covariates(corpus(), {"a": list("aabbccdd")}, "~ (1 | a)")
+    return pgmult.sample(topics.StructuralTopics(num_topics=2, start_sweeps=1), data, **FEW)
+
+
+@cache
 def timed_draws():
     data = topics.as_timed_corpus(COUNTS, np.arange(8) // 4)
     keep = ["prevalence", "topics"]
@@ -549,6 +555,10 @@ CALLS = {
     "topics.plots.stability": (
         lambda: topics.plots.stability,
         lambda: {"found": topics.topic_stability(topic_draws())},
+    ),
+    "topics.variance_shares": (
+        lambda: topics.variance_shares,
+        lambda: {"posterior": authored_draws(), "probability": 0.5},
     ),
     "topics.shares_over_time": (
         lambda: topics.shares_over_time,
