@@ -496,8 +496,8 @@ def variance_shares(
 
     The share of a term is rho_j / (1 + sum of all rho), of the variance of every stick alike: for
     ``(1 | author)`` the correlation of two documents of one author that share nothing else, for a
-    curve what its bends add at the average document. It does not depend on how topics are numbered, so that all draws of
-    all chains are taken.
+    curve what its bends add at the average document. It does not depend on how topics are
+    numbered, so that all draws of all chains are taken.
 
     Parameters
     ----------
