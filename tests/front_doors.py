@@ -118,6 +118,12 @@ def grouped_draws():
 
 
 @cache
+def authored_draws():
+    data = topics.with_covariates(corpus(), {"a": list("aabbccdd")}, "~ (1 | a)")
+    return pgmult.sample(topics.StructuralTopics(num_topics=2, start_sweeps=1), data, **FEW)
+
+
+@cache
 def timed_draws():
     data = topics.as_timed_corpus(COUNTS, np.arange(8) // 4)
     keep = ["prevalence", "topics"]
@@ -557,6 +563,10 @@ CALLS = {
         lambda: topics.plots.stability,
         lambda: {"found": topics.topic_stability(topic_draws())},
     ),
+    "topics.variance_shares": (
+        lambda: topics.variance_shares,
+        lambda: {"posterior": authored_draws(), "probability": 0.5},
+    ),
     "topics.shares_over_time": (
         lambda: topics.shares_over_time,
         lambda: {"posterior": timed_draws(), "max_draws": 2},
@@ -736,6 +746,20 @@ CALLS = {
     "topics.with_covariates.rows": (
         lambda: structured().design.rows,
         lambda: {"covariates": {"x": [0.0, 1.0]}},
+    ),
+    "topics.with_covariates.new_documents": (
+        lambda: structured().new_documents,
+        lambda: {"corpus": COUNTS[:2], "covariates": {"x": [0.0, 1.0]}, "unseen": True},
+    ),
+    "topics.ContentPrior": (
+        lambda: topics.ContentPrior,
+        lambda: {
+            "shape": 1.0,
+            "rate_shape": 0.5,
+            "rate_rate": 9.0,
+            "start": 30.0,
+            "start_sweeps": 2,
+        },
     ),
     "topics.find_start": (
         lambda: topics.find_start,

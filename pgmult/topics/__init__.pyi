@@ -29,6 +29,7 @@ from pgmult.topics.models.logistic_normal import LogisticNormalTopics as Logisti
 from pgmult.topics.models.structural import StructuralTopics as StructuralTopics
 from pgmult.topics.plots import curve as curve
 from pgmult.topics.plots import forest as forest
+from pgmult.topics.priors.content import ContentPrior as ContentPrior
 from pgmult.topics.report.contents import TopicReport as TopicReport
 from pgmult.topics.report.contents import run_facts as run_facts
 from pgmult.topics.report.contents import topic_report as topic_report
@@ -80,6 +81,7 @@ from pgmult.topics.summaries.effects import Effects as Effects
 from pgmult.topics.summaries.effects import difference as difference
 from pgmult.topics.summaries.effects import effects as effects
 from pgmult.topics.summaries.effects import shares_over_time as shares_over_time
+from pgmult.topics.summaries.effects import variance_shares as variance_shares
 from pgmult.topics.summaries.matching import AlignedTopics as AlignedTopics
 from pgmult.topics.summaries.matching import RunMatches as RunMatches
 from pgmult.topics.summaries.matching import align_topics as align_topics

@@ -323,7 +323,7 @@ def curve(found: Effects, topic: int, axes: Axes | None = None) -> Axes:
     axes.set_ylim(bottom=0.0)
     axes.margins(x=0.0)
     axes.set_xlabel(str(found.variable))
-    axes.set_ylabel("expected share, %")
+    axes.set_ylabel("share, %")
     if found.by is not None:
         _legend(axes, found.by)
     _say(axes, found.caption, f"topic {found.names[topic]}")

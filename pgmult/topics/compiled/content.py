@@ -12,22 +12,18 @@ from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import exponential, open_stream, uniform
 
 _FEW = 12  # up to so many factors of a rising product are multiplied
+_SMALLEST, _DUE = 1e-100, 1e-150
 _LARGE = 1000.0  # from here on Stirling's series is exact to double precision
 FURTHEST = 25.0  # of |log c|: there groups have nothing, or all, in common
 
 
 @jit
-def _log_rising(a, n):
-    """Log of a (a + 1) ... (a + n - 1)."""
-    if n > _FEW:
-        if a < _LARGE:
-            return math.lgamma(a + n) - math.lgamma(a)
-        series = (1.0 / (a + n) - 1.0 / a) / 12.0
-        return (a - 0.5) * math.log1p(n / a) + n * (math.log(a + n) - 1.0) + series
-    product = a
-    for i in range(1, n):
-        product *= a + i
-    return math.log(product)
+def log_rising(a, n):
+    """Log of a (a + 1) ... (a + n - 1), for many factors."""
+    if a < _LARGE:
+        return math.lgamma(a + n) - math.lgamma(a)
+    series = (1.0 / (a + n) - 1.0 / a) / 12.0
+    return (a - 0.5) * math.log1p(n / a) + n * (math.log(a + n) - 1.0) + series
 
 
 @jit
@@ -42,10 +38,19 @@ def _log_density(x, shape, rate, ones, totals, shares, times, size):
     value = (shape + ones) * x - rate * c
     for total in totals:
         if total > 0:
-            value -= _log_rising(c, total)
+            value -= log_rising(c, total)
+    product = 1.0  # of factors whose logarithm is due: one serves many cells
     for i in range(size):
-        value += _log_rising(c * shares[i], times[i])
-    return value
+        a, n = max(c * shares[i], _SMALLEST), times[i]
+        if n > _FEW:
+            value += log_rising(a, n)
+            continue
+        for j in range(n):
+            product *= a + j
+        if not _DUE < product < 1.0 / _DUE:
+            value += math.log(product)
+            product = 1.0
+    return value + math.log(product)
 
 
 @jit

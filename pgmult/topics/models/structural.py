@@ -438,8 +438,8 @@ class StructuralTopics(GaussianTopics):
         if data.content is None and keywords is None:
             return replace(state, topics=sample_topics(rng, self.word_concentration, word_counts))
         groups = 1 if data.content is None else data.content.num_groups
-        counts = word_counts.reshape(self.num_topics, groups, data.num_words).swapaxes(0, 1)
-        counts = np.ascontiguousarray(counts)
+        by_word = word_counts.T.reshape(groups, data.num_words, self.num_topics)
+        counts = np.ascontiguousarray(by_word.swapaxes(1, 2))
         plain, shares, words = state.topics, state.keyword_shares, state.keyword_words
         if keywords is not None:
             mixture = state.topics[None] if data.content is None else state.group_topics

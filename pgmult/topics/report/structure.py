@@ -16,8 +16,15 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.summaries.checks import ModelChecks, check_model
 from pgmult.topics.summaries.content import Content, GroupWords, content
-from pgmult.topics.summaries.effects import Difference, Effects, difference, effects
+from pgmult.topics.summaries.effects import (
+    Difference,
+    Effects,
+    difference,
+    effects,
+    variance_shares,
+)
 from pgmult.topics.summaries.quotes import Quotes, quotes
+from pgmult.topics.summaries.tables import SummaryTable
 
 __all__ = ["Structure", "structure_of"]
 
@@ -25,6 +32,7 @@ _FEW_LABELS = 5  # of a column whose labels are compared on the page
 _FEW_GROUPS = 3  # of curves in one panel
 _MOST_CELLS = 2e7  # documents times words, for checks that a report does unasked
 _CHECKED_DRAWS = 20
+_DRAWS = 200  # of effects: enough for a first view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +41,8 @@ class Structure:
 
     Attributes
     ----------
+    variances : SummaryTable or None
+        What goes with random terms, where there are any.
     differences : list of Difference
         Of columns of labels: the second and further labels over the first.
     curves : list of Effects
@@ -47,6 +57,7 @@ class Structure:
         Where proportions of documents were kept, and documents times words are not too many.
     """
 
+    variances: SummaryTable | None
     differences: list[Difference]
     curves: list[Effects]
     content: Content | None
@@ -79,11 +90,15 @@ def structure_of(
     few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
     differences = []
     for name, labels in few.items():
-        found = _in_order(effects(posterior, name, random_seed=random_seed), order, names)
+        found = _in_order(
+            effects(posterior, name, max_draws=_DRAWS, random_seed=random_seed), order, names
+        )
         differences += [difference(found, label, labels[0]) for label in labels[1:]]
     by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
     curves = [
-        _in_order(effects(posterior, name, by=by, random_seed=random_seed), order, names)
+        _in_order(
+            effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed), order, names
+        )
         for name, of in levels.items()
         if not of
     ]
@@ -104,7 +119,8 @@ def structure_of(
             checks = check_model(
                 posterior, groups=groups or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
             ).take(order, names)
-    return Structure(differences, curves, in_groups, words, quoted, checks)
+    variances = variance_shares(posterior) if data.design.terms else None
+    return Structure(variances, differences, curves, in_groups, words, quoted, checks)
 
 
 def _in_order(found: Effects, order: IntArray, names: list[str]) -> Any:

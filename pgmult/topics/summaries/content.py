@@ -125,7 +125,7 @@ class GroupWords:
 
         return perspectives(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -176,7 +176,7 @@ class Content:
         topic : int
         num_words : int
             Of each group, at most: those whose probability is most above the other's, on average,
-            and that stand in the group at least once.
+            and more likely so than not, and that stand in the group once or more.
         probability : float in (0, 1)
             Of the intervals.
         """
@@ -211,12 +211,13 @@ class Content:
         found = []
         for i, k in enumerate(numbers.tolist()):
             tokens = self.tokens[pair, k]
+            here = draws[:, :, i][~np.isnan(draws[:, 0, i, 0])]
             side = np.repeat([0, 1], count)  # the group that the word is to stand for
-            lead = np.where(side == 0, 1.0, -1.0) * gaps[k, chosen[i]]
+            sign = np.where(side == 0, 1.0, -1.0)
+            likely = (sign * (here[:, 0] - here[:, 1]) > 0.0).mean(axis=0) > 0.5
             expected = self.mean[np.asarray(pair)[side], k, chosen[i]] * tokens[side]
-            there = (lead > 0.0) & (expected >= 1.0)
-            words = chosen[i, there]
-            here = draws[:, :, i][~np.isnan(draws[:, 0, i, 0])][:, :, there]
+            there = likely & (sign * gaps[k, chosen[i]] > 0.0) & (expected >= 1.0)
+            words, here = chosen[i, there], here[:, :, there]
             ratio = np.log2(np.maximum(here[:, 0], tiny)) - np.log2(np.maximum(here[:, 1], tiny))
             lower, upper = np.quantile(here, [tail, 1.0 - tail], axis=0)
             low, high = np.quantile(ratio, [tail, 1.0 - tail], axis=0)
@@ -268,7 +269,7 @@ class Content:
         )
         return SummaryTable(caption, columns, shown, [n < FEW_TOKENS for n in tokens])
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 

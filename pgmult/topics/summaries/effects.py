@@ -35,7 +35,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed, brief
+from pgmult.core.arguments import as_choice, as_kind, as_probability, as_repeats, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.matrix_normal import linear_means
@@ -76,6 +76,7 @@ __all__ = [
     "shares_over_time",
     "structured_data",
     "topic_names",
+    "variance_shares",
 ]
 
 _NAME_WORDS = 3
@@ -257,7 +258,7 @@ class Effects:
 
         return forest(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -321,6 +322,18 @@ class Difference:
         rows = as_topic_numbers(topics, len(self.names))
         return replace(self, draws=self.draws[..., rows], names=[self.names[int(k)] for k in rows])
 
+    def between(self, group: str, other: str) -> "Difference":
+        """How much larger the difference is in one group than in another: an interaction."""
+        g, h = (
+            self.groups.index(as_choice(value_text(one), name, self.groups))
+            for one, name in ((group, "group"), (other, "other"))
+        )
+        label = f"{self.label}, {self.by} {group} over {other}"
+        return replace(
+            self, draws=(self.draws[:, g] - self.draws[:, h])[:, None], label=label, by=None,
+            groups=[""],
+        )  # fmt: skip
+
     def table(self) -> SummaryTable:
         """Mean, interval and P(>0) of every topic, in every group."""
         mean, lower, upper, positive = self.mean, self.lower, self.upper, self.p_positive
@@ -351,7 +364,7 @@ class Difference:
 
         return forest(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -366,7 +379,7 @@ def effects(
     data: StructuredCorpus | None = None,
     chain: int | None = None,
     num_simulated: int = 1000,
-    max_draws: int = 200,
+    max_draws: int = 1000,
     probability: float = 0.9,
     random_seed: int = 0,
 ) -> Effects:
@@ -476,6 +489,54 @@ def _means(design: Any, coefficients: FloatArray, *random: FloatArray) -> tuple[
     return design.mean(coefficients, random[0]), design.spread(random[1])
 
 
+def variance_shares(
+    posterior: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
+) -> SummaryTable:
+    """How much of what documents differ in, given the covariates, goes with each random term.
+
+    The share of a term is rho_j / (1 + sum of all rho), of the variance of every stick alike: for
+    ``(1 | author)`` the correlation of two documents of one author that share nothing else, for a
+    curve what its bends add at the average document. It does not depend on how topics are
+    numbered, so that all draws of all chains are taken.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of `pgmult.topics.StructuralTopics` and a formula with random terms.
+    data : StructuredCorpus, optional
+        What the model was fitted to; needed only where `posterior` was saved without it.
+    probability : float in (0, 1)
+        Of the interval.
+    """
+    probability = as_probability(probability, "probability")
+    terms = structured_data(posterior, data).design.terms
+    if not terms:
+        raise ValueError(
+            "posterior must be of a formula with random terms, such as (1 | author), got"
+            f" {', '.join(structured_data(posterior, data).design.names)}"
+        )
+    as_draws(posterior, "effect_variances")
+    rho = np.asarray(posterior.stack("effect_variances"), dtype=np.float64)
+    shares = rho / (1.0 + rho.sum(axis=1, keepdims=True))
+    tail = 0.5 * (1.0 - probability)
+    lower, upper = np.quantile(shares, [tail, 1.0 - tail], axis=0)
+    mean = shares.mean(axis=0)
+    columns = {
+        "term": [term.name for term in terms], "share": mean, "lower": lower, "upper": upper,
+    }  # fmt: skip
+    shown = {
+        "term": [f"({term.name})" if term.kind == "group" else term.name for term in terms],
+        "share of variance, %": [percent(x) for x in mean],
+        f"{100.0 * probability:g} %": [interval(*ends) for ends in zip(lower, upper, strict=True)],
+        "levels": [f"{term.size:,}" if term.kind == "group" else "" for term in terms],
+    }
+    caption = (
+        "What goes with random terms, of all that documents of the same covariates differ in:"
+        f" posterior mean and {100.0 * probability:g} % interval, over all chains."
+    )
+    return SummaryTable(caption, columns, shown)
+
+
 def shares_over_time(
     posterior: Posterior,
     *,
@@ -483,7 +544,9 @@ def shares_over_time(
     max_draws: int = 400,
     probability: float = 0.9,
 ) -> Effects:
-    """Each topic's share of the tokens of every time step, for `pgmult.topics.plots.curve`.
+    """Each topic's share of the words of every time step, for `pgmult.topics.curve`.
+
+    Steps without words are left out.
 
     Parameters
     ----------
@@ -504,10 +567,12 @@ def shares_over_time(
         for one, draw in each_aligned(posterior, "prevalence", chains, max_draws)
     ]
     axis = posterior.dims["prevalence"][2]
-    times = np.asarray(posterior.coords[axis]).tolist()
+    used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
+    times = np.asarray(posterior.coords[axis])[used].tolist()
     return Effects(
-        np.stack(draws), {axis: times}, axis, None, topic_names(posterior, chain), probability,
-        f"Shares of topics in the words of each {axis}, in these documents.", scope_of(chains),
+        np.stack(draws)[:, used], {axis: times}, axis, None, topic_names(posterior, chain),
+        probability, f"Shares of topics in the words of each {axis}, in these documents.",
+        scope_of(chains),
     )  # fmt: skip
 
 

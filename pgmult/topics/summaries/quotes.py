@@ -54,7 +54,7 @@ class Quotes:
     probability: float
     note: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         percent = f"{100 * self.probability:g} %"
         head = f"Documents with the largest share of a topic: posterior mean [{percent} interval]."
         lines = [head, *([self.note] if self.note else [])]
@@ -112,8 +112,7 @@ def quotes(
         as_positive_int(k, "topic", minimum=0, maximum=count - 1)
         for k in as_list(given, "topic", "numbers of topics")
     ]
-    name = "theta" if "theta" in posterior else "psi"
-    documents = names_along(posterior, "document", posterior[name].shape[2])
+    documents = names_along(posterior, "document", _num_documents(posterior))
     known = _texts(posterior, texts, len(documents))
     row = {document: d for d, document in enumerate(documents)}
     quoted = [
@@ -132,6 +131,13 @@ def quotes(
         else [f"topic {k}" for k in range(count)]
     )
     return Quotes(topics, [names[k] for k in topics], quoted, probability, note)
+
+
+def _num_documents(posterior: Draws) -> int:
+    """How many there are; of a run on disk without reading its draws."""
+    if isinstance(posterior, Posterior) and "document" in posterior.coords:
+        return len(posterior.coords["document"])
+    return int(posterior["theta" if "theta" in posterior else "psi"].shape[2])
 
 
 def _texts(posterior: Draws, texts: Any, size: int) -> Sequence[str] | None:

@@ -72,7 +72,7 @@ def lay_out(
     else:
         others = _observed(data, taken, scope, num_rows, rng)
     design = _design_at(data, settings, held, others)
-    return Layout(settings, variable, design, others.weights, _sentence(data, held, others))
+    return Layout(settings, variable, design, others.weights, _sentence(data, held, others, scope))
 
 
 def as_column(name: Any, argument: str, columns: Sequence[str]) -> None:
@@ -408,11 +408,15 @@ def _check_levels(data: StructuredCorpus, table: Mapping[str, Any], others: _Oth
                 raise ValueError(f"{name} must be one of {few}, ..., got {sorted(unknown)[0]!r}")
 
 
-def _sentence(data: StructuredCorpus, held: Mapping[str, Any], others: _Others) -> str:
-    """What was averaged over what."""
+def _sentence(data: StructuredCorpus, held: Mapping[str, Any], others: _Others, scope: str) -> str:
+    """What was averaged over what, and of whom that speaks."""
     terms = zip(data.design.terms, others.codes, strict=True)
     whose = [_whose(term) for term, codes in terms if codes is not None and not _is_known(codes)]
     new = f" by a new {_joined(whose)}" if whose else ""
     parts = [f"at {', '.join(f'{n} {value_text(v)}' for n, v in held.items())}"] if held else []
     parts += [others.about] if others.about else []
-    return f"Expected shares of topics in a new document{new}{''.join(f'; {p}' for p in parts)}."
+    of = "the population" if scope == "population" else "documents such as these"
+    return (
+        f"Expected shares of topics in {of}: in a new document{new}"
+        f"{''.join(f'; {part}' for part in parts)}."
+    )

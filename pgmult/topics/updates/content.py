@@ -49,7 +49,8 @@ def vary(
     concentration : array, ``(num_topics,)``
     counts : int64 array, ``(nodes, num_topics, num_words)``, optional
     """
-    shapes = above[parents] * concentration[:, None]
+    shapes = above[parents]
+    shapes *= concentration[:, None]
     if counts is not None:
         shapes += counts
     flat = shapes.reshape(-1, shapes.shape[2])

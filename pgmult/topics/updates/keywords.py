@@ -31,24 +31,35 @@ _START = 0.3  # pi where a chain begins
 
 def as_keywords(keywords: Any, num_topics: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Names and words of the first topics, checked; () for none."""
-    if keywords is None or keywords == ():
+    if keywords is None:
         return ()
-    if isinstance(keywords, tuple):  # checked before
-        keywords = dict(keywords)
+    if isinstance(keywords, tuple) and all(_is_checked(pair) for pair in keywords):
+        keywords = dict(keywords)  # as a model that is copied has them
     if not isinstance(keywords, Mapping):
         raise TypeError(
             "keywords must be a mapping from a topic's name to its words, such as"
             f" {{'economy': ['tax', 'jobs']}}, got {brief(keywords)}"
         )
-    checked = []
+    checked: list[tuple[str, tuple[str, ...]]] = []
     for name, words in keywords.items():
+        if not isinstance(name, str):
+            raise TypeError(f"keywords must have names of topics as keys, got {brief(name)}")
         given = tuple(dict.fromkeys(as_strings(words, f"keywords[{name!r}]")))
         if not given:
             raise ValueError(f"keywords[{name!r}] must hold a word at least")
-        checked.append((str(name), given))
+        checked.append((name, given))
     if len(checked) > num_topics:
         raise ValueError(f"keywords must be of {num_topics} topics at most, got {len(checked)}")
     return tuple(checked)
+
+
+def _is_checked(pair: Any) -> bool:
+    return (
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], tuple)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

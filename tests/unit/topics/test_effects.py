@@ -18,6 +18,7 @@ from pgmult.topics import (
     forest,
     plots,
     shares_over_time,
+    variance_shares,
     with_covariates,
 )
 from pgmult.topics.summaries import effects as module
@@ -152,6 +153,7 @@ def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope, ave
     )  # fmt: skip
     np.testing.assert_allclose(found.mean, exact, atol=5 * 0.5 / np.sqrt(20_000))
     assert ("by a new author" in found.caption) == (scope == "population")
+    assert ("in documents such as these" in found.caption) == (scope == "documents")
 
 
 def test_an_author_who_is_named_has_a_level_of_its_own(rng, corpus):
@@ -318,6 +320,11 @@ def test_settings_to_compare_are_named(rng, corpus):
     rise = difference(found, 2020, 1990)
     assert rise.groups == ["D", "I", "R"]
     assert "Year 2020 minus 1990, in percentage points." in str(rise).replace("\n", " ")
+    apart = rise.between("R", "D")
+    np.testing.assert_allclose(apart.draws[:, 0], rise.draws[:, 2] - rise.draws[:, 0])
+    assert "Year 2020 minus 1990, party R over D, in" in apart.caption
+    with pytest.raises(ValueError, match="other must be one of D, I, R, got 'X'"):
+        rise.between("R", "X")
     one = difference(found, {"year": 2020, "party": "R"}, {"year": 1990, "party": "D"})
     np.testing.assert_allclose(one.draws[:, 0], found.draws[:, 5] - found.draws[:, 0])
     np.testing.assert_allclose(rise.take([2, 0]).mean, rise.mean[:, [2, 0]])
@@ -325,6 +332,24 @@ def test_settings_to_compare_are_named(rng, corpus):
         difference(found, 2000, 1990)
     with pytest.raises(ValueError, match="must both be one value or both one setting"):
         difference(found, 2020, {"year": 1990, "party": "D"})
+
+
+def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + (1 | author)")
+    rho = rng.gamma(1.0, size=(2, 30, 2))
+    model = StructuralTopics(3)
+    posterior = Posterior(
+        {"effect_variances": rho}, dims={"effect_variances": ("term",)},
+        origin=Origin.of(model, data),
+    )  # fmt: skip
+    table = variance_shares(posterior).to_dataframe()
+    shares = rho / (1.0 + rho.sum(axis=2, keepdims=True))
+    np.testing.assert_allclose(table["share"], shares.mean(axis=(0, 1)))
+    np.testing.assert_allclose(table["upper"], np.quantile(shares, 0.95, axis=(0, 1)))
+    assert "(1 | author)" in str(variance_shares(posterior))
+    plain = with_covariates(corpus, COLUMNS, "~ year")
+    with pytest.raises(ValueError, match="posterior must be of a formula with random terms"):
+        variance_shares(Posterior({"x": np.zeros((1, 1))}, origin=Origin.of(model, plain)))
 
 
 # ------------------------------------------------------------------ figures
@@ -355,11 +380,12 @@ def test_figures_draw_what_the_tables_say(rng, corpus):
 def test_shares_over_time_are_those_of_the_draws(rng):
     data = as_timed_corpus(np.ones((4, 3), dtype=int), [1999, 2000, 2000, 2002])
     prevalence = rng.dirichlet(np.ones(2), size=(1, 9, 4))
+    prevalence[:, :, 2] = 0.0  # nobody wrote in 2001
     posterior = Posterior(
         {"prevalence": prevalence}, dims={"prevalence": ("time", "topic")},
         coords={"time": data.time_labels}, origin=Origin.of(DynamicTopics(2), data),
     )  # fmt: skip
     found = shares_over_time(posterior)
-    np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0))
+    np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0)[[0, 1, 3]])
     axes = curve(found, topic=1)
-    np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [1999, 2000, 2001, 2002])
+    np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [1999, 2000, 2002])
