@@ -241,8 +241,10 @@ class _Look:
         rng = np.random.default_rng([self._seed, sweep.chain, sweep.index])
         rows = spread(data.num_documents, _DISPERSED)
         if isinstance(data, StructuredCorpus) and data.content is not None:
-            by_group = variable(model, state, data, "group_topics")[data.content.codes[rows]]
-            expected = np.einsum("dk,dkv->dv", theta[rows], by_group)
+            by_group, codes = variable(model, state, data, "group_topics"), data.content.codes[rows]
+            expected = np.empty((len(rows), data.num_words))
+            for g in np.unique(codes):
+                expected[codes == g] = theta[rows][codes == g] @ by_group[g]
         else:
             expected = theta[rows] @ topics
         self._dispersions.append(_dispersions(rng, data[rows], expected))
