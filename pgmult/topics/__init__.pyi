@@ -56,8 +56,8 @@ from pgmult.topics.starts.allocations import StartScores as StartScores
 from pgmult.topics.starts.find import TopicStart as TopicStart
 from pgmult.topics.starts.find import find_start as find_start
 from pgmult.topics.summaries.checks import Dependence as Dependence
-from pgmult.topics.summaries.checks import ModelChecks as ModelChecks
-from pgmult.topics.summaries.checks import check_model as check_model
+from pgmult.topics.summaries.checks import PredictiveChecks as PredictiveChecks
+from pgmult.topics.summaries.checks import predictive_checks as predictive_checks
 from pgmult.topics.summaries.coherence import exclusivity as exclusivity
 from pgmult.topics.summaries.coherence import npmi as npmi
 from pgmult.topics.summaries.coherence import topic_diversity as topic_diversity
@@ -81,6 +81,7 @@ from pgmult.topics.summaries.effects import Effects as Effects
 from pgmult.topics.summaries.effects import difference as difference
 from pgmult.topics.summaries.effects import effects as effects
 from pgmult.topics.summaries.effects import shares_over_time as shares_over_time
+from pgmult.topics.summaries.effects import variance_shares as variance_shares
 from pgmult.topics.summaries.matching import AlignedTopics as AlignedTopics
 from pgmult.topics.summaries.matching import RunMatches as RunMatches
 from pgmult.topics.summaries.matching import align_topics as align_topics

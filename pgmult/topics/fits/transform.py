@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_probability, brief
+from pgmult.core.arguments import as_probability, as_seed, brief
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.structured import StructuredCorpus
@@ -178,6 +178,7 @@ def transform(
         does not know.
     """
     probability = as_probability(probability, "probability")
+    seed = as_seed(random_seed)
     with_model(posterior)
     num_words = int(posterior["topics"].shape[-1])
     new, words, tokens = align_words(corpus, posterior.coords.get("word"), num_words)
@@ -195,7 +196,7 @@ def transform(
     for one in chains:
         folded = fold_in(
             posterior, new, chain=one.chain, max_draws=share_of_draws(max_draws, len(chains)),
-            sweeps=sweeps, random_seed=random_seed + one.chain,
+            sweeps=sweeps, random_seed=seed + one.chain,
         )  # fmt: skip
         pieces += [np.where(one.found, draw.theta[:, one.order], np.nan) for draw in folded]
     theta = np.stack(pieces, axis=-1)
