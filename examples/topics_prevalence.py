@@ -1,71 +1,57 @@
-"""How does the prevalence of topics depend on what is known about the documents?
+"""From ``speeches.csv`` to figures: what party and time do to what presidents speak of.
 
-Run it with ``python examples/prevalence.py``: speeches are made on the spot, and what year and
-party do to their topics is known, so that what comes out can be checked.
+Run it with ``python examples/topics_prevalence.py FOLDER``; figures and the run go to that folder,
+or to a temporary one. The speeches are the State of the Union messages that ship with pgmult.
 """
+
+import csv
+import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
 import pgmult
-from pgmult.topics import top_words
-
-TOPICS = {
-    "climate": ["carbon", "warming", "solar", "emission", "forest", "ocean"],
-    "taxes": ["income", "budget", "deficit", "revenue", "dividend", "rebate"],
-    "schools": ["teacher", "pupil", "classroom", "exam", "campus", "lesson"],
-}
+from pgmult.topics import StructuralTopics, content, curve, difference, effects, quotes
 
 
-def mean_scores(years, green):
-    """Greens speak of climate more and more; nobody else does. Both leave taxes alone over time."""
-    decades = (years - 2000) / 10
-    return np.column_stack([0.2 * green + 0.9 * green * decades, 0.5 - 0.8 * green, 0 * years])
+def write_speeches(path):
+    """The messages as a table of texts; the order of words in a piece is not kept."""
+    corpus = pgmult.datasets.state_of_the_union()
+    columns = corpus.table.columns
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", *columns])
+        for d, row in enumerate(zip(*columns.values(), strict=True)):
+            entries = slice(corpus.indptr[d], corpus.indptr[d + 1])
+            words = np.repeat(corpus.vocabulary[corpus.words[entries]], corpus.counts[entries])
+            writer.writerow([" ".join(words), *row])
 
 
-def shares(scores):
-    """Proportions of topics: here by the softmax, which the model does not know."""
-    return np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp())
+folder.mkdir(exist_ok=True)
+write_speeches(folder / "speeches.csv")
 
+# ------------------------------------------------------------ what you would write begins here
+table = pgmult.datasets.read_table(folder / "speeches.csv", text="text")  # other columns kept
+corpus = table.corpus(min_documents=15)
+data = corpus.with_covariates("~ party * s(year) + (1 | president)", content="~ party")
+print(corpus.table.losses)
+run = pgmult.sample(
+    StructuralTopics(12), data, draws=100, tune=200, thin=2, chains=2, random_seed=1,
+    store=folder / "run", keep=(*StructuralTopics(12).default_keep, "theta"),
+)  # fmt: skip
+e = effects(run, "party", at={"year": 2000})
+print(e.table())  # topic, words, mean, 90 %, P(>0)
+difference(e, "Republican", "Democratic").figure.savefig(folder / "party.svg")
+over_time = effects(run, "year", by="party")
+curve(over_time, topic=3).figure.savefig(folder / "topic3.svg")
+print(content(run).words("Republican", "Democratic", topic=3))
+print(quotes(run, topic=3))
+# ------------------------------------------------------------ and ends here
 
-def expected_shares(rng, year, green):
-    """What is to be found."""
-    noise = 0.8 * rng.standard_normal((100_000, 3))
-    return shares(mean_scores(np.array([year]), green) + noise).mean(axis=0)
-
-
-rng = np.random.default_rng(3)
-years = rng.uniform(1990, 2020, size=600)
-party = rng.choice(["green", "liberal"], size=600)
-theta = shares(mean_scores(years, party == "green") + 0.8 * rng.standard_normal((600, 3)))
-words = np.kron(np.eye(3), np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])[None])
-counts = np.array([rng.multinomial(50, p) for p in theta @ words])
-corpus = pgmult.topics.as_corpus(counts, [word for topic in TOPICS.values() for word in topic])
-
-columns = {"year": years, "party": party}
-data = pgmult.topics.with_covariates(corpus, columns, "~ year * party")
-posterior = pgmult.sample(
-    pgmult.topics.StructuralTopics(num_topics=3), data, draws=800, tune=400, chains=2, random_seed=1
-)
-
-owner = {topic[0].word: k for k, topic in enumerate(top_words(posterior, num_words=1))}
-order = [owner[topic[0]] for topic in TOPICS.values()]
-settings = {"year": [1995, 2015, 1995, 2015], "party": ["green", "green", "liberal", "liberal"]}
-found = pgmult.topics.prevalence(posterior, data, settings, probability=0.9)
-
-print(f"{'expected share of':28}{''.join(f'{name:>24}' for name in TOPICS)}")
-for i, (year, who) in enumerate(zip(*settings.values(), strict=True)):
-    intervals = [
-        f"{found.mean[i, k]:.2f} [{found.lower[i, k]:.2f}, {found.upper[i, k]:.2f}]" for k in order
-    ]
-    print(f"{who:20}{year:8}" + "".join(f"{text:>24}" for text in intervals))
-
-rise = {"green": found.contrast(1, 0), "liberal": found.contrast(3, 2)}
-for who, change in rise.items():
-    low, mean, high = (x[order[0]] for x in (change.lower, change.mean, change.upper))
-    print(f"climate, {who}, from 1995 to 2015: {mean:+.2f} [{low:+.2f}, {high:+.2f}]")
-
-climate = order[0]
-assert rise["green"].lower[climate] > 0.2
-assert rise["liberal"].lower[climate] < 0.0 < rise["liberal"].upper[climate]
-truth = [expected_shares(rng, y, p == "green") for y, p in zip(*settings.values(), strict=True)]
-assert np.abs(found.mean[:, order] - truth).max() < 0.06
+print(f"Figures and the run: {folder}")
+farms = next(k for k, topic in enumerate(pgmult.topics.top_words(run, 15))
+             if "farm" in {word.word for word in topic})  # fmt: skip
+fall = difference(effects(run, "year", at={"year": [1950, 2020]}), 2020, 1950)
+assert fall.upper[0, farms] < 0.0, "presidents speak less of farms and prices than they did"

@@ -53,6 +53,12 @@ def folder():
 
 
 @cache
+def table_corpus():
+    columns = {"text": ["red blue", "red", "blue blue"], "n": [1, 2, 4]}
+    return datasets.read_table(columns, "text").corpus()
+
+
+@cache
 def corpus():
     return topics.as_corpus(COUNTS, list("abcdef"))
 
@@ -96,6 +102,24 @@ def topic_draws():
 @cache
 def structural_draws():
     return pgmult.sample(topics.StructuralTopics(num_topics=2, start_sweeps=1), structured(), **FEW)
+
+
+@cache
+def grouped_draws():
+    data = topics.with_covariates(corpus(), {"g": list("abababab")}, "~ 1", content="~ g")
+    return pgmult.sample(topics.StructuralTopics(num_topics=2, start_sweeps=1), data, **FEW)
+
+
+@cache
+def timed_draws():
+    data = topics.as_timed_corpus(COUNTS, np.arange(8) // 4)
+    keep = ["prevalence", "topics"]
+    return pgmult.sample(topics.DynamicTopics(num_topics=2, start_sweeps=1), data, keep=keep, **FEW)
+
+
+@cache
+def few_effects():
+    return topics.effects(structural_draws(), "x", at={"x": [0.0, 1.0]}, num_simulated=2)
 
 
 @cache
@@ -487,18 +511,80 @@ CALLS = {
         lambda: lambda **given: list(topics.fold_in(**given)),
         lambda: {"posterior": topic_draws(), "corpus": corpus(), "max_draws": 2},
     ),
-    "topics.prevalence": (
-        lambda: topics.prevalence,
+    "topics.effects": (
+        lambda: topics.effects,
         lambda: {
             "posterior": structural_draws(),
+            "variable": "x",
             "data": structured(),
-            "covariates": {"x": [0.0, 1.0]},
             "num_simulated": 5,
             "random_seed": 1,
         },
     ),
-    "topics.compare_num_topics": (
-        lambda: topics.compare_num_topics,
+    "topics.effects.settings": (
+        lambda: topics.effects,
+        lambda: {
+            "posterior": structural_draws(),
+            "variable": {"x": [0.0, 1.0]},
+            "average": "typical",
+            "num_simulated": 5,
+        },
+    ),
+    "topics.difference": (
+        lambda: topics.difference,
+        lambda: {"effects": few_effects(), "setting": 1.0, "baseline": 0.0},
+    ),
+    "topics.Effects.take": (lambda: few_effects().take, lambda: {"topics": [1, 0]}),
+    "topics.curve": (lambda: topics.curve, lambda: {"found": few_effects(), "topic": 1}),
+    "topics.forest": (lambda: topics.forest, lambda: {"found": few_effects()}),
+    "topics.plots.curves": (
+        lambda: topics.plots.curves,
+        lambda: {"found": few_effects(), "topics": [1], "num_columns": 2},
+    ),
+    "topics.quotes": (
+        lambda: topics.quotes,
+        lambda: {"posterior": topic_draws(), "topic": 1, "texts": ["a text"] * 8, "max_draws": 2},
+    ),
+    "topics.check_model": (
+        lambda: topics.check_model,
+        lambda: {"posterior": topic_draws(), "groups": {"half": list("aaaabbbb")}, "max_draws": 2},
+    ),
+    "topics.content": (
+        lambda: topics.content,
+        lambda: {"posterior": grouped_draws(), "max_draws": 2},
+    ),
+    "topics.Content.words": (
+        lambda: topics.content(grouped_draws()).words,
+        lambda: {"first": "b", "second": "a", "topic": 1, "num_words": 2},
+    ),
+    "topics.Content.table": (
+        lambda: topics.content(grouped_draws()).table,
+        lambda: {"num_words": 2},
+    ),
+    "topics.plots.perspectives": (
+        lambda: topics.plots.perspectives,
+        lambda: {"found": topics.content(grouped_draws()).words("b", "a", topic=0)},
+    ),
+    "topics.plots.stability": (
+        lambda: topics.plots.stability,
+        lambda: {"found": topics.topic_stability(topic_draws())},
+    ),
+    "topics.shares_over_time": (
+        lambda: topics.shares_over_time,
+        lambda: {"posterior": timed_draws(), "max_draws": 2},
+    ),
+    "topics.permutation_test": (
+        lambda: topics.permutation_test,
+        lambda: {
+            "posterior": structural_draws(),
+            "variable": "x",
+            "blocks": list("aaaabbbb"),
+            "num_permutations": 20,
+            "random_seed": 1,
+        },
+    ),
+    "topics.search_num_topics": (
+        lambda: topics.search_num_topics,
         lambda: {
             "make_model": topics.CorrelatedTopics,
             "data": corpus(),
@@ -627,6 +713,20 @@ CALLS = {
         lambda: structured().design.rows,
         lambda: {"covariates": {"x": [0.0, 1.0]}},
     ),
+    "topics.with_covariates.new_documents": (
+        lambda: structured().new_documents,
+        lambda: {"corpus": COUNTS[:2], "covariates": {"x": [0.0, 1.0]}, "unseen": True},
+    ),
+    "topics.ContentPrior": (
+        lambda: topics.ContentPrior,
+        lambda: {
+            "shape": 1.0,
+            "rate_shape": 0.5,
+            "rate_rate": 9.0,
+            "start": 30.0,
+            "start_sweeps": 2,
+        },
+    ),
     "topics.find_start": (
         lambda: topics.find_start,
         lambda: {
@@ -666,18 +766,12 @@ CALLS = {
         lambda: topics.fit_language_model(corpus(), max_iterations=1).log_predictive,
         lambda: {"observed": corpus(), "held_out": corpus()},
     ),
-    "topics.Prevalence.contrast": (
-        lambda: (
-            topics.prevalence(
-                structural_draws(), structured(), {"x": [0.0, 1.0]}, num_simulated=2
-            ).contrast
-        ),
-        lambda: {"setting": 0, "baseline": 1},
-    ),
     "topics.TopicChoice.smallest_within": (
         lambda: (
             topics.TopicChoice(
-                (topics.Candidate(2, -1.0, 0.0, 0.0, 1.0),), np.zeros((1, 3)), np.ones(3)
+                (topics.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0, 0.5, 1.0),),
+                np.zeros((1, 3)),
+                np.ones(3),
             ).smallest_within
         ),
         lambda: {"errors": 1.0},
@@ -1147,8 +1241,17 @@ CALLS = {
     ),
     "datasets.read_table": (
         lambda: datasets.read_table,
-        lambda: {"path": written("a.csv", "text,n\nsome text,1\nother,2\n"), "column": "text"},
+        lambda: {"table": written("a.csv", "text,n\nsome text,1\nother,2\n"), "text": "text"},
     ),
+    "datasets.TextTable.corpus": (
+        lambda: datasets.read_table({"text": ["some text", "other"], "n": [1, 2]}, "text").corpus,
+        lambda: {"min_documents": 1, "ngrams": 2, "stop_words": ["some"]},
+    ),
+    "topics.Corpus.with_covariates": (
+        lambda: table_corpus().with_covariates,
+        lambda: {"formula": "~ n"},
+    ),
+    "topics.Corpus.__getitem__": (lambda: table_corpus().__getitem__, lambda: {"rows": [0, 2]}),
     "datasets.read_ldac": (
         lambda: datasets.read_ldac,
         lambda: {"path": written("a.dat", "2 0:1 1:2\n1 1:1\n")},

@@ -165,14 +165,14 @@ def _read(options: argparse.Namespace) -> tuple[Any, str]:
 
 
 def _read_text(options: argparse.Namespace) -> Any:
-    from pgmult.datasets.readers import _lines, _read
+    from pgmult.datasets.files import lines_of, read_file
     from pgmult.sequences.data.sequences import as_sequences
 
-    text = _read(options.data, options.encoding)
+    text = read_file(options.data, options.encoding)
     pieces = (
         {options.data.name: " ".join(text.split())}
         if options.each == "file"
-        else {f"line {n}": line for n, line in enumerate(_lines(text), start=1) if line.strip()}
+        else {f"line {n}": line for n, line in enumerate(lines_of(text), start=1) if line.strip()}
     )
     units = {
         name: _WORD.findall(piece.lower()) if options.units == "words" else list(piece)

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,6 +19,15 @@ from pgmult.cli.shared import (
     silence_what_is_told_anyway,
     width,
 )
+from pgmult.cli.topic_runs import (
+    add_corpus,
+    add_covariates,
+    add_questions,
+    add_search,
+    load_topics,
+    print_corpus,
+    read_documents,
+)
 
 __all__ = ["add_topics", "add_topics_demo"]
 
@@ -28,10 +38,15 @@ def add_topics_demo(demos: Any) -> None:
         "topics", help="model the documentation of the installed numpy and scipy; no download"
     )
     demo.set_defaults(command=_demo)
-    demo.add_argument("--topics", type=at_least(2), default=20, metavar="K")
-    demo.add_argument("--draws", type=at_least(1), default=100, metavar="N")
-    demo.add_argument("--tune", type=at_least(0), default=400, metavar="N")
-    demo.add_argument("--chains", type=at_least(1), default=4, metavar="N")
+    demo.add_argument(
+        "--covariates",
+        action="store_true",
+        help="instead, what party and time do to what presidents speak of: messages that ship",
+    )
+    demo.add_argument("--topics", type=at_least(2), metavar="K")
+    demo.add_argument("--draws", type=at_least(1), metavar="N")
+    demo.add_argument("--tune", type=at_least(0), metavar="N")
+    demo.add_argument("--chains", type=at_least(1), metavar="N")
     demo.add_argument(
         "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
     )
@@ -40,11 +55,11 @@ def add_topics_demo(demos: Any) -> None:
 
 def add_topics(commands: Any) -> None:
     """``pgmult topics`` with its actions."""
-    topics = commands.add_parser("topics", help="correlated topic models of your own corpus")
+    topics = commands.add_parser("topics", help="topic models of your own corpus")
     actions = topics.add_subparsers(required=True, metavar="ACTION")
     fit = actions.add_parser(
         "fit",
-        help="sample a correlated topic model into a run directory",
+        help="sample a topic model into a run directory",
         epilog="With --resume, what is not given is as the run was begun.",
     )
     fit.set_defaults(command=_fit)
@@ -66,7 +81,8 @@ def add_topics(commands: Any) -> None:
         help="store proportions of topics in documents (default: if these are fewer than words)",
     )
     add_running(fit)
-    _add_corpus(fit.add_argument_group("corpus"))
+    add_corpus(fit.add_argument_group("corpus"))
+    add_covariates(fit.add_argument_group("covariates, out of a table: a structural topic model"))
     show = actions.add_parser("show", help="print what a run found")
     show.set_defaults(command=_show)
     show.add_argument("run", type=Path, metavar="RUN")
@@ -84,45 +100,37 @@ def add_topics(commands: Any) -> None:
     compare.add_argument("first", type=Path, metavar="RUN")
     compare.add_argument("second", type=Path, metavar="RUN")
     compare.add_argument("--words", type=at_least(1), default=8, metavar="N", help="words a topic")
-
-
-def _add_corpus(group: Any) -> None:
-    group.add_argument("--vocabulary", metavar="FILE", help="a word a line, for files of counts")
-    group.add_argument("--column", metavar="NAME", help="where the texts of a table are")
-    group.add_argument(
-        "--documents",
-        choices=["lines", "paragraphs"],
-        default="lines",
-        help="what is a document in a file of text (default: lines)",
-    )
-    group.add_argument("--delimiter", metavar="CHAR", help="of a table (default: as its header)")
-    group.add_argument("--encoding", default="utf-8", metavar="NAME")
-    group.add_argument("--min-count", type=at_least(1), metavar="N", help="of a word, in all")
-    group.add_argument("--min-documents", type=at_least(1), metavar="N", help="with a word")
-    group.add_argument("--max-document-share", type=float, metavar="X", help="with a word, 0 to 1")
-    group.add_argument("--max-words", type=at_least(2), metavar="V", help="size of the vocabulary")
+    add_search(actions)
+    add_questions(actions)
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from pgmult.cli.demo_topics import run_demo
+    run: Callable[..., tuple[Any, Any]]
+    if options.covariates:
+        from pgmult.cli.demo_covariates import run_covariates_demo as run
 
+        example = "speeches.csv --column text --prevalence '~ party * s(year)' --content '~ party'"
+    else:
+        from pgmult.cli.demo_topics import run_demo as run
+
+        example = "articles.csv --column text"
     silence_what_is_told_anyway()
     began = perf_counter()
-    posterior, report = run_demo(
+    sizes = {"num_topics": options.topics} | {
+        name: getattr(options, name) for name in ("draws", "tune", "chains")
+    }
+    posterior, report = run(
         options.out,
-        num_topics=options.topics,
-        draws=options.draws,
-        tune=options.tune,
-        chains=options.chains,
         cores=options.cores,
         random_seed=options.seed or 0,
         progressbar=not options.quiet,
         say=lambda text: print(text, flush=True),
+        **{name: size for name, size in sizes.items() if size is not None},
     )
     page = free_name("pgmult-demo", ".html") if options.out is None else options.out / REPORT
     _publish(report, page, options.out)
     print(f"{perf_counter() - began:.0f} s in all. Your own texts, a line or a CSV row each:")
-    print("  pgmult topics fit articles.csv --column text --topics 50 --out run")
+    print(f"  pgmult topics fit {example} --topics 50 --out run")
     if is_unfinished(posterior):
         complain("interrupted; the report is of the draws so far")
         return INTERRUPTED
@@ -130,9 +138,10 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _fit(options: argparse.Namespace) -> int:
-    from pgmult.datasets import read_corpus, recognise
     from pgmult.sampling.driver import resume, sample
+    from pgmult.topics.data.structured import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
+    from pgmult.topics.models.structural import StructuralTopics
     from pgmult.topics.report import run_facts, topic_report
 
     silence_what_is_told_anyway()
@@ -143,24 +152,9 @@ def _fit(options: argparse.Namespace) -> int:
             "RUN holds a run already (add --resume to go on with it, or name another directory)",
             str(options.out),
         )
-    source = recognise(options.corpus)
-    choices = {
-        name: getattr(options, name)
-        for name in ("min_count", "min_documents", "max_document_share", "max_words")
-        if getattr(options, name) is not None
-    }
-    corpus = read_corpus(
-        options.corpus,
-        vocabulary=options.vocabulary,
-        column=options.column,
-        documents=options.documents,
-        delimiter=options.delimiter,
-        encoding=options.encoding,
-        **choices,
-    )
-    beside = options.vocabulary or source.vocabulary
-    words = f" with the words of {beside}" if beside else ""
-    print(f"{options.corpus} ({source.kind}){words}: {corpus}", flush=True)
+    corpus, said = read_documents(options)
+    print_corpus(corpus, said)
+    kind: Any = StructuralTopics if isinstance(corpus, StructuredCorpus) else CorrelatedTopics
     running = {"cores": options.cores, "progressbar": not options.quiet}
     try:
         if is_begun:
@@ -168,15 +162,16 @@ def _fit(options: argparse.Namespace) -> int:
                 if getattr(options, name) is not None:
                     option = name.replace("_", "-")
                     raise ValueError(f"--{option} cannot change when a run is resumed")
-            model = None if options.topics is None else CorrelatedTopics(options.topics)
+            model = None if options.topics is None else kind(options.topics)
             posterior = resume(
                 options.out, draws=options.draws, model=model, data=corpus, **running
             )
         else:
-            model = CorrelatedTopics(options.topics or 50)
+            model = kind(options.topics or 50)
             keep_theta = options.keep_theta
-            if keep_theta is None:
-                keep_theta = corpus.num_documents <= corpus.num_words  # less than the topics take
+            if keep_theta is None:  # less than the topics take, or needed for quotes and checks
+                few = corpus.num_documents <= corpus.num_words
+                keep_theta = few or isinstance(corpus, StructuredCorpus)
             posterior = sample(
                 model,
                 corpus,
@@ -208,7 +203,7 @@ def _fit(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from pgmult.topics.report import as_text, run_facts, topic_report
 
-    posterior = _load_topics(options.run)
+    posterior = load_topics(options.run)
     num_topics = len(posterior.coords["topic"])
     if options.topic is not None and options.topic >= num_topics:
         raise ValueError(f"--topic must be from 0 to {num_topics - 1}, got {options.topic}")
@@ -235,23 +230,11 @@ def _compare(options: argparse.Namespace) -> int:
     from pgmult.topics.summaries.matching import match_runs
     from pgmult.topics.summaries.words import top_words
 
-    runs = [_load_topics(run) for run in (options.first, options.second)]
+    runs = [load_topics(run) for run in (options.first, options.second)]
     words = [top_words(run, options.words) for run in runs]
     print(f"first   {options.first}\nsecond  {options.second}\n")
     print(matches_as_text(match_runs(*runs), *words, width=width()), end="")
     return 0
-
-
-def _load_topics(run: Path) -> Any:
-    """The posterior of a run with topics."""
-    from pgmult.sampling.posterior import load
-
-    posterior = load(run)
-    if "topics" not in posterior:
-        raise ValueError(f"{run} is a run without topics; it keeps {', '.join(posterior)}")
-    if posterior.num_draws == 0:
-        raise ValueError(f"{run} has no draws yet")
-    return posterior
 
 
 def _corpus(run: Path) -> Any:
@@ -281,5 +264,5 @@ def _say_how_to_resume(options: argparse.Namespace) -> None:
     complain(
         f"interrupted; what was drawn is in {options.out}: go on with"
         f" {command} --out {shlex.quote(str(options.out))} --resume"
-        " (and the same choice of words)"
+        " (and the same words and covariates)"
     )

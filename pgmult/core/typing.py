@@ -30,6 +30,7 @@ __all__ = [
     "Start",
     "TakesRawData",
     "TellsRows",
+    "absent_of",
     "coords_of",
     "data_of",
     "default_keep_of",
@@ -142,6 +143,14 @@ class Labelled(Protocol):
 
 
 @runtime_checkable
+class VariesWithData(Protocol):
+    """A model some of whose variables are there with some data only."""
+
+    def absent(self, data: Any) -> frozenset[str]:
+        """Variables that these data leave empty."""
+
+
+@runtime_checkable
 class TakesRawData(Protocol):
     """A model that turns what users have into its data type, or refuses it."""
 
@@ -212,6 +221,11 @@ def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:
 def default_keep_of(model: Any) -> tuple[str, ...]:
     """The variables that are kept unless told otherwise."""
     return tuple(getattr(model, "default_keep", model.dims))
+
+
+def absent_of(model: Any, data: Any) -> frozenset[str]:
+    """Variables that a model does not have with these data, and that are not kept."""
+    return model.absent(data) if isinstance(model, VariesWithData) else frozenset()
 
 
 def label_dims_of(model: Any) -> frozenset[str]:

@@ -4,6 +4,7 @@ from pgmult.datasets.alignments import read_alignments
 from pgmult.datasets.columns import read_columns
 from pgmult.datasets.docstrings import demo_corpus
 from pgmult.datasets.fasta import read_fasta, translate
+from pgmult.datasets.messages import state_of_the_union
 from pgmult.datasets.names import NameCounts, thin, us_names, us_states
 from pgmult.datasets.public import associated_press
 from pgmult.datasets.readers import (
@@ -11,10 +12,10 @@ from pgmult.datasets.readers import (
     read_corpus,
     read_ldac,
     read_npz,
-    read_table,
     read_text,
     recognise,
 )
+from pgmult.datasets.tables import TextTable, read_table
 from pgmult.datasets.text import ENGLISH_STOP_WORDS, TextOptions, corpus_from_texts, tokenize
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "NameCounts",
     "Source",
     "TextOptions",
+    "TextTable",
     "associated_press",
     "corpus_from_texts",
     "demo_corpus",
@@ -34,6 +36,7 @@ __all__ = [
     "read_table",
     "read_text",
     "recognise",
+    "state_of_the_union",
     "thin",
     "tokenize",
     "translate",

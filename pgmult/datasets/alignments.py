@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pgmult.core.arguments import as_path
-from pgmult.datasets.readers import _lines, _read
+from pgmult.datasets.files import lines_of, read_file
 from pgmult.mixtures.data import Alignments, as_alignments
 
 __all__ = ["read_alignments"]
@@ -40,7 +40,7 @@ def read_alignments(path: str | os.PathLike[str]) -> Alignments:
     reads: dict[str, int] = {}
     transcripts: dict[str, int] = {}
     columns: tuple[list[int], list[int], list[float]] = [], [], []
-    for number, line in enumerate(_lines(_read(path)), start=1):
+    for number, line in enumerate(lines_of(read_file(path)), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         cells = line.split("\t")

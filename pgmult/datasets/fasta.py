@@ -7,7 +7,7 @@
 from pathlib import Path
 
 from pgmult.core.arguments import as_kind, as_path
-from pgmult.datasets.readers import _lines, _read
+from pgmult.datasets.files import lines_of, read_file
 
 __all__ = ["read_fasta", "translate"]
 
@@ -43,7 +43,7 @@ def read_fasta(path: str | Path) -> dict[str, str]:
     path = as_path(path)
     lines: dict[str, list[str]] = {}
     name = None
-    for number, line in enumerate(_lines(_read(path, own="ascii")), start=1):
+    for number, line in enumerate(lines_of(read_file(path, own="ascii")), start=1):
         text = line.strip()
         if text.startswith(">"):
             name = (text[1:].split() or [""])[0]

@@ -1,35 +1,35 @@
 """Readers of corpora in files: LDA-C, plain text, tables of texts and sparse matrices.
 
 `read_corpus` recognises the kind of a path and calls the right one of `read_ldac`, `read_text`,
-`read_table` and `read_npz`. Files may be compressed (``.gz``). Nothing is ever unpickled. An error
-names the file and, where there is one, the line.
+`read_npz` and `pgmult.datasets.tables.read_table`. Files may be compressed (``.gz``). Nothing is
+ever unpickled. An error names the file and, where there is one, the line.
 """
 
 import codecs
-import csv
 import gzip
-import io
-import json
 import os
 import re
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice, as_kind, as_path, as_strings, brief
-from pgmult.datasets.text import TextOptions, corpus_from_texts
+from pgmult.core.arguments import as_choice, as_path, as_strings
+from pgmult.datasets.files import TABLES, lines_of, read_file, suffix_of
+from pgmult.datasets.tables import read_table
+from pgmult.datasets.text import TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.documents import DocumentTable
 
-__all__ = ["Source", "read_corpus", "read_ldac", "read_npz", "read_table", "read_text", "recognise"]
+__all__ = ["Source", "read_corpus", "read_ldac", "read_npz", "read_text", "recognise"]
 
 Vocabulary = str | os.PathLike[str] | Sequence[str] | NDArray[np.str_]
 
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _LDAC_LINE = re.compile(rb"\s*\d+(\s+\d+:\d+)*\s*")
 
 
@@ -68,7 +68,7 @@ def recognise(path: str | os.PathLike[str]) -> Source:
         return Source("folder of text", path)
     if path.suffix == ".npz":
         return Source("sparse matrix", path, _vocabulary_beside(path))
-    if _suffix(path) in _TABLES:
+    if suffix_of(path) in TABLES:
         return Source("table", path)
     if _LDAC_LINE.fullmatch(_first_line(path)):
         return Source("LDA-C", path, _vocabulary_beside(path))
@@ -123,11 +123,8 @@ def read_corpus(
     if vocabulary is not None:
         raise ValueError(f"{path} is a {source.kind}: a vocabulary is for files of counts")
     if source.kind == "table":
-        if column is None:
-            raise ValueError(f"{path} is a table: say which column holds the texts")
-        return read_table(
-            source.path, column, delimiter=delimiter, encoding=encoding, **text_options
-        )
+        table = read_table(source.path, column, delimiter=delimiter, encoding=encoding)
+        return table.corpus(**text_options)
     return read_text(source.path, documents=documents, encoding=encoding, **text_options)
 
 
@@ -153,7 +150,7 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
     path = as_path(path)
     words = _as_words(vocabulary)
     indptr, indices, counts = [0], [], []
-    lines = _lines(_read(path))
+    lines = lines_of(read_file(path))
     if not lines:
         raise ValueError(f"{path}: the file is empty")
     for number, line in enumerate(lines, start=1):
@@ -254,25 +251,27 @@ def read_text(
     Returns
     -------
     Corpus
-        Its names are the files' paths inside the folder, or ``line 7`` for what starts there.
+        With the texts in its table. Its names are the files' paths inside the folder, or
+        ``line 7`` for what starts there.
     """
     path = as_path(path)
     as_choice(documents, "documents", ("lines", "paragraphs"))
     if path.is_dir():
-        files = sorted(f for f in path.rglob("*") if f.is_file() and _suffix(f) == ".txt")
+        files = sorted(f for f in path.rglob("*") if f.is_file() and suffix_of(f) == ".txt")
         if not files:
             raise ValueError(f"{path}: no .txt or .txt.gz file in this folder")
-        texts = [_read(file, encoding) for file in files]
+        texts = [read_file(file, encoding) for file in files]
         names = [file.relative_to(path).as_posix() for file in files]
     else:
-        starts, texts = _documents_of(_read(path, encoding), documents)
+        starts, texts = _documents_of(read_file(path, encoding), documents)
         if not texts:
             raise ValueError(f"{path}: the file is empty")
         names = [f"line {start}" for start in starts]
     try:
-        return corpus_from_texts(texts, names=names, **text_options)
+        corpus, losses = count_words(texts, names, **text_options)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+    return replace(corpus, table=replace(DocumentTable.of({"text": texts}, "text"), losses=losses))
 
 
 def _documents_of(text: str, documents: str) -> tuple[list[int], list[str]]:
@@ -280,7 +279,7 @@ def _documents_of(text: str, documents: str) -> tuple[list[int], list[str]]:
     starts: list[int] = []
     texts: list[str] = []
     inside = False
-    for number, line in enumerate(_lines(text), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():
             inside = False
         elif inside and documents == "paragraphs":
@@ -292,123 +291,6 @@ def _documents_of(text: str, documents: str) -> tuple[list[int], list[str]]:
     return starts, texts
 
 
-def read_table(
-    path: str | os.PathLike[str],
-    column: str,
-    *,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-    **text_options: Unpack[TextOptions],
-) -> Corpus:
-    """Read one column of texts from a table, a document a row.
-
-    Parameters
-    ----------
-    path : path
-        ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with an object a line;
-        also compressed, ``.gz``.
-    column : str
-        The name of the column. A missing value is an empty document.
-    delimiter : str, optional
-        What separates cells: one character. If left out, a tab in a ``.tsv``, and in a ``.csv``
-        whichever of comma, semicolon and tab stands in the header row outside quotes; it is an
-        error if several do.
-    encoding : str
-    **text_options
-        How words are chosen: see `corpus_from_texts`.
-    """
-    path = as_path(path)
-    text = _read(path, encoding)
-    suffix = _suffix(path)
-    as_kind(column, "column", str)
-    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
-        raise ValueError(f"delimiter must be one character, got {brief(delimiter)}")
-    if suffix in (".jsonl", ".ndjson"):
-        texts = _json_column(text, path, column)
-    elif suffix in (".csv", ".tsv"):
-        if delimiter is None:
-            delimiter = "\t" if suffix == ".tsv" else _delimiter(text, path)
-        texts = _csv_column(text, path, column, delimiter)
-    else:
-        raise ValueError(f"{path}: the name of a table must end in {', '.join(_TABLES)}")
-    if not texts:
-        raise ValueError(f"{path}: the table has no rows")
-    try:
-        return corpus_from_texts(texts, **text_options)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-def _delimiter(text: str, path: Path) -> str:
-    """What separates the names in the header row."""
-    header = _lines(re.sub(r'"[^"]*"', "", text[:100_000]))[:1]
-    there = [mark for mark in (",", ";", "\t") if mark in "".join(header)]
-    if len(there) > 1:
-        raise ValueError(
-            f"{path}, line 1: {' and '.join(map(repr, there))} stand in the header; say which one"
-            f" separates cells, delimiter={there[0]!r} or another"
-        )
-    return there[0] if there else ","
-
-
-def _csv_column(text: str, path: Path, column: str, delimiter: str) -> list[str]:
-    usual_limit = csv.field_size_limit(2**31 - 1)  # a cell can hold a whole book
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        header = next(reader, [])
-        if column not in header:
-            raise ValueError(
-                f"{path}: no column {column!r} among {header} with delimiter {delimiter!r}"
-            )
-        place = header.index(column)
-        texts = []
-        for row in reader:
-            if row and len(row) != len(header):
-                raise ValueError(
-                    f"{path}, line {reader.line_num}: {len(row)} cells under a header of"
-                    f" {len(header)} (a cell with {delimiter!r} in it needs quotes)"
-                )
-            if row:
-                texts.append(row[place])
-        return texts
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
-    except (TypeError, ValueError) as error:  # csv refuses some characters
-        if str(error).startswith(str(path)):
-            raise
-        raise ValueError(f"delimiter must separate cells, got {delimiter!r}: {error}") from None
-    finally:
-        csv.field_size_limit(usual_limit)
-
-
-def _json_column(text: str, path: Path, column: str) -> list[str]:
-    texts = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
-        try:
-            row: Any = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{place}: not JSON ({error.msg}, column {error.colno})") from None
-        except (ValueError, RecursionError) as error:  # a number or a nesting without end
-            raise ValueError(f"{place}: not JSON that can be read ({error})") from None
-        if not isinstance(row, dict):
-            raise ValueError(f"{place}: expected an object, got {type(row).__name__}")
-        if column not in row:
-            raise ValueError(f"{place}: no {column!r} among {list(row)}")
-        value = "" if row[column] is None else row[column]
-        if not isinstance(value, str):
-            raise ValueError(f"{place}: {column!r} must be a string, got {repr(value)[:40]}")
-        texts.append(value)
-    return texts
-
-
-def _suffix(path: Path) -> str:
-    """The last part of the name, lower case, a ``.gz`` looked through."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix
-
-
 def _vocabulary_beside(path: Path) -> Path | None:
     candidates = (path.with_name("vocab.txt"), path.with_name("vocab.txt.gz"))
     return next((file for file in candidates if file.is_file()), None)
@@ -418,7 +300,7 @@ def _as_words(vocabulary: Vocabulary | None) -> list[str] | None:
     if vocabulary is None:
         return None
     if isinstance(vocabulary, str | os.PathLike):
-        words = [line.strip() for line in _lines(_read(as_path(vocabulary, "vocabulary")))]
+        words = [line.strip() for line in lines_of(read_file(as_path(vocabulary, "vocabulary")))]
         if "" in words:
             raise ValueError(f"{vocabulary}, line {words.index('') + 1}: a blank line, not a word")
         return words
@@ -431,55 +313,3 @@ def _first_line(path: Path) -> bytes:
             return file.readline(2**20).removeprefix(codecs.BOM_UTF8)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         return b""  # `_read` says what is wrong
-
-
-def _lines(text: str) -> list[str]:
-    """Lines as an editor counts them: they end in LF, CR LF or CR, and nowhere else.
-
-    ``str.splitlines`` also ends them at form feeds and at the line separators of Unicode, which
-    stand inside texts.
-    """
-    return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
-
-
-def _known(encoding: str) -> str:
-    """The name of an encoding of text."""
-    as_kind(encoding, "encoding", str)
-    try:
-        "".encode(encoding)
-    except (LookupError, UnicodeError, ValueError):
-        raise ValueError(
-            f"encoding must be one that Python knows, got {encoding!r} (such as 'utf-8', 'latin-1')"
-        ) from None
-    return encoding
-
-
-def _read(path: Path, encoding: str | None = None, own: str = "utf-8") -> str:
-    """A file's text, decompressed; newlines are as in the file, a byte order mark is dropped.
-
-    Without `encoding` it must be in the format's `own`.
-    """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path}: a folder, expected a file")
-    try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path}: damaged or truncated gzip data ({error})") from None
-    name = own if encoding is None else _known(encoding)
-    if b"\0" in data[:65536] and "16" not in name and "32" not in name:
-        raise ValueError(f"{path}: a binary file, expected text")
-    try:
-        return data.decode(name).removeprefix("\N{BYTE ORDER MARK}")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        remedy = "pass encoding='latin-1' or what the file was written in"
-        raise ValueError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not {name}"
-            f" ({remedy if encoding else f'save the file as {name}'})"
-        ) from None
-    except UnicodeError as error:
-        raise ValueError(f"{path}: not {name} ({error})") from None

@@ -5,20 +5,30 @@
 ['cat', 'dog', 'mat', 'sat']
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import islice
 from typing import Any, TypedDict
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_real, as_strings, brief
+from pgmult.core.arguments import as_kind, as_path, as_real, as_strings, brief
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.documents import Losses, WordLoss
 
-__all__ = ["ENGLISH_STOP_WORDS", "TextOptions", "corpus_from_texts", "tokenize"]
+__all__ = [
+    "ENGLISH_STOP_WORDS",
+    "StopWords",
+    "TextOptions",
+    "corpus_from_texts",
+    "count_words",
+    "tokenize",
+]
 
 ENGLISH_STOP_WORDS = frozenset(
     """
@@ -46,6 +56,9 @@ ENGLISH_STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905 (words read best as words)
 )
 
+StopWords = str | os.PathLike[str] | Iterable[str]
+
+_LONGEST_RUN = 10
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 
 
@@ -65,7 +78,8 @@ class TextOptions(TypedDict, total=False):
     """The keyword arguments of `corpus_from_texts` that readers of text pass on."""
 
     tokenizer: Callable[[str], Iterable[str]]
-    stop_words: Iterable[str]
+    stop_words: StopWords
+    ngrams: int
     min_count: int
     min_documents: int
     max_document_share: float
@@ -78,7 +92,8 @@ def corpus_from_texts(
     names: Sequence[str] | None = None,
     vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
     tokenizer: Callable[[str], Iterable[str]] = tokenize,
-    stop_words: Iterable[str] = ENGLISH_STOP_WORDS,
+    stop_words: StopWords = "english",
+    ngrams: int = 1,
     min_count: int = 1,
     min_documents: int = 1,
     max_document_share: float = 1.0,
@@ -95,10 +110,15 @@ def corpus_from_texts(
     names : sequence of str, optional
         One name a document.
     vocabulary : sequence of str, optional
-        Count these words, in this order, and no others; then the choices below do not apply.
+        Count these words, in this order, and no others; then the choices below do not apply,
+        except that `ngrams` and `stop_words` say which runs of words are looked up.
     tokenizer : function from str to words
-    stop_words : iterable of str
-        Words left out; pass ``()`` to keep all.
+    stop_words : "english", path, or iterable of str
+        Words left out: `ENGLISH_STOP_WORDS`, those of a file with a word a line (for any other
+        language), or these; pass ``()`` to keep all.
+    ngrams : int
+        Count also runs of up to so many neighbouring words, none of them a stop word, as words of
+        their own: ``united_states``.
     min_count : int
         Leave out words that occur less often than this in the whole corpus.
     min_documents : int
@@ -119,23 +139,43 @@ def corpus_from_texts(
     ValueError
         If no word is left, or an option is out of its range.
     """
+    return count_words(
+        _as_texts(texts), names, vocabulary, tokenizer, stop_words, ngrams, min_count,
+        min_documents, max_document_share, max_words,
+    )[0]  # fmt: skip
+
+
+def count_words(
+    texts: Sequence[str],
+    names: Sequence[str] | None = None,
+    vocabulary: Any = None,
+    tokenizer: Callable[[str], Iterable[str]] = tokenize,
+    stop_words: StopWords = "english",
+    ngrams: int = 1,
+    min_count: int = 1,
+    min_documents: int = 1,
+    max_document_share: float = 1.0,
+    max_words: int | None = None,
+) -> tuple[Corpus, Losses]:
+    """The counts, as `corpus_from_texts` makes them, and what was lost on the way to them."""
     min_count = as_positive_int(min_count, "min_count")
     min_documents = as_positive_int(min_documents, "min_documents")
+    ngrams = as_positive_int(ngrams, "ngrams", maximum=_LONGEST_RUN)
     if max_words is not None:
         max_words = as_positive_int(max_words, "max_words", minimum=2)
     max_document_share = as_real(max_document_share, "max_document_share", above=0.0, maximum=1.0)
-    stop_words = _as_stop_words(stop_words)
-    documents = [Counter(_tokens(tokenizer, text)) for text in _as_texts(texts)]
+    stops = _as_stop_words(stop_words)
+    documents = [Counter(_runs(_tokens(tokenizer, text), ngrams, stops)) for text in texts]
+    counts: Counter[str] = Counter()
+    for words in documents:
+        counts.update(words)
     if vocabulary is not None:
         vocabulary = as_strings(vocabulary, "vocabulary")
+        others = counts.keys() - set(vocabulary)
+        left_out = {"not in the vocabulary given": list(others)}
     else:
-        vocabulary = _choose_vocabulary(
-            documents,
-            stop_words,
-            min_count,
-            min_documents,
-            max_document_share,
-            max_words,
+        vocabulary, left_out = _choose_vocabulary(
+            documents, counts, stops, min_count, min_documents, max_document_share, max_words
         )
     column = {word: j for j, word in enumerate(vocabulary)}
     if len(column) < len(vocabulary):
@@ -144,9 +184,22 @@ def corpus_from_texts(
     kept = [{column[w]: c for w, c in words.items() if w in column} for words in documents]
     indptr = np.cumsum([0, *map(len, kept)])
     indices = np.array([j for words in kept for j in words], dtype=np.int64)
-    counts = np.array([c for words in kept for c in words.values()], dtype=np.int64)
-    matrix = scipy.sparse.csr_array((counts, indices, indptr), shape=(len(kept), len(column)))
-    return as_corpus(matrix, vocabulary, names)
+    amounts = np.array([c for words in kept for c in words.values()], dtype=np.int64)
+    matrix = scipy.sparse.csr_array((amounts, indices, indptr), shape=(len(kept), len(column)))
+    losses = Losses(
+        documents=len(documents),
+        without_text=sum(not words for words in documents),
+        emptied=sum(bool(words) and not left for words, left in zip(documents, kept, strict=True)),
+        words=len(counts),
+        tokens=counts.total(),
+        left_out=tuple(
+            WordLoss(reason, len(words), sum(counts[word] for word in words))
+            for reason, words in left_out.items()
+            if words
+        ),
+        ngrams=ngrams,
+    )
+    return as_corpus(matrix, vocabulary, names), losses
 
 
 def _as_texts(texts: Any) -> list[str]:
@@ -157,8 +210,33 @@ def _as_texts(texts: Any) -> list[str]:
 
 def _as_stop_words(stop_words: Any) -> frozenset[str]:
     """Words in any order, so that a set will do."""
+    if isinstance(stop_words, str) and stop_words == "english":
+        return ENGLISH_STOP_WORDS
+    if isinstance(stop_words, str | os.PathLike):
+        path = as_path(stop_words, "stop_words")
+        if not path.is_file():
+            raise ValueError(
+                f"stop_words must be 'english', a file with a word a line, or words, got"
+                f" {str(stop_words)!r} (no such file)"
+            )
+        try:
+            lines = path.read_text(encoding="utf-8-sig").split("\n")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not a file of words in utf-8 ({error.reason})") from None
+        return frozenset(word for line in lines for word in [line.strip().lower()] if word)
     in_order = sorted(stop_words, key=str) if isinstance(stop_words, Set) else stop_words
     return frozenset(as_strings(in_order, "stop_words"))
+
+
+def _runs(words: list[str], longest: int, stops: frozenset[str]) -> list[str]:
+    """The words, and runs of neighbouring ones of which none is a stop word."""
+    if longest == 1:
+        return words
+    runs = list(words)
+    for length in range(2, longest + 1):
+        shifted = (islice(words, start, None) for start in range(length))
+        runs += ["_".join(run) for run in zip(*shifted, strict=False) if stops.isdisjoint(run)]
+    return runs
 
 
 def _tokens(tokenizer: Any, text: str) -> list[str]:
@@ -173,31 +251,39 @@ def _tokens(tokenizer: Any, text: str) -> list[str]:
 
 def _choose_vocabulary(
     documents: list[Counter[str]],
+    counts: Counter[str],
     stop_words: frozenset[str],
     min_count: int,
     min_documents: int,
     max_document_share: float,
     max_words: int | None,
-) -> list[str]:
-    counts: Counter[str] = Counter()
+) -> tuple[list[str], dict[str, list[str]]]:
+    """The words that stay, in alphabetical order, and the others by what they fell to."""
     spread: Counter[str] = Counter()
     for words in documents:
-        counts.update(words)
         spread.update(words.keys())
     most = max_document_share * len(documents)
-    kept = [
-        word
-        for word in sorted(counts)
-        if counts[word] >= min_count
-        and min_documents <= spread[word] <= most
-        and word not in stop_words
-    ]
-    if max_words is not None and len(kept) > max_words:
-        kept = sorted(sorted(kept, key=lambda word: (-counts[word], word))[:max_words])
+    reasons: dict[str, Callable[[str], bool]] = {
+        "stop words": stop_words.__contains__,
+        f"fewer than {min_count} times in all": lambda word: counts[word] < min_count,
+        f"in fewer than {min_documents} documents": lambda word: spread[word] < min_documents,
+        f"in more than {max_document_share:.0%} of the documents": lambda word: spread[word] > most,
+    }
+    left_out: dict[str, list[str]] = {}
+    kept = sorted(counts)
+    for reason, falls in reasons.items():
+        left_out[reason] = [word for word in kept if falls(word)]
+        kept = [word for word in kept if not falls(word)]
+    if max_words is not None:
+        ranked = sorted(kept, key=lambda word: (-counts[word], word))
+        kept, left_out[f"beyond the {max_words:,} most frequent"] = (
+            sorted(ranked[:max_words]),
+            ranked[max_words:],
+        )
     if not kept:
         raise ValueError(
             f"no word is left of {len(counts)} different words in {len(documents)} documents"
             " (are the texts empty, or do tokenizer, stop_words, min_count, min_documents and"
             " max_document_share leave nothing?)"
         )
-    return kept
+    return kept, left_out

@@ -36,6 +36,7 @@ from pgmult.core.typing import (
     FindsStarts,
     Model,
     Start,
+    absent_of,
     coords_of,
     data_of,
     default_keep_of,
@@ -158,6 +159,8 @@ def sample(
     )
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
     data = data_of(model, data)
+    absent = absent_of(model, data)
+    settings = replace(settings, keep=tuple(name for name in settings.keep if name not in absent))
     model, data, initvals = contiguous(model), contiguous(data), contiguous(initvals)
     if isinstance(initvals, list) and len(initvals) != settings.chains:
         raise ValueError(

@@ -4,8 +4,9 @@ Draws alone do not say how psi becomes probabilities, nor of which data they are
 posterior asks its origin, and refuses draws that have none rather than guess.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pgmult.core.typing import Linked
@@ -26,11 +27,14 @@ class Origin:
     data_hash : str or None
         Of the data's encoding: see `pgmult.sampling.codec.fingerprint`. None where the data cannot
         be encoded.
+    find_data : callable or None
+        Gives the data where they are at hand: in the process that sampled, and in a run directory.
     """
 
     model: Any
     link: Any
     data_hash: str | None
+    find_data: Callable[[], Any] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, model: Any, data: Any) -> "Origin":
@@ -40,7 +44,7 @@ class Origin:
             data_hash = fingerprint(data)
         except TypeError:  # data of a type that no file holds
             data_hash = None
-        return cls(model, link, data_hash)
+        return cls(model, link, data_hash, partial(_itself, data))
 
     def encoded(self) -> dict[str, Any]:
         """As JSON's types, for a run directory."""
@@ -51,7 +55,16 @@ class Origin:
         }
 
     @classmethod
-    def decoded(cls, tree: Mapping[str, Any], modules: Collection[str] = ()) -> "Origin":
+    def decoded(
+        cls,
+        tree: Mapping[str, Any],
+        modules: Collection[str] = (),
+        find_data: Callable[[], Any] | None = None,
+    ) -> "Origin":
         """What was encoded; `modules` may hold classes besides those of pgmult."""
         model, link = (decode(tree[name], modules=modules) for name in ("model", "link"))
-        return cls(model, link, tree["data_hash"])
+        return cls(model, link, tree["data_hash"], find_data)
+
+
+def _itself(data: Any) -> Any:
+    return data

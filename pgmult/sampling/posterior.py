@@ -22,8 +22,9 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -168,6 +169,29 @@ class Posterior(Mapping[str, NDArray[Any]]):
                 f"posterior must have a link, and {type(self.model).__name__} has none"
             )
         return link
+
+    @property
+    def data(self) -> Any:
+        """The data that the draws were conditioned on, in the model's own type.
+
+        At hand in the process that sampled, and in the directory of a run (read anew each time).
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know where they are.
+        """
+        find = self._known().find_data
+        try:
+            data = None if find is None else find()
+        except FileNotFoundError:  # draws that were saved without their data
+            data = None
+        if data is None:
+            raise ValueError(
+                "data must be given, for these draws were saved without them (those of"
+                " pgmult.sample know theirs, with and without store=)"
+            )
+        return data
 
     def is_of(self, data: Any) -> bool:
         """Are these the data that the draws were conditioned on, to the last bit?
@@ -571,8 +595,13 @@ def _origin(run: Run, model: Any) -> Origin | None:
             )
     elif not run.meta["model"]["$class"].startswith("pgmult."):
         return None
+    modules = set() if model is None else {type(model).__module__}
     with reading(run.path / "meta.json"):
-        return Origin.decoded(run.meta, () if model is None else {type(model).__module__})
+        return Origin.decoded(run.meta, modules, partial(_stored_data, run, modules))
+
+
+def _stored_data(run: Run, modules: Collection[str]) -> Any:
+    return run.inputs(modules)["data"]
 
 
 def _labels(labels: ArrayLike) -> NDArray[Any]:

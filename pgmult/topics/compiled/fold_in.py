@@ -11,7 +11,7 @@ import numpy as np
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
 from pgmult.compiled.polya_gamma import draw_integer
-from pgmult.compiled.simd import WIDTH, load, splat, store
+from pgmult.compiled.simd import WIDTH, load, multiply, splat, store
 from pgmult.compiled.sticks import probs_rows
 from pgmult.compiled.streams import normal, open_stream, uniform
 
@@ -60,8 +60,8 @@ def _allocate_document(d, indptr, words, counts, by_word, theta, topic_counts, s
 
 @jit
 def fold_in(
-    worker, start, stop, key, ids, indptr, words, counts, by_word, precision, centre, order, sweeps,
-    psi, theta,
+    worker, start, stop, key, ids, indptr, words, counts, by_word, precision, centre, spread, order,
+    sweeps, psi, theta,
 ):  # fmt: skip
     """`sweeps` Gibbs sweeps over z, omega and psi of each document, starting from `psi`.
 
@@ -69,7 +69,8 @@ def fold_in(
     ----------
     ids : uint64, (num_documents,): each document's stream.
     by_word : (num_words, num_topics): word probabilities.
-    precision, centre : of the prior of psi, (n, n) and (n,).
+    precision, centre : of the prior of psi, (n, n) and (num_documents, n), or one row for all.
+    spread : (num_documents,): what each document's covariance is multiplied by, or one for all.
     psi : in and out, (num_documents, n).
     theta : out, (num_documents, num_topics): the topic proportions of `psi`.
 
@@ -80,16 +81,19 @@ def fold_in(
     x = np.empty(n * WIDTH)
     topic_counts = np.empty(n + 1, dtype=np.int64)
     states = np.empty((WIDTH, 4), dtype=np.uint64)
+    tight = np.ones(WIDTH)
     for first in range(start, stop, WIDTH):
         width = min(WIDTH, stop - first)
         for lane in range(width):
             state = open_stream(key, ids[first + lane])
             states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
+            tight[lane] = 1.0 / spread[min(first + lane, spread.shape[0] - 1)]
+        shrink = load(tight, 0)
         probs_rows(worker, first, first + width, psi, order, theta)
         for _ in range(sweeps):
             for i in range(n):
                 for j in range(i + 1):
-                    store(packed, _row(i) + j * WIDTH, splat(precision[i, j]))
+                    store(packed, _row(i) + j * WIDTH, multiply(splat(precision[i, j]), shrink))
             for lane in range(WIDTH):
                 packed[_row(n) + n * WIDTH + lane] = 1.0
                 for k in range(n):
@@ -100,14 +104,16 @@ def fold_in(
                 state = _allocate_document(
                     d, indptr, words, counts, by_word, theta[d], topic_counts, state
                 )
-                reaching = topic_counts.sum()
+                reaching, c = topic_counts.sum(), min(d, centre.shape[0] - 1)
                 for k in range(n):
                     if reaching == 0:
                         break
                     count = topic_counts[order[k]]
                     omega, state = draw_integer(reaching, psi[d, k], state)
                     packed[_row(k) + k * WIDTH + lane] += omega
-                    packed[_row(n) + k * WIDTH + lane] = count - 0.5 * reaching - omega * centre[k]
+                    packed[_row(n) + k * WIDTH + lane] = (
+                        count - 0.5 * reaching - omega * centre[c, k]
+                    )
                     reaching -= count
                 states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
             _factor_lanes(packed, n + 1)
@@ -121,8 +127,9 @@ def fold_in(
                 states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
             _solve_upper_lanes(packed, x, n)
             for lane in range(width):
+                c = min(first + lane, centre.shape[0] - 1)
                 for k in range(n):
-                    psi[first + lane, k] = centre[k] + x[k * WIDTH + lane]
+                    psi[first + lane, k] = centre[c, k] + x[k * WIDTH + lane]
                     if not math.isfinite(psi[first + lane, k]):
                         return 1 + first + lane
             probs_rows(worker, first, first + width, psi, order, theta)

@@ -8,7 +8,7 @@ Empty documents and unused words are kept: they carry no information, and rows k
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_list, as_probability, as_seed, as_strings
 from pgmult.core.validate import as_counts, as_positive_int
+from pgmult.topics.data.documents import DocumentTable, as_rows
+
+if TYPE_CHECKING:
+    from pgmult.topics.data.structured import StructuredCorpus
 
 __all__ = [
     "Corpus",
@@ -47,6 +51,13 @@ class Corpus:
         Size of the vocabulary, unused words included.
     vocabulary : str array, ``(num_words,)``, or None
     names : str array, ``(num_documents,)``, or None
+    table : DocumentTable or None
+        Texts and other columns of the documents, where `pgmult.datasets.read_table` read them.
+
+    Notes
+    -----
+    ``corpus[rows]``, with row numbers, a slice or a mask, is a corpus of these documents and of
+    everything that is known about them. Words keep their numbers.
     """
 
     indptr: NDArray[np.int64]
@@ -55,6 +66,7 @@ class Corpus:
     num_words: int
     vocabulary: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
+    table: DocumentTable | None = None
 
     @property
     def num_documents(self) -> int:
@@ -77,6 +89,59 @@ class Corpus:
         return scipy.sparse.csr_array(
             (self.counts, self.words, self.indptr), shape=(self.num_documents, self.num_words)
         )
+
+    def with_counts(self, counts: "scipy.sparse.csr_array") -> Self:
+        """The same documents with other counts of the same words; all else stays."""
+        bare = as_corpus(counts)
+        return replace(self, indptr=bare.indptr, words=bare.words, counts=bare.counts)
+
+    def with_covariates(
+        self, formula: str = "~ 1", *, content: str | None = None, standardize: bool = True
+    ) -> "StructuredCorpus":
+        """The corpus with covariates out of the table that it was read from.
+
+        See `pgmult.topics.with_covariates`, which takes covariates from anywhere.
+
+        Parameters
+        ----------
+        formula : str
+            Of prevalence: what the proportions of topics depend on, such as ``"~ year * party"``.
+        content : str, optional
+            What the words of topics depend on, such as ``"~ party"``.
+        standardize : bool
+
+        Raises
+        ------
+        ValueError
+            If the corpus does not know its table, or as `pgmult.topics.with_covariates`.
+        """
+        from pgmult.topics.data.structured import with_covariates
+
+        if self.table is None:
+            raise ValueError(
+                "the corpus was not read from a table, so that it has no columns: pass them to"
+                " pgmult.topics.with_covariates(corpus, columns, formula), or read texts and"
+                " columns together with pgmult.datasets.read_table"
+            )
+        more = {} if content is None else {"content": content}
+        return with_covariates(self, self.table.columns, formula, standardize=standardize, **more)
+
+    def __getitem__(self, rows: Any) -> Self:
+        chosen = as_rows(rows, self.num_documents)
+        matrix = self.to_csr()[chosen]
+        return replace(
+            self,
+            indptr=matrix.indptr.astype(np.int64),
+            words=matrix.indices.astype(np.int32),
+            counts=matrix.data.astype(np.int32),
+            names=None if self.names is None else self.names[chosen],
+            table=None if self.table is None else self.table[chosen],
+            **self._rows_beside(chosen),
+        )
+
+    def _rows_beside(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+        """What else a kind of corpus has that goes with its documents, of some of them."""
+        return {}
 
     def __repr__(self) -> str:
         return (
@@ -118,9 +183,14 @@ def corpus_from(counts: Any, name: str, vocabulary: Any = None, names: Any = Non
     if isinstance(counts, Corpus):
         if vocabulary is None and names is None:
             return counts
-        vocabulary = counts.vocabulary if vocabulary is None else vocabulary
-        names = counts.names if names is None else names
-        counts = counts.to_csr()
+        num_documents, num_words = counts.num_documents, counts.num_words
+        words = _as_names(vocabulary, "vocabulary", num_words, f"words (columns) of {name}")
+        called = _as_names(names, "names", num_documents, f"documents (rows) of {name}")
+        return replace(
+            counts,
+            vocabulary=counts.vocabulary if words is None else words,
+            names=counts.names if called is None else called,
+        )
     refuse_texts(counts, name)
     table: Any = counts if scipy.sparse.issparse(counts) else as_counts(counts, name)
     if table.ndim != 2:
@@ -262,7 +332,8 @@ def split_tokens(
     Returns
     -------
     training, held_out : Corpus
-        Both with all rows and all words; their counts add up to `corpus`.
+        Both with all rows, all words and all that `corpus` knows of its documents, covariates
+        among it; their counts add up to `corpus`.
     """
     corpus = as_kind(corpus, "corpus", Corpus, "make one with as_corpus")
     observed = as_probability(observed, "observed")
@@ -284,7 +355,4 @@ def split_tokens(
         words, counts = np.unique(shuffled[math.ceil(len(tokens) * observed) :], return_counts=True)
         held[d, words] = counts
     held_out = held.tocsr()
-    return (
-        as_corpus(corpus.to_csr() - held_out, corpus.vocabulary, corpus.names),
-        as_corpus(held_out, corpus.vocabulary, corpus.names),
-    )
+    return corpus.with_counts(corpus.to_csr() - held_out), corpus.with_counts(held_out)

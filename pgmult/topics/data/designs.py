@@ -5,12 +5,21 @@ which `Design.unscale` undoes for coefficients. The design remembers how it was 
 makes the same columns for other values.
 
 Formulas are those of the package formulaic: ``~ year + party + year:party``, ``~ bs(year, df=4)``,
-``~ C(party, contr.treatment("R"))``.
+``~ C(party, contr.treatment("R"))``. The constant in the bases ``cr``, ``cs`` and ``cc`` of splines
+is taken out of them, the intercept being there. Two things are our own, terms of the sum whose
+effects share a variance that is learned (`pgmult.topics.data.terms`):
+
+* ``(1 | author)``, an effect of each author; ``(1 | author:paper)`` of each combination;
+* ``s(year)``, a smooth curve: ``year`` and its bends, ``s(year, knots=20)`` with more of them.
+  ``party * s(year)`` has a curve for all, and deviations from it for each party.
 """
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
@@ -19,8 +28,9 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, as_strings, brief
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.topics.data.terms import KNOTS, SplineTerm, Term, group_term, spline_term
 
-__all__ = ["Columns", "Design", "make_design"]
+__all__ = ["Columns", "Design", "as_mapping", "labels_only", "make_design"]
 
 _COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
 
@@ -49,6 +59,10 @@ class Columns:
         """Labels of one column; none for numbers."""
         return [str(level) for level in self.levels[column, : self.num_levels[column]]]
 
+    def take(self, rows: IntArray) -> "Columns":
+        """Some of the rows."""
+        return replace(self, values=self.values[rows])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
@@ -66,6 +80,10 @@ class Design:
         What the matrix was made from.
     formula : str or None
         How; None for main effects of all columns.
+    terms : tuple of GroupTerm and SplineTerm
+        Random terms, in the formula's order.
+    origin : Columns or None
+        The rows that bases of splines were laid out on, where they are not the design's own.
     """
 
     names: NDArray[np.str_]
@@ -74,6 +92,106 @@ class Design:
     scale: FloatArray
     columns: Columns
     formula: str | None
+    terms: tuple[Term, ...] = ()
+    origin: Columns | None = None
+
+    @property
+    def num_effects(self) -> int:
+        """Effects of all random terms together."""
+        return sum(term.size for term in self.terms)
+
+    @property
+    def effect_names(self) -> NDArray[np.str_]:
+        """Names of the effects, term after term, ``(num_effects,)``."""
+        names = [f"{term.name}[{level}]" for term in self.terms for level in term.levels]
+        return np.array(names, dtype=np.str_)
+
+    def mean(self, coefficients: FloatArray, effects: FloatArray) -> FloatArray:
+        """The mean of psi, ``(num_documents, n)``, from all coefficients and effects."""
+        mean = np.asarray(np.einsum("rp,pn->rn", self.matrix, coefficients))
+        for term, its in zip(self.terms, self.split(effects), strict=True):
+            mean += term.mean(its)
+        return mean
+
+    def split(self, effects: FloatArray) -> list[FloatArray]:
+        """Effects ``(num_effects, ...)`` of each term by itself."""
+        bounds = np.cumsum([0, *(term.size for term in self.terms)])
+        return [effects[a:b] for a, b in pairwise(bounds)]
+
+    def spread(self, variances: FloatArray) -> FloatArray:
+        """What unknown levels add to the covariance of psi, in units of Sigma: one a document."""
+        more = np.zeros(len(self.matrix))
+        for term, variance in zip(self.terms, variances, strict=True):
+            more += variance * term.unseen()
+        return more
+
+    def take(self, rows: IntArray) -> "Design":
+        """The design of some documents, bases of splines as they are."""
+        return replace(
+            self, matrix=np.ascontiguousarray(self.matrix[rows]), columns=self.columns.take(rows),
+            terms=tuple(term.take(rows) for term in self.terms), origin=self.origin or self.columns,
+        )  # fmt: skip
+
+    def like(
+        self, covariates: Any, *, unseen: bool = False, num_rows: int | None = None
+    ) -> "Design":
+        """The same design, for other documents.
+
+        Parameters
+        ----------
+        covariates : as for `rows`
+        unseen : bool
+            Whether grouping columns may hold labels that the design does not know. The effect of
+            such a label is not known, and adds to the variance.
+        num_rows : int, optional
+            How many documents there must be.
+        """
+        given = as_mapping(covariates, [str(name) for name in self.columns.names])
+        if num_rows is not None:
+            given = {
+                name: column if np.ndim(column) else [column] * num_rows
+                for name, column in given.items()
+            }
+        columns = self._read(given)
+        if num_rows is not None and len(columns.values) != num_rows:
+            raise ValueError(
+                f"covariates must have a row for each of the {num_rows} documents,"
+                f" got {len(columns.values)}"
+            )
+        return replace(
+            self, matrix=self.rows(given), columns=columns, origin=self.origin or self.columns,
+            terms=self.term_rows(given, unseen=unseen),
+        )  # fmt: skip
+
+    def term_rows(self, covariates: Any, *, unseen: bool = False) -> tuple[Term, ...]:
+        """The random terms at other values of their columns: see `like`."""
+        given = as_mapping(covariates, [str(name) for name in self.columns.names])
+        origin, rows = self.origin or self.columns, self._read(given)
+        num_rows = len(rows.values)
+        terms: list[Term] = []
+        for term in self.terms:
+            if isinstance(term, SplineTerm):
+                x = _numbers(term.expression, origin, rows)
+                multipliers = _multipliers(term.factors, origin, rows)[1]
+                terms.append(replace(term, basis=term.rows(x, multipliers)))
+                continue
+            labels = _group_labels(term.variables, given, num_rows)
+            known = {str(level): i for i, level in enumerate(term.levels)}
+            codes = np.array([known.get(label, -1) for label in labels], dtype=np.int64)
+            if not unseen and (codes < 0).any():
+                row = int(np.argmin(codes))
+                raise ValueError(
+                    f"column {':'.join(term.variables)!r} must hold a label of {term.name!r}, got"
+                    f" {labels[row]!r} at row {row} (unseen=True takes it for a new one)"
+                )
+            terms.append(replace(term, codes=codes))
+        return tuple(terms)
+
+    def _read(self, given: Mapping[str, Any]) -> Columns:
+        """Columns at new rows; grouping columns count where there is no other."""
+        grouping = [name for term in self.terms for name in term.variables if name in given]
+        lengths = [np.size(given[name]) for name in grouping if np.ndim(given[name])]
+        return _read_columns(given, known=self.columns, at_least=max(lengths, default=1))
 
     def rows(self, covariates: Any) -> FloatArray:
         """Rows of the design matrix for other values of the same columns.
@@ -94,9 +212,8 @@ class Design:
         ValueError
             If a column is missing, has a missing value or a label that the design does not know.
         """
-        given = _as_mapping(covariates, [str(name) for name in self.columns.names])
-        columns = _read_columns(given, known=self.columns)
-        matrix = _evaluate(self.formula, self.columns, columns)[1]
+        given = as_mapping(covariates, [str(name) for name in self.columns.names])
+        matrix = _evaluate(self.formula, self.origin or self.columns, self._read(given))[1]
         return (matrix - self.centre) / self.scale
 
     def unscale(self, coefficients: FloatArray) -> FloatArray:
@@ -120,12 +237,14 @@ def make_design(
     standardize: bool = True,
 ) -> Design:
     """A design of so many rows: see `pgmult.topics.with_covariates`, which describes the rest."""
-    given = _as_mapping(covariates, names)
+    given = as_mapping(covariates, names)
     standardize = as_flag(standardize, "standardize")
     if formula is not None and not isinstance(formula, str):
         raise TypeError(f"formula must be a string, got {brief(formula)}")
+    whole = given
     if formula is not None:
-        given = {name: column for name, column in given.items() if _mentions(formula, name)}
+        fixed = _parse(formula).fixed_text
+        given = {name: column for name, column in given.items() if _mentions(fixed, name)}
     columns = _read_columns(given, num_rows=num_rows)
     labels, matrix = _evaluate(formula, columns, columns)
     _check_design(labels, matrix)
@@ -134,13 +253,15 @@ def make_design(
         plain = ((matrix == 0.0) | (matrix == 1.0)).all(axis=0)
         centre[~plain] = matrix[:, ~plain].mean(axis=0)
         scale[~plain] = matrix[:, ~plain].std(axis=0)
-    return Design(np.array(labels), (matrix - centre) / scale, centre, scale, columns, formula)
+    terms = () if formula is None else _make_terms(formula, columns, whole, num_rows)
+    matrix = (matrix - centre) / scale
+    return Design(np.array(labels), matrix, centre, scale, columns, formula, terms)
 
 
 # --------------------------------------------------------------------------- reading columns
 
 
-def _as_mapping(covariates: Any, names: Sequence[str] | None) -> dict[str, Any]:
+def as_mapping(covariates: Any, names: Sequence[str] | None) -> dict[str, Any]:
     """Columns by name, from a mapping, a DataFrame or a matrix."""
     if hasattr(covariates, "items"):
         pairs = [(str(name), column) for name, column in covariates.items()]
@@ -178,7 +299,11 @@ def _mentions(formula: str, name: str) -> bool:
 
 
 def _read_columns(
-    given: Mapping[str, Any], *, num_rows: int | None = None, known: Columns | None = None
+    given: Mapping[str, Any],
+    *,
+    num_rows: int | None = None,
+    known: Columns | None = None,
+    at_least: int = 1,
 ) -> Columns:
     """Checked columns: for all documents of a corpus, or more rows for columns known already."""
     names = list(given) if known is None else [str(name) for name in known.names]
@@ -187,7 +312,7 @@ def _read_columns(
         raise ValueError(f"covariates must have a column {absent[0]!r}, got {', '.join(given)}")
     if known is not None:
         lengths = [np.size(given[name]) for name in names if np.ndim(given[name])]
-        num_rows = max(lengths, default=1)
+        num_rows = max(lengths, default=at_least)
         given = {
             name: given[name] if np.ndim(given[name]) else [given[name]] * num_rows
             for name in names
@@ -300,34 +425,260 @@ def _main_effects(columns: Columns) -> tuple[list[str], FloatArray]:
 def _evaluate_formula(
     formula: str, columns: Columns, rows: Columns
 ) -> tuple[list[str], FloatArray]:
-    try:
-        import formulaic
-        from formulaic.errors import FormulaicError
-    except ImportError as error:
-        raise ImportError(
-            "formulas need the package formulaic: pip install 'pgmult[formulas]' (or pass columns"
-            " without a formula)"
-        ) from error
-    try:
-        parsed = formulaic.Formula(formula)
-        if not isinstance(parsed, formulaic.SimpleFormula):
-            raise ValueError(f"formula must have a right-hand side only, got {formula!r}")
-        with np.errstate(all="ignore"):  # what comes out is checked
-            fitted = parsed.get_model_matrix(_as_frame(columns), context=None, na_action="ignore")
-            labels = [str(label) for label in fitted.columns]
-            if rows is not columns:
-                fitted = fitted.model_spec.get_model_matrix(_as_frame(rows), context=None)
-    except FormulaicError as error:
-        raise ValueError(
-            f"formula {formula!r} cannot be evaluated: {error}; columns of covariates:"
-            f" {', '.join(columns.names) or 'none'}"
-        ) from error
+    labels, matrix = _model_matrix(_parse(formula).fixed, formula, columns, rows)
     if "Intercept" not in labels:
         raise ValueError(
             f"formula must have an intercept, got {formula!r} (leave out 0 and -1: the effects of"
             " labels are then against the reference)"
         )
+    return labels, matrix
+
+
+# --------------------------------------------------------------------------- formulas
+
+_GROUP = re.compile(r"\(\s*1\s*\|([^()|]*)\)")
+_PLACE = re.compile(r"_group_(\d+)_")
+_COLOURS = re.compile("\x1b\\[[0-9;]*m|[\u29db\u29da]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """A formula taken apart.
+
+    Attributes
+    ----------
+    fixed : formulaic formula
+        Without random terms, ``s(x)`` for a straight line.
+    fixed_text : str
+        The formula without groupings: what its other columns are found in.
+    terms : tuple of (name, what, factors, knots)
+        Random terms in order: groupings' columns are in `what`, and knots is 0.
+    """
+
+    fixed: Any
+    fixed_text: str
+    terms: tuple[tuple[str, str, tuple[str, ...], int], ...]
+
+
+def _formulaic() -> Any:
+    try:
+        import formulaic
+    except ImportError as error:
+        raise ImportError(
+            "formulas need the package formulaic: pip install 'pgmult[formulas]' (or pass columns"
+            " without a formula)"
+        ) from error
+    return formulaic
+
+
+def _formula(text: str, shown: str) -> Any:
+    """What formulaic reads in a text; errors show the user's."""
+    formulaic = _formulaic()
+    from formulaic.errors import FormulaicError
+
+    try:
+        return formulaic.Formula(text)
+    except FormulaicError as error:
+        raise ValueError(f"formula {shown!r} cannot be evaluated: {_plain(error)}") from None
+
+
+def _parse(formula: str) -> _Parsed:
+    """Take a formula apart: groupings by their bars, curves among the terms of the rest."""
+    formulaic = _formulaic()
+    from formulaic.parser.types import Term as FormulaTerm
+
+    groups = [" ".join(text.split()) for text in _GROUP.findall(formula)]
+    numbers = iter(range(len(groups)))
+    text = _GROUP.sub(lambda _: f"_group_{next(numbers)}_", formula)
+    if "|" in text:
+        raise ValueError(
+            f"formula must write groups as (1 | author), got {formula!r} (slopes that vary by group"
+            " are not supported)"
+        )
+    parsed = _formula(text, formula)
+    if not isinstance(parsed, formulaic.SimpleFormula):
+        raise ValueError(f"formula must have a right-hand side only, got {formula!r}")
+    fixed: list[Any] = []
+    terms: list[tuple[str, str, tuple[str, ...], int]] = []
+    for term in parsed:
+        expressions = [factor.expr for factor in term.factors]
+        curves = [
+            (i, curve) for i, expr in enumerate(expressions) if (curve := _curve(expr, formula))
+        ]
+        group = [place for expr in expressions if (place := _PLACE.fullmatch(expr))]
+        if (group and len(expressions) > 1) or len(curves) > 1:
+            raise ValueError(
+                f"formula must add (1 | author) as a term of its own, and multiply at most one s(x)"
+                f" in a term, got {formula!r}"
+            )
+        if group:
+            variables = groups[int(group[0].group(1))]
+            terms.append((f"1 | {variables}", variables, (), 0))
+            continue
+        if curves:
+            (at, (x, knots)) = curves[0]
+            others = tuple(expr for i, expr in enumerate(expressions) if i != at)
+            terms.append((":".join(expressions), x, others, knots))
+            straight = _straight(x, formula)
+            factors = [f for i, f in enumerate(term.factors) if i != at]
+            term = FormulaTerm([*factors[:at], *straight, *factors[at:]])
+        fixed.append(term)
+    names = [name for name, *_ in terms]
+    if len(set(names)) < len(names):
+        raise ValueError(f"formula must have each random term once, got {formula!r}")
+    unique = list(dict.fromkeys(fixed))
+    return _Parsed(formulaic.Formula(unique), _PLACE.sub(" ", text), tuple(terms))
+
+
+def _straight(x: str, formula: str) -> list[Any]:
+    """The factor of a curve's straight line."""
+    terms = list(_formula(f"0 + {x}", formula))
+    if len(terms) != 1 or len(terms[0].factors) != 1:
+        raise ValueError(f"s({x}) must run over one column of numbers, in {formula!r}")
+    return list(terms[0].factors)
+
+
+def _curve(expression: str, formula: str) -> tuple[str, int] | None:
+    """What a curve ``s(x, knots=10)`` runs over and how many knots it has; None for others."""
+    try:
+        call = ast.parse(expression, mode="eval").body
+    except SyntaxError:  # a quoted name
+        if expression.startswith("s("):
+            raise ValueError(
+                f"formula must write curves over columns with plain names, got {expression!r}"
+            ) from None
+        return None
+    if not (isinstance(call, ast.Call) and getattr(call.func, "id", None) == "s"):
+        return None
+    options = {option.arg: option.value for option in call.keywords}
+    knots = options.pop("knots", ast.Constant(KNOTS))
+    value = getattr(knots, "value", None)
+    if len(call.args) != 1 or options or type(value) is not int or value < 4:
+        raise ValueError(
+            f"formula must write curves as s(x) or s(x, knots=10), with 4 knots at least, got"
+            f" {expression!r} in {formula!r}"
+        )
+    return ast.unparse(call.args[0]), value
+
+
+def _make_terms(
+    formula: str, columns: Columns, given: Mapping[str, Any], num_rows: int
+) -> tuple[Term, ...]:
+    """The random terms of a formula."""
+    terms: list[Term] = []
+    for name, what, factors, knots in _parse(formula).terms:
+        if knots:
+            x = _numbers(what, columns, columns)
+            labels, multipliers = _multipliers(factors, columns, columns)
+            text = " ".join((what, *factors))
+            variables = [str(column) for column in columns.names if _mentions(text, str(column))]
+            terms.append(spline_term(name, what, variables, x, multipliers, labels, factors, knots))
+            continue
+        variables = [part.strip().strip("`") for part in what.split(":")]
+        absent = [column for column in variables if column not in given]
+        if absent:
+            raise ValueError(
+                f"formula {formula!r} names {absent[0]!r}; columns of covariates:"
+                f" {', '.join(given) or 'none'}"
+            )
+        term = group_term(name, variables, _group_labels(variables, given, num_rows))
+        if term.size < 2:
+            raise ValueError(f"({name}) needs two groups at least, got {', '.join(term.levels)}")
+        terms.append(term)
+    return tuple(terms)
+
+
+def _numbers(expression: str, columns: Columns, rows: Columns) -> FloatArray:
+    """The one column of numbers that an expression gives, ``(num_rows,)``."""
+    formula = _formula(f"0 + {expression}", f"s({expression})")
+    matrix = _model_matrix(formula, f"s({expression})", columns, rows)[1]
+    if matrix.shape[1] != 1 or not np.isfinite(matrix).all():
+        raise ValueError(
+            f"s({expression}) must run over one column of finite numbers, got {matrix.shape[1]}"
+            " columns" + (" (labels have no curve)" if matrix.shape[1] > 1 else "")
+        )
+    return matrix[:, 0]
+
+
+def _multipliers(
+    factors: Sequence[str], columns: Columns, rows: Columns
+) -> tuple[list[str], FloatArray]:
+    """What a curve is multiplied by: an indicator of every label, none of them the reference."""
+    if not factors:
+        return [""], np.ones((len(rows.values), 1))
+    text = ":".join(factors)
+    labels, matrix = _model_matrix(_formula(f"0 + {text}", text), text, columns, rows)
+    return [f"{label}:" for label in labels], matrix
+
+
+def _group_labels(variables: Sequence[str], given: Mapping[str, Any], num_rows: int) -> list[str]:
+    """A label a row: those of the grouping columns, joined."""
+    parts = []
+    for name in variables:
+        if name not in given:
+            raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
+        column = given[name]
+        if np.ndim(column) == 0:
+            column = [column] * num_rows
+        if np.shape(column) != (num_rows,):
+            raise ValueError(
+                f"column {name!r} of covariates must have one value for each of the {num_rows} rows"
+                f" (documents of the corpus), got shape {np.shape(column)}"
+            )
+        parts.append(_labels_of(name, column))
+    return [":".join(row) for row in zip(*parts, strict=True)]
+
+
+def labels_only(name: str, column: Any) -> list[str]:
+    """A column of labels; numbers are refused."""
+    values, levels = _read_column(name, column, None)
+    if not levels:
+        raise TypeError(
+            f"column {name!r} must hold labels, got numbers (cut them into labels, such as decades,"
+            " or turn codes into strings)"
+        )
+    return [levels[int(value)] for value in values]
+
+
+def _labels_of(name: str, column: Any) -> list[str]:
+    """A column as labels, whole numbers among them."""
+    values, levels = _read_column(name, column, None)
+    if levels:
+        return [levels[int(value)] for value in values]
+    return [str(int(value)) if value == int(value) else repr(float(value)) for value in values]
+
+
+def _model_matrix(
+    formula: Any, text: str, columns: Columns, rows: Columns
+) -> tuple[list[str], FloatArray]:
+    """Names and values of a formulaic formula's columns at `rows`, laid out on `columns`."""
+    from formulaic.errors import FormulaicError
+    from formulaic.transforms.cubic_spline import cubic_spline
+    from formulaic.utils.stateful_transforms import stateful_transform
+
+    natural = partial(cubic_spline, cyclic=False, constraints="center")
+    cyclic = partial(cubic_spline, cyclic=True, constraints="center")
+    own = {"cr": stateful_transform(natural), "cc": stateful_transform(cyclic)}
+    context = {**own, "cs": own["cr"]}
+    try:
+        with np.errstate(all="ignore"):  # what comes out is checked
+            fitted = formula.get_model_matrix(
+                _as_frame(columns), context=context, na_action="ignore"
+            )
+            labels = [str(label) for label in fitted.columns]
+            if rows is not columns:
+                fitted = fitted.model_spec.get_model_matrix(_as_frame(rows), context=context)
+    except FormulaicError as error:
+        raise ValueError(
+            f"formula {text!r} cannot be evaluated: {_plain(error)}; columns of covariates:"
+            f" {', '.join(columns.names) or 'none'}"
+        ) from None
     return labels, np.ascontiguousarray(fitted.to_numpy(), dtype=np.float64)
+
+
+def _plain(error: Exception) -> str:
+    """An error's message on one line, without colours."""
+    return " ".join(_COLOURS.sub("", str(error)).split())
 
 
 def _as_frame(columns: Columns) -> Any:

@@ -1,7 +1,9 @@
 """A corpus whose documents have covariates.
 
 `with_covariates` attaches what is known about each document (its year, its author's party) to a
-corpus, as a design matrix (`pgmult.topics.data.designs`) that begins with the intercept.
+corpus: what may change how much it says of a topic, as a design matrix that begins with the
+intercept and random terms (`pgmult.topics.data.designs`), and what may change the words it says it
+in, as groups of documents (`pgmult.topics.data.groups`).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(1.0, size=(4, 6))
@@ -15,15 +17,23 @@ array([[ 1.  , -1.34,  0.  ],
 >>> data.design.rows({"party": ["D", "R"], "year": 2005})
 array([[1., 0., 0.],
        [1., 0., 1.]])
+>>> data = pgmult.topics.with_covariates(counts, columns, "~ year + (1 | party)", content="~ party")
+>>> data.design.terms[0].name, [str(label) for label in data.content.labels]
+('1 | party', ['D', 'R'])
+>>> data[[0, 2]].content.codes
+array([0, 1])
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgmult.core.typing import FloatArray
+import numpy as np
+
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.data.corpus import Corpus, corpus_from
-from pgmult.topics.data.designs import Design, make_design
+from pgmult.topics.data.designs import Design, as_mapping, labels_only, make_design
+from pgmult.topics.data.groups import ContentGroups, content_groups
 
 __all__ = ["StructuredCorpus", "with_covariates"]
 
@@ -35,20 +45,85 @@ class StructuredCorpus(Corpus):
     Attributes
     ----------
     design : Design
+    content : ContentGroups or None
+        Groups of documents that vary the words of topics.
     """
 
     design: Design
+    content: ContentGroups | None = None
 
     @property
     def covariates(self) -> FloatArray:
         """The design matrix, ``(num_documents, num_covariates)``."""
         return self.design.matrix
 
+    def by_group(self, corpus: Corpus | None = None) -> Corpus:
+        """The words as (group, word) pairs, ``group * num_words + word``, for all groups at once.
+
+        Parameters
+        ----------
+        corpus : Corpus, optional
+            Other tokens of the same documents; these documents' own if left out.
+        """
+        tokens = self if corpus is None else corpus
+        if self.content is None:
+            return tokens
+        groups = np.repeat(self.content.codes.astype(np.int32), np.diff(tokens.indptr))
+        return Corpus(
+            tokens.indptr, tokens.words + groups * np.int32(self.num_words), tokens.counts,
+            self.num_words * self.content.num_groups,
+        )  # fmt: skip
+
+    def _rows_beside(self, rows: IntArray) -> dict[str, Any]:
+        return {
+            "design": self.design.take(rows),
+            "content": self.content and self.content.take(rows),
+        }
+
+    def new_documents(
+        self, corpus: Any, covariates: Any, *, unseen: bool = False
+    ) -> "StructuredCorpus":
+        """Other documents with the covariates that these have, coded alike.
+
+        Parameters
+        ----------
+        corpus : Corpus, or anything that `as_corpus` takes
+            With the same words.
+        covariates : mapping from name to column, or DataFrame
+            Every column that the design and the content groups were made from.
+        unseen : bool
+            Whether grouping columns may hold labels that these documents do not have, such as new
+            authors. (Of content groups none may be new: nothing is known of their words.)
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or a label is new that may not be.
+        """
+        new = corpus_from(corpus, "corpus")
+        if new.num_words != self.num_words:
+            raise ValueError(f"corpus must have the same {self.num_words} words, got {new!r}")
+        design = self.design.like(covariates, unseen=unseen, num_rows=new.num_documents)
+        content = self.content and self.content.of(as_mapping(covariates, None), new.num_documents)
+        return _attach(new, design, content)
+
     def __repr__(self) -> str:
+        more = [f"covariates: {', '.join(self.design.names)}"]
+        if self.design.terms:
+            more.append(f"random: {', '.join(t.title for t in self.design.terms)}")
+        if self.content is not None:
+            more.append(f"content: {' + '.join(self.content.names)}")
         return (
             f"StructuredCorpus({self.num_documents:,} documents, {self.num_words:,} words,"
-            f" {self.num_tokens:,} tokens, covariates: {', '.join(self.design.names)})"
+            f" {self.num_tokens:,} tokens, {'; '.join(more)})"
         )
+
+
+def _attach(corpus: Corpus, design: Design, content: ContentGroups | None) -> StructuredCorpus:
+    return StructuredCorpus(
+        corpus.indptr, corpus.words, corpus.counts, corpus.num_words, corpus.vocabulary,
+        corpus.names, corpus.table, design=design, content=content,
+    )  # fmt: skip
 
 
 def with_covariates(
@@ -56,6 +131,7 @@ def with_covariates(
     covariates: Any,
     formula: str | None = None,
     *,
+    content: str | None = None,
     names: Sequence[str] | None = None,
     standardize: bool = True,
 ) -> StructuredCorpus:
@@ -64,7 +140,6 @@ def with_covariates(
     Parameters
     ----------
     corpus : Corpus, or anything that `as_corpus` takes
-        Split off held-out tokens first: the parts of a split have no covariates.
     covariates : mapping from name to column, pandas DataFrame, or matrix
         One value or row a document, by position (an index is not consulted). A column holds
         numbers, or labels: strings, booleans or a categorical. The first label, in sorted or in
@@ -72,6 +147,12 @@ def with_covariates(
     formula : str, optional
         Which columns, transformed how, and which products of them, such as
         ``"~ year + party + year:party"``; needs the package formulaic. By default all columns.
+        ``s(year)`` is a smooth curve, ``(1 | author)`` an effect of each author: how much both bend
+        and vary is learned. See `pgmult.topics.data.designs`.
+    content : str, optional
+        Which labels may change the words of a topic, such as ``"~ party"``: documents of one label
+        say it in words of their own. ``"~ party + house"`` is a tree, of houses within parties;
+        ``"~ party:house"`` makes a group of each combination.
     names : sequence of str, optional
         Of a matrix's columns; ``x0, x1, ...`` if left out.
     standardize : bool
@@ -96,7 +177,9 @@ def with_covariates(
     """
     counts = corpus_from(corpus, "corpus")
     design = make_design(covariates, counts.num_documents, formula, names, standardize)
-    return StructuredCorpus(
-        counts.indptr, counts.words, counts.counts, counts.num_words, counts.vocabulary,
-        counts.names, design=design,
-    )  # fmt: skip
+    if content is None:
+        return _attach(counts, design, None)
+    columns = as_mapping(covariates, names)
+    return _attach(
+        counts, design, content_groups(content, columns, counts.num_documents, labels_only)
+    )

@@ -5,6 +5,11 @@ by a few sweeps of the same Gibbs sampler, the globals held fixed, going on from
 before left them. So the new documents say nothing of the topics, and the spread of the answers
 holds both uncertainties: that of the topics and that of the document's own proportions.
 
+With covariates, a document's sticks are expected where its own covariates, the curves and the
+effects of its groups put them, and its words are read as its content group writes them. A level
+that the draws do not know (a new author) has the prior's effect: the mean of none, and rho times
+Sigma more covariance. Documents that share such a level are folded in one by one.
+
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
 >>> posterior = pgmult.sample(
@@ -14,27 +19,48 @@ holds both uncertainties: that of the topics and that of the document's own prop
 >>> draws = list(fold_in(posterior, pgmult.topics.as_corpus(counts[15:])))
 >>> len(draws), draws[0].theta.shape
 (10, (5, 3))
+
+Documents with covariates come from the corpus that was sampled:
+
+>>> table = {"party": ["D", "R"] * 10, "author": [f"author {d // 4}" for d in range(20)]}
+>>> data = pgmult.topics.with_covariates(counts, table, "~ party + (1 | author)")
+>>> posterior = pgmult.sample(
+...     pgmult.topics.StructuralTopics(num_topics=3), data,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> new = data.new_documents(counts[:2], {"party": "D", "author": ["author 1", "X"]}, unseen=True)
+>>> [draw.theta.shape for draw in fold_in(posterior, new, max_draws=2)]
+[(2, 3), (2, 3)]
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_repeats, as_seed
-from pgmult.core.typing import FloatArray
+from pgmult.core.arguments import as_kind, as_repeats, as_seed
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import corpus_from
-from pgmult.topics.draws import of_chain, spread, stick_order_of
+from pgmult.topics.data.designs import Design
+from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.draws import of_chain, spread, stick_order_of, with_model
+from pgmult.topics.models.structural import StructuralTopics
 
 __all__ = ["FoldedIn", "fold_in"]
 
 
 class FoldedIn(NamedTuple):
-    """Documents folded into one posterior draw: its number, their proportions and its topics."""
+    """Documents folded into one posterior draw: its number, their proportions and its topics.
+
+    Topics are ``(num_topics, num_words)``, or ``(num_topics, num_groups * num_words)`` over the
+    pairs of `StructuredCorpus.by_group` where words vary by group.
+    """
 
     draw: int
     theta: FloatArray
@@ -56,9 +82,12 @@ def fold_in(
     Parameters
     ----------
     posterior : Posterior
-        Of `pgmult.topics.CorrelatedTopics`, with ``topics``, ``mu`` and ``Sigma``.
+        Of `pgmult.topics.CorrelatedTopics`, with ``topics``, ``mu`` and ``Sigma``; or of
+        `pgmult.topics.StructuralTopics`, with ``topics``, ``coefficients``, ``Sigma`` and, where
+        there are any, ``effects``, ``effect_variances`` and ``group_topics``.
     corpus : Corpus, or sparse matrix or array of counts
-        With the words of the posterior's corpus.
+        With the words of the posterior's corpus. For structural topics a `StructuredCorpus` that
+        ``data.new_documents(corpus, table)`` made, or some rows ``data[rows]``.
     chain : int
         Labels of topics mean something within a chain only.
     max_draws : int
@@ -66,7 +95,7 @@ def fold_in(
     sweeps : int
         Gibbs sweeps at each draw.
     warm_up : int
-        Sweeps more at the first, which start from mu.
+        Sweeps more at the first, which start from the prior's mean.
     random_seed : int
         The answer is a function of it, the posterior and the document alone: equal documents get
         equal draws, whatever stands beside them.
@@ -80,10 +109,10 @@ def fold_in(
     ------
     ValueError
         If the number of words is not the posterior's, or the posterior is of another model or
-        does not know its model.
+        does not know its model, or the covariates are not coded as those of the posterior.
     """
-    order = stick_order_of(posterior)
-    topics, mu, Sigma = of_chain(posterior, chain, "topics", "mu", "Sigma")
+    order, prior = _prior_of(posterior, corpus, chain)
+    (topics,) = of_chain(posterior, chain, "topics")
     used = spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
@@ -95,17 +124,18 @@ def fold_in(
     count = corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.indptr, corpus.words, corpus.counts, ids)
-    psi = np.tile(np.asarray(mu[used[0]], dtype=np.float64), (count, 1))
+    tokens = corpus.by_group() if isinstance(corpus, StructuredCorpus) and prior.groups else corpus
+    psi = np.empty((count, num_topics - 1))
+    psi[:] = prior.centre(int(used[0]))
     for draw in used:
-        cov = np.asarray(Sigma[draw], dtype=np.float64)
-        precision = np.linalg.inv(cov)
+        precision = np.linalg.inv(np.asarray(prior.Sigma[draw], dtype=np.float64))
         theta = np.empty((count, num_topics))
-        here = np.asarray(topics[draw], dtype=np.float64)
+        here = prior.topics(int(draw)) if prior.groups else np.asarray(topics[draw], np.float64)
         statuses = over_rows(
-            kernels.fold_in, count, new_key(rng), ids, corpus.indptr, corpus.words, corpus.counts,
-            np.ascontiguousarray(here.T), precision,
-            np.asarray(mu[draw], dtype=np.float64), order,
-            sweeps + (warm_up if draw == used[0] else 0), psi, theta,
+            kernels.fold_in, count, new_key(rng), ids, tokens.indptr, tokens.words, tokens.counts,
+            np.ascontiguousarray(here.T), precision, prior.centre(int(draw)),
+            prior.spread(int(draw)), order, sweeps + (warm_up if draw == used[0] else 0), psi,
+            theta,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
         if failed:
@@ -114,3 +144,112 @@ def fold_in(
                 " is its Sigma positive definite?"
             )
         yield FoldedIn(int(draw), theta, here)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shared:
+    """Every document's prior is N(mu, Sigma)."""
+
+    mu: FloatArray
+    Sigma: FloatArray
+    groups: ClassVar[bool] = False
+
+    def centre(self, draw: int) -> FloatArray:
+        return np.asarray(self.mu[draw], dtype=np.float64)[None]
+
+    def spread(self, draw: int) -> FloatArray:
+        return np.ones(1)
+
+    def topics(self, draw: int) -> FloatArray:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Explained:
+    """Every document's prior follows from its covariates, and its words from its group."""
+
+    data: StructuredCorpus
+    draws: dict[str, Any]
+
+    @property
+    def Sigma(self) -> FloatArray:
+        return np.asarray(self.draws["Sigma"])
+
+    @property
+    def groups(self) -> bool:
+        return "group_topics" in self.draws
+
+    def centre(self, draw: int) -> FloatArray:
+        coefficients = np.asarray(self.draws["coefficients"][draw], dtype=np.float64)
+        if not self.data.design.terms:
+            return linear_means(self.data.covariates, coefficients)
+        effects = np.asarray(self.draws["effects"][draw], dtype=np.float64)
+        return self.data.design.mean(coefficients, effects)
+
+    def spread(self, draw: int) -> FloatArray:
+        if not self.data.design.terms:
+            return np.ones(1)
+        variances = np.asarray(self.draws["effect_variances"][draw], dtype=np.float64)
+        return 1.0 + self.data.design.spread(variances)
+
+    def topics(self, draw: int) -> FloatArray:
+        varied = np.asarray(self.draws["group_topics"][draw], dtype=np.float64)
+        return np.ascontiguousarray(varied.swapaxes(0, 1)).reshape(varied.shape[1], -1)
+
+
+def _prior_of(
+    posterior: Posterior, corpus: Any, chain: int
+) -> "tuple[IntArray, _Shared | _Explained]":
+    """The order of sticks, and where each draw expects the documents."""
+    known = with_model(posterior)
+    if not isinstance(known.model, StructuralTopics):
+        order = stick_order_of(posterior)
+        _, mu, Sigma = of_chain(posterior, chain, "topics", "mu", "Sigma")
+        return order, _Shared(mu, Sigma)
+    as_kind(
+        corpus, "corpus", StructuredCorpus,
+        "of structural topics new documents need covariates: data.new_documents(corpus, table)",
+    )  # fmt: skip
+    design, content = corpus.design, corpus.content
+    if design.origin is None and not posterior.is_of(corpus):
+        raise ValueError(
+            "corpus must be coded as the documents that were sampled: make it with"
+            " data.new_documents(corpus, table) from these"
+        )
+    _check_coding(posterior, design)
+    names = ["coefficients", "Sigma"]
+    labels = {"covariate": design.names}
+    if design.terms:
+        names += ["effects", "effect_variances"]
+        labels["effect"] = design.effect_names
+    if content is not None:
+        names.append("group_topics")
+        labels["group"] = content.labels
+    for axis in ("covariate", "effect", "group"):
+        there = [str(label) for label in known.coords.get(axis, [])]
+        given = [str(label) for label in labels.get(axis, [])]
+        if there != given:
+            raise ValueError(
+                f"corpus must have the posterior's {axis}s, {', '.join(there) or 'none'}; got"
+                f" {', '.join(given) or 'none'}"
+            )
+    order = known.link.order
+    order = np.arange(known.model.num_topics) if order is None else np.asarray(order)
+    draws = dict(zip(names, of_chain(posterior, chain, *names), strict=True))
+    return order, _Explained(corpus, draws)
+
+
+def _check_coding(posterior: Posterior, design: Design) -> None:
+    """Refuse columns of the same names that were centred and scaled by other documents."""
+    try:
+        known = posterior.data.design
+    except ValueError:  # draws that were saved without their data
+        return
+    same = known.names.tolist() == design.names.tolist()
+    if same and not (
+        np.array_equal(known.centre, design.centre) and np.array_equal(known.scale, design.scale)
+    ):
+        raise ValueError(
+            "corpus must have covariates centred and scaled as the posterior's are: make it with"
+            " data.new_documents(corpus, table), data being what was sampled"
+        )

@@ -6,16 +6,23 @@ whose link is the softmax)::
 
     topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
     B, Sigma      ~ MNIW,                                           B: covariates x sticks
-    psi_d         ~ N(B' x_d, Sigma),               d = 1..D        K - 1 sticks
+    u_ja          ~ N(0, rho_j Sigma)                               effect of level a, term j
+    psi_d         ~ N(B' x_d + sum_j u_j' z_jd, Sigma),  d = 1..D   K - 1 sticks
     theta_d       = stick-breaking(psi_d)                           topics in documents
     z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
 The blocks of the sweep are those of `pgmult.topics.CorrelatedTopics`; the last one is a Bayesian
-regression of psi on the covariates.
+regression of psi on the covariates. Three things are there if the data or the model ask for them:
+
+* random terms (authors, smooth curves) of the formula: B, u and Sigma stay one exact draw, and
+  sqrt(rho_j) is half-t (`pgmult.priors.mixed_regression`);
+* groups of documents with words of their own, phi_gk ~ Dir(c_k topics_k): the content covariates of
+  stm, by table counts (`pgmult.topics.updates.content`);
+* keywords, for topics that are to be about something (`pgmult.topics.updates.keywords`).
 
 A coefficient lives on a stick, and what it does to a topic depends on the sticks before it. So read
-effects from `prevalence`: the expected topic proportions E[theta | x] at covariates x, and
-contrasts of them.
+effects from `pgmult.topics.effects`: the expected topic proportions E[theta | x] at covariates x,
+and differences of them.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -27,36 +34,59 @@ contrasts of them.
 ... )
 >>> posterior["coefficients"].shape
 (1, 10, 3, 2)
->>> expected = pgmult.topics.prevalence(posterior, data, {"party": ["D", "R"], "year": 10})
->>> expected.mean.shape, expected.contrast(1, 0).mean.shape
-((2, 3), (3,))
+>>> found = pgmult.topics.effects(posterior, "party", at={"year": 10})
+>>> found.mean.shape, pgmult.topics.difference(found, "R", "D").mean.shape
+((2, 3), (1, 3))
+
+Effects of authors, and words by party:
+
+>>> table = {"party": ["D", "R"] * 10, "author": [f"author {i // 2 % 5}" for i in range(20)]}
+>>> formula = "~ party + (1 | author)"
+>>> data = pgmult.topics.with_covariates(counts, table, formula, content="~ party")
+>>> posterior = pgmult.sample(
+...     pgmult.topics.StructuralTopics(num_topics=3), data,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> posterior["effects"].shape, posterior["group_topics"].shape
+((1, 10, 5, 2), (1, 10, 2, 3, 30))
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind
+from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
-from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.matrix_normal import linear_means
+from pgmult.priors.mixed_regression import MixedRegression, prior_effects, prior_variances
+from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import GaussianTopics
+from pgmult.topics.priors.content import ContentPrior
+from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.allocation import allocate_tokens, words_log_likelihood
+from pgmult.topics.updates.content import sample_content, vary
+from pgmult.topics.updates.effects import sample_variances
+from pgmult.topics.updates.keywords import Keywords, as_keywords
 from pgmult.topics.updates.sticks import sample_sticks
 from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["StructuralTopics", "StructuralTopicsState"]
 
 
+_NO_VECTOR, _NO_MATRIX, _NO_TABLES = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuralTopicsState:
-    """One point of the chain.
+    """One point of the chain; arrays of what the data or the model do not have are empty.
 
     Attributes
     ----------
@@ -64,11 +94,29 @@ class StructuralTopicsState:
     coefficients : array, ``(num_covariates, num_topics - 1)``
         Of the centred and scaled covariates.
     Sigma : array, ``(num_topics - 1, num_topics - 1)``
-        Covariance of psi given the covariates.
+        Covariance of psi given the covariates and random effects.
     topics : array, ``(num_topics, num_words)``
-        Word probabilities of each topic; rows sum to 1.
+        Word probabilities of each topic, whatever the group; rows sum to 1.
     topic_counts : int64 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
+    effects : array, ``(num_effects, num_topics - 1)``
+        Of random terms, one after the other.
+    effect_variances : array, ``(num_terms,)``
+        Rho: variance of a term's effects in units of Sigma.
+    group_topics : array, ``(num_groups, num_topics, num_words)``
+        Word probabilities in each group.
+    branch_topics : array, ``(num_branches, num_topics, num_words)``
+        Those of inner branches, where groups are a tree.
+    content_concentration : array, ``(num_factors, num_topics)``
+        How close words stay to those of the branch above, in tokens.
+    content_rate : array, ``(num_factors,)``
+        Of the prior of these.
+    keyword_shares : array, ``(num_keyword_topics,)``
+        Share of a topic's tokens that came as its keywords.
+    keyword_words : array, ``(num_keywords,)``
+        Probability of each keyword among those of its topic.
+    plain_topics : array, ``(num_topics, num_words)``
+        With keywords and groups, what groups vary around: `topics` without keywords.
     """
 
     psi: FloatArray
@@ -76,11 +124,20 @@ class StructuralTopicsState:
     Sigma: FloatArray
     topics: FloatArray
     topic_counts: IntArray
+    effects: FloatArray = field(default_factory=_NO_MATRIX)
+    effect_variances: FloatArray = field(default_factory=_NO_VECTOR)
+    group_topics: FloatArray = field(default_factory=_NO_TABLES)
+    branch_topics: FloatArray = field(default_factory=_NO_TABLES)
+    content_concentration: FloatArray = field(default_factory=_NO_MATRIX)
+    content_rate: FloatArray = field(default_factory=_NO_VECTOR)
+    keyword_shares: FloatArray = field(default_factory=_NO_VECTOR)
+    keyword_words: FloatArray = field(default_factory=_NO_VECTOR)
+    plain_topics: FloatArray = field(default_factory=_NO_MATRIX)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuralTopics(GaussianTopics):
-    """Correlated topic model with covariates of prevalence.
+    """Correlated topic model with covariates of prevalence and of content.
 
     Parameters
     ----------
@@ -99,11 +156,20 @@ class StructuralTopics(GaussianTopics):
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
     scales : HalfTScales or CommonScale, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `regression` fixes otherwise.
+    effect_scale : float
+        The standard deviation of a random term's effects, in units of that of psi given all
+        covariates, is half-t with 3 degrees of freedom and this scale.
+    content : ContentPrior
+        How far words by group may stray from those of their topic.
+    keywords : mapping from str to sequence of str, optional
+        Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
 
     Notes
     -----
     The data are a `StructuredCorpus`, made by `pgmult.topics.with_covariates`. A sweep costs what
-    one of `CorrelatedTopics` does, plus O(D p (p + K)) for p covariates.
+    one of `CorrelatedTopics` does, plus O(D (p + K)**2) for p covariates; with random terms, of
+    which the largest grouping has A levels and the others r, some 10 J (A (p + r)**2 + (p + r)**3 +
+    K**3) more for J terms; with G groups O(G K V) gamma variates.
     """
 
     num_topics: int
@@ -112,16 +178,35 @@ class StructuralTopics(GaussianTopics):
     order: Sequence[int] | None = None
     start_sweeps: int = START_SWEEPS
     scales: CovarianceScales | None = None
+    effect_scale: float = 1.0
+    content: ContentPrior = field(default_factory=ContentPrior)
+    keywords: Any = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
         "coefficients": ("covariate", "stick"),
         "unscaled_coefficients": ("covariate", "stick"),
+        "effects": ("effect", "stick"),
+        "effect_variances": ("term",),
+        "group_topics": ("group", "topic", "word"),
+        "group_tokens": ("group", "topic"),
+        "branch_topics": ("branch", "topic", "word"),
+        "content_concentration": ("factor", "topic"),
+        "content_rate": ("factor",),
+        "keyword_shares": ("keyword_topic",),
+        "keyword_words": ("keyword",),
     }
-    default_keep: ClassVar[tuple[str, ...]] = ("coefficients", *GaussianTopics.default_keep)
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "coefficients", "effects", "effect_variances", "group_topics", "group_tokens",
+        "content_concentration", "keyword_shares", *GaussianTopics.default_keep,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         GaussianTopics.__post_init__(self)
+        effect_scale = as_real(self.effect_scale, "effect_scale", above=0.0, minimum=1e-6)
+        object.__setattr__(self, "effect_scale", effect_scale)
+        as_kind(self.content, "content", ContentPrior)
+        object.__setattr__(self, "keywords", as_keywords(self.keywords, self.num_topics))
         if self.regression is None:
             return
         as_kind(self.regression, "regression", MatrixNormalInverseWishart)
@@ -152,11 +237,38 @@ class StructuralTopics(GaussianTopics):
                 " (make one with pgmult.topics.with_covariates)"
             )
         self._prior_of(data)
+        if self.keywords:
+            Keywords.of(self.keywords, data)
         return data
 
     def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
-        """Covariates by name; words and documents where the corpus has names."""
-        return {"covariate": data.design.names, **GaussianTopics.coords(self, data)}
+        """Covariates, effects and groups by name; words and documents where they have names."""
+        coords = {"covariate": data.design.names, **GaussianTopics.coords(self, data)}
+        if data.design.terms:
+            coords["term"] = np.array([term.name for term in data.design.terms], dtype=np.str_)
+            coords["effect"] = data.design.effect_names
+        if data.content is not None:
+            coords["group"] = data.content.labels
+            coords["factor"] = np.array(data.content.names, dtype=np.str_)
+            coords["branch"] = data.content.branch_labels
+        if self.keywords:
+            coords["keyword_topic"] = np.array([name for name, _ in self.keywords], dtype=np.str_)
+            pairs = [f"{name}: {word}" for name, words in self.keywords for word in words]
+            coords["keyword"] = np.array(pairs, dtype=np.str_)
+        return coords
+
+    def absent(self, data: StructuredCorpus) -> frozenset[str]:
+        """Variables that these data, or this model, leave empty."""
+        absent: set[str] = set()
+        if not data.design.terms:
+            absent |= {"effects", "effect_variances"}
+        if data.content is None:
+            absent |= {"group_topics", "group_tokens", "content_concentration", "content_rate"}
+        if data.content is None or not data.content.num_branches:
+            absent |= {"branch_topics"}
+        if not self.keywords:
+            absent |= {"keyword_shares", "keyword_words"}
+        return frozenset(absent)
 
     def link(self, data: Any = None) -> StickBreaking:
         """The link from psi to topic proportions."""
@@ -168,9 +280,91 @@ class StructuralTopics(GaussianTopics):
         if self.scales is not None:
             regression = self.scales.sample(rng, regression)
         coefficients, Sigma = regression.sample(rng)
-        psi = MvNormal(linear_means(data.covariates, coefficients), Sigma).sample(rng)
+        terms = data.design.terms
+        if terms:
+            variances = prior_variances(rng, len(terms), self.effect_scale)
+            effects = prior_effects(rng, [term.size for term in terms], variances, Sigma)
+            means = data.design.mean(coefficients, effects)
+        else:
+            means = linear_means(data.covariates, coefficients)
+        psi = MvNormal(means, Sigma).sample(rng)
         words = self._words_from_prior(rng, psi, data)
-        return StructuralTopicsState(psi, coefficients, Sigma, *words)
+        state = StructuralTopicsState(psi, coefficients, Sigma, *words)
+        if terms:
+            state = replace(state, effects=effects, effect_variances=variances)
+        return self._content_from_prior(rng, state, data)
+
+    def _content_from_prior(
+        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+    ) -> StructuralTopicsState:
+        """The state with groups and keywords, both from their priors around its topics."""
+        topics = levels = state.topics
+        if data.content is not None:
+            rate = self.content.sample_rate(rng, len(data.content.names))
+            concentration = self.content.sample(rng, rate, self.num_topics)
+            levels, inner = topics[None], []
+            for depth, parents in enumerate(data.content.parents):
+                levels = vary(rng, levels, parents, concentration[depth])
+                inner.append(levels)
+            state = replace(
+                state, group_topics=levels, content_concentration=concentration, content_rate=rate,
+                branch_topics=np.concatenate([levels[:0], *inner[:-1]]),
+            )  # fmt: skip
+        if self.keywords:
+            shares, words = Keywords.of(self.keywords, data).prior(rng)
+            state = self._with_keywords(state, shares, words, data)
+        return state
+
+    def _with_keywords(
+        self,
+        state: StructuralTopicsState,
+        shares: FloatArray,
+        words: FloatArray,
+        data: StructuredCorpus,
+    ) -> StructuralTopicsState:
+        """The state with keywords mixed into topics that have none yet."""
+        keywords = Keywords.of(self.keywords, data)
+        mixed = replace(
+            state, topics=keywords.mixed(state.topics, shares, words), keyword_shares=shares,
+            keyword_words=words,
+        )  # fmt: skip
+        if data.content is None:
+            return mixed
+        groups = keywords.mixed(state.group_topics, shares, words)
+        return replace(mixed, group_topics=groups, plain_topics=state.topics)
+
+    def from_allocation(
+        self, rng: np.random.Generator, at: Searched, data: StructuredCorpus
+    ) -> StructuralTopicsState:
+        """A state with these topics in this order, those with keywords first.
+
+        With groups, some sweeps follow in which these are free to differ.
+        """
+        word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
+        theta, topic_counts = at.theta(), at.allocation.topic_counts
+        if self.keywords:
+            order = Keywords.of(self.keywords, data).best_order(word_counts)
+            word_counts, theta = word_counts[order], theta[:, order]
+            topic_counts = np.ascontiguousarray(topic_counts[:, order])
+        psi = self.link(data).inverse(theta)
+        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
+        state: StructuralTopicsState = self._around(rng, psi, topics, topic_counts, data)
+        if data.content is not None:
+            factors, content = len(data.content.names), self.content
+            state = replace(
+                state,
+                group_topics=np.repeat(topics[None], data.content.num_groups, axis=0),
+                branch_topics=np.repeat(topics[None], data.content.num_branches, axis=0),
+                content_concentration=np.full((factors, self.num_topics), content.start),
+                content_rate=np.full(factors, content.shape / content.start),
+            )
+        if self.keywords:
+            start = Keywords.of(self.keywords, data).start()
+            state = self._with_keywords(state, *start, data)
+        if data.content is not None:
+            for _ in range(self.content.start_sweeps):
+                state = self._sweep(rng, state, data, hold=True)
+        return state
 
     def _around(
         self,
@@ -181,24 +375,121 @@ class StructuralTopics(GaussianTopics):
         data: StructuredCorpus,
     ) -> StructuralTopicsState:
         """A state of these psi and topics."""
-        coefficients, Sigma = self._prior_of(data).condition(psi, data.covariates).sample(rng)
-        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+        prior, terms = self._prior_of(data), data.design.terms
+        if not terms:
+            coefficients, Sigma = prior.condition(psi, data.covariates).sample(rng)
+            return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+        regression = _mixed(prior, psi, data)
+        variances = np.full(len(terms), self.effect_scale**2)
+        coefficients, effects, Sigma = regression.sample(rng, variances)
+        return StructuralTopicsState(
+            psi, coefficients, Sigma, topics, topic_counts, effects, variances
+        )
 
     def step(
         self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
     ) -> StructuralTopicsState:
         """One sweep over all blocks."""
+        return self._sweep(rng, state, data)
+
+    def _sweep(
+        self,
+        rng: np.random.Generator,
+        state: StructuralTopicsState,
+        data: StructuredCorpus,
+        hold: bool = False,
+    ) -> StructuralTopicsState:
+        """One sweep; with `hold` concentrations of content stay as they are."""
         topic_counts, word_counts = allocate_tokens(
-            rng, data, self.theta(state, data), state.topics
+            rng, data.by_group(), self.theta(state, data), _by_group(state, data)
         )
-        topics = sample_topics(rng, self.word_concentration, word_counts)
-        means = linear_means(data.covariates, state.coefficients)
+        state = self._sample_words(rng, replace(state, topic_counts=topic_counts), word_counts,
+                                   data, hold)  # fmt: skip
+        terms = data.design.terms
+        if terms:
+            means = data.design.mean(state.coefficients, state.effects)
+        else:
+            means = linear_means(data.covariates, state.coefficients)
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
-        regression = self._prior_of(data)
+        prior = self._prior_of(data)
         if self.scales is not None:
-            regression = self.scales.given(rng, state.Sigma, regression)
-        coefficients, Sigma = regression.condition(psi, data.covariates).sample(rng)
-        return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
+            prior = self.scales.given(rng, state.Sigma, prior)
+        if not terms:
+            coefficients, Sigma = prior.condition(psi, data.covariates).sample(rng)
+            return replace(state, psi=psi, coefficients=coefficients, Sigma=Sigma)
+        regression = _mixed(prior, psi, data)
+        variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
+        coefficients, effects, Sigma = regression.sample(rng, variances)
+        return replace(
+            state, psi=psi, coefficients=coefficients, Sigma=Sigma, effects=effects,
+            effect_variances=variances,
+        )  # fmt: skip
+
+    def _sample_words(
+        self,
+        rng: np.random.Generator,
+        state: StructuralTopicsState,
+        word_counts: IntArray,
+        data: StructuredCorpus,
+        hold: bool,
+    ) -> StructuralTopicsState:
+        """Words of topics, groups and keywords given the tokens' topics."""
+        keywords = Keywords.of(self.keywords, data) if self.keywords else None
+        if data.content is None and keywords is None:
+            return replace(state, topics=sample_topics(rng, self.word_concentration, word_counts))
+        groups = 1 if data.content is None else data.content.num_groups
+        by_word = word_counts.T.reshape(groups, data.num_words, self.num_topics)
+        counts = np.ascontiguousarray(by_word.swapaxes(1, 2))
+        plain, shares, words = state.topics, state.keyword_shares, state.keyword_words
+        if keywords is not None:
+            mixture = state.topics[None] if data.content is None else state.group_topics
+            counts, shares, words = keywords.sample(rng, counts, mixture, shares, words)
+            plain = state.plain_topics
+        if data.content is None:
+            topics = sample_topics(rng, self.word_concentration, counts[0])
+            state = replace(state, topics=topics)
+        else:
+            topics, branches, varied, concentration, rate = sample_content(
+                rng, self.content, self.word_concentration, counts, data.content.parents, plain,
+                state.branch_topics, state.content_concentration, state.content_rate, hold,
+            )  # fmt: skip
+            state = replace(
+                state, topics=topics, branch_topics=branches, group_topics=varied,
+                content_concentration=concentration, content_rate=rate,
+            )  # fmt: skip
+        return state if keywords is None else self._with_keywords(state, shares, words, data)
+
+    def simulate(
+        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+    ) -> StructuredCorpus:
+        """Documents of the same lengths: a word for every token that the state allocates."""
+        if data.content is None:
+            simulated: StructuredCorpus = GaussianTopics.simulate(self, rng, state, data)
+            return simulated
+        rows = data.content.codes[:, None] * self.num_topics + np.arange(self.num_topics)
+        assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
+        words = simulate_words(
+            rng, assignments, state.group_topics.reshape(-1, data.num_words), data
+        )
+        assert isinstance(words, StructuredCorpus)  # all else of `data` stays
+        return words
+
+    def log_likelihood(self, state: StructuralTopicsState, data: StructuredCorpus) -> float:
+        """Log probability of the words given theta and the topics, assignments summed out."""
+        return words_log_likelihood(
+            data.by_group(), self.theta(state, data), _by_group(state, data)
+        )
+
+    def group_tokens(self, state: StructuralTopicsState, data: StructuredCorpus) -> IntArray:
+        """Tokens of each topic in each group as last allocated, ``(num_groups, num_topics)``.
+
+        Where there are few, the group's words of the topic are those of its prior.
+        """
+        if data.content is None:
+            return np.zeros((0, self.num_topics), dtype=np.int64)
+        tokens = np.zeros((data.content.num_groups, self.num_topics), dtype=np.int64)
+        np.add.at(tokens, data.content.codes, state.topic_counts)
+        return tokens
 
     def unscaled_coefficients(
         self, state: StructuralTopicsState, data: StructuredCorpus
@@ -213,3 +504,20 @@ class StructuralTopics(GaussianTopics):
         """
         average = data.covariates.mean(axis=0)
         return np.asarray(np.einsum("p,pn->n", average, state.coefficients))
+
+
+def _by_group(state: StructuralTopicsState, data: Corpus) -> FloatArray:
+    """Topics over (group, word) pairs, ``(num_topics, num_groups * num_words)``."""
+    if not len(state.group_topics):
+        return state.topics
+    topics = np.ascontiguousarray(state.group_topics.swapaxes(0, 1))
+    return topics.reshape(len(state.topics), -1)
+
+
+def _mixed(
+    prior: MatrixNormalInverseWishart, psi: FloatArray, data: StructuredCorpus
+) -> MixedRegression:
+    """The regression of psi on covariates and random terms."""
+    terms = data.design.terms
+    designs, sizes = [term.design for term in terms], [term.size for term in terms]
+    return MixedRegression.of(prior, psi, data.covariates, designs, sizes)

@@ -1,8 +1,8 @@
 """What a report says: everything is computed here, once.
 
 Topics are those of the chain with the best log likelihood, and how far the other chains found them
-too is told of each. They are numbered by size, the largest 0, and named by their most probable
-words, the same wherever they stand.
+too is told of each. They stand by size, the largest first, have the numbers that they have in that
+chain's draws, for all functions and commands alike, and are named by their most probable words.
 """
 
 import math
@@ -18,6 +18,7 @@ from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import as_draws
+from pgmult.topics.report.structure import Structure, structure_of
 from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.coherence import exclusivity, npmi, topic_diversity
 from pgmult.topics.summaries.correlations import (
@@ -86,6 +87,8 @@ class TopicReport:
     log_likelihood : array, ``(chain, draw)``
     findings : list of str
         Diagnostics in words.
+    structure : Structure or None
+        What covariates do, where the model has any and the posterior finds its data.
     """
 
     title: str
@@ -108,6 +111,7 @@ class TopicReport:
     held_out: Mapping[str, Sequence[HeldOutScore]]
     log_likelihood: FloatArray
     findings: list[str]
+    structure: Structure | None
 
 
 def topic_report(
@@ -198,11 +202,12 @@ def topic_report(
         )
     most_probable = probability.top(COHERENCE_WORDS)
     labels = topic_labels(most_probable, NAME_WORDS)
-    names = [f"{k} {label}" for k, label in enumerate(labels)]
+    names = [f"{k} {label}" for k, label in zip(order.tolist(), labels, strict=True)]
     stability = stability.take(order)
+    structure = structure_of(posterior, order, names, random_seed)
     return TopicReport(
         title=title,
-        verdict=_verdict(posterior, stability, held_out, correlations, names),
+        verdict=_verdict(posterior, stability, held_out, correlations, names, structure),
         facts=dict(facts),
         chain=int(posterior.coords["chain"][chain]),
         topics=order,
@@ -221,6 +226,7 @@ def topic_report(
         held_out=held_out,
         log_likelihood=np.asarray(posterior.sample_stats["log_likelihood"], dtype=np.float64),
         findings=_findings(posterior, stability),
+        structure=structure,
     )
 
 
@@ -262,9 +268,12 @@ def _verdict(
     held_out: Mapping[str, Sequence[HeldOutScore]],
     correlations: TopicCorrelations | None,
     names: Sequence[str],
+    structure: Structure | None,
 ) -> list[str]:
     """What was found, how far it can be trusted, and how well it predicts."""
     sentences = [_agreement_in_words(stability)]
+    if structure is not None:
+        sentences += structure.verdict
     sentences += [_gains_in_words(seen, scores) for seen, scores in held_out.items() if scores[1:]]
     if correlations is not None:
         together = [p for p in strongest_pairs(correlations, 2)[0] if p.lower > 0.0]

@@ -3,35 +3,47 @@
 __all__ = ["SCRIPT", "STYLE"]
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; background: #fff; margin: 2.5em auto;
+:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --soft: #555; --faint: #6b6b6b;
+  --line: #bbb; --mark: #fff2cc; --blue: #2a6f97; --red: #c8553d; --c2: #588157; --c3: #6d597a;
+  --c4: #b08900; --c5: #4a4e69; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8e6e3; --paper: #16181b; --soft: #b5b2ac; --faint: #9a968f; --line: #4a4d52;
+    --mark: #4d4113; --blue: #6db1d8; --red: #ec8b74; --c2: #9bc494; --c3: #b9a0c8; --c4: #dcb94a;
+    --c5: #a3a8cc; }
+}
+
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin:
+  2.5em auto;
   max-width: 76em; padding: 0 1.2em; }
 h1 { font-size: 1.7em; margin: 0 0 .6em; } h2 { font-size: 1.15em; margin: 2em 0 .5em; }
 h3 { font-size: 1em; margin: 1em 0 .2em; }
-p.note { color: #555; margin: .2em 0 .8em; font-size: .9em; max-width: 62em; }
+p.note { color: var(--soft); margin: .2em 0 .8em; font-size: .9em; max-width: 62em; }
 table { border-collapse: collapse; } td, th { padding: .22em .8em .22em 0; text-align: left;
-  vertical-align: top; font-weight: normal; } th { color: #555; }
-thead th { border-bottom: 1px solid #bbb; } td.number { text-align: right;
+  vertical-align: top; font-weight: normal; } th { color: var(--soft); }
+thead th { border-bottom: 1px solid var(--line); } td.number { text-align: right;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 span.word { display: inline-block; margin-right: .9em; white-space: nowrap; }
-span.word small { color: #777; font-variant-numeric: tabular-nums; }
-#verdict { border-left: 4px solid #2a6f97; padding: .1em 0 .1em .4em; font-size: 1.05em; }
+span.word small { color: var(--faint); font-variant-numeric: tabular-nums; }
+#verdict { border-left: 4px solid var(--blue); padding: .1em 0 .1em .4em; font-size: 1.05em; }
 #verdict ul { margin: .3em 0; padding-left: 1.4em; max-width: 56em; }
 #topics tbody th { color: inherit; } #topics td.frex { width: 30%; }
 .wide { overflow-x: auto; }
-button.pick { font: inherit; min-width: 2.2em; padding: .1em .4em; border: 1px solid #bbb;
-  border-radius: 4px; background: #fff; color: inherit; cursor: pointer; }
+button.pick { font: inherit; min-width: 2.2em; padding: .1em .4em; border: 1px solid var(--line);
+  border-radius: 4px; background: var(--paper); color: inherit; cursor: pointer; }
 button.pick:focus-visible, select:focus-visible, input:focus-visible {
-  outline: 3px solid #2a6f97; outline-offset: 1px; }
-#controls { position: sticky; top: 0; background: #fff; padding: .4em 0; margin: 0; z-index: 1; }
-#controls label { margin-right: 1.5em; } #controls span { color: #777; font-size: .9em; }
+  outline: 3px solid var(--blue); outline-offset: 1px; }
+#controls { position: sticky; top: 0; background: var(--paper); padding: .4em 0; margin: 0;
+  z-index: 1; }
+#controls label { margin-right: 1.5em; } #controls span { color: var(--faint); font-size: .9em; }
 #controls input { vertical-align: middle; }
 svg { max-width: 100%; height: auto; }
-svg text { font-size: 11px; fill: #333; }
-.graph text { text-anchor: middle; paint-order: stroke; stroke: #fff; stroke-width: 3px; }
-.graph circle { fill: #fff; stroke: #444; }
-line.positive { stroke: #c8553d; stroke-opacity: .45; }
-line.negative { stroke: #2a6f97; stroke-opacity: .3; stroke-dasharray: 5 4; }
-.matrix rect { width: 13px; height: 13px; } .matrix circle { fill: #777; pointer-events: none; }
+svg text { font-size: 11px; fill: var(--ink); }
+.graph text { text-anchor: middle; paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
+.graph circle { fill: var(--paper); stroke: var(--soft); }
+line.positive { stroke: var(--red); stroke-opacity: .45; }
+line.negative { stroke: var(--blue); stroke-opacity: .3; stroke-dasharray: 5 4; }
+.matrix rect { width: 13px; height: 13px; } .matrix circle { fill: var(--faint); pointer-events:
+  none; }
 .r0, .b0, .r1 { fill: #f9efec; } .r2 { fill: #f4dcd6; } .r3 { fill: #eec8be; }
 .r4 { fill: #e7b1a4; } .r5 { fill: #e0998a; } .r6 { fill: #d8826f; } .r7 { fill: #d06b56; }
 .r8 { fill: #c8553d; } .b1 { fill: #eaf1f5; } .b2 { fill: #d5e2ea; } .b3 { fill: #bdd2de; }
@@ -40,23 +52,65 @@ line.negative { stroke: #2a6f97; stroke-opacity: .3; stroke-dasharray: 5 4; }
 .live [data-t] { cursor: pointer; }
 .picked svg [data-t]:not(.on, .near) { opacity: .12; } .picked line.on { stroke-opacity: .9; }
 .picked .matrix circle { opacity: .12; }
-.picked text.on, .picked g.on text { font-weight: bold; } .picked g.on circle { fill: #ffd76a; }
-tr.on td { background: #fff2cc; }
+.picked text.on, .picked g.on text { font-weight: bold; } .picked g.on circle { fill: var(--mark); }
+tr.on td { background: var(--mark); }
+.forest th { white-space: nowrap; } .forest th[scope=row] { color: inherit; min-width: 11em; }
+.forest td { vertical-align: middle; padding-top: .05em; padding-bottom: .05em; }
+svg.row, svg.curve { display: block; max-width: none; }
+svg.row line, svg.curve polyline { stroke-width: 1.8; fill: none; }
+svg.row line.zero, svg.curve line.grid { stroke: var(--line); stroke-width: 1; }
+svg.curve line.grid { stroke-opacity: .5; }
+line.sure, line.open, circle.open { stroke: var(--blue); } circle.sure { fill: var(--blue); }
+circle.open { fill: var(--paper); stroke-width: 1.5; }
+.c0 { stroke: var(--blue); } .c1 { stroke: var(--red); } .c2 { stroke: var(--c2); }
+.c3 { stroke: var(--c3); } .c4 { stroke: var(--c4); } .c5 { stroke: var(--c5); }
+circle.c0, polygon.c0 { fill: var(--blue); } circle.c1, polygon.c1 { fill: var(--red); }
+circle.c2, polygon.c2 { fill: var(--c2); } circle.c3, polygon.c3 { fill: var(--c3); }
+circle.c4, polygon.c4 { fill: var(--c4); } circle.c5, polygon.c5 { fill: var(--c5); }
+svg.curve polygon { fill-opacity: .18; stroke: none; } svg.curve polyline { fill: none; }
+.panels { display: flex; flex-wrap: wrap; gap: .8em 1.2em; } .panels figure { margin: 0; }
+figcaption { font-size: .85em; } .legend { margin: .3em 0; font-size: .9em; }
+.legend span { margin-right: 1.4em; } .legend i { display: inline-block; width: 1.6em; height: 0;
+  border-top: 3px solid; vertical-align: middle; } i.c0 { border-color: var(--blue); }
+i.c1 { border-color: var(--red); } i.c2 { border-color: var(--c2); }
+i.c3 { border-color: var(--c3); } i.c4 { border-color: var(--c4); } i.c5 { border-color:
+  var(--c5); }
+details { margin: .35em 0; } summary { cursor: pointer; } summary small { color: var(--faint); }
+summary:focus-visible { outline: 3px solid var(--blue); outline-offset: 2px; }
+details figure { margin: .6em 0 .9em 1.2em; max-width: 50em; }
+blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--line); }
+.faint, .faint td { opacity: .55; }
+.picked figure[data-t]:not(.on) { opacity: .35; }
+details.on > summary, tr.on th[scope=row] { background: var(--mark); }
+@media (prefers-color-scheme: dark) {
+  .r0, .b0, .r1 { fill: #2a2220; } .r2 { fill: #3a2722; } .r3 { fill: #4c2e26; } .r4 { fill:
+  #60362b; } .r5 { fill: #763f31; }
+  .r6 { fill: #8f4a39; } .r7 { fill: #a95743; } .r8 { fill: #c8553d; } .b1 { fill: #1d2529; } .b2
+  { fill: #1f2d34; }
+  .b3 { fill: #213641; } .b4 { fill: #23414f; } .b5 { fill: #254d5f; } .b6 { fill: #285b72; } .b7
+  { fill: #2c6a87; } .b8 { fill: #3a86ad; }
+}
 @media (max-width: 44em) {
   body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; }
   #topics thead { display: none; }
   #topics, #topics tbody { display: block; }
   #topics tr { display: flex; flex-wrap: wrap; gap: 0 1em; padding: .5em 0;
-    border-bottom: 1px solid #ddd; align-items: baseline; }
+    border-bottom: 1px solid var(--line); align-items: baseline; }
   #topics td { padding: 0; } #topics td.ranked { flex: 1 0 100%; }
   #topics td.frex { display: none; }
-  #topics td.number::before { content: attr(data-label) " "; color: #777; font-size: .85em; }
+  #topics td.number::before, .forest td.number::before {
+    content: attr(data-label) " "; color: var(--faint); font-size: .85em; }
   #topics td.number { white-space: normal; }
   #controls { position: static; } #controls label:not([hidden]) { display: block; margin: .2em 0; }
   #controls label[hidden] { display: none; }
+  .forest, .forest tbody { display: block; } .forest thead th:not(:nth-child(2)) { display: none; }
+  .forest tr { display: flex; flex-wrap: wrap; gap: 0 .7em; align-items: center;
+    padding: .25em 0; } .forest th[scope=row] { flex: 1 0 100%; padding: 0; }
+  .forest td { padding: 0; } .forest td:nth-child(2) { flex: 1 0 100%; }
+  .forest th { white-space: normal; }
   svg.graph { max-width: none; width: 720px; } svg.matrix { max-width: none; }
 }
-footer { margin-top: 3em; color: #777; font-size: .85em; }
+footer { margin-top: 3em; color: var(--faint); font-size: .85em; }
 """
 
 SCRIPT = """
@@ -101,7 +155,7 @@ let picked = null;
 function pick(topic) {
   picked = topic === picked ? null : topic;
   for (const button of document.querySelectorAll("button.pick"))
-    button.setAttribute("aria-pressed", button.textContent === picked);
+    button.setAttribute("aria-pressed", button.closest("[data-t]").dataset.t === picked);
   const marked = [...document.querySelectorAll("[data-t]")], near = new Set();
   document.body.classList.toggle("picked", picked !== null);
   for (const element of marked) {

@@ -15,6 +15,7 @@ from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray
 from pgmult.topics.report.contents import COHERENCE_WORDS, DIVERSITY_WORDS, TopicReport
 from pgmult.topics.report.looks import SCRIPT, STYLE
+from pgmult.topics.report.structure_page import stability_html, structure_html
 from pgmult.topics.report.text import (
     HELD_OUT_HEAD,
     correlations_caption,
@@ -51,6 +52,9 @@ def as_html(report: TopicReport) -> str:
     title = html.escape(report.title)
     sections = [f"<h1>{title}</h1>", f'<div id="verdict">{_list(report.verdict)}</div>']
     sections += _topics_html(report)
+    if report.structure is not None:
+        sections += structure_html(report.structure)
+    sections += stability_html(report.stability, report.names)
     if report.correlations is not None:
         sections += _correlations_html(report, report.correlations)
     if report.held_out:
@@ -135,7 +139,9 @@ def _topics_html(report: TopicReport) -> list[str]:
         exclusive = "".join(
             f'<span class="word">{html.escape(w.word)}</span>' for w in frex_words[k]
         )
-        button = f'<button type="button" class="pick" aria-pressed="false">{k}</button>'
+        button = (
+            f'<button type="button" class="pick" aria-pressed="false">{report.topics[k]}</button>'
+        )
         rows.append(
             f'<tr data-t="{k}" title="{html.escape(name)}"><th scope="row">{button}</th>{cells}'
             f'<td class="ranked">{words}</td><td class="frex">{exclusive}</td></tr>'
@@ -244,7 +250,7 @@ def _graph_svg(graph: CorrelationGraph, labels: Sequence[str], shares: FloatArra
             f'<line class="{"positive" if pair.mean > 0.0 else "negative"}"'
             f' data-t="{pair.first} {pair.second}" x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}"'
             f' y2="{y2:.0f}" stroke-width="{0.5 + 4.0 * abs(pair.mean) / strongest:.1f}">'
-            f"<title>{pair.first} and {pair.second}: {interval_text(pair)}</title></line>"
+            f"<title>{_pair_text(labels, pair)}</title></line>"
         )
     sizes = np.full(len(labels), 1.0 / len(labels)) if shares is None else shares
     nodes = []
@@ -259,6 +265,12 @@ def _graph_svg(graph: CorrelationGraph, labels: Sequence[str], shares: FloatArra
         f' viewBox="0 0 {width} {height}" width="{width}">'
         f"{''.join(lines)}{''.join(nodes)}</svg>"
     )
+
+
+def _pair_text(names: Sequence[str], pair: PairCorrelation) -> str:
+    """Two topics' numbers and their correlation."""
+    first, second = (names[k].split()[0] for k in (pair.first, pair.second))
+    return f"{first} and {second}: {interval_text(pair)}"
 
 
 def _matrix_svg(correlations: TopicCorrelations, labels: Sequence[str]) -> str:
@@ -278,7 +290,7 @@ def _matrix_svg(correlations: TopicCorrelations, labels: Sequence[str]) -> str:
             shade = f"{'r' if pair.mean > 0.0 else 'b'}{math.ceil(8 * abs(pair.mean) / limit)}"
             cells.append(
                 f'<rect class="{shade}" data-t="{k} {other}" x="{cell * j}" y="{cell * i}">'
-                f"<title>{k} and {other}: {interval_text(pair)}</title></rect>"
+                f"<title>{_pair_text(labels, pair)}</title></rect>"
             )
             if lower < 0.0 < upper:
                 cells.append(f'<circle cx="{cell * j + 6.5}" cy="{cell * i + 6.5}" r="1"/>')

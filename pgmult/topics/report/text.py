@@ -3,6 +3,8 @@
 import textwrap
 from collections.abc import Sequence
 
+import numpy as np
+
 from pgmult.core.arguments import as_kind
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.report.contents import COHERENCE_WORDS, TopicReport
@@ -30,9 +32,14 @@ def as_text(report: TopicReport, *, width: int = 100, topic: int | None = None) 
     width = as_positive_int(width, "width")
     if topic is not None:
         topic = as_positive_int(topic, "topic", minimum=0, maximum=len(report.words) - 1)
-        return _one_topic_text(report, topic, width)
+        return _one_topic_text(report, int(np.argmax(report.topics == topic)), width)
     verdict = [line for sentence in report.verdict for line in _paragraph(sentence, width)]
     blocks = [_heading(report.title), "\n".join(verdict), _topics_text(report, width)]
+    if report.structure is not None:
+        blocks += [
+            f"{_heading(found.label[:1].upper() + found.label[1:])}\n{found.table()}"
+            for found in report.structure.differences
+        ]
     if report.correlations is not None:
         blocks.append(_correlations_text(report, report.correlations, width))
     blocks += [_held_out_text(seen, scores) for seen, scores in report.held_out.items()]
@@ -61,7 +68,7 @@ def _paragraph(sentence: str, width: int) -> list[str]:
 
 def _topics_text(report: TopicReport, width: int) -> str:
     """A table, two lines a topic: its words, and the documents that are most about it."""
-    columns = {"no.": [str(k) for k in range(len(report.words))]}
+    columns = {"no.": [str(k) for k in report.topics]}
     if report.shares is not None and report.share_errors is not None:
         pairs = zip(report.shares, report.share_errors, strict=True)
         columns["share, %"] = [f"{100 * share:.1f} ± {100 * sd:.1f}" for share, sd in pairs]

@@ -209,6 +209,9 @@ class DocumentCompletion:
         held_out = self.held_out
         if isinstance(data, TimedCorpus):  # topics are (num_topics, num_times, num_words)
             held_out, topics = data.by_time(held_out), topics.reshape(len(topics), -1)
+        elif "group_topics" in sweep.model.dims and data.content is not None:
+            varied = variable(sweep.model, sweep.state, data, "group_topics").swapaxes(0, 1)
+            held_out, topics = data.by_group(held_out), varied.reshape(len(topics), -1)
         probs = np.empty(len(held_out.words))
         over_rows(
             entry_probs, data.num_documents, held_out.indptr, held_out.words,

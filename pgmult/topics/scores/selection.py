@@ -1,13 +1,17 @@
-"""How many topics: by the held-out score of one split, paired by document.
+"""How many topics: held-out scores of one split, paired by document, and what else there is to see.
 
 Every candidate is fitted to the same training tokens and predicts the same held-out tokens, so
 what hard documents have in common cancels in the differences. The best of many candidates looks a
-little better than it is: report the score of the chosen one on documents kept apart.
+little better than it is: report the score of the chosen one on documents kept apart. Beside it
+stand what stm's ``searchK`` shows: semantic coherence and exclusivity of the topics' words, and the
+dispersion of words around what the model expects of them, here against replicates of the model's
+own (Taddy 2012, "On estimation and selection for topic models", section 5.2, has it against a
+chi-squared law that sparse counts do not follow).
 
 >>> import numpy as np, pgmult
 >>> corpus = pgmult.topics.as_corpus(np.random.default_rng(0).poisson(0.5, size=(30, 20)))
->>> choice = compare_num_topics(
-...     pgmult.topics.LDA, corpus, [2, 4],
+>>> choice = search_num_topics(
+...     corpus, [2, 4], make_model=pgmult.topics.LDA,
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> [candidate.num_topics for candidate in choice.candidates]
@@ -24,12 +28,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_real, brief
-from pgmult.core.typing import FloatArray, IntArray, Model
+from pgmult.core.typing import FloatArray, IntArray, Model, variable
 from pgmult.sampling.driver import sample
-from pgmult.topics.data.corpus import as_num_topics, corpus_from, split_tokens
+from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, split_tokens
+from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.draws import spread
+from pgmult.topics.models.correlated import CorrelatedTopics
+from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import DocumentCompletion, gain_over
+from pgmult.topics.summaries.coherence import exclusivity, npmi
 
-__all__ = ["Candidate", "TopicChoice", "compare_num_topics"]
+__all__ = ["Candidate", "TopicChoice", "search_num_topics"]
+
+_WORDS = 10  # of a topic, for coherence and exclusivity
+_DISPERSED = 400  # documents whose dispersion is looked at
+_EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be counted there
 
 
 class Candidate(NamedTuple):
@@ -42,6 +55,17 @@ class Candidate(NamedTuple):
         Held-out score, nats a token, over the draws of all chains.
     difference, difference_error : float
         From the best candidate, and its standard error over documents, paired, and over chains.
+    coherence : float
+        Mean NPMI of the topics' ten most probable words in the training documents: see `npmi`.
+    exclusivity : float
+        Mean exclusivity of these words, from 0 to 10: see `exclusivity`.
+    dispersion : float
+        Scatter of words around what the model expects of them, over that of its own replicates: 1
+        if it leaves nothing unexplained, more if words of a document flock more than topics let
+        them. Over words of which a document is expected to have a twentieth or more: replicates
+        of the others have a scatter without bound.
+    dispersion_p : float
+        Share of draws whose replicate scatters at least as much as the data.
     seconds : float
         Of fitting and scoring.
     """
@@ -50,12 +74,16 @@ class Candidate(NamedTuple):
     log_predictive: float
     difference: float
     difference_error: float
+    coherence: float
+    exclusivity: float
+    dispersion: float
+    dispersion_p: float
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicChoice:
-    """Candidates by number of topics; printed, a table.
+    """Candidates by number of topics; printed, a table and what it says.
 
     Attributes
     ----------
@@ -86,21 +114,39 @@ class TopicChoice:
         )
 
     def __str__(self) -> str:
-        lines = ["topics  nats a token    from the best  seconds"]
+        lines = [
+            "topics  nats a token    from the best  coherence  exclusivity  dispersion  seconds"
+        ]
         for row in self.candidates:
             difference = f"{row.difference:+.4f} ± {row.difference_error:.4f}"
             lines.append(
                 f"{row.num_topics:6d}  {row.log_predictive:12.4f} {difference:>16s}"
-                f" {row.seconds:8.1f}"
+                f"  {row.coherence:9.3f}  {row.exclusivity:11.2f}  {row.dispersion:10.3f}"
+                f"  {row.seconds:7.1f}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, "", *self._in_words()])
+
+    def _in_words(self) -> list[str]:
+        best, fewest = self.best, self.smallest_within()
+        lines = [
+            f"{best.num_topics} topics predict held-out words best."
+            if fewest is best
+            else f"{best.num_topics} topics predict held-out words best, and {fewest.num_topics}"
+            " do so within one standard error."
+        ]
+        if best.dispersion_p < 0.05:
+            lines.append(
+                f"Words still scatter {best.dispersion:.2f} times as much as {best.num_topics}"
+                " topics let them: more topics, or groups with words of their own, may explain it."
+            )
+        return lines
 
 
-def compare_num_topics(
-    make_model: Callable[[int], Model[Any, Any]],
+def search_num_topics(
     data: Any,
     candidates: Sequence[int],
     *,
+    make_model: Callable[[int], Model[Any, Any]] | None = None,
     documents: int | None = None,
     observed: float = 0.5,
     every: int = 5,
@@ -111,12 +157,15 @@ def compare_num_topics(
 
     Parameters
     ----------
-    make_model : callable
-        From a number of topics to a model: ``pgmult.topics.CorrelatedTopics``, say, or
-        ``lambda k: pgmult.topics.LDA(k, word_concentration=0.1)``.
     data : Corpus, sparse matrix or array, ``(num_documents, num_words)``
+        With covariates, of prevalence and of content, or without.
     candidates : sequence of int
         Numbers of topics, >= 2, each of them once.
+    make_model : callable, optional
+        From a number of topics to a model, such as ``pgmult.topics.LDA`` or
+        ``lambda k: StructuralTopics(k, word_concentration=0.1)``. If left out,
+        `pgmult.topics.StructuralTopics` where the documents have covariates, and
+        `pgmult.topics.CorrelatedTopics` where not.
     documents : int, optional
         How many documents lose tokens; a tenth of them, but no fewer than two, if left out.
     observed : float
@@ -125,7 +174,7 @@ def compare_num_topics(
     every : int
         Score every so many sweeps after tuning.
     random_seed : int
-        Of the split and of all chains.
+        Of the split, of all chains and of replicates.
     **options
         Passed on to `pgmult.sample`: ``draws``, ``tune``, ``chains``, ``cores``, ``progressbar``.
         Draws are scored and not kept.
@@ -137,7 +186,8 @@ def compare_num_topics(
 
     Examples
     --------
-    ``pgmult.topics.plots.score_by_num_topics(compare_num_topics(...))`` draws the table.
+    ``print(search_num_topics(...))`` is a table, and
+    ``pgmult.topics.plots.score_by_num_topics(search_num_topics(...))`` draws it.
     """
     given = as_list(candidates, "candidates", "numbers of topics")
     numbers = sorted(as_num_topics(k, "candidates") for k in given)
@@ -148,29 +198,72 @@ def compare_num_topics(
         raise ValueError(f"data must have documents of two tokens or more, got {corpus!r}")
     if documents is None:
         documents = min(corpus.num_documents, max(2, corpus.num_documents // 10))
+    if make_model is None:
+        structured = isinstance(corpus, StructuredCorpus)
+        make_model = StructuralTopics if structured else CorrelatedTopics
     models = [_made(make_model, number) for number in numbers]
     training, held_out = split_tokens(corpus, documents, observed, random_seed=random_seed)
-    scores, seconds = [], []
+    scores, looks, seconds = [], [], []
     for model in models:
         completion = DocumentCompletion(held_out, every=every)
+        look = _Look(completion, random_seed)
         begin = time.perf_counter()
-        sample(
-            model, training, keep=(), callback=completion, random_seed=random_seed,
-            **options,
-        )  # fmt: skip
+        sample(model, training, keep=(), callback=look, random_seed=random_seed, **options)
         scores.append(completion.score())
+        looks.append(look.found(training))
         seconds.append(time.perf_counter() - begin)
     best = max(scores, key=lambda score: score.log_predictive)
     table = tuple(
-        Candidate(
-            number,
-            score.log_predictive,
-            *gain_over(score, best, held_out),
-            elapsed,
-        )
-        for number, score, elapsed in zip(numbers, scores, seconds, strict=True)
+        Candidate(number, score.log_predictive, *gain_over(score, best, held_out), *look, elapsed)
+        for number, score, look, elapsed in zip(numbers, scores, looks, seconds, strict=True)
     )
     return TopicChoice(table, np.stack([score.by_document for score in scores]), held_out.totals)
+
+
+class _Look:
+    """Scores held-out tokens, averages topics and compares dispersions while chains run."""
+
+    def __init__(self, completion: DocumentCompletion, random_seed: int):
+        self._completion = completion
+        self._seed = random_seed
+        self._topics: dict[int, FloatArray] = {}
+        self._dispersions: list[tuple[float, float]] = []
+
+    def __call__(self, sweep: Any) -> None:
+        """Look at one state of a chain."""
+        self._completion(sweep)
+        if sweep.tuning or sweep.index % self._completion.every:
+            return
+        model, state, data = sweep.model, sweep.state, sweep.data
+        theta, topics = (variable(model, state, data, name) for name in ("theta", "topics"))
+        self._topics[sweep.chain] = self._topics.get(sweep.chain, 0.0) + topics
+        rng = np.random.default_rng([self._seed, sweep.chain, sweep.index])
+        rows = spread(data.num_documents, _DISPERSED)
+        if isinstance(data, StructuredCorpus) and data.content is not None:
+            by_group = variable(model, state, data, "group_topics")[data.content.codes[rows]]
+            expected = np.einsum("dk,dkv->dv", theta[rows], by_group)
+        else:
+            expected = theta[rows] @ topics
+        self._dispersions.append(_dispersions(rng, data[rows], expected))
+
+    def found(self, training: Corpus) -> tuple[float, float, float, float]:
+        """Mean coherence and exclusivity of chains' topics; the dispersion's ratio and p-value."""
+        coherent, exclusive = [], []
+        numbers = np.arange(training.num_words).astype(np.str_)
+        names = numbers if training.vocabulary is None else training.vocabulary
+        for total in self._topics.values():
+            topics = total / total.sum(axis=1, keepdims=True)
+            best = np.argsort(-topics, axis=1, kind="stable")[:, :_WORDS]
+            words = [[str(names[j]) for j in topic] for topic in best]
+            coherent.append(npmi(words, training).mean())
+            exclusive.append(exclusivity(topics, _WORDS).mean())
+        data, replicate = np.array(self._dispersions).T
+        return (
+            float(np.mean(coherent)),
+            float(np.mean(exclusive)),
+            float(data.mean() / replicate.mean()),
+            float((replicate >= data).mean()),
+        )
 
 
 def _made(make_model: Any, number: int) -> Model[Any, Any]:
@@ -186,3 +279,18 @@ def _made(make_model: Any, number: int) -> Model[Any, Any]:
     if not hasattr(model, "step"):
         raise TypeError(f"make_model must make a model, got {brief(model)}")
     return model
+
+
+def _dispersions(
+    rng: np.random.Generator, corpus: Corpus, expected: FloatArray
+) -> tuple[float, float]:
+    """Pearson's statistic of documents, and of a replicate with the same expected shares."""
+    filled = corpus.totals > 0
+    totals, counts = corpus.totals[filled], corpus.to_csr().toarray()[filled]
+    shares = np.clip(expected[filled], 1e-300, 1.0 - 1e-12)
+    shares /= shares.sum(axis=1, keepdims=True)
+    means = totals[:, None] * shares
+    weight = np.where(means >= _EXPECTED, 1.0 / (means * (1.0 - shares)), 0.0)
+    replicate = rng.multinomial(totals, shares)
+    data, again = (float((weight * (x - means) ** 2).sum()) for x in (counts, replicate))
+    return data, again

@@ -10,7 +10,7 @@ from pgmult import MatrixNormalInverseWishart, Posterior, StickBreaking
 from pgmult.priors import CommonScale
 from pgmult.sampling import Origin
 from pgmult.testing import check_geweke, check_model, check_sbc, conditional_ratio, mutant, rejects
-from pgmult.topics import StructuralTopics, as_corpus, prevalence, with_covariates
+from pgmult.topics import StructuralTopics, as_corpus, difference, effects, with_covariates
 
 pytestmark = pytest.mark.slow
 
@@ -204,11 +204,12 @@ def test_intervals_of_a_known_effect_cover_it():
         plain = with_covariates(data, {"x": data.design.columns.values[:, 0]}, standardize=False)
         raw = {"coefficients": coefficients[None, None], "Sigma": Sigma[None, None]}
         exact = Posterior(raw, origin=Origin.of(StructuralTopics(3), plain))
-        truth = prevalence(exact, plain, settings, num_simulated=20_000)
+        truth = effects(exact, settings, num_simulated=20_000)
         draws, owner = fitted(rng, data)
         posterior = Posterior(draws, origin=Origin.of(StructuralTopics(3), data))
-        found = prevalence(posterior, data, settings, probability=probability)
-        for one, other in ((truth, found), (truth.contrast(1, 0), found.contrast(1, 0))):
+        found = effects(posterior, settings, probability=probability)
+        rise = difference(truth, 1, 0), difference(found, 1, 0)
+        for one, other in ((truth, found), rise):
             exact = one.mean
             lower, upper = other.lower[..., owner], other.upper[..., owner]
             covered.append(np.mean((lower <= exact) & (exact <= upper)))

@@ -1,9 +1,11 @@
 """Draws with named axes: access, tables, and the way to disk and back."""
 
+import pickle
 import sys
 
 import numpy as np
 import pytest
+from toy_models import NormalModel, Numbers
 
 import pgmult
 from pgmult.sampling import diagnostics
@@ -250,3 +252,20 @@ def test_summary_from_disk_reads_no_whole_variable(posterior, tmp_path):
     assert again._draws._arrays == {}
     np.testing.assert_array_equal(again["cov"], posterior["cov"])
     assert str(again.summary("cov", max_entries=2)) == str(table)
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_draws_find_their_data(tmp_path):
+    """At hand after sampling, in a run directory ever after, and never guessed."""
+    model, data = NormalModel(), Numbers(np.array([0.5, 1.5]), np.zeros(2))
+    options = {"draws": 3, "tune": 1, "chains": 1, "random_seed": 0, "progressbar": False}
+    sampled = pgmult.sample(model, data, **options)
+    pgmult.sample(model, data, store=tmp_path / "run", **options)
+    assert sampled.data is data
+    assert pickle.loads(pickle.dumps(sampled)).data.y.tolist() == [0.5, 1.5]
+    np.testing.assert_array_equal(pgmult.load(tmp_path / "run", model=model).data.y, data.y)
+    sampled.save(tmp_path / "draws")
+    with pytest.raises(ValueError, match="data must be given, for these draws were saved without"):
+        pgmult.load(tmp_path / "draws", model=model).data  # noqa: B018
+    with pytest.raises(ValueError, match="posterior must know its model"):
+        Posterior({"x": np.zeros((1, 2))}).data  # noqa: B018

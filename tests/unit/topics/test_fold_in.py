@@ -6,7 +6,15 @@ import pytest
 from pgmult import Posterior, StickBreaking, load
 from pgmult.compiled.rows import row_threads
 from pgmult.sampling import Origin
-from pgmult.topics import LDA, CorrelatedTopics, LogisticNormalTopics, as_corpus, fold_in
+from pgmult.topics import (
+    LDA,
+    CorrelatedTopics,
+    LogisticNormalTopics,
+    StructuralTopics,
+    as_corpus,
+    fold_in,
+    with_covariates,
+)
 
 TOPICS = np.array([[0.6, 0.3, 0.05, 0.05], [0.1, 0.1, 0.7, 0.1], [0.2, 0.2, 0.2, 0.4]])
 MU, SIGMA = np.array([-0.4, 0.3]), np.array([[1.5, -0.8], [-0.8, 1.2]])
@@ -25,14 +33,14 @@ def repeated(draws, model=None, **others):
     )
 
 
-def exact_moments(link):
+def exact_moments(link, mu=MU, cov=SIGMA, topics=TOPICS, counts=COUNTS):
     """Mean and standard deviation of theta given each document, by a grid over both sticks."""
     side = np.linspace(-9.0, 9.0, 400)
     psi = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
     theta = link.probs(psi)
-    deviation = psi - MU
-    log_prior = -0.5 * np.einsum("gi,ij,gj->g", deviation, np.linalg.inv(SIGMA), deviation)
-    log_weights = log_prior[:, None] + np.log(theta @ TOPICS) @ COUNTS.T
+    deviation = psi - mu
+    log_prior = -0.5 * np.einsum("gi,ij,gj->g", deviation, np.linalg.inv(cov), deviation)
+    log_weights = log_prior[:, None] + np.log(theta @ topics) @ counts.T
     weights = np.exp(log_weights - log_weights.max(axis=0))
     weights /= weights.sum(axis=0)
     mean = weights.T @ theta
@@ -102,3 +110,81 @@ def test_other_models_and_none_are_refused():
         next(fold_in(draws, as_corpus(COUNTS)))
     with pytest.raises(ValueError, match="must know its model, and these draws came without"):
         next(fold_in(Posterior(draws), as_corpus(COUNTS)))
+
+
+# ------------------------------------------------------------------ with covariates
+
+TABLE = {"party": ["D", "R", "D", "D", "R"], "author": ["a", "b", "b", "a", "a"]}
+STRUCTURED = with_covariates(COUNTS, TABLE, "~ party + (1 | author)", content="~ party")
+COEFFICIENTS = np.array([[-0.4, 0.3], [1.0, -0.7]])
+EFFECTS, VARIANCES = np.array([[0.5, 0.2], [-0.6, 0.4]]), np.array([1.5])
+GROUP_TOPICS = np.stack([TOPICS, TOPICS[:, ::-1]])
+
+
+def structured(draws, **others):
+    globals_ = {
+        "topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA, "effects": EFFECTS,
+        "effect_variances": VARIANCES, "group_topics": GROUP_TOPICS,
+    } | others  # fmt: skip
+    return Posterior(
+        {
+            name: np.broadcast_to(value, (1, draws, *value.shape))
+            for name, value in globals_.items()
+        },
+        coords=dict(StructuralTopics(3).coords(STRUCTURED)),
+        origin=Origin.of(StructuralTopics(3), STRUCTURED),
+    )
+
+
+def test_covariates_authors_and_groups_enter_the_prior():
+    """Against quadrature: of a known author and of a new one, whose effect is the prior's."""
+    new = STRUCTURED.new_documents(
+        COUNTS, {"party": ["D", "R", "R", "D", "R"], "author": ["a", "b", "X", "X", "a"]},
+        unseen=True,
+    )  # fmt: skip
+    theta = np.array([draw.theta for draw in fold_in(structured(4000), new, max_draws=4000)])
+    batches = theta.reshape(20, -1, *theta.shape[1:]).mean(axis=1)
+    error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    x = np.array([[1, 0], [1, 1], [1, 1], [1, 0], [1, 1]])
+    shift = np.vstack([EFFECTS, [0.0, 0.0]])[[0, 1, 2, 2, 0]]
+    for d, (mean, author) in enumerate(zip(x @ COEFFICIENTS + shift, "abXXa", strict=True)):
+        cov = SIGMA * (2.5 if author == "X" else 1.0)
+        topics = GROUP_TOPICS[x[d, 1]]
+        exact, _ = exact_moments(StickBreaking(), mean, cov, topics, COUNTS[[d]])
+        assert (np.abs(theta[:, d].mean(axis=0) - exact[0]) < 5.0 * error[d]).all()
+
+
+def test_the_documents_that_were_sampled_may_be_folded_in_again():
+    posterior = structured(3)
+    assert len(list(fold_in(posterior, STRUCTURED))) == 3
+    part = list(fold_in(posterior, STRUCTURED[[3, 0]]))
+    np.testing.assert_array_equal(
+        part[-1].theta, list(fold_in(posterior, STRUCTURED))[-1].theta[[3, 0]]
+    )
+    assert part[0].topics.shape == (3, 8)
+
+
+def test_documents_without_the_posteriors_covariates_are_refused():
+    posterior = structured(3)
+    with pytest.raises(TypeError, match=r"data\.new_documents\(corpus, table\)"):
+        next(fold_in(posterior, as_corpus(COUNTS)))
+    other = {name: column[::-1] for name, column in TABLE.items()}
+    with pytest.raises(ValueError, match="must be coded as the documents that were sampled"):
+        next(fold_in(posterior, with_covariates(COUNTS, other, "~ party + (1 | author)")))
+    plain = with_covariates(COUNTS, TABLE, "~ party")[:]
+    with pytest.raises(ValueError, match=r"posterior's effects, 1 \| author\[a\], .*; got none"):
+        next(fold_in(posterior, plain))
+
+
+def test_columns_that_other_documents_centred_are_refused():
+    columns = {"x": [0.0, 1.0, 2.0, 3.0, 9.0]}
+    data = with_covariates(COUNTS, columns)
+    values = {"topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA}
+    posterior = Posterior(
+        {name: np.stack([value] * 3)[None] for name, value in values.items()},
+        coords={"covariate": data.design.names}, origin=Origin.of(StructuralTopics(3), data),
+    )  # fmt: skip
+    assert len(list(fold_in(posterior, data.new_documents(COUNTS[:2], {"x": [4.0, 5.0]})))) == 3
+    others = with_covariates(COUNTS, {"x": [5.0, 1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(ValueError, match="centred and scaled as the posterior's"):
+        next(fold_in(posterior, others[[0, 1]]))

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from pgmult import sample
-from pgmult.topics import LDA, DocumentCompletion, as_corpus, plots, split_tokens
-from pgmult.topics.scores.selection import Candidate, TopicChoice, compare_num_topics
+from pgmult.topics import (
+    LDA,
+    DocumentCompletion,
+    StructuralTopics,
+    as_corpus,
+    plots,
+    split_tokens,
+    with_covariates,
+)
+from pgmult.topics.scores.selection import Candidate, TopicChoice, search_num_topics
 
 QUICK = {"draws": 20, "tune": 30, "chains": 1, "progressbar": False}
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -22,7 +30,9 @@ def corpus():
 
 @pytest.fixture(scope="module")
 def choice(corpus):
-    return compare_num_topics(LDA, corpus, [8, 2, 4], documents=30, random_seed=1, **QUICK)
+    return search_num_topics(
+        corpus, [8, 2, 4], make_model=LDA, documents=30, random_seed=1, **QUICK
+    )
 
 
 def test_too_few_topics_are_told_from_enough(choice):
@@ -52,7 +62,7 @@ def test_the_table_is_one_of_paired_completion_scores(choice, corpus):
 
 
 def made_up(*rows):
-    candidates = tuple(Candidate(*row, seconds=1.0) for row in rows)
+    candidates = tuple(Candidate(*row, 0.1, 5.0, 1.5, 0.01, seconds=1.0) for row in rows)
     return TopicChoice(candidates, np.zeros((len(rows), 2)), np.array([3, 4]))
 
 
@@ -62,7 +72,10 @@ def test_the_smallest_that_is_not_clearly_worse():
     assert choice.smallest_within().num_topics == 20
     assert choice.smallest_within(2.0).num_topics == 10
     assert choice.smallest_within(4.0).num_topics == 5
-    assert str(choice).splitlines()[2].split() == ["10", "-7.0300", "-0.0300", "±", "0.0200", "1.0"]
+    assert str(choice).splitlines()[2].split() == [
+        "10", "-7.0300", "-0.0300", "±", "0.0200", "0.100", "5.00", "1.500", "1.0",
+    ]  # fmt: skip
+    assert "20 topics predict held-out words best.\nWords still scatter 1.50 times" in str(choice)
 
 
 def test_the_figure_shows_scores_and_paired_errors():
@@ -91,4 +104,24 @@ def test_the_figure_shows_scores_and_paired_errors():
 )
 def test_what_cannot_be_compared_is_refused(corpus, candidates, options, error, message):
     with pytest.raises(error, match=message):
-        compare_num_topics(LDA, corpus, candidates, **options, **QUICK)
+        search_num_topics(corpus, candidates, make_model=LDA, **options, **QUICK)
+
+
+def test_dispersion_shows_what_too_few_topics_leave(choice):
+    """Two topics for four leave words that flock together; four leave none."""
+    two, four, _ = choice.candidates
+    assert two.dispersion_p == 0.0
+    assert two.dispersion > 1.1
+    assert four.dispersion_p > 0.02
+    assert abs(four.dispersion - 1.0) < 0.1
+    assert four.coherence > two.coherence
+
+
+def test_documents_with_covariates_are_searched_with_them(corpus):
+    """They used to be refused."""
+    data = with_covariates(corpus, {"x": np.arange(60.0)})
+    found = search_num_topics(data, [2, 3], random_seed=1, **QUICK)
+    seen = search_num_topics(data, [2, 3], make_model=StructuralTopics, random_seed=1, **QUICK)
+    assert [row[:7] for row in found.candidates] == [row[:7] for row in seen.candidates]
+    with pytest.raises(TypeError, match="make_model must be a function"):
+        search_num_topics(data, [2], make_model=3)

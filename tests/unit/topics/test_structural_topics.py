@@ -7,15 +7,13 @@ import pandas as pd
 import pytest
 from same_draws import check_threads_do_not_matter
 
-from pgmult import MatrixNormalInverseWishart, Posterior, StickBreaking, load, resume, sample
-from pgmult.sampling import Origin
+from pgmult import MatrixNormalInverseWishart, load, resume, sample
 from pgmult.sampling.codec import decode, encode
 from pgmult.topics import (
     CorrelatedTopics,
     DocumentCompletion,
     StructuralTopics,
     as_corpus,
-    prevalence,
     split_tokens,
     topic_correlations,
     with_covariates,
@@ -348,97 +346,3 @@ def test_held_out_scores_and_correlations_need_no_change(rng, corpus):
     assert completion.score().num_draws == 10
     assert completion.log_predictive < 0
     assert topic_correlations(posterior).mean.shape == (3, 3)
-
-
-# ------------------------------------------------------------------ prevalence
-
-
-def known(data, coefficients, Sigma, **options):
-    """A posterior of structural topics that was never sampled."""
-    return Posterior(
-        {"coefficients": coefficients, "Sigma": Sigma},
-        origin=Origin.of(StructuralTopics(Sigma.shape[-1] + 1, **options), data),
-    )
-
-
-def point_mass(data, coefficients, Sigma, **options):
-    return known(data, coefficients[None, None], Sigma[None, None], **options)
-
-
-def test_prevalence_without_scatter_is_the_link_of_the_mean(rng, corpus):
-    data = with_covariates(corpus, COLUMNS)
-    coefficients = rng.normal(size=(4, 2))
-    draws = point_mass(data, coefficients, 1e-16 * np.eye(2))
-    expected = prevalence(draws, data, pd.DataFrame(COLUMNS), num_simulated=2)
-    np.testing.assert_allclose(
-        expected.mean, StickBreaking().probs(data.covariates @ coefficients), atol=1e-7
-    )
-    other = point_mass(data, coefficients, 1e-16 * np.eye(2), order=[2, 0, 1])
-    turned = prevalence(other, data, COLUMNS, num_simulated=2)
-    np.testing.assert_allclose(turned.mean[:, [2, 0, 1]], expected.mean, atol=1e-7)
-
-
-def test_prevalence_is_the_expectation_by_quadrature(rng, corpus):
-    data = with_covariates(corpus, COLUMNS)
-    coefficients = rng.normal(size=(4, 2))
-    Sigma = np.array([[2.0, -0.8], [-0.8, 1.0]])
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    grid = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
-    weights = np.outer(weights, weights).ravel() / (2.0 * np.pi)
-    setting = {"year": 2003, "party": ["D", "R"]}
-    psi = data.design.rows(setting) @ coefficients
-    scattered = psi[:, None] + grid @ np.linalg.cholesky(Sigma).T
-    exact = np.einsum("g,sgk->sk", weights, StickBreaking().probs(scattered))
-    posterior = point_mass(data, coefficients, Sigma)
-    found = prevalence(posterior, data, setting, num_simulated=100_000)
-    np.testing.assert_allclose(found.mean, exact, atol=5 * 0.5 / np.sqrt(100_000))
-    np.testing.assert_allclose(
-        found.contrast(1, 0).mean, exact[1] - exact[0], atol=5 * 0.5 / np.sqrt(100_000)
-    )
-
-
-def test_intervals_hold_their_share_of_the_draws(rng, corpus):
-    data = with_covariates(corpus, {"year": YEARS})
-    coefficients = rng.normal(size=(1, 1000, 2, 2))
-    draws = known(data, coefficients, np.tile(np.eye(2), (1, 1000, 1, 1)))
-    found = prevalence(
-        draws, data, {"year": YEARS}, num_simulated=10, max_draws=1000, probability=0.5
-    )
-    assert found.draws.shape == (1000, 6, 3)
-    contrast = found.contrast(5, 0)
-    for part in (found, contrast):
-        inside = ((part.lower < part.draws) & (part.draws < part.upper)).mean(axis=0)
-        np.testing.assert_allclose(inside, 0.5, atol=2e-3)
-    np.testing.assert_allclose(contrast.mean.sum(), 0.0, atol=1e-12)
-    assert prevalence(draws, data, {"year": 2000}, max_draws=7).draws.shape == (7, 1, 3)
-    with pytest.raises(ValueError, match="probability"):
-        prevalence(draws, data, {"year": 2000}, probability=1.5)
-
-
-def test_prevalence_is_of_the_posteriors_own_data(rng, corpus):
-    """Another scaling of the same covariates would give a plausible wrong answer."""
-    data = with_covariates(corpus, {"year": YEARS})
-    draws = point_mass(data, rng.normal(size=(2, 2)), np.eye(2))
-    same = with_covariates(corpus, {"year": YEARS})
-    np.testing.assert_array_equal(
-        prevalence(draws, same, {"year": 2000}).mean, prevalence(draws, data, {"year": 2000}).mean
-    )
-    for other in ({"year": YEARS + np.eye(6)[5]}, COLUMNS):
-        with pytest.raises(ValueError, match="data must be what the posterior was sampled with"):
-            prevalence(draws, with_covariates(corpus, other), other)
-    with pytest.raises(ValueError, match="posterior must know its model, got a plain dict"):
-        prevalence(dict(draws), data, {"year": 2000})
-
-
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_prevalence_of_a_stored_run_follows_its_order_of_sticks(corpus, tmp_path):
-    data, run = with_covariates(corpus, COLUMNS), tmp_path / "run"
-    model = StructuralTopics(3, order=[2, 0, 1])
-    sample(model, data, draws=3, store=run, **OPTIONS)
-    stored = load(run)
-    psi = data.covariates @ stored["coefficients"][0, 0]
-    sharp = point_mass(data, stored["coefficients"][0, 0], 1e-16 * np.eye(2), order=[2, 0, 1])
-    sharp.save(tmp_path / "sharp")
-    found = prevalence(load(tmp_path / "sharp"), data, COLUMNS, num_simulated=2)
-    np.testing.assert_allclose(found.mean, stored.link.probs(psi), atol=1e-7)
-    assert np.abs(found.mean - StickBreaking().probs(psi)).max() > 1e-3

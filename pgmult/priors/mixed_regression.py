@@ -1,0 +1,246 @@
+r"""Gaussian rows explained by covariates and by random effects, in one exact draw.
+
+Rows y_d, ``(n,)``, with covariates x_d and, for every random term j, a row z_jd::
+
+    B, Sigma         ~  a matrix normal-inverse-Wishart
+    u_j | Sigma      ~  MN(0, rho_j I, Sigma)                      A_j x n effects
+    y_d              ~  N(B' x_d + sum_j u_j' z_jd, Sigma)
+
+rho_j is the variance of an effect in units of Sigma, and sqrt(rho_j) is half-t. Given rho the
+effects are rows of the regression like any others, of prior precision 1 / rho_j: so (B, u, Sigma)
+is one draw of a matrix normal-inverse-Wishart, and what it leaves when it is integrated out, ::
+
+    log p(y | rho) = - n/2 log |Q| + n/2 sum_j A_j log(1 / rho_j) - (dof + D)/2 log |S|,
+
+with Q the precision of all rows and S the scale of Sigma given y, is what to draw rho from. With
+rho and the effects drawn in turn, given each other, rho would hardly move once it is small.
+
+The largest grouping has Z'Z diagonal: it is eliminated first, and what is left is dense (Schur).
+
+>>> rng = np.random.default_rng(0)
+>>> codes = np.repeat(np.arange(30), 20)
+>>> y = 2.0 * rng.normal(size=(30, 1))[codes] + rng.normal(size=(600, 1))
+>>> x = np.ones((600, 1))
+>>> prior = MatrixNormalInverseWishart.weak(np.zeros((1, 1)), x)
+>>> regression = MixedRegression.of(prior, y, x, [codes])
+>>> evidence = [regression.log_evidence(np.array([rho])) for rho in (0.01, 1.0, 4.0, 16.0, 64.0)]
+>>> int(np.argmax(evidence))
+2
+>>> regression.sample(rng, np.array([4.0])).effects.shape
+(30, 1)
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart, scatter
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import new_key
+from pgmult.priors.gaussian import lower_cholesky
+from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
+
+__all__ = [
+    "MixedDraw",
+    "MixedRegression",
+    "log_variance_density",
+    "prior_effects",
+    "prior_variances",
+]
+
+_DOF = 3.0  # of the half-t prior of a term's standard deviation, in units of that of Sigma
+_FURTHEST = 30.0  # of |log rho|: the prior stops there, beyond which rho is 0 or 1 / rho is
+
+
+class MixedDraw(NamedTuple):
+    """Coefficients ``(p, n)``, effects of all terms ``(sum of A_j, n)`` and Sigma ``(n, n)``."""
+
+    coefficients: FloatArray
+    effects: FloatArray
+    Sigma: FloatArray
+
+
+def prior_variances(rng: np.random.Generator, num_terms: int, scale: float) -> FloatArray:
+    """Rho of each term from its prior: sqrt(rho) half-t of 3 degrees of freedom and this scale."""
+    variances = (scale * rng.standard_t(_DOF, size=num_terms)) ** 2
+    return np.asarray(np.clip(variances, math.exp(-_FURTHEST), math.exp(_FURTHEST)))
+
+
+def log_variance_density(log_variance: float, scale: float) -> float:
+    """Log density of log rho under its prior, up to a constant."""
+    if not abs(log_variance) <= _FURTHEST:
+        return -math.inf
+    share = math.exp(log_variance) / (_DOF * scale**2)
+    return 0.5 * log_variance - 0.5 * (_DOF + 1.0) * math.log1p(share)
+
+
+def prior_effects(
+    rng: np.random.Generator, sizes: Sequence[int], variances: FloatArray, Sigma: FloatArray
+) -> FloatArray:
+    """Effects of all terms from their prior, ``(sum of sizes, n)``."""
+    scales = np.sqrt(np.repeat(variances, sizes))
+    noise = rng.standard_normal((len(scales), len(Sigma)))
+    return np.asarray(scales[:, None] * np.einsum("aj,ij->ai", noise, lower_cholesky(Sigma)))
+
+
+class _Solved(NamedTuple):
+    """The regression given rho: Cholesky factors and the means that follow."""
+
+    outer: FloatArray  # precision of the eliminated effects, a number each
+    half: FloatArray  # inverse of the Cholesky factor of the others' precision, given those
+    mean: FloatArray  # of the others
+    scale: FloatArray  # of Sigma
+    log_evidence: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedRegression:
+    """What rows say of coefficients, effects and Sigma: sums over rows. Make it by `of`.
+
+    Attributes
+    ----------
+    prior : MatrixNormalInverseWishart
+        Of B and Sigma.
+    num_rows : int
+    sizes : tuple of int
+        Effects of each term.
+    outer : int
+        The term that is eliminated first, -1 where none is a grouping.
+    outer_counts : array, ``(A,)``
+        Rows of each of its levels.
+    outer_pull, outer_cross : arrays, ``(A, n)`` and ``(A, r)``
+        Sums of y - mean' x and of all other columns over each of its levels.
+    gram, pull : arrays, ``(r, r)`` and ``(r, n)``
+        Products of the other columns with each other and with y - mean' x.
+    squares : array, ``(n, n)``
+        Products of y - mean' x with itself.
+    """
+
+    prior: MatrixNormalInverseWishart
+    num_rows: int
+    sizes: tuple[int, ...]
+    outer: int
+    outer_counts: FloatArray
+    outer_pull: FloatArray
+    outer_cross: FloatArray
+    gram: FloatArray
+    pull: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        prior: MatrixNormalInverseWishart,
+        rows: FloatArray,
+        covariates: FloatArray,
+        designs: "Sequence[IntArray | FloatArray]",
+        sizes: Sequence[int] | None = None,
+    ) -> "MixedRegression":
+        """Sums over rows ``(D, n)`` with their covariates ``(D, p)``, O(D (p + n + r)**2).
+
+        Parameters
+        ----------
+        designs : sequence of arrays
+            A term each: ``(D,)``, the level of each row (-1 for none), or ``(D, A_j)``.
+        sizes : sequence of int, optional
+            Effects of each term; the largest level and one where left out.
+        """
+        groupings = [design.ndim == 1 for design in designs]
+        if sizes is None:
+            sizes = [
+                int(design.max()) + 1 if is_grouping else design.shape[1]
+                for design, is_grouping in zip(designs, groupings, strict=True)
+            ]
+        y = rows - linear_means(covariates, prior.mean)
+        candidates = [size if it else 0 for size, it in zip(sizes, groupings, strict=True)]
+        outer = int(np.argmax(candidates)) if any(candidates) else -1
+        columns = [covariates]
+        for j, design in enumerate(designs):
+            if j != outer:
+                columns.append(_columns(design, sizes[j]))
+        inner = np.ascontiguousarray(np.concatenate(columns, axis=1))
+        levels = sizes[outer] if outer >= 0 else 0
+        codes = np.asarray(designs[outer] if outer >= 0 else np.full(len(y), -1), dtype=np.int64)
+        both = scatter(np.concatenate([inner, y], axis=1), np.zeros(inner.shape[1] + y.shape[1]))
+        r = inner.shape[1]
+        sums = _sums(np.concatenate([inner, y, np.ones((len(y), 1))], axis=1), codes, levels)
+        return cls(
+            prior, len(y), tuple(sizes), outer, sums[:, -1], sums[:, r:-1], sums[:, :r],
+            both[:r, :r], both[:r, r:], both[r:, r:],
+        )  # fmt: skip
+
+    def log_evidence(self, variances: FloatArray) -> float:
+        """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""
+        return self._solve(variances).log_evidence
+
+    def sample(self, rng: np.random.Generator, variances: FloatArray) -> MixedDraw:
+        """One draw of B, all effects and Sigma given rho."""
+        at = self._solve(variances)
+        Sigma = np.empty_like(at.scale)
+        dof = float(self.prior.dof + self.num_rows)
+        sample_inverse_wishart(new_key(rng), lower_cholesky(at.scale), dof, Sigma)
+        p, n = self.prior.mean.shape
+        noise = rng.standard_normal((len(at.mean) + len(at.outer), n))
+        noise = np.einsum("aj,ij->ai", noise, lower_cholesky(Sigma))
+        inner = at.mean + np.einsum("qr,qn->rn", at.half, noise[: len(at.mean)])
+        outer = self.outer_pull - np.einsum("ar,rn->an", self.outer_cross, inner)
+        outer = outer / at.outer[:, None] + noise[len(at.mean) :] / np.sqrt(at.outer)[:, None]
+        effects, done = [], p
+        for j, size in enumerate(self.sizes):
+            if j == self.outer:
+                effects.append(outer)
+            else:
+                effects.append(inner[done : done + size])
+                done += size
+        whole = np.concatenate(effects) if effects else np.empty((0, n))
+        return MixedDraw(self.prior.mean + inner[:p], whole, Sigma)
+
+    def _solve(self, variances: FloatArray) -> _Solved:
+        """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
+        p, n = self.prior.mean.shape
+        precision = self.gram.copy()
+        precision[:p, :p] += self.prior.row_precision
+        kept = [(size, v) for j, (size, v) in enumerate(zip(self.sizes, variances, strict=True))
+                if j != self.outer]  # fmt: skip
+        inner_var = np.repeat([v for _, v in kept], [size for size, _ in kept])
+        places = np.arange(p, len(precision))
+        precision[places, places] += 1.0 / inner_var
+        log_det = float(np.sum(np.log(inner_var)))
+        outer, pull = np.empty(0), self.pull
+        squares = self.prior.scale + self.squares
+        if self.outer >= 0:
+            outer = self.outer_counts + 1.0 / variances[self.outer]
+            root = 1.0 / np.sqrt(outer)[:, None]
+            together = np.concatenate([self.outer_cross, self.outer_pull], axis=1) * root
+            taken = scatter(together, np.zeros(together.shape[1]))
+            r = len(precision)
+            precision = precision - taken[:r, :r]
+            pull = pull - taken[:r, r:]
+            squares = squares - taken[r:, r:]
+            log_det += float(np.sum(np.log(outer * variances[self.outer])))
+        factor = lower_cholesky(precision)
+        half = invert_lower(factor)
+        log_det += 2.0 * float(np.sum(np.log(np.diagonal(factor))))
+        pulled = np.einsum("qr,rn->qn", half, pull)
+        scale = squares - scatter(pulled, np.zeros(n))
+        diagonal = np.diagonal(lower_cholesky(scale))
+        dof = self.prior.dof + self.num_rows
+        evidence = -0.5 * n * log_det - dof * float(np.sum(np.log(diagonal)))
+        return _Solved(outer, half, np.einsum("qr,qn->rn", half, pulled), scale, evidence)
+
+
+def _columns(design: "IntArray | FloatArray", size: int) -> FloatArray:
+    """A term's rows, spelled out: indicators of levels for a grouping."""
+    spelled = design[:, None] == np.arange(size) if design.ndim == 1 else design
+    return np.asarray(spelled, dtype=np.float64)
+
+
+def _sums(columns: FloatArray, codes: IntArray, size: int) -> FloatArray:
+    """Sums of rows over each level, ``(size, num_columns)``."""
+    known = codes >= 0
+    sums = np.zeros((size, columns.shape[1]))
+    np.add.at(sums, codes[known], columns[known])
+    return sums

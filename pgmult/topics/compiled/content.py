@@ -1,0 +1,124 @@
+"""Table counts and concentrations of words that vary by group around a topic.
+
+Counts lie as ``(nodes * num_topics, num_words)``, node after node; so do the topics that nodes vary
+around. A topic's nodes, its concentration and its tables are one stream and one thread's work.
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+from pgmult.compiled.streams import exponential, open_stream, uniform
+
+_FEW = 12  # up to so many factors of a rising product are multiplied
+_SMALLEST, _DUE = 1e-100, 1e-150
+_LARGE = 1000.0  # from here on Stirling's series is exact to double precision
+FURTHEST = 25.0  # of |log c|: there groups have nothing, or all, in common
+
+
+@jit
+def log_rising(a, n):
+    """Log of a (a + 1) ... (a + n - 1), for many factors."""
+    if a < _LARGE:
+        return math.lgamma(a + n) - math.lgamma(a)
+    series = (1.0 / (a + n) - 1.0 / a) / 12.0
+    return (a - 0.5) * math.log1p(n / a) + n * (math.log(a + n) - 1.0) + series
+
+
+@jit
+def _log_density(x, shape, rate, ones, totals, shares, times, size):
+    """Log density of x = log c: its gamma prior and the counts, group probabilities integrated out.
+
+    Cells with one token give a factor c each, `ones` of them; others stand in shares and times.
+    """
+    if not abs(x) < FURTHEST:
+        return -math.inf
+    c = math.exp(x)
+    value = (shape + ones) * x - rate * c
+    for total in totals:
+        if total > 0:
+            value -= log_rising(c, total)
+    product = 1.0  # of factors whose logarithm is due: one serves many cells
+    for i in range(size):
+        a, n = max(c * shares[i], _SMALLEST), times[i]
+        if n > _FEW:
+            value += log_rising(a, n)
+            continue
+        for j in range(n):
+            product *= a + j
+        if not _DUE < product < 1.0 / _DUE:
+            value += math.log(product)
+            product = 1.0
+    return value + math.log(product)
+
+
+@jit
+def sample_tables(
+    worker, start, stop, key, counts, parents, above, shape, rate, hold, concentration, tables
+):
+    """Move each topic's concentration by a slice, then draw its tables.
+
+    Parameters
+    ----------
+    counts : int64, (nodes * num_topics, num_words)
+    parents : int64, (nodes,): the node above that each varies around.
+    above : (nodes above * num_topics, num_words): probabilities there.
+    shape, rate : of the gamma prior of a concentration.
+    hold : bool: leave concentrations as they are.
+    concentration : in and out, (num_topics,)
+    tables : out, (nodes above * num_topics, num_words), added to: CRT(n, c p) of each cell.
+    """
+    num_nodes, num_words, num_topics = parents.size, counts.shape[1], concentration.size
+    shares = np.empty(num_nodes * num_words)
+    times = np.empty(num_nodes * num_words, dtype=np.int64)
+    totals = np.empty(num_nodes, dtype=np.int64)
+    for k in range(start, stop):
+        state = open_stream(key, k)
+        size, ones = 0, 0
+        for g in range(num_nodes):
+            row, up = g * num_topics + k, parents[g] * num_topics + k
+            totals[g] = 0
+            for v in range(num_words):
+                n = counts[row, v]
+                if n == 1:
+                    ones += 1
+                elif n > 1:
+                    shares[size], times[size] = above[up, v], n
+                    size += 1
+                totals[g] += n
+        if not hold:
+            x = math.log(concentration[k])
+            here = _log_density(x, shape, rate, ones, totals, shares, times, size)
+            e, state = exponential(state)
+            level = here - e
+            u, state = uniform(state)
+            left = x - u
+            right = left + 1.0
+            while _log_density(left, shape, rate, ones, totals, shares, times, size) > level:
+                left -= 1.0
+            while _log_density(right, shape, rate, ones, totals, shares, times, size) > level:
+                right += 1.0
+            while True:
+                u, state = uniform(state)
+                new = left + (right - left) * u
+                if _log_density(new, shape, rate, ones, totals, shares, times, size) > level:
+                    break
+                if new < x:
+                    left = new
+                else:
+                    right = new
+            concentration[k] = math.exp(new)
+        c = concentration[k]
+        for g in range(num_nodes):
+            row, up = g * num_topics + k, parents[g] * num_topics + k
+            for v in range(num_words):
+                n = counts[row, v]
+                if n == 0:
+                    continue
+                tables[up, v] += 1
+                a = c * above[up, v]
+                for i in range(1, n):
+                    u, state = uniform(state)
+                    if u * (a + i) < a:
+                        tables[up, v] += 1

@@ -1,0 +1,240 @@
+"""What is known about documents besides their words: the columns of the table they came from.
+
+A `DocumentTable` holds the columns, texts among them, compressed, and travels with the corpus: into
+the run directory, and through every choice of rows. So quotes can be read from a run that was
+loaded, and covariates stay with the documents that they belong to.
+
+>>> table = DocumentTable.of({"speech": ["We hold", "Four score"], "year": [1776, 1863]}, "speech")
+>>> table[[1]].texts
+['Four score']
+>>> table.columns["year"]
+array([1776, 1863])
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_list, brief
+from pgmult.core.tables import chosen_columns
+from pgmult.core.typing import IntArray
+from pgmult.core.validate import as_positive_int
+
+__all__ = ["DocumentTable", "Losses", "PackedTexts", "WordLoss", "as_rows"]
+
+
+def as_rows(rows: Any, count: int) -> IntArray:
+    """Numbers of chosen rows, in the order given, from a slice, a mask or numbers."""
+    if isinstance(rows, slice):
+        return np.arange(count)[rows]
+    array = np.asarray(rows)
+    if array.dtype == bool:
+        if array.shape != (count,):
+            raise ValueError(
+                f"rows must have one truth value for each of the {count} documents, got shape"
+                f" {array.shape}"
+            )
+        return np.flatnonzero(array)
+    given = as_list(rows, "rows", "rows of documents")
+    return np.array([as_positive_int(row, "rows", 0, count - 1) for row in given], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedTexts:
+    """Strings in compressed UTF-8.
+
+    Attributes
+    ----------
+    packed : uint8 array
+        All of them, one after the other, compressed by zlib.
+    ends : int64 array
+        Where each ends among the bytes before compression; minus that minus one, if it is missing.
+    rows : int64 array
+        Which of them these are.
+    """
+
+    packed: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Sequence[str | None]) -> Self:
+        """Pack texts; None is a missing one."""
+        pieces = [(text or "").encode("utf-8", "surrogatepass") for text in texts]
+        ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+        missing = np.array([text is None for text in texts], dtype=np.bool_)
+        packed = np.frombuffer(zlib.compress(b"".join(pieces)), dtype=np.uint8)
+        return cls(packed, np.where(missing, -ends - 1, ends), np.arange(len(pieces)))
+
+    def unpack(self) -> list[str | None]:
+        """The texts."""
+        content = zlib.decompress(self.packed.tobytes())
+        ends = np.where(self.ends < 0, -self.ends - 1, self.ends)
+        starts = np.concatenate([[0], ends[:-1]])
+        return [
+            None
+            if self.ends[row] < 0
+            else content[starts[row] : ends[row]].decode("utf-8", "surrogatepass")
+            for row in self.rows.tolist()
+        ]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: IntArray) -> Self:
+        return replace(self, rows=self.rows[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class WordLoss:
+    """Words left out for one reason: how many different ones, and how many tokens they were."""
+
+    reason: str
+    words: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Losses:
+    """What was lost between texts and counts; printed, a table.
+
+    Attributes
+    ----------
+    documents : int
+        Texts that there were.
+    without_text : int
+        Of these, texts that were missing or had no word at all.
+    emptied : int
+        Of these, texts with words, none of which was kept.
+    words, tokens : int
+        Different words, and words in running text, that were read.
+    left_out : tuple of WordLoss
+        In the order in which the choices were made.
+    ngrams : int
+        Longest run of words counted as one.
+    """
+
+    documents: int
+    without_text: int
+    emptied: int
+    words: int
+    tokens: int
+    left_out: tuple[WordLoss, ...]
+    ngrams: int = 1
+
+    def __str__(self) -> str:
+        kept_words = self.words - sum(loss.words for loss in self.left_out)
+        kept_tokens = self.tokens - sum(loss.tokens for loss in self.left_out)
+        rows = [
+            ("read", self.words, self.tokens),
+            *((loss.reason, loss.words, loss.tokens) for loss in self.left_out),
+            ("kept", kept_words, kept_tokens),
+        ]
+        width = max(len(name) for name, _, _ in rows)
+        lines = [f"{'':{width}}  different words  running words"]
+        for name, words, tokens in rows:
+            share = f" ({tokens / self.tokens:.1%})" if self.tokens else ""
+            lines.append(f"{name:{width}}  {words:15,d}  {tokens:13,d}{share}")
+        empty = self.without_text + self.emptied
+        lines.append(
+            f"{self.documents:,} documents, of which {empty:,} "
+            + ("is" if empty == 1 else "are")
+            + f" left without words ({self.without_text:,} had none to begin with)"
+        )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DocumentTable:
+    """Columns of a table with a document a row. `pgmult.datasets.read_table` makes one.
+
+    Attributes
+    ----------
+    names : tuple of str
+    values : tuple of arrays and PackedTexts
+        Numbers, truth values or dates as arrays, ``(num_documents,)``; strings packed.
+    text : str or None
+        The column that the words were counted in.
+    losses : Losses or None
+        What was lost in counting.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[NDArray[Any] | PackedTexts, ...]
+    text: str | None = None
+    losses: Losses | None = None
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any], text: str | None = None) -> Self:
+        """Columns of one length, each of numbers, truth values, dates, or strings and None."""
+        values = tuple(_stored(column) for column in columns.values())
+        return cls(tuple(columns), values, text)
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All columns but the text by name; missing strings are None, missing numbers nan."""
+        return {name: self.column(name) for name in self.names if name != self.text}
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts; a missing one is empty."""
+        if self.text is None:
+            raise ValueError("the documents were not read from texts")
+        return ["" if text is None else text for text in self.column(self.text).tolist()]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column."""
+        chosen_columns(dict.fromkeys(self.names, np.empty(0)), [name], "the table", "column")
+        values = self.values[self.names.index(name)]
+        if isinstance(values, PackedTexts):
+            unpacked = np.empty(len(values), dtype=object)
+            unpacked[:] = values.unpack()
+            return unpacked
+        return values
+
+    def missing(self, *names: str) -> NDArray[np.bool_]:
+        """Where any of these columns has no value, ``(num_documents,)``.
+
+        ``table[~table.missing("year", "party")]`` are the documents of which both are known.
+        """
+        found = np.zeros(len(self), dtype=np.bool_)
+        for name in names:
+            items = self.column(name).tolist()
+            found |= np.array([item is None or item != item for item in items], dtype=np.bool_)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.values[0]) if self.values else 0
+
+    def __getitem__(self, rows: Any) -> Self:
+        chosen = as_rows(rows, len(self))
+        return replace(self, values=tuple(values[chosen] for values in self.values))
+
+    def __repr__(self) -> str:
+        others = ", ".join(name for name in self.names if name != self.text)
+        text = "" if self.text is None else f", texts in {self.text!r}"
+        return f"{type(self).__name__}({len(self):,} documents{text}, columns: {others or 'none'})"
+
+
+def _stored(column: Any) -> NDArray[Any] | PackedTexts:
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufM":
+        return column
+    items = [None if item is None or item != item else item for item in list(column)]
+    present = [item for item in items if item is not None]
+    if present and len(present) == len(items) and isinstance(present[0], int):
+        array = np.array(present)
+        if array.dtype.kind in "bi":
+            return array
+    if present and all(isinstance(item, int | float) for item in present):
+        try:
+            return np.array([np.nan if x is None else x for x in items], dtype=np.float64)
+        except OverflowError:
+            raise ValueError("columns must hold numbers below 1e308, got a larger one") from None
+    if not all(isinstance(item, str) for item in present):
+        strange = next(item for item in present if not isinstance(item, str))
+        raise TypeError(f"columns must hold numbers, dates or strings, got {brief(strange)}")
+    return PackedTexts.of(items)

@@ -1,0 +1,245 @@
+"""New documents under the topics of a run: their words and covariates aligned, and what was lost.
+
+>>> import numpy as np, pgmult
+>>> old = pgmult.topics.as_corpus(np.random.default_rng(0).poisson(1.0, (20, 3)), list("abc"))
+>>> posterior = pgmult.sample(
+...     pgmult.topics.CorrelatedTopics(num_topics=2), old,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> new = pgmult.topics.as_corpus([[3, 1, 0], [0, 0, 2]], ["c", "a", "z"], ["one", "two"])
+>>> found = transform(posterior, new)
+>>> found.topics.mean.shape, found.unknown_tokens, found.empty
+((2, 2), 2, ['two'])
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_probability, brief
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.terms import GroupTerm
+from pgmult.topics.draws import quantile, share_of_draws, with_model
+from pgmult.topics.fits.fold_in import fold_in
+from pgmult.topics.models.structural import StructuralTopics
+from pgmult.topics.summaries.documents import DocumentTopics
+from pgmult.topics.summaries.matching import aligned_chains, scope_of
+
+__all__ = ["NewDocuments", "align_words", "transform"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewDocuments:
+    """Topic proportions of new documents, and what of them the run does not know.
+
+    Attributes
+    ----------
+    topics : DocumentTopics
+    corpus : Corpus
+        The documents as they were folded in: with the run's words and, if it has any, covariates.
+    unknown_words, unknown_tokens : int
+        Different words that are not in the run's vocabulary, and how many tokens they are.
+    tokens : int
+        Tokens that there were.
+    empty : list of str
+        Documents without a word that the run knows: their proportions are those expected before
+        any word was read.
+    new_levels : mapping from a grouping to its labels that the run does not know
+    """
+
+    topics: DocumentTopics
+    corpus: Corpus
+    unknown_words: int
+    unknown_tokens: int
+    tokens: int
+    empty: list[str]
+    new_levels: dict[str, list[str]]
+
+    def __str__(self) -> str:
+        known = self.tokens - self.unknown_tokens
+        share = f" ({known / self.tokens:.0%})" if self.tokens else ""
+        lines = [
+            f"{len(self.topics.documents):,} new documents; the run knows {known:,} of their"
+            f" {self.tokens:,} words{share}, and does not know {self.unknown_words:,} different"
+            " ones."
+        ]
+        if self.empty:
+            few = ", ".join(self.empty[:5]) + (", ..." if len(self.empty) > 5 else "")
+            lines.append(
+                f"{len(self.empty):,} have no word that it knows ({few}): what is said of them is"
+                " what was expected before reading."
+            )
+        for grouping, labels in self.new_levels.items():
+            few = ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
+            lines.append(
+                f"{len(labels):,} labels of {grouping} are new ({few}): their effects are unknown,"
+                " which widens the intervals."
+            )
+        return "\n".join(lines)
+
+
+def align_words(
+    corpus: Any, vocabulary: Sequence[str] | NDArray[np.str_] | None, num_words: int
+) -> tuple[Corpus, int, int]:
+    """The same documents with another vocabulary, and how many words and tokens it does not have.
+
+    Parameters
+    ----------
+    corpus : Corpus, sparse matrix or array of counts
+        Without words of its own it must have as many columns as there are words.
+    vocabulary : sequence of str, or None
+        None where the posterior's corpus had no words.
+    num_words : int
+
+    Raises
+    ------
+    ValueError
+        If words cannot be told from each other.
+    """
+    corpus = corpus_from(corpus, "corpus")
+    if corpus.vocabulary is None or vocabulary is None:
+        if corpus.num_words != num_words:
+            raise ValueError(
+                f"corpus must have the posterior's {num_words} words or a vocabulary to find them"
+                f" by, got {corpus!r}"
+            )
+        return corpus, 0, 0
+    place = {str(word): j for j, word in enumerate(vocabulary)}
+    target = np.array([place.get(str(word), -1) for word in corpus.vocabulary], dtype=np.int64)
+    known = np.flatnonzero(target >= 0)
+    choose = scipy.sparse.csr_array(
+        (np.ones(len(known), dtype=np.int64), (known, target[known])),
+        shape=(corpus.num_words, num_words),
+    )
+    in_use = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
+    lost = (target < 0) & (in_use > 0)
+    aligned = Corpus(
+        *_parts(corpus.to_csr() @ choose), num_words, np.array(list(place), dtype=np.str_),
+        corpus.names, corpus.table,
+    )  # fmt: skip
+    return aligned, int(lost.sum()), int(in_use[lost].sum())
+
+
+def _parts(counts: Any) -> tuple[Any, Any, Any]:
+    bare = corpus_from(counts, "corpus")
+    return bare.indptr, bare.words, bare.counts
+
+
+def transform(
+    posterior: Posterior,
+    corpus: Any,
+    covariates: Any = None,
+    *,
+    chain: int | None = None,
+    max_draws: int = 100,
+    sweeps: int = 2,
+    probability: float = 0.9,
+    random_seed: int = 0,
+) -> NewDocuments:
+    """Topic proportions of documents that were not in the run.
+
+    Words are found by their names. Where the run has covariates the documents need them, too; a
+    label of a grouping, ``(1 | author)``, may be new.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of `pgmult.topics.CorrelatedTopics` or `pgmult.topics.StructuralTopics`.
+    corpus : Corpus, sparse matrix or array of counts
+        As ``read_table(...).corpus()`` makes it: any vocabulary will do.
+    covariates : mapping from name to column, or DataFrame, optional
+        Every column that the run's formulas name; if left out, those of the table that the corpus
+        was read from.
+    chain : int, optional
+        One chain alone. If left out, chains are aligned topic by topic with the best one, and each
+        topic's draws are those of the chains that found it.
+    max_draws : int
+        At most so many draws are used, evenly spread over chains.
+    sweeps : int
+        Gibbs sweeps at each draw: see `fold_in`.
+    probability : float in (0, 1)
+    random_seed : int
+
+    Returns
+    -------
+    NewDocuments
+        Printed, what was lost.
+
+    Raises
+    ------
+    ValueError
+        If words cannot be found by name, or a covariate is missing or has a value that the run
+        does not know.
+    """
+    probability = as_probability(probability, "probability")
+    with_model(posterior)
+    num_words = int(posterior["topics"].shape[-1])
+    new, words, tokens = align_words(corpus, posterior.coords.get("word"), num_words)
+    names = [str(d) for d in range(new.num_documents)] if new.names is None else new.names.tolist()
+    empty = [names[d] for d in np.flatnonzero(new.totals == 0)]
+    if isinstance(posterior.model, StructuralTopics):
+        new = _with_the_same(posterior, new, covariates)
+    elif covariates is not None:
+        raise ValueError(
+            "covariates must be left out, for the posterior has none, got"
+            f" {brief(covariates)} (it is of {type(posterior.model).__name__})"
+        )
+    chains = aligned_chains(posterior, chain, "topics")
+    pieces = []
+    for one in chains:
+        folded = fold_in(
+            posterior, new, chain=one.chain, max_draws=share_of_draws(max_draws, len(chains)),
+            sweeps=sweeps, random_seed=random_seed + one.chain,
+        )  # fmt: skip
+        pieces += [np.where(one.found, draw.theta[:, one.order], np.nan) for draw in folded]
+    theta = np.stack(pieces, axis=-1)
+    tail = 0.5 * (1.0 - probability)
+    lower, upper = quantile(theta, [tail, 1.0 - tail], axis=-1)
+    topics = DocumentTopics(
+        names, np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), lower, upper, probability,
+        scope_of(chains),
+    )  # fmt: skip
+    return NewDocuments(
+        topics, new, words, tokens, new.num_tokens + tokens, empty, _new_levels(new, covariates)
+    )
+
+
+def _with_the_same(posterior: Posterior, new: Corpus, covariates: Any) -> StructuredCorpus:
+    """The documents with covariates coded as the posterior's are."""
+    data: StructuredCorpus = posterior.data
+    if covariates is None:
+        if new.table is None:
+            columns = [str(name) for name in data.design.columns.names]
+            columns += [name for term in data.design.terms for name in term.variables]
+            columns += [] if data.content is None else list(data.content.names)
+            needed = ", ".join(dict.fromkeys(columns))
+            raise ValueError(
+                "covariates must be given, for the posterior has them and the corpus was not read"
+                f" from a table (columns: {needed})"
+            )
+        covariates = new.table.columns
+    return data.new_documents(new, covariates, unseen=True)
+
+
+def _new_levels(new: Corpus, covariates: Any) -> dict[str, list[str]]:
+    """Labels of groupings that the posterior does not know."""
+    if not isinstance(new, StructuredCorpus):
+        return {}
+    columns: Any = covariates
+    if columns is None and new.table is not None:
+        columns = new.table.columns
+    found = {}
+    for term in new.design.terms:
+        if isinstance(term, GroupTerm) and (term.codes < 0).any():
+            parts = [np.asarray(columns[name], dtype=object) for name in term.variables]
+            rows = np.flatnonzero(term.codes < 0)
+            labels = {":".join(str(np.broadcast_to(p, len(term.codes))[d]) for p in parts)
+                      for d in rows}  # fmt: skip
+            found[":".join(term.variables)] = sorted(labels)
+    return found

@@ -1,0 +1,138 @@
+"""What a report says of covariates: effects, words by group, quotes, checks.
+
+Of each column that prevalence depends on the first view: labels are compared with the first of
+them, numbers make curves, by the groups of the first column of few labels. All else is a call of
+`pgmult.topics.effects` away.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.typing import IntArray
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.summaries.checks import ModelChecks, check_model
+from pgmult.topics.summaries.content import Content, GroupWords, content
+from pgmult.topics.summaries.effects import Difference, Effects, difference, effects
+from pgmult.topics.summaries.quotes import Quotes, quotes
+
+__all__ = ["Structure", "structure_of"]
+
+_FEW_LABELS = 5  # of a column whose labels are compared on the page
+_FEW_GROUPS = 3  # of curves in one panel
+_MOST_CELLS = 2e7  # documents times words, for checks that a report does unasked
+_CHECKED_DRAWS = 20
+_DRAWS = 200  # of effects: enough for a first view
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """What is known of covariates, topics in the report's order and under its names.
+
+    Attributes
+    ----------
+    differences : list of Difference
+        Of columns of labels: the second and further labels over the first.
+    curves : list of Effects
+        Of columns of numbers.
+    content : Content or None
+        Words by group, topics in the posterior's order.
+    words : lists of GroupWords, one a topic, or None
+        The first two groups compared.
+    quotes : Quotes or None
+        Where proportions of documents were kept.
+    checks : ModelChecks or None
+        Where proportions of documents were kept, and documents times words are not too many.
+    """
+
+    differences: list[Difference]
+    curves: list[Effects]
+    content: Content | None
+    words: list[GroupWords] | None
+    quotes: Quotes | None
+    checks: ModelChecks | None
+
+    @property
+    def verdict(self) -> list[str]:
+        """What to know first, in sentences."""
+        sentences = [_largest(found) for found in self.differences]
+        if self.checks is not None:
+            sentences += self.checks.verdict
+        return sentences
+
+
+def structure_of(
+    posterior: Posterior, order: IntArray, names: Sequence[str], random_seed: int = 0
+) -> Structure | None:
+    """What there is to say of a posterior's covariates; None if it has none, or lost its data."""
+    try:
+        data: object = posterior.data
+    except ValueError:
+        return None
+    if not isinstance(data, StructuredCorpus) or "coefficients" not in posterior:
+        return None
+    names = list(names)
+    columns = data.design.columns
+    levels = {str(name): columns.levels_of(j) for j, name in enumerate(columns.names)}
+    few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
+    differences = []
+    for name, labels in few.items():
+        found = _in_order(
+            effects(posterior, name, max_draws=_DRAWS, random_seed=random_seed), order, names
+        )
+        differences += [difference(found, label, labels[0]) for label in labels[1:]]
+    by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
+    curves = [
+        _in_order(
+            effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed), order, names
+        )
+        for name, of in levels.items()
+        if not of
+    ]
+    words = in_groups = None
+    if data.content is not None and "group_topics" in posterior:
+        in_groups = content(posterior)
+        pair = in_groups.groups[1], in_groups.groups[0]
+        compared = in_groups.compare(*pair, order)
+        words = [replace(w, name=name) for w, name in zip(compared, names, strict=True)]
+    quoted = checks = None
+    if "theta" in posterior or "psi" in posterior:
+        found_quotes = quotes(posterior, order.tolist(), 2)
+        quoted = replace(found_quotes, names=names)
+        if data.num_documents * data.num_words <= _MOST_CELLS:
+            groups: list[str] = [name for name in few if "group_topics" not in posterior]
+            if data.content is not None:
+                groups = [*groups, *data.content.names]
+            checks = check_model(
+                posterior, groups=groups or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
+            ).take(order, names)
+    return Structure(differences, curves, in_groups, words, quoted, checks)
+
+
+def _in_order(found: Effects, order: IntArray, names: list[str]) -> Any:
+    return replace(found.take(order), names=names)
+
+
+def _largest(found: Difference) -> str:
+    """Which topics differ most, and whether any does beyond its interval."""
+    mean, lower, upper = found.mean[0], found.lower[0], found.upper[0]
+    sure = np.flatnonzero((lower > 0.0) | (upper < 0.0))
+    interval = f"{100 * found.probability:g} % interval"
+    if not len(sure):
+        return f"{_upper(found.label)}: no topic's share differs beyond its {interval}."
+    best = sure[np.argsort(-np.abs(mean[sure]))][:3]
+    parts = ", ".join(
+        f"{found.names[k]} {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]"
+        for k in best
+    )
+    return (
+        f"{_upper(found.label)}: {len(sure)} of {len(mean)} topics differ beyond their {interval},"
+        f" in percentage points {parts}."
+    )
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

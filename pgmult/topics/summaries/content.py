@@ -1,0 +1,346 @@
+"""How groups of documents word the same topic: content covariates, with intervals.
+
+With phi_{gk} the words of topic k in group g, two groups are compared word by word: the posterior
+of both probabilities, of their ratio, and of which is larger. Where the groups say little of a
+topic, phi_{gk} is what the prior makes of the topic's words elsewhere, and the groups look alike;
+so the tokens that each of them has of a topic are always told, and fewer than 50 are marked.
+
+A distance between two groups, taken draw by draw, is larger than that of the truth, the more so the
+fewer their tokens: none is given here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.arguments import as_choice, as_kind, as_probability
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.draws import as_draws, as_topic_numbers, each_draw, names_along, share_of_draws
+from pgmult.topics.summaries.effects import structured_data, topic_names
+from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, scope_of
+from pgmult.topics.summaries.tables import SummaryTable, interval, probability_text
+
+__all__ = ["FEW_TOKENS", "Content", "GroupWords", "content"]
+
+FEW_TOKENS = 50
+"""With fewer tokens of a topic, a group says hardly anything of how it words it."""
+
+_PER = 1000.0  # words of text, that probabilities are told by
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupWords:
+    """A topic's words that two groups use most differently; printed, a table.
+
+    Attributes
+    ----------
+    words : list of str
+        Those of the first group, most characteristic first, then those of the second.
+    probs, lower, upper : arrays, ``(2, word)``
+        Each group's probability of each word: posterior mean and central interval.
+    log_ratio, log_ratio_lower, log_ratio_upper : arrays, ``(word,)``
+        Logarithm to base 2 of the first group's probability over the second's.
+    p_first : array, ``(word,)``
+        Posterior probability that the first group uses the word more.
+    groups : (str, str)
+    tokens : (float, float)
+        Tokens of the topic in each group, posterior mean.
+    name : str
+        Number and most probable words of the topic.
+    probability : float
+        Of the intervals.
+    scope : str
+        What intervals are over: draws within one chain, or over the chains that found the topic.
+    """
+
+    words: list[str]
+    probs: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    log_ratio: FloatArray
+    log_ratio_lower: FloatArray
+    log_ratio_upper: FloatArray
+    p_first: FloatArray
+    groups: tuple[str, str]
+    tokens: tuple[float, float]
+    name: str
+    probability: float
+    scope: str
+
+    @property
+    def is_faint(self) -> bool:
+        """Whether a group has too few tokens of the topic to tell."""
+        return min(self.tokens) < FEW_TOKENS
+
+    @property
+    def caption(self) -> str:
+        """What the numbers are, and how much they rest on."""
+        there = " and ".join(
+            f"{tokens:,.0f} of {group}"
+            for tokens, group in zip(self.tokens, self.groups, strict=True)
+        )
+        few = f"; fewer than {FEW_TOKENS} say hardly anything" if self.is_faint else ""
+        return (
+            f"Words of topic {self.name} that {self.groups[0]} and {self.groups[1]} use most"
+            f" differently. Tokens of the topic: {there}{few}. Posterior mean and"
+            f" {100 * self.probability:g} % interval, {self.scope}."
+        )
+
+    def table(self) -> SummaryTable:
+        """Each word in a thousand of either group, the ratio, and which is larger."""
+        first, second = self.groups
+        percent = f"{100 * self.probability:g} %"
+        columns = {
+            "word": self.words, first: self.probs[0], f"{first}_lower": self.lower[0],
+            f"{first}_upper": self.upper[0], second: self.probs[1],
+            f"{second}_lower": self.lower[1], f"{second}_upper": self.upper[1],
+            "log2_ratio": self.log_ratio, "log2_ratio_lower": self.log_ratio_lower,
+            "log2_ratio_upper": self.log_ratio_upper, "p_first": self.p_first,
+        }  # fmt: skip
+        shown = {"word": self.words}
+        for g, group in enumerate(self.groups):
+            shown[f"{group}, in 1,000"] = [_of_thousand(x) for x in self.probs[g]]
+            shown[f"{percent}{' ' * g}"] = [
+                interval(a, b, _of_thousand)
+                for a, b in zip(self.lower[g], self.upper[g], strict=True)
+            ]
+        shown["ratio"] = [_ratio(x) for x in self.log_ratio]
+        shown[f"{percent}  "] = [
+            interval(a, b, _ratio)
+            for a, b in zip(self.log_ratio_lower, self.log_ratio_upper, strict=True)
+        ]
+        shown[f"P({first} > {second})"] = [probability_text(x) for x in self.p_first]
+        faint = [self.is_faint] * len(self.words)
+        return SummaryTable(self.caption, columns, shown, faint)
+
+    @property
+    def figure(self) -> Any:
+        """The matplotlib figure of `pgmult.topics.plots.perspectives`."""
+        from pgmult.topics.plots import perspectives
+
+        return perspectives(self).figure
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """Words of topics by group of documents; printed, a table of what each group says most.
+
+    Attributes
+    ----------
+    groups : list of str
+    names : list of str
+        Number and most probable words of each topic.
+    words : list of str
+        The vocabulary.
+    mean : array, ``(group, topic, word)``
+        Posterior mean of the groups' word probabilities.
+    tokens : array, ``(group, topic)``
+        Tokens of each topic in each group, posterior mean.
+    scope : str
+        What intervals are over: draws within one chain, or over the chains that found a topic.
+    """
+
+    groups: list[str]
+    names: list[str]
+    vocabulary: list[str]
+    mean: FloatArray
+    tokens: FloatArray
+    scope: str
+    posterior: Posterior
+    chains: list[AlignedChain]
+    max_draws: int
+
+    def words(
+        self,
+        first: str,
+        second: str,
+        *,
+        topic: int,
+        num_words: int = 10,
+        probability: float = 0.9,
+    ) -> GroupWords:
+        """The words that tell two groups apart in a topic.
+
+        Parameters
+        ----------
+        first, second : str
+            Labels of groups.
+        topic : int
+        num_words : int
+            Of each group, at most: those whose probability is most above the other's, on average,
+            and more likely so than not, and that stand in the group once or more.
+        probability : float in (0, 1)
+            Of the intervals.
+        """
+        return self.compare(first, second, [topic], num_words, probability)[0]
+
+    def compare(
+        self,
+        first: str,
+        second: str,
+        topics: Sequence[int] | IntArray,
+        num_words: int = 10,
+        probability: float = 0.9,
+    ) -> list[GroupWords]:
+        """As `words`, for several topics in one pass over the draws."""
+        pair = [self.groups.index(as_choice(g, n, self.groups))
+                for g, n in ((first, "first"), (second, "second"))]  # fmt: skip
+        if pair[0] == pair[1]:
+            raise ValueError(f"second must be another group than first, got {second!r} for both")
+        count = min(as_positive_int(num_words, "num_words"), len(self.vocabulary) // 2)
+        numbers = as_topic_numbers(topics, len(self.names))
+        tail = 0.5 * (1.0 - as_probability(probability, "probability"))
+        gaps = self.mean[pair[0]] - self.mean[pair[1]]
+        order = np.argsort(-gaps[numbers], axis=1, kind="stable")
+        chosen = np.concatenate([order[:, :count], order[:, : -count - 1 : -1]], axis=1)
+        draws = np.stack(
+            [
+                phi[np.asarray(pair)[:, None, None], numbers[:, None], chosen]
+                for phi in _aligned(self.posterior, self.chains, self.max_draws)
+            ]
+        )
+        tiny = np.finfo(np.float64).tiny
+        found = []
+        for i, k in enumerate(numbers.tolist()):
+            tokens = self.tokens[pair, k]
+            here = draws[:, :, i][~np.isnan(draws[:, 0, i, 0])]
+            side = np.repeat([0, 1], count)  # the group that the word is to stand for
+            sign = np.where(side == 0, 1.0, -1.0)
+            likely = (sign * (here[:, 0] - here[:, 1]) > 0.0).mean(axis=0) > 0.5
+            expected = self.mean[np.asarray(pair)[side], k, chosen[i]] * tokens[side]
+            there = likely & (sign * gaps[k, chosen[i]] > 0.0) & (expected >= 1.0)
+            words, here = chosen[i, there], here[:, :, there]
+            ratio = np.log2(np.maximum(here[:, 0], tiny)) - np.log2(np.maximum(here[:, 1], tiny))
+            lower, upper = np.quantile(here, [tail, 1.0 - tail], axis=0)
+            low, high = np.quantile(ratio, [tail, 1.0 - tail], axis=0)
+            found.append(
+                GroupWords(
+                    [self.vocabulary[j] for j in words], here.mean(axis=0), lower, upper,
+                    np.median(ratio, axis=0), low, high, (ratio > 0.0).mean(axis=0),
+                    (first, second), (float(tokens[0]), float(tokens[1])),
+                    self.names[k], probability, self.scope,
+                )
+            )  # fmt: skip
+        return found
+
+    def table(self, num_words: int = 6) -> SummaryTable:
+        """Tokens of every topic in every group, and the words that the group uses most above all.
+
+        A word's lead is its probability in the group less that in the groups' average, in which a
+        group counts by its tokens of the topic.
+        """
+        count = as_positive_int(num_words, "num_words")
+        weights = self.tokens / np.maximum(self.tokens.sum(axis=0), 1e-300)
+        average = np.einsum("gk,gkv->kv", weights, self.mean)
+        places = [(k, g) for k in range(len(self.names)) for g in range(len(self.groups))]
+        best = [
+            " ".join(
+                self.vocabulary[j]
+                for j in np.argsort(-(self.mean[g, k] - average[k]), kind="stable")[:count]
+            )
+            for k, g in places
+        ]
+        tokens = [float(self.tokens[g, k]) for k, g in places]
+        columns: dict[str, list[Any]] = {
+            "topic": [k for k, _ in places],
+            "words": [self.names[k] for k, _ in places],
+            "group": [self.groups[g] for _, g in places],
+            "tokens": tokens,
+            "leading": best,
+        }
+        shown: dict[str, list[str]] = {
+            "group": columns["group"],
+            "topic": [self.names[k] for k, _ in places],
+            "tokens": [f"{n:,.0f}" for n in tokens],
+            "words that lead in the group": best,
+        }
+        caption = (
+            "Words of each topic that a group uses most above the average of all groups, and how"
+            f" many tokens of it the group has. In parentheses: fewer than {FEW_TOKENS}, which say"
+            " hardly anything."
+        )
+        return SummaryTable(caption, columns, shown, [n < FEW_TOKENS for n in tokens])
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+
+def content(
+    posterior: Posterior,
+    data: StructuredCorpus | None = None,
+    *,
+    chain: int | None = None,
+    max_draws: int = 100,
+) -> Content:
+    """Words of topics by group of documents.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of `pgmult.topics.StructuralTopics` and data with content covariates, with ``group_topics``
+        and ``group_tokens``.
+    data : StructuredCorpus, optional
+        What the model was fitted to; needed only where `posterior` was saved without it.
+    chain : int, optional
+        One chain alone. If left out, chains are aligned topic by topic with the best one, and each
+        topic's draws are those of the chains that found it.
+    max_draws : int
+        At most so many draws are used, evenly spread over chains.
+
+    Raises
+    ------
+    ValueError
+        If the data have no content covariates, or the variables were not kept.
+    """
+    data = structured_data(as_kind(posterior, "posterior", Posterior), data)
+    if data.content is None:
+        raise ValueError(
+            "posterior must be of data with content covariates, got none (name them in content= of"
+            " pgmult.topics.with_covariates)"
+        )
+    as_draws(posterior, "group_topics", "group_tokens")
+    max_draws = as_positive_int(max_draws, "max_draws")
+    chains = aligned_chains(posterior, chain, "group_topics")
+    total, count = np.zeros(()), np.zeros(())
+    for phi in _aligned(posterior, chains, max_draws):
+        total, count = total + np.nan_to_num(phi), count + ~np.isnan(phi[..., :1])
+    mean = np.asarray(total / count)
+    tokens = [
+        np.where(one.found, n[:, one.order], np.nan)
+        for one in chains
+        for n in each_draw(posterior, "group_tokens", one.chain)
+    ]
+    return Content(
+        [str(label) for label in data.content.labels], topic_names(posterior, chain),
+        names_along(posterior, "word", mean.shape[-1]), mean, np.nanmean(tokens, axis=0),
+        scope_of(chains), posterior, chains, max_draws,
+    )  # fmt: skip
+
+
+def _aligned(posterior: Posterior, chains: list[AlignedChain], max_draws: int) -> Any:
+    """Draws of the groups' topics, nan of those that a chain did not find."""
+    for one in chains:
+        for phi in each_draw(
+            posterior, "group_topics", one.chain, share_of_draws(max_draws, len(chains))
+        ):
+            found = np.broadcast_to(one.found, phi.shape[1])
+            yield np.where(found[:, None], phi[:, one.order], np.nan)
+
+
+def _of_thousand(x: float) -> str:
+    return f"{_PER * x:.2f}" if _PER * x < 9.995 else f"{_PER * x:.1f}"
+
+
+def _ratio(log_ratio: float) -> str:
+    """Such as 3.2, or 1/3.2; beyond a thousand not told apart."""
+    size = 2.0 ** min(abs(float(log_ratio)), 10.0)
+    text = ">999" if size > 999 else f"{size:.1f}" if size < 9.95 else f"{size:.0f}"
+    return text if log_ratio >= 0 or text == "1.0" else f"1/{text}".replace("1/>", "<1/")

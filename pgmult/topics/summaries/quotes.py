@@ -1,0 +1,163 @@
+"""Quotes: the documents that are most about a topic, in their own words."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgmult.core.arguments import as_list, as_strings
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.draws import Draws, names_along
+from pgmult.topics.summaries.documents import representative_documents
+from pgmult.topics.summaries.effects import topic_names
+from pgmult.topics.summaries.matching import best_chain
+
+__all__ = ["Quote", "Quotes", "quotes"]
+
+_FEWEST_CHARACTERS = 20
+
+
+class Quote(NamedTuple):
+    """A document, a topic's share in it, posterior mean and interval, and its text if known."""
+
+    document: str
+    mean: float
+    lower: float
+    upper: float
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quotes:
+    """Documents with the largest share of some topics; printed, their texts.
+
+    Attributes
+    ----------
+    topics : list of int
+    names : list of str
+        Number and most probable words of each of these topics.
+    quotes : lists of Quote, one a topic
+        The largest share first.
+    probability : float
+        Of the intervals.
+    note : str
+        Why there are no texts, if there are none; else empty.
+    """
+
+    topics: list[int]
+    names: list[str]
+    quotes: list[list[Quote]]
+    probability: float
+    note: str
+
+    def __str__(self) -> str:
+        percent = f"{100 * self.probability:g} %"
+        head = f"Documents with the largest share of a topic: posterior mean [{percent} interval]."
+        lines = [head, *([self.note] if self.note else [])]
+        for name, quotes in zip(self.names, self.quotes, strict=True):
+            lines += ["", f"Topic {name}"]
+            for quote in quotes:
+                shares = "{:.2f} [{:.2f}, {:.2f}]".format(*quote[1:4])
+                lines.append(f"  {shares}  {quote.document}")
+                if quote.text is not None:
+                    indent = " " * 6
+                    lines += textwrap.wrap(
+                        quote.text, 96, initial_indent=indent, subsequent_indent=indent
+                    )
+        return "\n".join(lines)
+
+
+def quotes(
+    posterior: Draws,
+    topic: int | Sequence[int] | None = None,
+    num_quotes: int = 3,
+    *,
+    texts: Sequence[str] | None = None,
+    max_characters: int = 400,
+    chain: int | None = None,
+    max_draws: int = 200,
+    probability: float = 0.9,
+) -> Quotes:
+    """The texts of the documents with the largest posterior mean share of a topic.
+
+    Parameters
+    ----------
+    posterior : Posterior, or mapping with ``theta`` or ``psi``
+    topic : int or sequence of int, optional
+        All topics if left out.
+    num_quotes : int
+        Of each topic.
+    texts : sequence of str, optional
+        One a document; if left out, those that the posterior's corpus holds. Where there are none,
+        documents are named and `Quotes.note` says so.
+    max_characters : int
+        Longer texts are cut at a word.
+    chain, max_draws, probability
+        As of `document_topics`.
+    """
+    num_quotes = as_positive_int(num_quotes, "num_quotes")
+    most = as_positive_int(max_characters, "max_characters", minimum=_FEWEST_CHARACTERS)
+    found = representative_documents(
+        posterior, num_quotes, chain=chain, max_draws=max_draws, probability=probability
+    )
+    count = len(found)
+    if topic is None:
+        topic = range(count)
+    given = [topic] if isinstance(topic, int | np.integer) else topic
+    topics = [
+        as_positive_int(k, "topic", minimum=0, maximum=count - 1)
+        for k in as_list(given, "topic", "numbers of topics")
+    ]
+    documents = names_along(posterior, "document", _num_documents(posterior))
+    known = _texts(posterior, texts, len(documents))
+    row = {document: d for d, document in enumerate(documents)}
+    quoted = [
+        [
+            Quote(*one, None if known is None else _cut(known[row[one.document]], most))
+            for one in found[k]
+        ]
+        for k in topics
+    ]
+    note = ""
+    if known is None:
+        note = "The run holds no texts, so documents are named only (give them in texts=)."
+    names = (
+        topic_names(posterior, best_chain(posterior) if chain is None else chain)
+        if isinstance(posterior, Posterior)
+        else [f"topic {k}" for k in range(count)]
+    )
+    return Quotes(topics, [names[k] for k in topics], quoted, probability, note)
+
+
+def _num_documents(posterior: Draws) -> int:
+    """How many there are; of a run on disk without reading its draws."""
+    if isinstance(posterior, Posterior) and "document" in posterior.coords:
+        return len(posterior.coords["document"])
+    return int(posterior["theta" if "theta" in posterior else "psi"].shape[2])
+
+
+def _texts(posterior: Draws, texts: Any, size: int) -> Sequence[str] | None:
+    """Texts given, or those of the posterior's corpus."""
+    if texts is not None:
+        given = as_strings(texts, "texts")
+        if len(given) != size:
+            raise ValueError(f"texts must be one for each of {size} documents, got {len(given)}")
+        return given
+    if not isinstance(posterior, Posterior):
+        return None
+    try:
+        data: object = posterior.data
+    except ValueError:  # draws that know of no data
+        return None
+    table = data.table if isinstance(data, Corpus) else None
+    return None if table is None or table.text is None else table.texts
+
+
+def _cut(text: str, most: int) -> str:
+    """A text on one line, at most so long."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else textwrap.shorten(line, most, placeholder=" ...")

@@ -1,0 +1,158 @@
+r"""Topics that are given some of their words: keyword-assisted topics.
+
+A token of topic k is one of its keywords with probability pi_k (Eshima, Imai and Sasaki 2024,
+"Keyword-assisted topic models", section 2)::
+
+    pi_k ~ Beta,    kappa_k ~ Dir on the keywords of k,    w ~ (1 - pi_k) beta_k + pi_k kappa_k
+
+Tokens are allocated by the mixture. Of the n tokens that topic k has of a keyword v, those that
+came as a keyword are binomial with probability pi_k kappa_kv over the mixture's, and without them
+everything is as if there were no keywords.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from pgmult.core.arguments import as_strings, brief
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.topics.data.corpus import Corpus
+
+__all__ = ["Keywords", "as_keywords"]
+
+_SHARE = (1.0, 1.0)  # of the beta prior of pi
+_SPREAD = 0.5  # of the Dirichlet prior of kappa
+_START = 0.3  # pi where a chain begins
+
+
+def as_keywords(keywords: Any, num_topics: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Names and words of the first topics, checked; () for none."""
+    if keywords is None:
+        return ()
+    if isinstance(keywords, tuple) and all(_is_checked(pair) for pair in keywords):
+        keywords = dict(keywords)  # as a model that is copied has them
+    if not isinstance(keywords, Mapping):
+        raise TypeError(
+            "keywords must be a mapping from a topic's name to its words, such as"
+            f" {{'economy': ['tax', 'jobs']}}, got {brief(keywords)}"
+        )
+    checked: list[tuple[str, tuple[str, ...]]] = []
+    for name, words in keywords.items():
+        if not isinstance(name, str):
+            raise TypeError(f"keywords must have names of topics as keys, got {brief(name)}")
+        given = tuple(dict.fromkeys(as_strings(words, f"keywords[{name!r}]")))
+        if not given:
+            raise ValueError(f"keywords[{name!r}] must hold a word at least")
+        checked.append((name, given))
+    if len(checked) > num_topics:
+        raise ValueError(f"keywords must be of {num_topics} topics at most, got {len(checked)}")
+    return tuple(checked)
+
+
+def _is_checked(pair: Any) -> bool:
+    return (
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], tuple)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keywords:
+    """Keywords as pairs of a topic and a word.
+
+    Attributes
+    ----------
+    topics, words : int64 arrays, ``(num_pairs,)``
+        Topic after topic.
+    bounds : int64 array, ``(num_keyword_topics + 1,)``
+        Pairs of topic k are ``bounds[k]:bounds[k + 1]``.
+    """
+
+    topics: IntArray
+    words: IntArray
+    bounds: IntArray
+
+    @classmethod
+    def of(cls, keywords: Sequence[tuple[str, tuple[str, ...]]], data: Corpus) -> "Keywords":
+        """Keywords as words of a corpus; a word that it does not have is refused."""
+        if data.vocabulary is None:
+            raise ValueError("keywords need a corpus with a vocabulary (as_corpus(counts, words))")
+        place = {str(word): v for v, word in enumerate(data.vocabulary)}
+        for name, words in keywords:
+            absent = [word for word in words if word not in place]
+            if absent:
+                raise ValueError(
+                    f"keywords[{name!r}] must be words of the corpus, got {absent[0]!r}"
+                )
+        sizes = [len(words) for _, words in keywords]
+        return cls(
+            np.repeat(np.arange(len(sizes)), sizes),
+            np.array([place[word] for _, words in keywords for word in words], dtype=np.int64),
+            np.cumsum([0, *sizes]),
+        )
+
+    def prior(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Shares pi and words kappa, one number a pair, from their prior."""
+        return self._draw(rng, np.zeros(len(self.words)), np.zeros(len(self.bounds) - 1))
+
+    def start(self) -> tuple[FloatArray, FloatArray]:
+        """Shares and words that a chain begins with."""
+        sizes = np.diff(self.bounds)
+        return np.full(len(sizes), _START), np.repeat(1.0 / sizes, sizes)
+
+    def best_order(self, word_counts: IntArray) -> IntArray:
+        """Topics ``(num_topics, num_words)`` so ordered that the first have their keywords."""
+        owned = word_counts[:, self.words] / np.maximum(word_counts[:, self.words].sum(axis=0), 1)
+        shares = np.stack([owned[:, a:b].mean(axis=1) for a, b in pairwise(self.bounds)])
+        chosen = linear_sum_assignment(-shares)[1]
+        others = np.setdiff1d(np.arange(len(word_counts)), chosen)
+        return np.concatenate([chosen, others])
+
+    def mixed(self, plain: FloatArray, shares: FloatArray, words: FloatArray) -> FloatArray:
+        """Words of topics ``(..., num_topics, num_words)`` with their keywords mixed in."""
+        mixture = plain.copy()
+        mixture[..., : len(shares), :] *= (1.0 - shares)[:, None]
+        mixture[..., self.topics, self.words] += shares[self.topics] * words
+        return mixture
+
+    def sample(
+        self,
+        rng: np.random.Generator,
+        counts: IntArray,
+        mixture: FloatArray,
+        shares: FloatArray,
+        words: FloatArray,
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Draw which tokens came as keywords, then shares and words.
+
+        Parameters
+        ----------
+        counts : int64 array, ``(num_groups, num_topics, num_words)``
+        mixture : array, ``(num_groups, num_topics, num_words)``
+            What the tokens were allocated by.
+
+        Returns
+        -------
+        counts without them, shares, words
+        """
+        here = counts[:, self.topics, self.words]
+        chance = shares[self.topics] * words / mixture[:, self.topics, self.words]
+        came = rng.binomial(here, np.clip(np.where(here > 0, chance, 0.0), 0.0, 1.0))
+        left = counts.copy()
+        left[:, self.topics, self.words] -= came
+        totals = counts[:, : len(shares)].sum(axis=(0, 2))
+        return left, *self._draw(rng, came.sum(axis=0), totals)
+
+    def _draw(
+        self, rng: np.random.Generator, came: FloatArray, totals: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        sums = np.array([came[a:b].sum() for a, b in pairwise(self.bounds)])
+        shares = rng.beta(_SHARE[0] + sums, _SHARE[1] + totals - sums)
+        words = [rng.dirichlet(_SPREAD + came[a:b]) for a, b in pairwise(self.bounds)]
+        return np.asarray(shares), np.concatenate(words)

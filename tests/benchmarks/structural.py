@@ -1,0 +1,181 @@
+"""What random effects and words by group cost, and what they gain: structural topic models.
+
+    python tests/benchmarks/structural.py sweep            CPU s a sweep beside the plain model
+    python tests/benchmarks/structural.py large            10,000 documents and words, K = 50, G = 4
+    python tests/benchmarks/structural.py held-out         gain of content over none, and shuffled
+    python tests/benchmarks/structural.py mixing           of rho, by its true value
+
+Corpora are simulated from the model with a known concentration of words by group.
+"""
+
+import argparse
+import resource
+import time
+import warnings
+
+import numpy as np
+
+import pgmult
+from pgmult.topics import (
+    DocumentCompletion,
+    StructuralTopics,
+    as_corpus,
+    compare_scores,
+    split_tokens,
+    with_covariates,
+)
+from pgmult.topics.data.corpus import Corpus, simulate_words
+from pgmult.topics.priors.content import ContentPrior
+
+AUTHORS = 100
+
+
+def simulated(rng, documents, words, topics, groups, length, concentration):
+    """A corpus and the table of its documents: year, author, group and the groups shuffled."""
+    base = pgmult.Dirichlet(0.05).sample(rng, (topics, words))
+    by_group = np.concatenate(
+        [
+            np.stack([rng.dirichlet(np.maximum(concentration * row, 1e-9)) for row in base])
+            for _ in range(groups)
+        ]
+    )
+    codes, authors = rng.integers(groups, size=documents), rng.integers(AUTHORS, size=documents)
+    year = rng.uniform(1950, 2020, size=documents)
+    theta = pgmult.StickBreaking().probs(
+        rng.normal(size=(AUTHORS, topics - 1))[authors] * 0.7
+        + 0.03 * (year - 1985.0)[:, None] * rng.normal(size=topics - 1)
+        + rng.normal(size=(documents, topics - 1))
+        + pgmult.StickBreaking().inverse(np.full(topics, 1.0 / topics))
+    )
+    totals = rng.poisson(length, size=documents)
+    counts = rng.multinomial(totals, theta)
+    rows = codes[:, None] * topics + np.arange(topics)
+    shape = Corpus(
+        np.arange(documents + 1),
+        np.zeros(documents, dtype=np.int32),
+        totals.astype(np.int32),
+        words,
+    )
+    tokens = simulate_words(rng, np.repeat(rows.ravel(), counts.ravel()), by_group, shape)
+    table = {
+        "year": year,
+        "author": [f"a{a}" for a in authors],
+        "group": [f"g{g}" for g in codes],
+        "shuffled": [f"g{g}" for g in rng.permutation(codes)],
+    }
+    return as_corpus(tokens.to_csr()), table
+
+
+def cpu_a_sweep(model, data, sweeps):
+    """CPU seconds of the fastest of three batches of sweeps, after the start."""
+    rng = np.random.default_rng(0)
+    state = model.init(rng, data)
+    state = model.step(rng, state, data)
+    batches = []
+    for _ in range(3):
+        begin = time.process_time()
+        for _ in range(sweeps):
+            state = model.step(rng, state, data)
+        batches.append((time.process_time() - begin) / sweeps)
+    return min(batches)
+
+
+FORMS = {
+    "year": ("~ year", None),
+    "year + (1 | author)": ("~ year + (1 | author)", None),
+    "s(year) + (1 | author)": ("~ s(year) + (1 | author)", None),
+    "year, content": ("~ year", "~ group"),
+    "s(year) + (1 | author), content": ("~ s(year) + (1 | author)", "~ group"),
+}
+
+
+def sweep(options):
+    rng = np.random.default_rng(0)
+    sizes = (options.documents, options.words, options.topics, options.groups, options.length)
+    corpus, table = simulated(rng, *sizes, 300.0)
+    print(f"{corpus}, {len(corpus.words):,} entries, K = {options.topics}, G = {options.groups}")
+    model = StructuralTopics(
+        options.topics, start_sweeps=20, content=ContentPrior(start_sweeps=options.held)
+    )
+    plain = None
+    for name, (formula, content) in FORMS.items():
+        data = with_covariates(corpus, table, formula, content=content)
+        seconds = cpu_a_sweep(model, data, options.sweeps)
+        plain = plain or seconds
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+        print(
+            f"{name:34s} {seconds:.4f} CPU s a sweep, {seconds / plain:.2f} x,"
+            f" peak so far {peak:.2f} GiB",
+            flush=True,
+        )
+
+
+def held_out(options):
+    warnings.simplefilter("ignore")
+    for concentration in (100.0, 1000.0):
+        rng = np.random.default_rng(0)
+        corpus, table = simulated(rng, 600, 1000, 10, 3, 80, concentration)
+        training, held = split_tokens(corpus, documents=600, observed=0.7)
+        scores, learned = {}, {}
+        for name, content in (("none", None), ("groups", "~ group"), ("shuffled", "~ shuffled")):
+            completion = DocumentCompletion(held, every=2)
+            posterior = pgmult.sample(
+                StructuralTopics(10), with_covariates(training, table, "~ 1", content=content),
+                draws=options.sweeps, tune=options.sweeps, chains=2, random_seed=0,
+                callback=completion, progressbar=False,
+                keep=["topic_shares", "content_concentration"],
+            )  # fmt: skip
+            scores[name] = completion.score()
+            if content:
+                learned[name] = np.median(posterior["content_concentration"])
+        for row in compare_scores(scores, held)[1:]:
+            print(
+                f"c = {concentration:.0f}, {row.model}: gain {row.difference:+.4f} ±"
+                f" {row.difference_error:.4f} nats a token, median c {learned[row.model]:.0f}",
+                flush=True,
+            )
+
+
+def mixing(options):
+    """Effective draws of log rho a hundred sweeps, and what was learned."""
+    from pgmult.sampling.diagnostics import ess_bulk
+
+    warnings.simplefilter("ignore")
+    for truth in (0.0, 0.01, 0.1, 1.0):
+        rng = np.random.default_rng(1)
+        authors = np.repeat(np.arange(40), 10)
+        psi = np.sqrt(truth) * rng.normal(size=(40, 4))[authors] + rng.normal(size=(400, 4))
+        theta = pgmult.StickBreaking().probs(psi - np.array([1.4, 1.1, 0.7, 0.0]))
+        topics = np.kron(np.eye(5), np.full((1, 20), 0.05))
+        counts = rng.multinomial(80, theta @ topics)
+        data = with_covariates(counts, {"a": [f"a{a}" for a in authors]}, "~ (1 | a)")
+        posterior = pgmult.sample(
+            StructuralTopics(5), data, draws=options.sweeps * 5, tune=200, chains=1, random_seed=0,
+            progressbar=False, keep=["effect_variances"],
+        )  # fmt: skip
+        rho = posterior["effect_variances"][..., 0]
+        effective = float(ess_bulk(np.log(rho)))
+        print(
+            f"rho = {truth}: 5, 50, 95 % at {np.quantile(rho, [0.05, 0.5, 0.95]).round(4)},"
+            f" {100 * effective / rho.size:.0f} effective draws of log rho in 100",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["sweep", "large", "held-out", "mixing"])
+    parser.add_argument("--documents", type=int, default=2000)
+    parser.add_argument("--words", type=int, default=3000)
+    parser.add_argument("--topics", type=int, default=20)
+    parser.add_argument("--groups", type=int, default=2)
+    parser.add_argument("--length", type=int, default=150)
+    parser.add_argument("--sweeps", type=int, default=200)
+    parser.add_argument("--held", type=int, default=20)
+    chosen = parser.parse_args()
+    if chosen.what == "large":
+        chosen.documents, chosen.words, chosen.topics = 10_000, 10_000, 50
+        chosen.groups, chosen.length, chosen.sweeps, chosen.held = 4, 150, 3, 3
+    elif chosen.what == "sweep":
+        chosen.sweeps = 10
+    {"sweep": sweep, "large": sweep, "held-out": held_out, "mixing": mixing}[chosen.what](chosen)

@@ -1,0 +1,166 @@
+"""Random effects, curves, words by group and keywords: sampled right, refused when broken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult import MatrixNormalInverseWishart
+from pgmult.testing import check_geweke, mutant, rejects
+from pgmult.topics import StructuralTopics, as_corpus, with_covariates
+from pgmult.topics.models import structural
+from pgmult.topics.priors.content import ContentPrior
+from pgmult.topics.updates import content, effects
+
+pytestmark = pytest.mark.slow
+
+COUNTS = [
+    [2, 1, 2, 1], [2, 1, 1, 0], [0, 0, 0, 0], [0, 2, 2, 0],
+    [1, 0, 3, 0], [2, 2, 0, 0], [1, 1, 0, 0], [3, 0, 0, 1],
+]  # fmt: skip
+TABLE = {
+    "year": [1.0, 2.0, 4.0, 7.0, 8.0, 3.0, 5.0, 6.0],
+    "party": list("DRRDDRII"),
+    "author": list("aabbccab"),
+    "place": list("xyxyxyxy"),
+}
+FIELDS = (
+    "psi", "coefficients", "Sigma", "topics", "topic_counts", "effects", "effect_variances",
+    "group_topics", "branch_topics", "content_concentration", "content_rate", "keyword_shares",
+    "keyword_words",
+)  # fmt: skip
+
+
+def problem(formula, keywords=None, **options):
+    """A model, its data and statistics of everything that a state holds."""
+    corpus = as_corpus(COUNTS, ["w0", "w1", "w2", "w3"])
+    data = with_covariates(corpus, TABLE, formula, **options)
+    p = len(data.design.names)
+    model = StructuralTopics(
+        3,
+        word_concentration=0.8,
+        regression=MatrixNormalInverseWishart(np.zeros((p, 2)), np.eye(p), 8.0, 5.0 * np.eye(2)),
+        content=ContentPrior(2.0, 3.0, 10.0, start_sweeps=2),
+        keywords=keywords,
+    )
+    state = model.prior(np.random.default_rng(0), data)
+    statistics = {
+        name: lambda state, data, name=name: getattr(state, name)
+        for name in FIELDS
+        if getattr(state, name).size
+    }
+    statistics["log_likelihood"] = model.log_likelihood
+    statistics["regression"] = lambda state, data: data.covariates.T @ state.psi
+    for j, term in enumerate(data.design.terms):
+        rows = np.eye(term.size)[term.design] if term.kind == "group" else term.design
+        statistics[f"term {j}"] = lambda state, data, rows=rows: rows.T @ state.psi
+    return model, data, statistics
+
+
+EFFECTS = problem("~ s(year, knots=5) + (1 | author) + (1 | place)")
+GROUPS = problem("~ year", content="~ party")
+TREE = problem("~ year + (1 | author)", {"a": ["w0", "w2"], "b": ["w2"]}, content="~ party + place")
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "statistics"), [EFFECTS, GROUPS, TREE], ids=["effects", "groups", "tree"]
+)
+def test_geweke(model, data, statistics):
+    check_geweke(model, data, statistics=statistics, replicates=500)
+
+
+# ------------------------------------------------------------------ mutants
+
+
+def refused(broken, data, statistics, replicates=250):
+    rejects(check_geweke, broken, data, statistics=statistics, replicates=replicates)
+
+
+def test_variances_without_their_prior_are_refused(monkeypatch):
+    flat = effects.log_variance_density
+    monkeypatch.setattr(
+        effects, "log_variance_density", lambda x, scale: -np.inf if flat(x, scale) < -1e9 else 0.0
+    )
+    refused(*EFFECTS)
+
+
+def test_variances_of_other_terms_are_refused(monkeypatch):
+    right = structural.sample_variances
+    monkeypatch.setattr(
+        structural, "sample_variances", lambda rng, at, v, scale: right(rng, at, v, scale)[::-1]
+    )
+    refused(*EFFECTS)
+
+
+def test_effects_left_out_of_the_mean_are_refused():
+    model, data, statistics = EFFECTS
+    broken = mutant(
+        model,
+        step=lambda self, rng, state, data: model.step(
+            rng, replace(state, effects=0.0 * state.effects), data
+        ),
+    )
+    refused(broken, data, statistics)
+
+
+def counts_for_tables(
+    worker, start, stop, key, counts, parents, above, shape, rate, hold, concentration, tables
+):
+    """Every token a table of its own."""
+    rows = above.shape[0] // concentration.size
+    by_node = counts.reshape(len(parents), concentration.size, -1)
+    np.add.at(tables.reshape(rows, concentration.size, -1), parents, by_node)
+
+
+def test_counts_instead_of_tables_are_refused(monkeypatch):
+    right = content.sample_tables
+
+    def broken(*arguments):
+        own = list(arguments)
+        tables = own[-1].copy()
+        right(*own[:-1], tables)  # concentrations as they should be
+        counts_for_tables(*own)
+
+    monkeypatch.setattr(content, "sample_tables", broken)
+    refused(*GROUPS)
+
+
+def test_concentrations_without_their_prior_are_refused(monkeypatch):
+    right = content.sample_tables
+    monkeypatch.setattr(
+        content, "sample_tables", lambda *a: right(*a[:7], 1e-3, 1e-3, *a[9:])
+    )  # fmt: skip
+    refused(*GROUPS)
+
+
+def test_words_of_groups_that_ignore_their_branch_are_refused(monkeypatch):
+    right = content.vary
+    monkeypatch.setattr(
+        content, "vary",
+        lambda rng, above, parents, c, counts=None: right(rng, above, 0 * parents, c, counts),
+    )  # fmt: skip
+    refused(*TREE)
+
+
+def test_keywords_that_stay_among_the_counts_are_refused():
+    model, data, statistics = TREE
+    keywords = structural.Keywords
+
+    class Kept(keywords):
+        def sample(self, rng, counts, *others):
+            return counts, *keywords.sample(self, rng, counts, *others)[1:]
+
+    broken = mutant(
+        model,
+        _sample_words=lambda self, *arguments: _with(structural, Kept, model, arguments),
+    )
+    refused(broken, data, statistics)
+
+
+def _with(module, kind, model, arguments):
+    """The model's own step over words, another class in the place of `Keywords`."""
+    right, module.Keywords = module.Keywords, kind
+    try:
+        return model._sample_words(*arguments)
+    finally:
+        module.Keywords = right

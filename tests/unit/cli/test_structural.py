@@ -1,0 +1,209 @@
+"""Structural topic models from the command line: from a table to effects, quotes and files."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.cli import commands as cli
+
+WORDS = {"sea": ["ship", "sail", "wave", "harbour"], "land": ["field", "plough", "wheat", "barn"]}
+FIT = [
+    "--column", "text", "--prevalence", "~ party * year + (1 | who)", "--content", "~ party",
+    "--topics", "2", "--draws", "8", "--tune", "10", "--chains", "2", "--quiet",
+]  # fmt: skip
+
+
+def rows(count=40):
+    rng = np.random.default_rng(0)
+    for d in range(count):
+        kinds = rng.choice(["sea", "land"], p=[0.9, 0.1] if d % 2 else [0.2, 0.8], size=15)
+        text = " ".join(rng.choice(WORDS[kind]) for kind in kinds)
+        yield {"text": text, "party": "N" if d % 2 else "S", "year": 1900 + d, "who": f"m{d % 6}"}
+
+
+def write(path, table):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    """A run directory, and what was printed when it was made."""
+    write(folder / "speeches.csv", list(rows()))
+    arguments = ["topics", "fit", str(folder / "speeches.csv"), *FIT, "--out", str(folder / "run")]
+    assert cli.main(arguments) == 0
+    return folder / "run"
+
+
+def said(capsys, *arguments):
+    code = cli.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert (code, captured.err) == (0, "")
+    return captured.out
+
+
+def refused(capsys, *arguments):
+    assert cli.main([str(argument) for argument in arguments]) == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    return errors
+
+
+class TestFit:
+    def test_covariates_reach_the_model_and_texts_the_run(self, run):
+        posterior = pgmult.load(run)
+        data = posterior.data
+        assert type(posterior.model).__name__ == "StructuralTopics"
+        assert [term.name for term in data.design.terms] == ["1 | who"]
+        assert data.content.labels.tolist() == ["N", "S"]
+        assert data.table.texts == [row["text"] for row in rows()]
+        assert "theta" in posterior, "for quotes"
+        assert (run / "report.html").exists()
+
+    def test_losses_are_printed(self, capsys, tmp_path):
+        table = [{"text": "the ship sails", "x": 1}, {"text": "of", "x": 2}, {"text": "", "x": 3}]
+        path = write(tmp_path / "t.csv", table * 5)
+        output = said(
+            capsys, "topics", "fit", path, "--column", "text", "--topics", 2, "--draws", 4,
+            "--tune", 2, "--chains", 1, "--quiet", "--out", tmp_path / "run",
+        )  # fmt: skip
+        assert "stop words                2             10 (50.0%)" in output
+        assert "15 documents, of which 10 are left without words (5 had none to begin" in output
+
+    def test_rows_without_a_covariate(self, capsys, folder, tmp_path):
+        table = list(rows(12))
+        table[3]["party"] = ""
+        path = write(tmp_path / "t.csv", table)
+        arguments = ["topics", "fit", path, *FIT, "--out", tmp_path / "run"]
+        assert "column 'party' has a missing value at row 3" in refused(capsys, *arguments)
+        output = said(capsys, *arguments, "--drop-incomplete")
+        assert "1 rows without a value of a covariate are left out" in output
+        assert pgmult.load(tmp_path / "run").data.num_documents == 11
+
+    def test_what_cannot_be(self, capsys, folder, run, tmp_path):
+        out = ["--out", tmp_path / "run"]
+        table = folder / "speeches.csv"
+        texts = tmp_path / "texts.txt"
+        texts.write_text("ship sail\nfield plough\n")
+        for arguments, expected in (
+            ([table], "say which column holds the texts (strings are in 'text', 'who', 'party')"),
+            ([table, "--column", "text", "--prevalence", "~ height"], "height"),
+            ([table, "--column", "text", "--content", "~ height"], "content must name columns"),
+            ([texts, "--prevalence", "~ x"], "need the columns of a table"),
+            ([texts, "--names", "x"], "--names is for tables"),
+            ([table, "--column", "text", "--stop-words", "german"], "a file with a word a line"),
+        ):
+            assert expected in refused(capsys, "topics", "fit", *arguments, *out)
+        assert not (tmp_path / "run").exists()
+
+
+class TestQuestions:
+    def test_effects(self, capsys, run, tmp_path):
+        output = said(capsys, "topics", "effects", run, "party", "--difference", "N", "S")
+        assert "Party N minus S, in percentage points." in output
+        figure = tmp_path / "curve.svg"
+        output = said(
+            capsys, "topics", "effects", run, "year", "--by", "party", "--topic", 1,
+            "--at", "year=1900,1920,1939", "--figure", figure,
+        )  # fmt: skip
+        assert figure.read_bytes().startswith(b"<?xml")
+        numbers = {line.split()[0] for line in output.splitlines() if line[:2] in ("0 ", "1 ")}
+        assert numbers == {"1"}
+        assert "COLUMN=VALUE" in refused(capsys, "topics", "effects", run, "party", "--at", "year")
+        assert "'height'" in refused(capsys, "topics", "effects", run, "height")
+
+    def test_content(self, capsys, run, tmp_path):
+        output = said(capsys, "topics", "content", run)
+        assert "Words of each topic that a group uses most" in output
+        output = said(
+            capsys, "topics", "content", run, "N", "S", "--topic", 0, "--figure",
+            tmp_path / "words.png",
+        )  # fmt: skip
+        assert "that N and S use most differently" in output
+        assert (tmp_path / "words.png").stat().st_size > 1000
+        assert "two groups are compared, got 1: N, S" in refused(
+            capsys, "topics", "content", run, "N"
+        )
+
+    def test_quotes_after_loading(self, capsys, run):
+        output = said(capsys, "topics", "quotes", run, "--topic", 0, "--quotes", 1)
+        texts = [row["text"] for row in rows()]
+        shown = " ".join(output.split())
+        assert sum(text in shown for text in texts) == 1
+
+    def test_checks(self, capsys, run):
+        assert "dispersed" in said(capsys, "topics", "check", run)
+        output = said(capsys, "topics", "check", run, "--permute", "party")
+        assert "Do shares of topics go with party more than by chance?" in output
+
+    def test_a_run_without_covariates(self, capsys, tmp_path, folder, run):
+        arguments = ["--column", "text", *FIT[6:], "--out", tmp_path / "plain"]
+        said(capsys, "topics", "fit", folder / "speeches.csv", *arguments)
+        errors = refused(capsys, "topics", "effects", tmp_path / "plain", "party")
+        assert "posterior must be of data with covariates" in errors
+
+
+class TestFiles:
+    def test_new_documents(self, capsys, run, tmp_path):
+        new = [
+            {"text": "ship ship wave rocket", "party": "N", "year": 1950, "who": "m1"},
+            {"text": "barn wheat", "party": "S", "year": 1950, "who": "stranger"},
+        ]
+        path = write(tmp_path / "new.csv", new)
+        output = said(
+            capsys, "topics", "transform", run, path, "--column", "text", "--out",
+            tmp_path / "shares.csv",
+        )  # fmt: skip
+        assert "2 new documents; the run knows 5 of their 6 words (83%)" in output
+        assert "1 labels of who are new (stranger)" in output
+        with (tmp_path / "shares.csv").open(newline="") as file:
+            shares = list(csv.DictReader(file))
+        assert [row["who"] for row in shares] == ["m1", "stranger"]
+        means = [name for name in shares[0] if name.startswith("topic") and ":" in name]
+        assert sum(float(shares[0][name]) for name in means) == pytest.approx(1.0, abs=1e-4)
+        path = write(tmp_path / "bare.csv", [{"text": "ship", "party": "N"}])
+        transform = ["topics", "transform", run, path, "--column", "text", "--out", "x.csv"]
+        assert "must have a column 'year'" in refused(capsys, *transform)
+
+    def test_export(self, capsys, run, tmp_path):
+        output = said(capsys, "topics", "export", run, tmp_path / "out", "--kinds", "json", "mtx")
+        assert [line.rsplit("/", 1)[1] for line in output.split()] == [
+            "topics.json", "counts.mtx", "vocab.txt",
+        ]  # fmt: skip
+
+    def test_search(self, capsys, folder, run, tmp_path):
+        output = said(
+            capsys, "topics", "search", folder / "speeches.csv", "--column", "text", "--topics", 3,
+            2, "--prevalence", "~ party", "--draws", 6, "--tune", 5, "--chains", 1, "--quiet",
+            "--figure", tmp_path / "search.svg",
+        )  # fmt: skip
+        assert "coherence  exclusivity  dispersion" in output
+        assert "predict held-out words best" in output
+        assert (tmp_path / "search.svg").exists()
+
+
+@pytest.mark.slow
+def test_the_demonstration(capsys, monkeypatch, tmp_path):
+    """On few messages; that all of them are read is tested where they are."""
+    from pgmult.cli import demo_covariates
+    from pgmult.datasets import state_of_the_union
+
+    few = state_of_the_union()[::40]
+    monkeypatch.setattr(demo_covariates, "state_of_the_union", lambda: few)
+    output = said(
+        capsys, "demo", "topics", "--covariates", "--topics", 3, "--draws", 6, "--tune", 4,
+        "--chains", 1, "--quiet", "--out", tmp_path / "run",
+    )  # fmt: skip
+    for piece in ("by 14 presidents: 74 pieces", "Time, from 1960 to 2020.", "Party. ", "Words. "):
+        assert piece in output
+    assert (tmp_path / "run" / "report.html").exists()

@@ -1,0 +1,185 @@
+"""Tables of texts: every column stays, what is missing is said, and what words were lost."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from pgmult.datasets import ENGLISH_STOP_WORDS, corpus_from_texts, read_corpus, read_table
+
+CSV = """speech,year,party,score,code
+"peace, trade",1901,R,1.5,01
+war,1902,D,,x
+,1903,R,2e1,NA
+the of,1904,,3,3
+peace war war,1905,D,4,4
+"""
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    return read_table(write(tmp_path / "t.csv", CSV), text="speech")
+
+
+class TestColumns:
+    def test_all_stay_and_have_their_types(self, table):
+        columns = table.columns
+        assert list(columns) == ["year", "party", "score", "code"]
+        assert columns["year"].dtype.kind == "i"
+        assert columns["party"].tolist() == ["R", "D", "R", None, "D"]
+        np.testing.assert_array_equal(columns["score"], [1.5, np.nan, 20.0, 3.0, 4.0])
+        assert columns["code"].tolist() == ["01", "x", None, "3", "4"]
+        assert table.texts == ["peace, trade", "war", "", "the of", "peace war war"]
+        assert "5 documents, texts in 'speech', columns: year, party, score, code" in repr(table)
+
+    def test_the_corpus_has_them(self, table):
+        corpus = table.corpus()
+        assert corpus.num_documents == 5
+        assert corpus.totals.tolist() == [2, 1, 0, 0, 3]
+        assert corpus.table.columns["year"].tolist() == [1901, 1902, 1903, 1904, 1905]
+        kept = corpus[corpus.totals > 0]
+        assert kept.table.columns["year"].tolist() == [1901, 1902, 1905]
+        assert kept.table.texts == ["peace, trade", "war", "peace war war"]
+
+    def test_rows_can_be_chosen_before(self, table):
+        known = table[~table.missing("party", "score")]
+        assert known.columns["year"].tolist() == [1901, 1903, 1905]
+        corpus = known.corpus()
+        data = corpus.with_covariates("~ year + party")
+        assert [str(name) for name in data.design.names] == ["Intercept", "year", "party[T.R]"]
+        np.testing.assert_array_equal(data.design.matrix[:, 2], [1, 1, 0])
+
+    def test_a_covariate_without_a_value_is_refused(self, table):
+        with pytest.raises(ValueError, match=r"'party' has a missing value at row 3"):
+            table.corpus().with_covariates("~ year + party")
+        with pytest.raises(ValueError, match=r"'score' has a missing value at row 1"):
+            table.corpus().with_covariates("~ score")
+
+    def test_documents_are_called_by_a_column(self, table):
+        assert table[[0, 1]].corpus(names="code").names.tolist() == ["01", "x"]
+        with pytest.raises(ValueError, match=r"column 'code' must have a value in every row"):
+            table.corpus(names="code")
+
+    def test_missing_values_are_what_one_says(self, tmp_path):
+        path = write(tmp_path / "t.csv", "speech,country\npeace,NA\nwar,FR\n")
+        columns = read_table(path, "speech", missing=()).columns
+        assert columns["country"].tolist() == ["NA", "FR"]
+
+    def test_data_frames_mappings_and_files_are_read_alike(self, table, tmp_path):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.read_csv(tmp_path / "t.csv", dtype={"code": str})
+        given = {name: table.column(name) for name in table.names}
+        (tmp_path / "t.tsv.gz").write_bytes(
+            gzip.compress("\n".join("\t".join(r) for r in _cells(table)).encode())
+        )
+        rows = zip(*(map(_plain, column) for column in given.values()), strict=True)
+        lines = [json.dumps(dict(zip(table.names, row, strict=True))) for row in rows]
+        write(tmp_path / "t.jsonl", "\n".join(lines))
+        for other in (frame, given, tmp_path / "t.tsv.gz", tmp_path / "t.jsonl"):
+            again = read_table(other, "speech")
+            assert again.texts == table.texts
+            for name, column in table.columns.items():
+                np.testing.assert_array_equal(again.columns[name], column)
+
+    def test_json_of_several_kinds(self, tmp_path):
+        rows = [{"t": "a b", "x": 1, "ok": True, "tags": ["u"]}, {"t": "c", "x": "2", "ok": False}]
+        path = write(tmp_path / "t.jsonl", "\n".join(map(json.dumps, rows)))
+        columns = read_table(path, "t").columns
+        assert columns["x"].tolist() == ["1", "2"]
+        assert columns["ok"].tolist() == [True, False]
+        assert columns["tags"].tolist() == ['["u"]', None]
+
+
+def _plain(value):
+    value = value.item() if hasattr(value, "item") else value
+    return None if value != value else value
+
+
+def _cells(table):
+    yield table.names
+    for row in zip(*(table.column(name) for name in table.names), strict=True):
+        yield ["" if (value := _plain(v)) is None else str(value) for v in row]
+
+
+class TestNothingIsGuessed:
+    def test_the_column_of_texts_is_asked_for(self, tmp_path):
+        path = write(tmp_path / "t.csv", "title,body,year\na,long text here,1\nb,more text,2\n")
+        expected = r"t.csv: say which column holds the texts \(strings are in 'body', 'title'\)"
+        for read in (read_table, read_corpus):
+            with pytest.raises(ValueError, match=expected):
+                read(path)
+        with pytest.raises(ValueError, match=r"text must be a column of strings, 'year' has none"):
+            read_table(path, "year")
+        with pytest.raises(ValueError, match="which column holds the texts, but none holds str"):
+            read_table({"x": [1, 2]})
+
+    def test_a_header_that_repeats_a_name(self, tmp_path):
+        path = write(tmp_path / "t.csv", "text,year,text\na,1,b\n")
+        with pytest.raises(ValueError, match=r"line 1: the header has 'text' more than once"):
+            read_table(path, "text")
+
+
+class TestWords:
+    def test_losses_are_counted(self, table):
+        losses = table.corpus(min_documents=2).table.losses
+        assert (losses.documents, losses.without_text, losses.emptied) == (5, 1, 1)
+        assert (losses.words, losses.tokens) == (5, 8)
+        assert [(x.reason, x.words, x.tokens) for x in losses.left_out] == [
+            ("stop words", 2, 2),
+            ("in fewer than 2 documents", 1, 1),
+        ]
+        assert "2 are left without words (1 had none to begin with)" in str(losses)
+
+    def test_reasons_add_up(self):
+        rng = np.random.default_rng(0)
+        words = [f"w{chr(97 + i)}{chr(97 + j)}" for i in range(8) for j in range(8)]
+        texts = [" ".join(rng.choice(words, size=12, p=_zipf(64))) + " the" for _ in range(40)]
+        table = read_table({"t": texts}, "t")
+        options = {"min_count": 3, "min_documents": 3, "max_document_share": 0.5, "max_words": 9}
+        corpus = table.corpus(**options)
+        losses = corpus.table.losses
+        assert len(losses.left_out) >= 4
+        assert losses.words - sum(x.words for x in losses.left_out) == corpus.num_words == 9
+        assert losses.tokens - sum(x.tokens for x in losses.left_out) == corpus.num_tokens
+
+    def test_runs_of_words_stop_at_stop_words(self):
+        texts = ["the united states of america", "united states army"]
+        corpus = corpus_from_texts(texts, ngrams=3)
+        assert corpus.vocabulary.tolist() == [
+            "america", "army", "states", "states_army", "united", "united_states",
+            "united_states_army",
+        ]  # fmt: skip
+        assert corpus.to_csr().toarray()[:, 5].tolist() == [1, 1]
+        with pytest.raises(ValueError, match="ngrams must be at most 10, got 11"):
+            corpus_from_texts(texts, ngrams=11)
+
+    def test_stop_words_of_a_file(self, tmp_path):
+        path = write(tmp_path / "stop.txt", "\ufeffDer\ndie\n\nund \n")
+        texts = ["der Hund und die Katze"]
+        for words in (path, str(path), ["der", "die", "und"]):
+            kept = corpus_from_texts(texts, stop_words=words).vocabulary.tolist()
+            assert kept == ["hund", "katze"]
+        assert "der" not in ENGLISH_STOP_WORDS
+        with pytest.raises(ValueError, match=r"'english', a file .* or words, got 'german'"):
+            corpus_from_texts(texts, stop_words="german")
+        path.write_bytes(b"f\xfcr\n")
+        with pytest.raises(ValueError, match=r"stop.txt: not a file of words in utf-8"):
+            corpus_from_texts(texts, stop_words=path)
+
+    def test_a_vocabulary_says_what_it_loses(self, table):
+        from pgmult.datasets.text import count_words
+
+        corpus, losses = count_words(table.texts, vocabulary=["war", "love"])
+        assert corpus.num_tokens == 3
+        assert [(x.words, x.tokens) for x in losses.left_out] == [(4, 5)]
+
+
+def _zipf(count):
+    weights = 1.0 / np.arange(1, count + 1)
+    return weights / weights.sum()

@@ -1,0 +1,94 @@
+"""Coefficients, random effects and Sigma in one draw, against the dense regression."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pgmult import MatrixNormalInverseWishart
+from pgmult.priors.mixed_regression import MixedRegression
+
+SPD = np.array([[2.0, 0.6], [0.6, 1.0]])
+VARIANCES = np.array([0.3, 1.7, 0.05])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(8)
+
+
+@pytest.fixture
+def prior(rng):
+    precision = np.array([[2.0, 0.3], [0.3, 1.0]])
+    return MatrixNormalInverseWishart(rng.normal(size=(2, 2)), precision, 6.0, SPD)
+
+
+@pytest.fixture
+def problem(rng):
+    """Crossed groupings of 5 and 3 levels, one row of no level, and a curve of 4."""
+    x = np.column_stack([np.ones(12), rng.normal(size=12)])
+    small, large = np.arange(12) % 3, np.arange(12) % 5
+    large[7] = -1
+    return rng.normal(size=(12, 2)), x, [small, large, rng.normal(size=(12, 4))]
+
+
+def dense(prior, x, designs, variances):
+    """Everything as one design matrix and its prior."""
+    columns, precision = [x], [np.full(x.shape[1], np.nan)]
+    for design, variance in zip(designs, variances, strict=True):
+        z = (design[:, None] == np.arange(design.max() + 1)) if design.ndim == 1 else design
+        columns.append(z.astype(float))
+        precision.append(np.full(z.shape[1], 1.0 / variance))
+    whole = np.diag(np.concatenate(precision))
+    p = x.shape[1]
+    whole[:p, :p] = prior.row_precision
+    mean = np.zeros((len(whole), 2))
+    mean[:p] = prior.mean
+    return MatrixNormalInverseWishart(mean, whole, prior.dof, prior.scale), np.hstack(columns)
+
+
+def student_evidence(prior, rows, columns):
+    """The matrix-t density of the rows, by scipy."""
+    row_cov = np.eye(len(rows)) + columns @ np.linalg.inv(prior.row_precision) @ columns.T
+    dof = prior.dof - 1.0  # scipy counts degrees of freedom from 1 as usual, for n = 2
+    return stats.matrix_t(
+        mean=columns @ prior.mean, row_spread=row_cov, col_spread=prior.scale, df=dof
+    ).logpdf(rows)
+
+
+@pytest.mark.parametrize("chosen", [[0, 1, 2], [1, 2], [2], [0], []])
+def test_the_evidence_is_a_matrix_t(prior, problem, chosen):
+    rows, x, designs = problem
+    designs = [designs[j] for j in chosen]
+    regression = MixedRegression.of(prior, rows, x, designs)
+    found, expected = [], []
+    for factor in (1.0, 4.0, 0.01):
+        variances = factor * VARIANCES[chosen]
+        found.append(regression.log_evidence(variances))
+        expected.append(student_evidence(*_arranged(dense(prior, x, designs, variances), rows)))
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-8, atol=1e-8)
+
+
+def _arranged(whole, rows):
+    prior, columns = whole
+    return prior, rows, columns
+
+
+def test_draws_are_those_of_the_dense_regression(rng, prior, problem):
+    rows, x, designs = problem
+    regression = MixedRegression.of(prior, rows, x, designs)
+    whole, columns = dense(prior, x, designs, VARIANCES)
+    posterior = whole.condition(rows, columns)
+    num_draws = 20_000
+    draws = [regression.sample(rng, VARIANCES) for _ in range(num_draws)]
+    effects = np.array([np.concatenate([d.coefficients, d.effects]).ravel() for d in draws])
+    Sigma = np.array([d.Sigma for d in draws])
+    expected = posterior.scale / (posterior.dof - 3.0)
+    error = Sigma.std(axis=0) / np.sqrt(num_draws)
+    assert (np.abs(Sigma.mean(axis=0) - expected) < 4.5 * error).all()
+    deviation = effects - posterior.mean.ravel()
+    error = deviation.std(axis=0) / np.sqrt(num_draws)
+    assert (np.abs(deviation.mean(axis=0)) < 4.5 * error).all()
+    products = np.einsum("di,dj->dij", deviation, deviation)
+    error = products.std(axis=0) / np.sqrt(num_draws)
+    covariance = np.kron(np.linalg.inv(posterior.row_precision), expected)
+    assert (np.abs(products.mean(axis=0) - covariance) < 5.0 * error).all()

@@ -1,0 +1,156 @@
+"""Words by group, and quotes: against the draws themselves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult import Posterior
+from pgmult.sampling import Origin
+from pgmult.topics import (
+    CorrelatedTopics,
+    StructuralTopics,
+    as_corpus,
+    content,
+    plots,
+    quotes,
+    with_covariates,
+)
+from pgmult.topics.data.documents import DocumentTable
+
+WORDS = ["tax", "cut", "job", "war", "iraq", "peace"]
+BASE = np.array([[0.5, 0.2, 0.2, 0.04, 0.03, 0.03], [0.03, 0.03, 0.04, 0.3, 0.3, 0.3]])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+@pytest.fixture
+def data(rng):
+    return with_covariates(
+        as_corpus(rng.poisson(5.0, size=(8, 6)), WORDS, [f"speech {d}" for d in range(8)]),
+        {"party": list("DRDRDRDR")}, content="~ party",
+    )  # fmt: skip
+
+
+def posterior_of(rng, data, num_draws=50, tokens=((400, 30), (300, 900))):
+    """Two chains, the second with the topics under the other's numbers."""
+    phi = np.stack([BASE, np.roll(BASE, 1, axis=1)])
+    phi = np.stack([[rng.dirichlet(200 * row) for row in group] for _ in range(2 * num_draws)
+                    for group in phi]).reshape(2, num_draws, 2, 2, 6)  # fmt: skip
+    counts = np.array(tokens, dtype=float) + np.zeros((2, num_draws, 2, 2))
+    topics = np.tile(BASE, (2, num_draws, 1, 1))
+    draws = {"group_topics": phi, "group_tokens": counts, "topics": topics}
+    draws["group_topics"][1] = phi[1][:, :, ::-1]
+    draws["group_tokens"][1] = counts[1][:, :, ::-1]
+    draws["topics"][1] = topics[1][:, ::-1]
+    draws["coefficients"] = np.zeros((2, num_draws, 2, 1))
+    draws["Sigma"] = np.ones((2, num_draws, 1, 1))
+    draws["theta"] = rng.dirichlet([1.0, 1.0], size=(2, 1, 8)).repeat(num_draws, axis=1)
+    draws["theta"][1] = draws["theta"][0][..., ::-1]
+    model = StructuralTopics(2)
+    return Posterior(
+        draws, dims={name: model.dims[name] for name in draws}, coords=model.coords(data),
+        origin=Origin.of(model, data),
+    )  # fmt: skip
+
+
+def test_words_by_group_are_posterior_quantiles(rng, data):
+    posterior = posterior_of(rng, data)
+    found = content(posterior)
+    assert found.groups == ["D", "R"]
+    np.testing.assert_array_equal(found.tokens, [[400, 30], [300, 900]])
+    words = found.words("R", "D", topic=0, num_words=2)
+    phi = posterior["group_topics"].copy()
+    phi[1] = phi[1][:, :, ::-1]
+    phi = phi[:, :, :, 0].reshape(100, 2, 6)  # draws, groups, words
+    gap = (phi[:, 1] - phi[:, 0]).mean(axis=0)
+    expected = [*np.argsort(-gap)[:2], *np.argsort(gap)[:2]]
+    assert words.words == [WORDS[j] for j in expected]
+    ratio = np.log2(phi[:, 1] / phi[:, 0])[:, expected]
+    np.testing.assert_allclose(words.probs, phi.mean(axis=0)[::-1, expected])
+    np.testing.assert_allclose(words.log_ratio, np.median(ratio, axis=0))
+    np.testing.assert_allclose(words.log_ratio_lower, np.quantile(ratio, 0.05, axis=0))
+    np.testing.assert_allclose(words.upper, np.quantile(phi, 0.95, axis=0)[::-1, expected])
+    np.testing.assert_allclose(words.p_first, (ratio > 0).mean(axis=0))
+    assert "300 of R and 400 of D" in words.caption
+
+
+def test_unmatched_chains_would_mix_the_topics(rng, data):
+    """The mutant: chains pooled by number give a topic that neither of them has."""
+    posterior = posterior_of(rng, data)
+    phi = posterior["group_topics"]
+    unmatched = phi.mean(axis=(0, 1))
+    matched = content(posterior).mean
+    assert np.abs(matched[0] - BASE).max() < 0.02
+    assert np.abs(unmatched[0] - BASE).max() > 0.1
+
+
+def test_few_tokens_are_marked(rng, data):
+    found = content(posterior_of(rng, data))
+    thin = found.words("R", "D", topic=1)
+    assert thin.is_faint
+    assert not found.words("R", "D", topic=0).is_faint
+    assert "fewer than 50 say hardly anything" in thin.caption
+    assert str(thin.table()).count("(") >= len(thin.words)
+    lines = [line for line in str(found).splitlines() if line.startswith("(D)")]
+    assert len(lines) == 1
+    colors = {tuple(c.get_edgecolor()[0][:3]) for c in plots.perspectives(thin).collections}
+    assert colors == {(0.6, 0.6, 0.6)}
+    wide = found.words("R", "D", topic=0).table().to_dataframe()
+    assert {"word", "R", "R_lower", "D_upper", "log2_ratio", "p_first"} <= set(wide.columns)
+
+
+def test_words_that_a_group_hardly_says_are_not_its_own(rng, data):
+    scarce = posterior_of(rng, data, tokens=((4, 30), (300, 900)))
+    words = content(scarce).words("R", "D", topic=0, num_words=3)
+    of_d = [j for j, p in zip(words.words, words.p_first, strict=True) if p < 0.5]
+    assert all(BASE[0, WORDS.index(word)] * 4 >= 0.9 for word in of_d)
+
+
+def test_groups_and_content_that_are_not_there(rng, data):
+    found = content(posterior_of(rng, data))
+    with pytest.raises(ValueError, match="first must be one of D, R, got 'X'"):
+        found.words("X", "D", topic=0)
+    with pytest.raises(ValueError, match="second must be another group than first"):
+        found.words("D", "D", topic=0)
+    plain = with_covariates(data, {"party": list("DRDRDRDR")})
+    with pytest.raises(ValueError, match="posterior must be of data with content covariates"):
+        content(Posterior({"x": np.zeros((1, 1))}, origin=Origin.of(StructuralTopics(2), plain)))
+
+
+# ------------------------------------------------------------------ quotes
+
+
+def test_quotes_are_the_texts_of_the_largest_shares(rng, data):
+    posterior = posterior_of(rng, data)
+    theta = posterior["theta"][0, 0, :, 1]
+    best = np.argsort(-theta)[:2]
+    texts = [f"text\nof {d}" for d in range(8)]
+    found = quotes(posterior, 1, 2, texts=texts)
+    (pair,) = found.quotes
+    assert [quote.document for quote in pair] == [f"speech {d}" for d in best]
+    assert [quote.text for quote in pair] == [f"text of {d}" for d in best]
+    np.testing.assert_allclose([quote.mean for quote in pair], theta[best])
+    assert "1 iraq" in str(found) or "1 war" in str(found)
+    assert quotes(posterior, texts=["word " * 200] * 8).quotes[0][0].text.endswith(" ...")
+    with pytest.raises(ValueError, match="texts must be one for each of 8 documents, got 3"):
+        quotes(posterior, texts=["a"] * 3)
+
+
+def test_without_texts_documents_are_named_and_it_is_said(rng, data):
+    named = quotes(posterior_of(rng, data), [0])
+    assert "holds no texts" in str(named)
+    assert named.quotes[0][0].text is None
+    texts = {"text": [f"body {d}" for d in range(8)]}
+    read = replace(data, table=DocumentTable.of(texts, text="text"))
+    found = quotes(posterior_of(rng, read), 0)
+    assert found.note == ""
+    for quote in found.quotes[0]:
+        assert quote.text == f"body {quote.document.split()[-1]}"
+    other = Posterior(
+        {"theta": np.full((1, 2, 3, 2), 0.5)}, origin=Origin.of(CorrelatedTopics(2), None)
+    )
+    assert quotes(other).quotes[0][0].text is None

@@ -1,0 +1,372 @@
+"""Effects of covariates: against quadrature and brute force, over chains whose labels differ."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pgmult import Posterior, StickBreaking, load, sample
+from pgmult.sampling import Origin
+from pgmult.topics import (
+    CorrelatedTopics,
+    DynamicTopics,
+    StructuralTopics,
+    as_corpus,
+    as_timed_corpus,
+    curve,
+    difference,
+    effects,
+    forest,
+    plots,
+    shares_over_time,
+    with_covariates,
+)
+from pgmult.topics.summaries import effects as module
+from pgmult.topics.summaries.matching import AlignedChain
+
+YEARS = np.array([1990.0, 1995.0, 2000.0, 2005.0, 2010.0, 2020.0])
+PARTIES = np.array(["R", "D", "R", "I", "D", "I"])
+AUTHORS = np.array(["a", "b", "a", "c", "b", "c"])
+COLUMNS = {"year": YEARS, "party": PARTIES, "author": AUTHORS}
+TOPICS = np.array([[0.8, 0.1, 0.05, 0.05], [0.1, 0.8, 0.05, 0.05], [0.05, 0.05, 0.1, 0.8]])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(12)
+
+
+@pytest.fixture
+def corpus(rng):
+    return as_corpus(rng.poisson(2.0, size=(6, 4)), ["salt", "pan", "goal", "ball"])
+
+
+def known(data, draws, **options):
+    """A posterior of structural topics that was never sampled."""
+    model = StructuralTopics(draws["Sigma"].shape[-1] + 1, **options)
+    return Posterior(draws, dims={"topics": ("topic", "word")} if "topics" in draws else None,
+                     coords={"word": data.vocabulary} if "topics" in draws else None,
+                     origin=Origin.of(model, data))  # fmt: skip
+
+
+def point_mass(data, coefficients, Sigma, *random, **options):
+    draws = {"coefficients": coefficients, "Sigma": Sigma}
+    draws |= dict(zip(("effects", "effect_variances"), random, strict=False))
+    return known(data, {name: x[None, None] for name, x in draws.items()}, **options)
+
+
+# ------------------------------------------------------------------ settings given as a table
+
+
+def test_without_scatter_a_share_is_the_link_of_the_mean(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ year + party")
+    coefficients = rng.normal(size=(4, 2))
+    draws = point_mass(data, coefficients, 1e-16 * np.eye(2))
+    found = effects(draws, pd.DataFrame(COLUMNS), num_simulated=2)
+    np.testing.assert_allclose(
+        found.mean, StickBreaking().probs(data.covariates @ coefficients), atol=1e-7
+    )
+    other = point_mass(data, coefficients, 1e-16 * np.eye(2), order=[2, 0, 1])
+    turned = effects(other, COLUMNS, num_simulated=2)
+    np.testing.assert_allclose(turned.mean[:, [2, 0, 1]], found.mean, atol=1e-7)
+
+
+def test_an_effect_is_the_expectation_by_quadrature(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ year + party")
+    coefficients = rng.normal(size=(4, 2))
+    Sigma = np.array([[2.0, -0.8], [-0.8, 1.0]])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    grid = np.stack(np.meshgrid(nodes, nodes), axis=-1).reshape(-1, 2)
+    weights = np.outer(weights, weights).ravel() / (2.0 * np.pi)
+    setting = {"year": 2003, "party": ["D", "R"]}
+    psi = data.design.rows(setting) @ coefficients
+    scattered = psi[:, None] + grid @ np.linalg.cholesky(Sigma).T
+    exact = np.einsum("g,sgk->sk", weights, StickBreaking().probs(scattered))
+    posterior = point_mass(data, coefficients, Sigma)
+    found = effects(posterior, setting, num_simulated=100_000)
+    error = 5 * 0.5 / np.sqrt(100_000)
+    np.testing.assert_allclose(found.mean, exact, atol=error)
+    gap = difference(found, 1, 0)
+    np.testing.assert_allclose(gap.mean, exact[[1]] - exact[[0]], atol=error)
+    by_name = effects(posterior, "party", at={"year": 2003}, num_simulated=100_000)
+    np.testing.assert_allclose(by_name.mean[[0, 2]], exact, atol=error)
+    assert by_name.labels == ["D", "I", "R"]
+
+
+def test_intervals_hold_their_share_of_the_draws(rng, corpus):
+    data = with_covariates(corpus, {"year": YEARS})
+    draws = known(
+        data,
+        {
+            "coefficients": rng.normal(size=(1, 1000, 2, 2)),
+            "Sigma": np.tile(np.eye(2), (1, 1000, 1, 1)),
+        },
+    )
+    found = effects(draws, {"year": YEARS}, num_simulated=10, max_draws=1000, probability=0.5)
+    assert found.draws.shape == (1000, 6, 3)
+    gap = difference(found, 5, 0)
+    for part in (found, gap):
+        inside = ((part.lower < part.draws) & (part.draws < part.upper)).mean(axis=0)
+        np.testing.assert_allclose(inside, 0.5, atol=2e-3)
+    np.testing.assert_allclose(gap.mean.sum(), 0.0, atol=1e-12)
+    np.testing.assert_allclose(gap.p_positive, (gap.draws > 0).mean(axis=0))
+    assert effects(draws, {"year": 2000}, max_draws=7).draws.shape == (7, 1, 3)
+
+
+# ------------------------------------------------------------------ what is averaged over
+
+
+def brute_force(rng, data, settings, coefficients, Sigma, u, rho, *, rows, new_author, size=20_000):
+    """Each setting by documents drawn one by one, with authors of their own."""
+    shares = []
+    for setting in settings:
+        chosen = rng.integers(len(rows["year"]), size=size)
+        table = {name: np.asarray(column)[chosen] for name, column in rows.items()} | setting
+        x = data.design.rows({name: table[name] for name in ("year", "party")})
+        author = np.array([list("abc").index(a) for a in rows["author"]])[chosen]
+        level = rng.standard_normal((size, 2)) @ np.linalg.cholesky(rho * Sigma).T
+        own = level if new_author else u[author]
+        noise = rng.standard_normal((size, 2)) @ np.linalg.cholesky(Sigma).T
+        shares.append(StickBreaking().probs(x @ coefficients + own + noise).mean(axis=0))
+    return np.array(shares)
+
+
+@pytest.mark.parametrize("scope", ["population", "documents"])
+@pytest.mark.parametrize("average", ["observed", "elsewhere"])
+def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope, average):
+    """All rows of the other columns, and a new author's level or that of the documents' own."""
+    data = with_covariates(corpus, COLUMNS, "~ year * party + (1 | author)")
+    coefficients, u = rng.normal(size=(6, 2)), 2.0 * rng.normal(size=(3, 2))
+    Sigma, rho = np.array([[0.7, 0.3], [0.3, 0.5]]), 3.0
+    posterior = point_mass(data, coefficients, Sigma, u, np.array([rho]))
+    rows = COLUMNS
+    if average == "elsewhere":
+        rows = {"year": [1991, 2015], "author": ["c", "b"]}
+    found = effects(
+        posterior, "party", scope=scope, num_simulated=20_000,
+        average="observed" if average == "observed" else rows,
+    )  # fmt: skip
+    exact = brute_force(
+        rng, data, [{"party": np.repeat(p, 20_000)} for p in "DIR"], coefficients, Sigma, u, rho,
+        rows=rows | ({"party": ["D", "D"]} if average == "elsewhere" else {}),
+        new_author=scope == "population",
+    )  # fmt: skip
+    np.testing.assert_allclose(found.mean, exact, atol=5 * 0.5 / np.sqrt(20_000))
+    assert ("by a new author" in found.caption) == (scope == "population")
+    assert ("in documents such as these" in found.caption) == (scope == "documents")
+
+
+def test_an_author_who_is_named_has_a_level_of_its_own(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ year + (1 | author)")
+    coefficients, u = rng.normal(size=(2, 2)), rng.normal(size=(3, 2))
+    posterior = point_mass(data, coefficients, 1e-16 * np.eye(2), u, np.array([0.5]))
+    found = effects(posterior, "author", at={"year": 2000}, num_simulated=2)
+    psi = data.design.rows({"year": 2000}) @ coefficients + u
+    np.testing.assert_allclose(found.mean, StickBreaking().probs(psi), atol=1e-7)
+    assert found.labels == ["a", "b", "c"]
+    with pytest.raises(ValueError, match=r"author must be one of a, b, c, \.\.\., got 'x'"):
+        effects(posterior, "author", at={"author": ["a", "x"]})
+
+
+def test_typical_values_and_curves(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + party + (1 | author)")
+    posterior = point_mass(
+        data, rng.normal(size=(4, 2)), np.eye(2), rng.normal(size=(data.design.num_effects, 2)),
+        np.full(2, 0.1),
+    )  # fmt: skip
+    typical = effects(posterior, "party", average="typical")
+    assert f"year {YEARS.mean():.6g} (its mean)" in typical.caption
+    at_mean = effects(posterior, "party", at={"year": float(YEARS.mean())})
+    np.testing.assert_allclose(typical.mean, at_mean.mean, atol=1e-9)
+    run = effects(posterior, "year", by="party")
+    assert run.draws.shape == (1, 3 * 6, 3)  # six different years: each of them
+    assert list(run.groups) == ["D", "I", "R"]
+    table = run.table().to_dataframe()
+    np.testing.assert_array_equal(table["share"], run.mean[[0, 5, 6, 11, 12, 17]].T.ravel())
+    assert np.isnan(table["difference"][0])
+
+
+# ------------------------------------------------------------------ chains
+
+
+def two_chains(rng, corpus):
+    """Chains that found the same topics under other numbers, and effects of their own size."""
+    data = with_covariates(corpus, {"party": PARTIES})
+    order = np.array([2, 0, 1])
+    draws = {"coefficients": [], "topics": [], "Sigma": []}
+    for strength, labels in ((0.5, np.arange(3)), (1.5, order)):
+        theta = StickBreaking().probs(data.design.rows({"party": ["D", "I", "R"]}) @ (
+            strength * np.array([[0.3, -0.2], [0.5, 1.0], [-1.0, 0.4]])
+        ))  # fmt: skip
+        psi = StickBreaking().inverse(theta[:, labels])
+        draws["coefficients"].append(np.stack([psi[0], psi[1] - psi[0], psi[2] - psi[0]]))
+        draws["topics"].append(TOPICS[labels])
+        draws["Sigma"].append(1e-16 * np.eye(2))
+    draws = {name: np.repeat(np.stack(x)[:, None], 4, axis=1) for name, x in draws.items()}
+    return data, known(data, draws)
+
+
+def check_pooled(found, each):
+    """Draws of both chains, the second's topics under the first's numbers."""
+    assert len(found.draws) == 8
+    np.testing.assert_allclose(found.draws[:4], each[0].draws, atol=1e-7)
+    order = np.array([2, 0, 1])
+    np.testing.assert_allclose(found.draws[4:, :, order], each[1].draws, atol=1e-7)
+    np.testing.assert_allclose(
+        found.mean[:, order], 0.5 * (each[0].mean[:, order] + each[1].mean), atol=1e-7
+    )
+
+
+def test_effects_pool_all_chains_with_topics_matched(rng, corpus):
+    _, posterior = two_chains(rng, corpus)
+    each = [effects(posterior, "party", chain=c, num_simulated=2) for c in (0, 1)]
+    check_pooled(effects(posterior, "party", num_simulated=2), each)
+    assert each[1].scope == "within chain 1"
+
+
+@pytest.mark.parametrize("mutant", ["one chain", "not matched"])
+def test_effects_of_one_chain_or_of_unmatched_topics_are_refused(rng, corpus, mutant, monkeypatch):
+    _, posterior = two_chains(rng, corpus)
+    each = [effects(posterior, "party", chain=c, num_simulated=2) for c in (0, 1)]
+    chains = [AlignedChain(c, slice(None), True) for c in (0, 1)]
+    broken = chains[:1] if mutant == "one chain" else chains
+    monkeypatch.setattr(module, "aligned_chains", lambda *_: broken)
+    with pytest.raises(AssertionError):
+        check_pooled(effects(posterior, "party", num_simulated=2), each)
+
+
+def test_a_topic_that_a_chain_did_not_find_is_left_out_of_its_draws(rng, corpus):
+    data, posterior = two_chains(rng, corpus)
+    topics = posterior["topics"].copy()
+    topics[1] = np.where(topics[1] == 0.8, 0.25, 0.25)  # nothing like the first chain's
+    posterior = known(data, {**posterior, "topics": topics})
+    found = effects(posterior, "party", num_simulated=2)
+    lost = np.isnan(found.draws[4:]).all(axis=(0, 1))
+    assert lost.any()
+    np.testing.assert_allclose(found.mean[:, lost], found.draws[:4].mean(axis=0)[:, lost])
+    assert np.isfinite(difference(found, "R", "D").p_positive).all()
+
+
+# ------------------------------------------------------------------ data and arguments
+
+
+def test_effects_are_of_the_posteriors_own_data(rng, corpus):
+    """Another scaling of the same covariates would give a plausible wrong answer."""
+    data = with_covariates(corpus, {"year": YEARS})
+    draws = point_mass(data, rng.normal(size=(2, 2)), np.eye(2))
+    same = with_covariates(corpus, {"year": YEARS})
+    np.testing.assert_array_equal(
+        effects(draws, {"year": 2000}, data=same).mean, effects(draws, {"year": 2000}).mean
+    )
+    other = with_covariates(corpus, {"year": YEARS + np.eye(6)[5]})
+    with pytest.raises(ValueError, match="data must be what the posterior was sampled with"):
+        effects(draws, "year", data=other)
+    with pytest.raises(ValueError, match="posterior must know its model, got a plain dict"):
+        effects(dict(draws), "year", data=data)
+    plain = Posterior({"mu": np.zeros((1, 1, 2))}, origin=Origin.of(CorrelatedTopics(3), corpus))
+    with pytest.raises(ValueError, match="must be of data with covariates"):
+        effects(plain, "year")
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_run_finds_its_data_and_its_order_of_sticks(corpus, tmp_path):
+    data, run = with_covariates(corpus, COLUMNS, "~ year + party"), tmp_path / "run"
+    model = StructuralTopics(3, order=[2, 0, 1], start_sweeps=1)
+    options = {"tune": 1, "chains": 2, "random_seed": 1, "progressbar": False}
+    kept = sample(model, data, draws=3, **options)
+    sample(model, data, draws=3, store=run, **options)
+    stored = load(run)
+    assert kept.data is data
+    assert stored.data.num_documents == 6
+    at = {"at": {"year": 2000}, "num_simulated": 2}
+    found = effects(stored, "party", **at)
+    np.testing.assert_array_equal(found.mean, effects(kept, "party", **at).mean)
+    psi = data.covariates @ stored["coefficients"][0, 0]
+    sharp = point_mass(data, stored["coefficients"][0, 0], 1e-16 * np.eye(2), order=[2, 0, 1])
+    sharp.save(tmp_path / "sharp")
+    with pytest.raises(ValueError, match="data must be given, for these draws were saved without"):
+        effects(load(tmp_path / "sharp"), COLUMNS)
+    found = effects(load(tmp_path / "sharp"), COLUMNS, num_simulated=2, data=data)
+    np.testing.assert_allclose(found.mean, stored.link.probs(psi), atol=1e-7)
+    assert np.abs(found.mean - StickBreaking().probs(psi)).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"variable": "partei"}, "variable must be a column .* one of year, party, got 'partei'"),
+        ({"at": {"yeer": 2000}}, "at must be a column .* got 'yeer'"),
+        ({"at": {"year": [1, 2]}}, "at must hold one value of 'year', got"),
+        ({"by": "party"}, "by must be another column than variable"),
+        ({"at": {"party": ["D", "X"]}}, "'party' must be one of D, I, R, got 'X'"),
+        ({"scope": "all"}, "scope must be one of population, documents"),
+        ({"average": "mean"}, "average must be one of observed, typical"),
+        ({"average": {"party": ["D"]}}, "average must have a column 'year', got party"),
+        ({"probability": 1.5}, "probability must be between 0 and 1"),
+        ({"variable": {"size": [1, 2]}}, "variable must be settings of year, party"),
+    ],
+)
+def test_odd_arguments_are_refused_in_one_sentence(rng, corpus, change, message):
+    data = with_covariates(corpus, COLUMNS, "~ year + party")
+    draws = point_mass(data, rng.normal(size=(4, 2)), np.eye(2))
+    with pytest.raises(ValueError, match=message):
+        effects(draws, **({"variable": "party"} | change))
+
+
+def test_settings_to_compare_are_named(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ year + party")
+    draws = point_mass(data, rng.normal(size=(4, 2)), np.eye(2))
+    found = effects(draws, "year", by="party", at={"year": [1990, 2020]}, num_simulated=4)
+    rise = difference(found, 2020, 1990)
+    assert rise.groups == ["D", "I", "R"]
+    assert "Year 2020 minus 1990, in percentage points." in str(rise).replace("\n", " ")
+    apart = rise.between("R", "D")
+    np.testing.assert_allclose(apart.draws[:, 0], rise.draws[:, 2] - rise.draws[:, 0])
+    assert "Year 2020 minus 1990, party R over D, in" in apart.caption
+    with pytest.raises(ValueError, match="other must be one of D, I, R, got 'X'"):
+        rise.between("R", "X")
+    one = difference(found, {"year": 2020, "party": "R"}, {"year": 1990, "party": "D"})
+    np.testing.assert_allclose(one.draws[:, 0], found.draws[:, 5] - found.draws[:, 0])
+    np.testing.assert_allclose(rise.take([2, 0]).mean, rise.mean[:, [2, 0]])
+    with pytest.raises(ValueError, match="setting must be a value of year, one of 1990, 2020"):
+        difference(found, 2000, 1990)
+    with pytest.raises(ValueError, match="must both be one value or both one setting"):
+        difference(found, 2020, {"year": 1990, "party": "D"})
+
+
+# ------------------------------------------------------------------ figures
+
+
+def test_figures_draw_what_the_tables_say(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ year + party")
+    coefficients = rng.normal(size=(1, 20, 4, 2))
+    draws = known(data, {"coefficients": coefficients, "Sigma": np.tile(np.eye(2), (1, 20, 1, 1))})
+    by_year = effects(draws, "year", by="party", num_simulated=4)
+    axes = curve(by_year, topic=1)
+    lines = [line.get_ydata() for line in axes.get_lines()]
+    np.testing.assert_allclose(np.concatenate(lines), 100 * by_year.mean[:, 1])
+    assert by_year.caption.split(".")[0] in axes.get_title(loc="left").replace("\n", " ")
+    assert curve(by_year, topic=0, axes=axes) is axes
+    gap = difference(effects(draws, "party", num_simulated=4), "R", "D")
+    axes = forest(gap)
+    ends = np.concatenate([c.get_segments() for c in axes.collections])[:, :, 0]
+    order = np.argsort(gap.mean[0], kind="stable")
+    np.testing.assert_allclose(ends, 100 * np.stack([gap.lower[0], gap.upper[0]], axis=1)[order])
+    assert gap.figure is not axes.figure
+    assert len(plots.curves(by_year, [0, 2]).axes) == 2
+    with pytest.raises(ValueError, match="effects must be of a column of numbers to make a curve"):
+        curve(effects(draws, "party", num_simulated=4), topic=0)
+    assert len(forest(by_year).get_legend().get_texts()) == 6
+
+
+def test_shares_over_time_are_those_of_the_draws(rng):
+    data = as_timed_corpus(np.ones((4, 3), dtype=int), [1999, 2000, 2000, 2002])
+    prevalence = rng.dirichlet(np.ones(2), size=(1, 9, 4))
+    prevalence[:, :, 2] = 0.0  # nobody wrote in 2001
+    posterior = Posterior(
+        {"prevalence": prevalence}, dims={"prevalence": ("time", "topic")},
+        coords={"time": data.time_labels}, origin=Origin.of(DynamicTopics(2), data),
+    )  # fmt: skip
+    found = shares_over_time(posterior)
+    np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0)[[0, 1, 3]])
+    axes = curve(found, topic=1)
+    np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [1999, 2000, 2002])

@@ -1,0 +1,249 @@
+"""Checks against replicates and permutations: calibrated under the model, and they see what is not.
+
+"Draws" are copies of the truth, or of what a test plants in them, so that a check's p-value is one
+of known distribution.
+"""
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.stats
+
+from pgmult import Posterior
+from pgmult.sampling import Origin
+from pgmult.topics import (
+    CorrelatedTopics,
+    StructuralTopics,
+    as_corpus,
+    check_model,
+    permutation_test,
+    with_covariates,
+)
+from pgmult.topics.summaries import checks
+from pgmult.topics.summaries.permutation import proportions
+
+NUM_WORDS, NUM_TOPICS = 30, 3
+
+
+def truth(rng, num_documents):
+    return (
+        rng.dirichlet(np.ones(NUM_TOPICS), size=num_documents),
+        rng.dirichlet(np.full(NUM_WORDS, 0.3), size=NUM_TOPICS),
+    )
+
+
+def texts(rng, theta, phi, length=60, *, burst=0.0, groups=None, shift=0.0):
+    """Words by document; with bursts, or with topics of another group's own words."""
+    counts = np.empty((len(theta), phi.shape[1]), dtype=int)
+    for d, shares in enumerate(theta):
+        words = phi
+        if groups is not None and groups[d]:
+            words = (1.0 - shift) * phi + shift * np.roll(phi, 5, axis=1)
+        if burst:
+            words = np.array([rng.dirichlet(np.maximum(row / burst, 1e-3)) for row in words])
+        counts[d] = rng.multinomial(length, shares @ words)
+    return counts
+
+
+def posterior_of(counts, theta, phi, copies=20):
+    corpus = as_corpus(counts)
+    model = CorrelatedTopics(len(phi))
+    draws = {"theta": theta, "topics": phi}
+    return Posterior(
+        {name: np.broadcast_to(x, (1, copies, *x.shape)) for name, x in draws.items()},
+        dims={name: model.dims[name] for name in draws}, origin=Origin.of(model, corpus),
+    )  # fmt: skip
+
+
+def test_dispersion_is_pearsons_statistic(monkeypatch):
+    rng = np.random.default_rng(0)
+    theta, phi = truth(rng, 12)
+    counts = texts(rng, theta, phi)
+    counts[3] = 0
+    found = check_model(posterior_of(counts, theta, phi), max_draws=1)
+    used = counts.sum(axis=1) > 0
+    x, q = counts[used], (theta @ phi)[used]
+    m = x.sum(axis=1, keepdims=True)
+    by_hand = ((x - m * q) ** 2 / (m * q * (1 - q))).mean()
+    assert found.dispersion == pytest.approx(by_hand)
+    monkeypatch.setattr(checks, "_BLOCK", 100)  # documents in several blocks
+    again = check_model(posterior_of(counts, theta, phi), max_draws=1)
+    assert again.dispersion == pytest.approx(by_hand)
+
+
+def test_information_is_that_of_the_table_of_words_and_documents():
+    """Of one topic, where z is known."""
+    rng = np.random.default_rng(1)
+    phi = np.stack([np.full(6, 1 / 6), np.full(6, 1 / 6)])
+    theta = np.tile([1.0 - 1e-12, 1e-12], (9, 1))
+    counts = rng.poisson(3.0, size=(9, 6)) + 1
+    groups = np.repeat([0, 1, 2], 3)
+    found = check_model(posterior_of(counts, theta, phi), groups={"third": groups}, max_draws=2)
+    for table, one in zip(
+        (counts, np.stack([counts[groups == g].sum(axis=0) for g in range(3)])),
+        found.dependence,
+        strict=True,
+    ):
+        share = table / table.sum()
+        chance = share.sum(axis=0) * share.sum(axis=1, keepdims=True)
+        assert one.observed[0] == pytest.approx((share * np.log(share / chance)).sum())
+
+
+@pytest.mark.slow
+def test_checks_are_calibrated_under_the_model():
+    """At the true parameters, over corpora: p of dispersion is uniform; data and a replicate of one
+    draw of z are exchangeable, so that p of several draws, which share the data, is conservative.
+    """
+    rng = np.random.default_rng(2)
+    dispersion, averaged, single = [], [], []
+    for seed in range(60):
+        theta, phi = truth(rng, 30)
+        groups = {"side": rng.integers(2, size=30)}
+        posterior = posterior_of(texts(rng, theta, phi), theta, phi)
+        found = check_model(posterior, groups=groups, random_seed=seed)
+        dispersion.append(found.dispersion_p)
+        averaged.append([one.p[0] for one in found.dependence])
+        one_draw = check_model(posterior, groups=groups, random_seed=seed, max_draws=1)
+        single.append([one.excess[0] for one in one_draw.dependence])
+    spread = np.array(dispersion) + rng.uniform(-0.5, 0.5, size=60) / 20  # from a grid to a line
+    assert scipy.stats.kstest(spread, "uniform", args=(-0.025, 1.05)).pvalue > 1e-3
+    for excess, p in zip(np.array(single).T, np.array(averaged).T, strict=True):
+        assert scipy.stats.wilcoxon(excess).pvalue > 1e-3
+        assert 0.4 < p.mean() < 0.6
+        assert np.mean(p < 0.05) <= 0.1
+
+
+def test_bursts_and_words_of_a_group_are_seen():
+    rng = np.random.default_rng(3)
+    theta, phi = truth(rng, 60)
+    groups = np.arange(60) % 2
+    calm = check_model(posterior_of(texts(rng, theta, phi), theta, phi), groups={"side": groups})
+    assert all(one.p.min() > 0.02 for one in calm.dependence)
+    assert "more than by chance (3 topics checked)" in " ".join(calm.verdict)
+    bursts = texts(rng, theta, phi, burst=0.05)
+    found = check_model(posterior_of(bursts, theta, phi), groups={"side": groups})
+    assert found.dispersion_p < 0.05
+    assert (found.dependence[0].p < 0.05).all()
+    assert "more dispersed than the model's" in found.verdict[0]
+    assert "keep to single documents" in found.verdict[1]
+    parted = texts(rng, theta, phi, groups=groups, shift=0.4)
+    found = check_model(posterior_of(parted, theta, phi), groups={"side": groups})
+    assert (found.dependence[1].p < 0.05).all()
+    assert "content covariates of side would tell how" in found.verdict[2]
+    assert "words that keep to a side" in str(found)
+    assert [len(table.to_dataframe()) for table in found.tables()] == [3, 3]
+
+
+def test_content_that_is_modelled_leaves_no_trace():
+    rng = np.random.default_rng(4)
+    theta, phi = truth(rng, 60)
+    side = np.arange(60) % 2
+    groups = np.stack([phi, 0.6 * phi + 0.4 * np.roll(phi, 5, axis=1)])
+    counts = texts(rng, theta, phi, groups=side, shift=0.4)
+    names = np.array(["left", "right"])[side]
+    data = with_covariates(as_corpus(counts), {"side": names}, content="~ side")
+    model = StructuralTopics(3)
+    draws = {"theta": theta, "topics": phi, "group_topics": groups}
+    posterior = Posterior(
+        {name: np.broadcast_to(x, (1, 20, *x.shape)) for name, x in draws.items()},
+        dims={name: model.dims[name] for name in draws}, origin=Origin.of(model, data),
+    )  # fmt: skip
+    assert check_model(posterior, groups="side").dependence[1].p.min() > 0.02
+    plain = {name: posterior[name] for name in ("theta", "topics")}
+    missing = Posterior(
+        plain, dims={name: model.dims[name] for name in plain}, origin=Origin.of(model, data)
+    )
+    assert check_model(missing, groups=["side"]).dependence[1].p.max() < 0.05
+
+
+def test_what_cannot_be_checked_is_refused():
+    rng = np.random.default_rng(5)
+    theta, phi = truth(rng, 6)
+    posterior = posterior_of(texts(rng, theta, phi), theta, phi)
+    with pytest.raises(ValueError, match="one label for each of the 6 documents, got 2 of 'a'"):
+        check_model(posterior, groups={"a": [1, 2]})
+    with pytest.raises(ValueError, match=r"groups must be columns of labels .*got 'party'"):
+        check_model(posterior, groups="party")
+    with pytest.raises(ValueError, match="groups must differ, got the one label 'x' of 'a'"):
+        check_model(posterior, groups={"a": ["x"] * 6})
+    with pytest.raises(ValueError, match="data must be what the posterior was sampled with"):
+        check_model(posterior, data=as_corpus(np.ones((6, NUM_WORDS), dtype=int)))
+
+
+# ------------------------------------------------------------------ permutations
+
+
+def test_proportions_are_most_probable():
+    rng = np.random.default_rng(6)
+    theta, phi = truth(rng, 5)
+    counts = texts(rng, theta, phi, length=25)
+    counts[2] = 0
+    found = proportions(as_corpus(counts), phi)
+
+    def loss(free, x):
+        shares = scipy.special.softmax(np.append(free, 0.0))
+        return -(x @ np.log(shares @ phi) + np.log(shares).sum() / NUM_TOPICS)
+
+    for d in range(5):
+        best = scipy.optimize.minimize(loss, np.zeros(2), args=(counts[d],), tol=1e-12).x
+        exact = scipy.special.softmax(np.append(best, 0.0))
+        np.testing.assert_allclose(found[d], exact, atol=2e-3)
+
+
+def authored(rng, num_authors=12, each=8, effect=0.0):
+    """Documents of authors with levels of their own, in two parties."""
+    author = np.repeat(np.arange(num_authors), each)
+    party = np.arange(num_authors) % 2
+    level = rng.normal(size=(num_authors, NUM_TOPICS))
+    level[:, 0] += effect * party
+    psi = level[author] + 0.3 * rng.normal(size=(len(author), NUM_TOPICS))
+    theta = np.exp(psi) / np.exp(psi).sum(axis=1, keepdims=True)
+    phi = rng.dirichlet(np.full(NUM_WORDS, 0.1), size=NUM_TOPICS)
+    data = with_covariates(
+        as_corpus(texts(rng, theta, phi)),
+        {"party": np.array(["D", "R"])[party[author]], "author": [f"a{a}" for a in author],
+         "year": rng.normal(size=len(author))},
+        "~ party + year + (1 | author)",
+    )  # fmt: skip
+    model = StructuralTopics(NUM_TOPICS)
+    return Posterior({"topics": phi[None, None]}, dims={"topics": model.dims["topics"]},
+                     origin=Origin.of(model, data))  # fmt: skip
+
+
+@pytest.mark.slow
+def test_permutations_of_whole_authors_are_calibrated_and_of_documents_are_not():
+    """The mutant: documents of an author as if they were exchangeable."""
+    rng = np.random.default_rng(7)
+    whole, single, year = [], [], []
+    for seed in range(60):
+        posterior = authored(rng)
+        options = {"num_permutations": 99, "random_seed": seed}
+        whole.append(permutation_test(posterior, "party", **options).p[0])
+        apart = [str(d) for d in range(96)]
+        single.append(permutation_test(posterior, "party", blocks=apart, **options).p[0])
+        year.append(permutation_test(posterior, "year", **options).p[0])
+    assert scipy.stats.kstest(whole, "uniform").pvalue > 1e-3
+    assert scipy.stats.kstest(year, "uniform").pvalue > 1e-3
+    assert np.mean(np.array(single) < 0.05) > 0.4
+    assert scipy.stats.kstest(single, "uniform").pvalue < 1e-6
+
+
+def test_a_planted_association_is_found_and_told():
+    rng = np.random.default_rng(8)
+    found = permutation_test(authored(rng, effect=4.0), "party", num_permutations=199)
+    assert found.p[0] < 0.03
+    assert (found.p_any >= found.p).all()
+    assert "The 12 values of author were traded" in str(found).replace("\n", " ")
+    assert found.table().to_dataframe()["topic"][0] == int(np.argmax(found.r_squared))
+
+
+def test_odd_permutations_are_refused():
+    posterior = authored(np.random.default_rng(9), num_authors=4)
+    with pytest.raises(ValueError, match=r"variable must be a column .* got 'partei'"):
+        permutation_test(posterior, "partei")
+    with pytest.raises(ValueError, match="blocks must be at least 5 to trade their values, got 4"):
+        permutation_test(posterior, "party")
+    with pytest.raises(ValueError, match="blocks must be the column of a random term, one of auth"):
+        permutation_test(posterior, "party", blocks="state")
+    with pytest.raises(ValueError, match="one label for each of the 32 documents, got 2"):
+        permutation_test(posterior, "party", blocks=["a", "b"])

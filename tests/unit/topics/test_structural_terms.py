@@ -1,0 +1,211 @@
+"""Structural topics with random effects, words by group and keywords, on small corpora."""
+
+import numpy as np
+import pytest
+from same_draws import check_threads_do_not_matter
+from scipy.special import gammaln
+
+from pgmult import load, resume, sample
+from pgmult.topics import (
+    DocumentCompletion,
+    StructuralTopics,
+    as_corpus,
+    split_tokens,
+    with_covariates,
+)
+from pgmult.topics.compiled.content import log_rising
+from pgmult.topics.priors.content import ContentPrior
+from pgmult.topics.updates.keywords import Keywords
+
+NUM_DOCUMENTS = 40
+rng = np.random.default_rng(3)
+COUNTS = rng.poisson(0.4, size=(NUM_DOCUMENTS, 12))
+VOCABULARY = [f"w{v}" for v in range(12)]
+TABLE = {
+    "year": np.arange(NUM_DOCUMENTS),
+    "party": np.array(list("DR") * 20),
+    "house": np.array(list("aabb") * 10),
+    "author": [f"a{i // 5}" for i in range(NUM_DOCUMENTS)],
+}
+CONTENT = ContentPrior(start_sweeps=2)
+WORDS = {"first": ["w0", "w3"], "second": ["w3"]}
+OPTIONS = {"chains": 2, "tune": 3, "random_seed": 3, "progressbar": False}
+
+
+def data(formula="~ s(year, knots=5) + (1 | author)", content="~ party + house"):
+    return with_covariates(as_corpus(COUNTS, VOCABULARY), TABLE, formula, content=content)
+
+
+def model(**options):
+    return StructuralTopics(3, content=CONTENT, start_sweeps=3, **options)
+
+
+@pytest.mark.parametrize("keywords", [None, WORDS])
+def test_same_seed_same_draws_for_any_number_of_threads(keywords):
+    check_threads_do_not_matter(model(keywords=keywords), data())
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_stored_and_resumed_runs_go_on_with_the_same_draws(tmp_path):
+    own = model(keywords=WORDS)
+    whole = sample(own, data(), draws=4, **OPTIONS)
+    sample(own, data(), draws=2, store=str(tmp_path / "run"), **OPTIONS)
+    resumed = resume(str(tmp_path / "run"), draws=4, progressbar=False)
+    names = {"effects", "effect_variances", "group_topics", "group_tokens", "keyword_shares"}
+    assert names < set(whole)
+    for name in whole:
+        np.testing.assert_array_equal(resumed[name], whole[name])
+    loaded = load(str(tmp_path / "run"))
+    assert loaded.dims["group_topics"] == ("chain", "draw", "group", "topic", "word")
+    assert list(loaded.coords["group"]) == ["D / a", "D / b", "R / a", "R / b"]
+    assert list(loaded.coords["term"]) == ["s(year, knots=5)", "1 | author"]
+    assert loaded.coords["effect"][-1] == "1 | author[a7]"
+    np.testing.assert_allclose(whole["group_topics"].sum(axis=-1), 1.0)
+    tokens = [COUNTS[data().content.codes == g].sum() for g in range(4)]
+    assert (whole["group_tokens"].sum(axis=-1) == tokens).all()
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_what_the_data_do_not_have_is_not_kept():
+    posterior = sample(model(), data("~ year", None), draws=2, **OPTIONS)
+    assert not {name for name in posterior if name.startswith(("effect_", "group", "keyword"))}
+    only_groups = sample(model(), data("~ year", "~ party"), draws=2, **OPTIONS)
+    assert only_groups["group_topics"].shape == (2, 2, 2, 3, 12)
+    assert "effects" not in only_groups
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_held_out_words_are_scored_by_group():
+    """By the words of the document's own group, whatever those of the base."""
+    corpus = data("~ year", "~ party")
+    training, held_out = split_tokens(as_corpus(COUNTS, VOCABULARY), documents=20)
+    completion = DocumentCompletion(held_out, every=1)
+    training = with_covariates(training, TABLE, "~ year", content="~ party")
+    posterior = sample(
+        model(), training, draws=1, chains=1, tune=3, random_seed=3, progressbar=False,
+        callback=completion, keep=["theta", "group_topics"],
+    )  # fmt: skip
+    theta, varied = posterior["theta"][0, 0], posterior["group_topics"][0, 0]
+    probs = np.einsum("dk,dkw->dw", theta, varied[corpus.content.codes])
+    tokens = held_out.to_csr().toarray()
+    expected = np.sum(tokens * np.log(probs)) / tokens.sum()
+    assert completion.log_predictive == pytest.approx(expected, rel=1e-9)
+
+
+def test_log_likelihood_is_by_group():
+    own, corpus = model(), data()
+    state = own.prior(np.random.default_rng(0), corpus)
+    theta = own.theta(state, corpus)
+    probs = np.einsum("dk,dkw->dw", theta, state.group_topics[corpus.content.codes])
+    with np.errstate(divide="ignore"):
+        expected = np.sum(np.where(COUNTS > 0, COUNTS * np.log(probs), 0.0))
+    assert own.log_likelihood(state, corpus) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [13, 200, 10**6])
+@pytest.mark.parametrize("a", [1e-8, 0.3, 40.0, 900.0])
+def test_log_rising_is_a_difference_of_log_gammas(a, n):
+    assert log_rising(a, n) == pytest.approx(gammaln(a + n) - gammaln(a), rel=1e-11)
+
+
+@pytest.mark.parametrize("a", [1001.0, 1e6, 1e10])
+def test_log_rising_of_large_numbers_is_a_sum_of_logarithms(a):
+    expected = np.sum(np.log(a + np.arange(500)))
+    assert log_rising(a, 500) == pytest.approx(expected, rel=1e-13)
+
+
+def test_groups_that_differ_are_found_to_and_equal_ones_not():
+    """Concentrations learned from 6,000 tokens: small in one corpus, large in the other."""
+    base = np.full((2, 12), 1e-9)
+    base[0, :6] = base[1, 6:] = 1.0 / 6.0
+    other = base[:, [5, 4, 3, 2, 1, 0, 11, 10, 9, 8, 7, 6]] * np.tile(
+        [9.0, 9.0, 1.0, 1.0, 0.1, 0.1], 2
+    )
+    other /= other.sum(axis=1, keepdims=True)
+    codes = np.arange(60) % 2
+    table = {"party": np.array(list("DR"))[codes]}
+    found = []
+    for second in (base, other):
+        draws = np.random.default_rng(5)
+        theta = draws.dirichlet([0.3, 0.3], size=60)
+        topics = np.stack([base, second])[codes]
+        probs = np.einsum("dk,dkw->dw", theta, topics)
+        counts = draws.multinomial(100, probs / probs.sum(axis=1, keepdims=True))
+        corpus = with_covariates(counts, table, "~ 1", content="~ party")
+        own = StructuralTopics(2, content=ContentPrior(start_sweeps=10))
+        state = own.init(draws, corpus)
+        kept = []
+        for sweep in range(80):
+            state = own.step(draws, state, corpus)
+            if sweep >= 30:
+                kept.append(np.log(state.content_concentration).mean())
+        found.append(np.exp(np.mean(kept)))
+    equal, different = found
+    assert different < 60.0
+    assert equal > 300.0
+
+
+def test_topics_with_keywords_come_first_and_have_them():
+    base = np.full((3, 12), 0.25)
+    base[np.repeat([0, 1, 2], 4), np.arange(12)] = 8.0
+    base /= base.sum(axis=1, keepdims=True)
+    draws = np.random.default_rng(7)
+    theta = draws.dirichlet([0.3] * 3, size=60)
+    counts = draws.multinomial(60, theta @ base)
+    corpus = with_covariates(as_corpus(counts, VOCABULARY), {"x": np.arange(60)})
+    own = StructuralTopics(3, keywords={"late": ["w8", "w9"], "early": ["w0"]})
+    state = own.init(draws, corpus)
+    topics = np.zeros((3, 12))
+    for sweep in range(60):
+        state = own.step(draws, state, corpus)
+        topics += state.topics / 60 * (sweep >= 0)
+    assert topics[0, 8:].sum() > 0.7
+    assert topics[1, :4].sum() > 0.7
+
+
+def test_keywords_mix_and_unmix():
+    corpus = data("~ year", None)
+    keywords = Keywords.of(model(keywords=WORDS).keywords, corpus)
+    draws = np.random.default_rng(0)
+    shares, words = keywords.prior(draws)
+    plain = draws.dirichlet(np.ones(12), size=3)
+    mixed = keywords.mixed(plain, shares, words)
+    np.testing.assert_allclose(mixed.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(mixed[2], plain[2])
+    counts = draws.integers(50, size=(1, 3, 12))
+    left, _, _ = keywords.sample(draws, counts, mixed[None], shares, words)
+    assert (left <= counts).all()
+    untouched = np.ones((3, 12), dtype=bool)
+    untouched[keywords.topics, keywords.words] = False
+    np.testing.assert_array_equal(left[0][untouched], counts[0][untouched])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"keywords": ["tax"]}, TypeError, "keywords must be a mapping from a topic's name"),
+        ({"keywords": {"a": []}}, ValueError, r"keywords\['a'\] must hold a word"),
+        ({"keywords": {c: ["w0"] for c in "abcd"}}, ValueError, "of 3 topics at most, got 4"),
+        ({"effect_scale": 0.0}, ValueError, "effect_scale"),
+        ({"content": 30.0}, TypeError, "content must be"),
+    ],
+)
+def test_bad_models_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        StructuralTopics(3, **options)
+
+
+def test_keywords_must_be_words_of_the_corpus():
+    own = StructuralTopics(3, keywords={"a": ["w0", "nope"]})
+    with pytest.raises(
+        ValueError, match=r"keywords\['a'\] must be words of the corpus, got 'nope'"
+    ):
+        sample(own, data())
+    with pytest.raises(ValueError, match="need a corpus with a vocabulary"):
+        sample(own, with_covariates(COUNTS, TABLE, "~ year"))
+
+
+@pytest.mark.parametrize("name", ["shape", "rate_shape", "rate_rate", "start"])
+def test_bad_priors_of_content_are_refused(name):
+    with pytest.raises(ValueError, match=name):
+        ContentPrior(**{name: 0.0})
