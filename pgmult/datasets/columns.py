@@ -57,13 +57,20 @@ def read_columns(
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise ValueError(f"delimiter must be one character, got {brief(delimiter)}")
     if suffix not in TABLES:
-        raise ValueError(f"{path}: the name of a table must end in {', '.join(TABLES)}")
+        raise ValueError(
+            f"path must end in {', '.join(TABLES)}, which are tables, got {str(path)!r}"
+        )
     text = read_file(path, encoding)
     if suffix in (".jsonl", ".ndjson"):
         columns = {key: _as_array(cells) for key, cells in json_columns(text, path).items()}
     else:
         mark = delimiter or ("\t" if suffix == ".tsv" else delimiter_of(text, path))
-        header, rows = csv_rows(text, path, mark)
+        try:
+            header, rows = csv_rows(text, path, mark)
+        except ValueError as error:
+            if delimiter is None:
+                raise
+            raise ValueError(f"{error} (with delimiter={delimiter!r})") from None
         columns = {
             name: _as_array([_number(row[j].strip()) for row in rows])
             if all(_is_number(row[j].strip()) for row in rows)

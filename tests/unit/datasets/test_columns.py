@@ -53,7 +53,7 @@ def test_other_files(tmp_path):
         ("a,a\n1,2\n", "t.csv", "'a' more than once"),
         ("a,b\n", "t.csv", "the table has no rows"),
         ("a,b;c\n1,2\n", "t.csv", "stand in the header"),
-        ("a\n1\n", "t.txt", "must end in .csv"),
+        ("a\n1\n", "t.txt", "path must end in .csv"),
         ("[1]\n", "t.jsonl", "line 1: expected an object, got list"),
         ("", "t.csv", "the file is empty"),
     ],
