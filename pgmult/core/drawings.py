@@ -46,6 +46,7 @@ svg.tiles rect { fill: var(--c0); } svg.tiles rect.none { fill: var(--line, #bbb
 ul.legend { list-style: none; padding: 0; margin: .3em 0 0; display: flex; flex-wrap: wrap;
   gap: .1em 1.2em; font-size: .9em; }
 ul.legend svg { width: 1.8em; height: .8em; margin-right: .4em; vertical-align: baseline; }
+.neutral { --c: var(--soft, #595959); }
 ul.legend .band { fill: var(--c); fill-opacity: .3; } ul.legend .mean { stroke: var(--c);
   stroke-width: 2; } ul.legend .dot { fill: var(--c); } ul.legend .truth { stroke: var(--c, #777);
   stroke-dasharray: 1.5 3; stroke-width: 1.5; } ul.legend .gap { fill: var(--line, #bbb);
@@ -192,13 +193,13 @@ def line_chart(
         for line in lines
     ]
     if band and any(line.lower is not None for line in lines):
-        keys.append(_key("c5", '<rect class="band" width="30" height="14"/>', band))
+        keys.append(_key("neutral", '<rect class="band" width="30" height="14"/>', band))
     if any(line.points is not None for line in lines):
-        keys.append(_key("c5", '<circle class="dot" cx="15" cy="7" r="4"/>', points))
+        keys.append(_key("neutral", '<circle class="dot" cx="15" cy="7" r="4"/>', points))
     if any(line.truth is not None for line in lines):
-        keys.append(_key("c5", '<path class="truth" d="M0 7H30"/>', "the truth"))
+        keys.append(_key("neutral", '<path class="truth" d="M0 7H30"/>', "the truth"))
     if any(line.rug is not None for line in lines):
-        keys.append(_key("c5", "<path class='mean' d='M10 2v10M18 2v10'/>", "seen here"))
+        keys.append(_key("neutral", "<path class='mean' d='M10 2v10M18 2v10'/>", "seen here"))
     if gaps:
         keys.append(_key("", '<rect class="gap" width="30" height="14"/>', "no data"))
     if divider is not None:

@@ -25,21 +25,6 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def axes_or_new(axes: Axes | None, width: float, height: float) -> Axes:
-    """The axes given, or those of a new figure.
-
-    Raises
-    ------
-    TypeError
-        If something else than axes is given.
-    """
-    if axes is None:
-        return new_figure(width, height).add_subplot()
-    from matplotlib.axes import Axes
-
-    return as_kind(axes, "axes", Axes, "of matplotlib")
-
-
 def style_of(number: int) -> tuple[str, Any]:
     """Colour and dashes of the category of that number: the same wherever it is drawn."""
     return CYCLE[number % len(CYCLE)], _DASHES[number // len(CYCLE) % len(_DASHES)]
@@ -58,6 +43,21 @@ def mark_gaps(axes: Axes, where: Any, missing: Any, step: float = 1.0) -> None:
     for x in where[missing]:
         axes.axvspan(x - step / 2, x + step / 2, color="0.5", alpha=0.15, lw=0, label=label)
         label = None
+
+
+def axes_or_new(axes: Axes | None, width: float, height: float) -> Axes:
+    """The axes given, or those of a new figure.
+
+    Raises
+    ------
+    TypeError
+        If something else than axes is given.
+    """
+    if axes is None:
+        return new_figure(width, height).add_subplot()
+    from matplotlib.axes import Axes
+
+    return as_kind(axes, "axes", Axes, "of matplotlib")
 
 
 def clean(axes: Axes) -> None:

@@ -43,22 +43,22 @@ __all__ = [
 
 PAGE_STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --soft: #595959; --line: #bbb; --paper: #fff;
-  --mark: #2a6f97; }
+  --accent: #2a6f97; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --soft: #a8a8a8; --line: #555;
-  --paper: #16181b; --mark: #6cb4dd; } }
+  --paper: #16181b; --accent: #6cb4dd; } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   margin: 2.5em auto; max-width: 62em; padding: 0 1.2em; }
 h1 { font-size: 1.7em; margin: 0 0 .6em; line-height: 1.2; }
 h2 { font-size: 1.15em; margin: 2.2em 0 .5em; }
 p.note, figcaption { color: var(--soft); margin: .2em 0 .8em; font-size: .9em; max-width: 56em; }
-#verdict { border-left: 4px solid var(--mark); padding: .1em 0 .1em .4em; font-size: 1.08em; }
+#verdict { border-left: 4px solid var(--accent); padding: .1em 0 .1em .4em; font-size: 1.08em; }
 #verdict ul { margin: .3em 0; padding-left: 1.4em; max-width: 52em; }
 table { border-collapse: collapse; font-size: .95em; }
 td, th { padding: .22em 1em .22em 0; text-align: left; vertical-align: top; font-weight: normal; }
 th { color: var(--soft); } thead th { border-bottom: 1px solid var(--line); }
 td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .wide { overflow-x: auto; } figure { margin: 1em 0; }
-:focus-visible { outline: 3px solid var(--mark); outline-offset: 1px; }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
 footer { margin-top: 3em; color: var(--soft); font-size: .85em; }
 @media (max-width: 44em) { body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; } }
 """

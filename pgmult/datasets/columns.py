@@ -1,7 +1,7 @@
 """Columns of a table in a file, by name: what texts, tidy counts and sequences come from.
 
 What a column is follows from its cells alone: numbers or dates where every cell that holds a value
-is one, and text otherwise.
+is one, and text otherwise; 007 is text.
 """
 
 import csv
@@ -21,7 +21,7 @@ from pgmult.datasets.files import TABLES, lines_of, read_file, suffix_of
 
 __all__ = ["columns_of_file", "read_columns"]
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?)?")
 
 
@@ -84,11 +84,17 @@ def columns_of_file(
     if suffix in (".jsonl", ".ndjson"):
         return _json_columns(read_file(path, encoding), path)
     if suffix not in (".csv", ".tsv"):
-        raise ValueError(f"{path}: the name of a table must end in {', '.join(TABLES)}")
+        raise ValueError(
+            f"path must end in {', '.join(TABLES)}, which are tables, got {str(path)!r}"
+        )
     content = read_file(path, encoding)
-    if delimiter is None:
-        delimiter = "\t" if suffix == ".tsv" else _delimiter(content, path)
-    header, rows = _csv_rows(content, path, delimiter)
+    mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter(content, path))
+    try:
+        header, rows = _csv_rows(content, path, mark)
+    except ValueError as error:
+        if delimiter is None:
+            raise
+        raise ValueError(f"{error} (with delimiter={delimiter!r})") from None
     no_value = frozenset(as_strings(missing, "missing"))
     return {
         name: _typed([None if row[j] in no_value else row[j] for row in rows])

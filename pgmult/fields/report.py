@@ -75,6 +75,7 @@ def field_report(
     """
     as_kind(title, "title", str)
     probability = as_probability(probability, "probability")
+    as_kind(data, "data", CountField)
     budget = max(20, _CELLS // max(1, (data.num_rows + data.num_new) * data.num_categories))
     used = min(as_positive_int(max_draws, "max_draws"), budget)
     rows = FieldPredictions.at_rows(posterior, data, max_draws=used)

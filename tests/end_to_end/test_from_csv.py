@@ -17,8 +17,8 @@ SMALLER = {
 
 
 def articles(rng):
-    words = np.array([f"word{letter}" for letter in "abcdefghijklmnop"])
-    return [["text"], *([" ".join(rng.choice(words, size=9))] for _ in range(60))]
+    words = np.array([f"word{a}{b}" for a in "abcdefgh" for b in "abcdefgh"])
+    return [["text"], *([" ".join(rng.choice(words, size=12))] for _ in range(120))]
 
 
 def names(rng):

@@ -3,35 +3,20 @@
 __all__ = ["SCRIPT", "STYLE"]
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fff; --soft: #555; --faint: #6b6b6b;
-  --line: #bbb; --mark: #fff2cc; --blue: #2a6f97; --red: #c8553d; --c2: #588157; --c3: #6d597a;
-  --c4: #b08900; --c5: #4a4e69; }
+:root { --faint: #6b6b6b; --mark: #fff2cc; --blue: #2a6f97; --red: #c8553d; --c2: #588157;
+  --c3: #6d597a; --c4: #b08900; --c5: #4a4e69; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e6e3; --paper: #16181b; --soft: #b5b2ac; --faint: #9a968f; --line: #4a4d52;
-    --mark: #4d4113; --blue: #6db1d8; --red: #ec8b74; --c2: #9bc494; --c3: #b9a0c8; --c4: #dcb94a;
-    --c5: #a3a8cc; }
+  :root { --faint: #9a968f; --mark: #4d4113; --blue: #6db1d8; --red: #ec8b74; --c2: #9bc494;
+    --c3: #b9a0c8; --c4: #dcb94a; --c5: #a3a8cc; }
 }
 
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin:
-  2.5em auto;
-  max-width: 76em; padding: 0 1.2em; }
-h1 { font-size: 1.7em; margin: 0 0 .6em; } h2 { font-size: 1.15em; margin: 2em 0 .5em; }
-h3 { font-size: 1em; margin: 1em 0 .2em; }
-p.note { color: var(--soft); margin: .2em 0 .8em; font-size: .9em; max-width: 62em; }
-table { border-collapse: collapse; } td, th { padding: .22em .8em .22em 0; text-align: left;
-  vertical-align: top; font-weight: normal; } th { color: var(--soft); }
-thead th { border-bottom: 1px solid var(--line); } td.number { text-align: right;
-  font-variant-numeric: tabular-nums; white-space: nowrap; }
+body { font-size: 15px; max-width: 76em; } h3 { font-size: 1em; margin: 1em 0 .2em; }
+td, th { padding-right: .8em; } td.number { text-align: right; }
 span.word { display: inline-block; margin-right: .9em; white-space: nowrap; }
 span.word small { color: var(--faint); font-variant-numeric: tabular-nums; }
-#verdict { border-left: 4px solid var(--blue); padding: .1em 0 .1em .4em; font-size: 1.05em; }
-#verdict ul { margin: .3em 0; padding-left: 1.4em; max-width: 56em; }
 #topics tbody th { color: inherit; } #topics td.frex { width: 30%; }
-.wide { overflow-x: auto; }
 button.pick { font: inherit; min-width: 2.2em; padding: .1em .4em; border: 1px solid var(--line);
   border-radius: 4px; background: var(--paper); color: inherit; cursor: pointer; }
-button.pick:focus-visible, select:focus-visible, input:focus-visible {
-  outline: 3px solid var(--blue); outline-offset: 1px; }
 #controls { position: sticky; top: 0; background: var(--paper); padding: .4em 0; margin: 0;
   z-index: 1; }
 #controls label { margin-right: 1.5em; } #controls span { color: var(--faint); font-size: .9em; }
@@ -76,7 +61,6 @@ i.c1 { border-color: var(--red); } i.c2 { border-color: var(--c2); }
 i.c3 { border-color: var(--c3); } i.c4 { border-color: var(--c4); } i.c5 { border-color:
   var(--c5); }
 details { margin: .35em 0; } summary { cursor: pointer; } summary small { color: var(--faint); }
-summary:focus-visible { outline: 3px solid var(--blue); outline-offset: 2px; }
 details figure { margin: .6em 0 .9em 1.2em; max-width: 50em; }
 blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--line); }
 .faint, .faint td { opacity: .55; }
@@ -91,7 +75,6 @@ details.on > summary, tr.on th[scope=row] { background: var(--mark); }
   { fill: #2c6a87; } .b8 { fill: #3a86ad; }
 }
 @media (max-width: 44em) {
-  body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; }
   #topics thead { display: none; }
   #topics, #topics tbody { display: block; }
   #topics tr { display: flex; flex-wrap: wrap; gap: 0 1em; padding: .5em 0;
@@ -110,7 +93,6 @@ details.on > summary, tr.on th[scope=row] { background: var(--mark); }
   .forest th { white-space: normal; }
   svg.graph { max-width: none; width: 720px; } svg.matrix { max-width: none; }
 }
-footer { margin-top: 3em; color: var(--faint); font-size: .85em; }
 """
 
 SCRIPT = """

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pgmult.core.arguments import as_kind
+from pgmult.core.reports import page
 from pgmult.core.typing import FloatArray
 from pgmult.topics.report.contents import COHERENCE_WORDS, DIVERSITY_WORDS, TopicReport
 from pgmult.topics.report.looks import SCRIPT, STYLE
@@ -45,12 +46,9 @@ def as_html(report: TopicReport) -> str:
     ValueError
         If the report was made without ``rank_for_page``.
     """
-    from pgmult.core._version import __version__
-
     if not as_kind(report, "report", TopicReport).rankings:
         raise ValueError("the page needs a report made with rank_for_page=True")
-    title = html.escape(report.title)
-    sections = [f"<h1>{title}</h1>", f'<div id="verdict">{_list(report.verdict)}</div>']
+    sections = [f'<div id="verdict">{_list(report.verdict)}</div>']
     sections += _topics_html(report)
     if report.structure is not None:
         sections += structure_html(report.structure)
@@ -75,15 +73,11 @@ def as_html(report: TopicReport) -> str:
         sections += _documents_html(report)
     sections += ["<h2>Diagnostics</h2>", _list(report.findings), _polyline(report.log_likelihood)]
     sections += ["<h2>The run</h2>", _rows((n, f) for n, f in report.facts.items())]
-    body = "\n".join(sections)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}\n"
-        f"<footer>pgmult {__version__}</footer>\n"
+    script = (
         f'<script type="application/json" id="words">{_candidates(report)}</script>\n'
-        f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
+        f"<script>{SCRIPT}</script>\n"
     )
+    return page(report.title, "\n".join(sections), STYLE, script)
 
 
 def _topics_html(report: TopicReport) -> list[str]:

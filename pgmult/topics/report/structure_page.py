@@ -216,8 +216,8 @@ def _row(
 
 
 def _head(name: str, axis: str, cells: Sequence[str]) -> str:
-    rest = "".join(f"<th>{html.escape(cell)}</th>" for cell in cells)
-    return f"<thead><tr><th>{name}</th><th>{axis}</th>{rest}</tr></thead>"
+    rest = "".join(f"<th>{html.escape(cell)}</th>" if cell else "<td></td>" for cell in cells)
+    return f"<thead><tr><th>{name}</th><td>{axis}</td>{rest}</tr></thead>"
 
 
 def _details(title: str, inside: str) -> str:
