@@ -108,7 +108,9 @@ def main(options):
             design = np.column_stack([x[unseen], np.ones(len(unseen))])
             halves.append(chain._average_draws(weights, design))
         truth = 0.5 * (halves[0] + halves[1])
-        print(f"{name}: {len(seen)} rows, {x.shape[1]} columns, {truth.shape[1]} classes", flush=True)
+        print(
+            f"{name}: {len(seen)} rows, {x.shape[1]} columns, {truth.shape[1]} classes", flush=True
+        )
         for method, parameters in METHODS.items():
             start = time.process_time()
             fitted = MultinomialClassifier(max_iter=options.iterations, **parameters)

@@ -212,13 +212,13 @@ def fit_softmax_regression(
         else SoftmaxFactor(data.counts, _FULL[method])
     )
     design = ClassRows(data.covariates, num_classes)
-    fit = fit_sites(
-        design, site, joint_prior, tolerance=tolerance, max_iterations=max_iterations
-    )
+    fit = fit_sites(design, site, joint_prior, tolerance=tolerance, max_iterations=max_iterations)
     objective = fit.objective
     if method == "quadrature" and num_classes > 2:  # the value, of all, needs more points
         psi, spread = design.project(fit.mean[0]), design.project_cov(fit.cov[0])
-        rough, fine = (_dense_quadrature(psi, spread, log2)[0] for log2 in (_LOG2_FEW, _LOG2_POINTS))
+        rough, fine = (
+            _dense_quadrature(psi, spread, log2)[0] for log2 in (_LOG2_FEW, _LOG2_POINTS)
+        )
         objective += float(data.totals @ (rough - fine))
     blocks = fit.cov.reshape(num_classes, size, num_classes, size)
     own = np.array([blocks[k, :, k] for k in range(num_classes)])
@@ -314,9 +314,8 @@ def _points(size: int, log2_points: int) -> FloatArray:
 
     With their mirrors they have mean 0, and are turned a little to have covariance I.
     """
-    shift = np.random.default_rng(0).random(size)
-    uniform = (qmc.Sobol(size, scramble=False).random_base2(log2_points) + shift) % 1.0
-    points = ndtri(np.clip(uniform, 1e-12, 1.0 - 1e-12))
+    uniform = qmc.Sobol(size, scramble=False).random_base2(log2_points)
+    points = ndtri(uniform + 0.5 / len(uniform))
     root = np.linalg.cholesky(points.T @ points / len(points))
     points = np.linalg.solve(root, points.T).T.reshape(-1, _POINTS_A_BLOCK, size)
     return np.ascontiguousarray(points.swapaxes(1, 2))
