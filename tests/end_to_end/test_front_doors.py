@@ -31,7 +31,7 @@ RESULTS = {
     "datasets": {"Source", "TextOptions", "associated_press", "us_names", "us_states"},
     "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
     "mixtures": {"Alignments"},
-    "regression": {"CountedRows", "LabelledRows"},
+    "regression": {"CountedRows", "EventRows", "FormulaFit", "LabelledRows"},
     "sequences": {
         "Forecast",
         "Imputed",
