@@ -66,6 +66,12 @@ def structural_posterior():
 
 
 @cache
+def grouped_fit():
+    model = regression.GroupedLogisticRegression.like_wang_blei(2)
+    return model, labelled(), regression.fit_grouped_logistic_regression(model, labelled())
+
+
+@cache
 def corpus():
     return topics.as_corpus(COUNTS, list("abcdef"))
 
@@ -1177,6 +1183,7 @@ CALLS = {
             ("LogisticClassifier", BINARY, {}),
             ("MultinomialClassifier", LABELS, {}),
             ("GroupedLogisticClassifier", BINARY, {"max_iter": 5}),
+            ("CountRegressor", LABELS, {}),
         )
     },
     **{
@@ -1184,8 +1191,43 @@ CALLS = {
             lambda name=name: fit_of(getattr(regression, name)),
             lambda y=y: {"X": X, "y": y},
         )
-        for name, y in (("LogisticClassifier", BINARY), ("MultinomialClassifier", LABELS))
+        for name, y in (
+            ("LogisticClassifier", BINARY),
+            ("MultinomialClassifier", LABELS),
+            ("CountRegressor", LABELS),
+        )
     },
+    "regression.from_formula": (
+        lambda: regression.from_formula,
+        lambda: {"formula": "y ~ a", "table": {"a": X[:, 0], "y": BINARY}},
+    ),
+    "regression.as_event_rows": (
+        lambda: regression.as_event_rows,
+        lambda: {"covariates": X, "counts": LABELS},
+    ),
+    "regression.fit_count_regression": (
+        lambda: regression.fit_count_regression,
+        lambda: {"data": regression.as_event_rows(X, LABELS)},
+    ),
+    "regression.grouped_log_evidence": (
+        lambda: regression.grouped_log_evidence,
+        lambda: dict(zip(("model", "data", "fit"), grouped_fit(), strict=True), tolerance=0.1),
+    ),
+    "regression.PoissonRegression": (lambda: regression.PoissonRegression, dict),
+    "regression.NegativeBinomialRegression": (
+        lambda: regression.NegativeBinomialRegression,
+        dict,
+    ),
+    "regression.HalfT": (lambda: regression.HalfT, dict),
+    "regression.Horseshoe": (lambda: regression.Horseshoe, dict),
+    "regression.ScaledRegression": (
+        lambda: regression.ScaledRegression,
+        lambda: {"model": regression.LogisticRegression(), "scales": regression.HalfT()},
+    ),
+    "mixtures.CollapsedGaussianMixture": (
+        lambda: fitted(mixtures.CollapsedGaussianMixture, X, None, n_init=1),
+        dict,
+    ),
     "mixtures.as_alignments": (
         lambda: mixtures.as_alignments,
         lambda: {"read": [0, 0, 1], "transcript": [0, 1, 1], "log_likelihood": [-1.0, -2.0, -0.5]},
@@ -1200,6 +1242,16 @@ CALLS = {
         lambda: {"data": alignments()},
     ),
     # fits and tests that know no family
+    "variational.PoissonRows": (lambda: variational.PoissonRows, lambda: {"counts": LABELS}),
+    "variational.NegativeBinomialRows": (
+        lambda: variational.NegativeBinomialRows,
+        lambda: {"counts": LABELS, "size": 2.0},
+    ),
+    "variational.Rows": (lambda: variational.Rows, lambda: {"covariates": X}),
+    "variational.RowLikelihood": (
+        lambda: variational.RowLikelihood,
+        lambda: {"value": np.negative, "slope": np.negative, "curvature": np.negative},
+    ),
     "variational.natural_cg": (
         lambda: variational.natural_cg,
         lambda: {"problem": mixtures.GaussianMixtureProblem(X, 2), "max_iterations": 3},
@@ -1262,6 +1314,10 @@ CALLS = {
     "testing.check_link": (
         lambda: testing.check_link,
         lambda: {"link": pgmult.StickBreaking(), "num_categories": 3, "replicates": 200},
+    ),
+    "testing.check_site": (
+        lambda: testing.check_site,
+        lambda: {"site": variational.PoissonRows(BINARY), "num_rows": 12},
     ),
     "testing.check_prior": (
         lambda: testing.check_prior,

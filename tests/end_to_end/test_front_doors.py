@@ -39,7 +39,7 @@ RESULTS = {
     },
     "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
     "mixtures": {"Alignments"},
-    "regression": {"CountedRows", "LabelledRows"},
+    "regression": {"CountedRows", "EventRows", "FormulaFit", "LabelledRows"},
     "sequences": {
         "Forecast",
         "Imputed",

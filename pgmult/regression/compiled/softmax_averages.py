@@ -104,8 +104,8 @@ def integrate_rows(worker, start, stop, mean, root, points, value, probs, half_c
     """E log(1 + sum exp x), E softmax(0, x) and half the expected Hessian, x ~ N(mean, root root').
 
     Rows of `mean` are ``(D,)``, of `root` ``(D, D)``, of `probs` ``(D + 1,)`` and of
-    `half_curvature` ``(D + 1, D + 1)``; points are ``(num_blocks, D, num_points)``, and their mirrors
-    are taken too.
+    `half_curvature` ``(D + 1, D + 1)``; points are ``(num_blocks, D, num_points)``, and their
+    mirrors are taken too.
     """
     num_blocks, size, num_points = points.shape
     turned, shares = np.empty((size, num_points)), np.empty((size + 1, num_points))

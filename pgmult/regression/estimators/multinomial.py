@@ -61,10 +61,10 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
     method : str
         How outcomes depend on the weights, and how their posterior is found.
 
-        Softmax, weights for every class: "tilted" (the default), "log", "quadratic", "bohning" or
-        "adaptive" maximise a bound of the evidence, "taylor" and "laplace" expand, "quadrature" has
-        no error but its Gaussian's (see `pgmult.variational.bounds`). "slice" samples the posterior
-        itself, around such a Gaussian.
+        Softmax, weights for every class: "quadrature" (the default) is the best Gaussian; "tilted",
+        "log", "quadratic", "bohning" or "adaptive" maximise a bound of the evidence instead,
+        "taylor" and "laplace" expand (see `pgmult.variational.bounds`). "slice" samples the
+        posterior itself, around such a Gaussian.
         Probit: "probit", by variational Bayes.
         Sticks, weights for every class but the last to break: "sticks_sampling" samples the
         posterior itself, "sticks" is its best Gaussian (quadrature), "mean_field" one by
@@ -113,9 +113,16 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         With "slice" and "sticks_sampling".
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Notes
+    -----
+    The default is what came nearest to long exact chains: of thirteen data sets "quadrature" had
+    the smallest error of held-out probabilities on eleven, 0.0011 on average, "tilted" 0.0018,
+    "taylor" 0.0046, and "laplace" 0.014 (``python tests/benchmarks/softmax_methods.py``; geometric
+    means). It takes up to three times as long as "tilted".
     """
 
-    method: str = field(default="tilted", kw_only=False)
+    method: str = field(default="quadrature", kw_only=False)
     covariance: Literal["full", "class"] = "full"
     order: str | Sequence[int] | IntArray = "frequency"
     tol: float = 1e-5

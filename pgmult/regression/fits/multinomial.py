@@ -314,9 +314,8 @@ def _points(size: int, log2_points: int) -> FloatArray:
 
     With their mirrors they have mean 0, and are turned a little to have covariance I.
     """
-    shift = np.random.default_rng(0).random(size)
-    uniform = (qmc.Sobol(size, scramble=False).random_base2(log2_points) + shift) % 1.0
-    points = ndtri(np.clip(uniform, 1e-12, 1.0 - 1e-12))
+    uniform = qmc.Sobol(size, scramble=False).random_base2(log2_points)
+    points = ndtri(uniform + 0.5 / len(uniform))
     root = np.linalg.cholesky(points.T @ points / len(points))
     points = np.linalg.solve(root, points.T).T.reshape(-1, _POINTS_A_BLOCK, size)
     return np.ascontiguousarray(points.swapaxes(1, 2))

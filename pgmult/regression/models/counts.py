@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 from weakref import ref
 
 import numpy as np
+from scipy.special import gammaln
 
 from pgmult.compiled.linalg import invert_lower
 from pgmult.core.arguments import as_kind, as_real
@@ -35,7 +36,7 @@ from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_generator, as_positive
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
 from pgmult.regression.data import EventRows, as_event_rows
-from pgmult.regression.fits.counts import count_site, fit_count_regression, rough_size
+from pgmult.regression.fits.counts import fit_count_regression, rough_size
 from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.sampling.moves import slice_around, slice_sample
 
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 _SLICES = 2
+_LARGEST = 700.0  # log rate
 _TOLERANCE = 1e-3  # posterior standard deviations: nearer, all bases are as good
 
 
@@ -109,8 +111,13 @@ def log_rates(weights: FloatArray, data: EventRows) -> FloatArray:
 
 def log_likelihood(weights: FloatArray, data: EventRows, size: float) -> float:
     """Log probability of the counts."""
-    psi = log_rates(weights, data)
-    return float(count_site(data, size).expect(psi, np.zeros_like(psi))[0].sum())
+    psi, y = log_rates(weights, data), data.counts
+    if math.isinf(size):
+        value = y * psi - np.exp(np.minimum(psi, _LARGEST))
+    else:
+        odds = psi - math.log(size)
+        value = y * odds - (y + size) * np.logaddexp(0.0, odds) + gammaln(y + size) - gammaln(size)
+    return float(data.weights @ (value - gammaln(y + 1.0)))
 
 
 class _Events:

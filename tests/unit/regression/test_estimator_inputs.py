@@ -102,7 +102,7 @@ def test_raw_columns_are_fitted_in_few_iterations(covariance):
     Weights w of raw columns p + s z are weights s w of z, and an intercept b + p'w.
     """
     raw = PLACES + SCALES * X
-    fitted = MultinomialClassifier(covariance=covariance).fit(raw, Y)
+    fitted = MultinomialClassifier("tilted", covariance=covariance).fit(raw, Y)
     assert fitted.n_iter_ < 100
     to_standard = np.diag([*SCALES, 1.0])
     to_standard[2, :2] = PLACES

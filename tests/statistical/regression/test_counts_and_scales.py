@@ -1,0 +1,101 @@
+"""Samplers of counts, and of learned widths of priors, are right; broken ones are refused."""
+
+import numpy as np
+import pytest
+
+from pgmult.priors import MvNormal
+from pgmult.regression import (
+    HalfT,
+    Horseshoe,
+    LogisticRegression,
+    NegativeBinomialRegression,
+    PoissonRegression,
+    ScaledRegression,
+    SoftmaxRegression,
+    StickBreakingRegression,
+    as_counted_rows,
+    as_event_rows,
+    as_labelled_rows,
+)
+from pgmult.regression.models import counts as module
+from pgmult.regression.models.scaled import _inverse_gamma
+from pgmult.testing import check_geweke, check_model, mutant, rejects
+
+pytestmark = pytest.mark.slow
+
+X = np.array([[1.0, 0.5], [1.0, -1.2], [1.0, 2.0], [1.0, 0.0]])
+EVENTS = as_event_rows(X, [1, 0, 3, 2], predictor_offset=[0.0, 0.3, -0.5, 1.0])
+LABELS = as_labelled_rows(X, [1, 0, 1, 1], trials=[1, 2, 1, 3])
+COUNTS = as_counted_rows(X, [[1, 0, 0], [0, 2, 1], [0, 0, 0], [1, 0, 2]])
+PRIOR = MvNormal(np.array([0.2, -0.1]), np.diag([0.6, 0.4]))
+ONE = np.array([False, True])  # columns with a learned width: not the intercept
+POISSON = PoissonRegression(PRIOR)
+NEGATIVE = NegativeBinomialRegression(PRIOR, (2.0, 0.5))
+SCALED = ScaledRegression(LogisticRegression(PRIOR, "gibbs"), HalfT(1.0, 5.0), ONE)
+
+
+@pytest.mark.parametrize("model", [POISSON, NEGATIVE], ids=["poisson", "negative binomial"])
+def test_regressions_of_counts(model):
+    check_model(model, EVENTS, replicates=300, sweeps=3)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (SCALED, LABELS),
+        (ScaledRegression(LogisticRegression(PRIOR), Horseshoe()), LABELS),
+        (ScaledRegression(StickBreakingRegression(PRIOR), Horseshoe(), ONE), COUNTS),
+        (ScaledRegression(SoftmaxRegression(PRIOR), HalfT(), ONE), COUNTS),
+        (ScaledRegression(POISSON, HalfT(0.5, 5.0), ONE), EVENTS),
+    ],
+    ids=["half-t", "horseshoe", "sticks", "softmax", "poisson"],
+)
+def test_learned_widths(model, data):
+    check_geweke(model, data, replicates=300, sweeps=3)
+
+
+class Narrow(HalfT):
+    """Squares counted twice."""
+
+    def given(self, rng, squares, num_outputs, common, local):
+        return HalfT.given(self, rng, 4.0 * squares, num_outputs, common, local)
+
+
+class Stale(Horseshoe):
+    """Local widths that forget the common one."""
+
+    def given(self, rng, squares, num_outputs, common, local):
+        c = _inverse_gamma(rng, 1.0, 1.0 + 1.0 / local)
+        local = _inverse_gamma(rng, 0.5 * (1 + num_outputs), 1.0 / c + 0.5 * squares)
+        return Horseshoe.given(self, rng, squares, num_outputs, common, local)[0], local
+
+
+@pytest.mark.parametrize("scales", [Narrow(1.0, 5.0), Stale()], ids=["narrow", "stale"])
+def test_broken_widths_are_refused(scales):
+    model = ScaledRegression(LogisticRegression(PRIOR, "gibbs"), scales)
+    rejects(check_geweke, model, LABELS, replicates=2000)
+
+
+@pytest.mark.parametrize("what", ["offset", "size", "prior"])
+def test_broken_samplers_of_counts_are_refused(what, monkeypatch):
+    model = POISSON
+    if what == "offset":
+        right = module._Around.correction
+
+        def without(self, x, active):
+            data = self.data()
+            psi = np.einsum("nd,d->n", data.covariates, x[0])
+            gone = (data.counts * (psi + data.known) - np.exp(psi + data.known)).sum()
+            return right(self, x, active) - gone + (data.counts * psi - np.exp(psi)).sum()
+
+        monkeypatch.setattr(module._Around, "correction", without)
+    elif what == "size":
+        model = mutant(
+            NEGATIVE, step=lambda self, rng, s, data: NEGATIVE.step(
+                rng, module.NegativeBinomialRegressionState(s.weights, 4.0 * s.size), data
+            )
+        )  # fmt: skip
+    else:
+        wrong = PoissonRegression(MvNormal(np.array([0.6, -0.1]), np.diag([0.6, 0.4])))
+        model = mutant(POISSON, step=lambda self, rng, s, data: wrong.step(rng, s, data))
+    rejects(check_geweke, model, EVENTS, replicates=300, sweeps=3)
