@@ -109,22 +109,24 @@ def figure(rows, path):
     from matplotlib.figure import Figure
 
     shares = sorted({row["observed"] for row in rows}, reverse=True)
-    sheet = Figure(figsize=(5.2 * len(shares), 3.8), layout="constrained")
+    sheet = Figure(figsize=(5.0 * len(shares) + 2.2, 3.8), layout="constrained")
     for axes, observed in zip(
         sheet.subplots(1, len(shares), squeeze=False)[0], shares, strict=True
     ):
         here = [
             row for row in rows if row["observed"] == observed and row["split"] == rows[0]["split"]
         ]
-        curves = {"unigram": ([], here[0]["unigram"])}
+        curves = {}
         for name in dict.fromkeys(row["model"] for row in here):
             points = [row for row in here if row["model"] == name]
             curves[name] = tuple(
                 [row[key] for row in points] for key in ("seconds", "log_predictive")
             )
         held_out_curve(curves, axes)
-        axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 0.1))
+        axes.axhline(here[0]["unigram"], color="#7a7a7a", linestyle="--", label="unigram")
+        axes.get_legend().remove()
         axes.set(xscale="log", xlabel="seconds", title=f"{observed:.0%} of each document observed")
+    sheet.legend(*axes.get_legend_handles_labels(), frameon=False, loc="outside right center")
     sheet.savefig(path, dpi=150)
 
 
