@@ -539,8 +539,8 @@ CALLS = {
         lambda: topics.quotes,
         lambda: {"posterior": topic_draws(), "topic": 1, "texts": ["a text"] * 8, "max_draws": 2},
     ),
-    "topics.check_model": (
-        lambda: topics.check_model,
+    "topics.predictive_checks": (
+        lambda: topics.predictive_checks,
         lambda: {"posterior": topic_draws(), "groups": {"half": list("aaaabbbb")}, "max_draws": 2},
     ),
     "topics.content": (

@@ -295,7 +295,7 @@ def _quotes(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from pgmult.topics.summaries.checks import check_model
+    from pgmult.topics.summaries.checks import predictive_checks
     from pgmult.topics.summaries.permutation import permutation_test
 
     posterior = load_topics(options.run)
@@ -307,7 +307,7 @@ def _check(options: argparse.Namespace) -> int:
             raise ValueError(
                 f"{options.run} keeps no topic proportions of documents (fit with --keep-theta)"
             )
-        found = check_model(posterior, groups=options.groups, random_seed=options.seed)
+        found = predictive_checks(posterior, groups=options.groups, random_seed=options.seed)
     print(found)
     return 0
 

@@ -234,6 +234,7 @@ def _show(options: argparse.Namespace) -> int:
         num_words=options.words,
         num_documents=options.documents or 0,
         rank_for_page=False,
+        covariates=options.topic is None,
     )
     print(as_text(report, width=width(), topic=options.topic), end="")
     return 0

@@ -56,8 +56,8 @@ from pgmult.topics.starts.allocations import StartScores as StartScores
 from pgmult.topics.starts.find import TopicStart as TopicStart
 from pgmult.topics.starts.find import find_start as find_start
 from pgmult.topics.summaries.checks import Dependence as Dependence
-from pgmult.topics.summaries.checks import ModelChecks as ModelChecks
-from pgmult.topics.summaries.checks import check_model as check_model
+from pgmult.topics.summaries.checks import PredictiveChecks as PredictiveChecks
+from pgmult.topics.summaries.checks import predictive_checks as predictive_checks
 from pgmult.topics.summaries.coherence import exclusivity as exclusivity
 from pgmult.topics.summaries.coherence import npmi as npmi
 from pgmult.topics.summaries.coherence import topic_diversity as topic_diversity

@@ -77,7 +77,7 @@ RESULTS = {
         "Difference",
         "Effects",
         "GroupWords",
-        "ModelChecks",
+        "PredictiveChecks",
         "PermutationTest",
         "Quote",
         "Quotes",

@@ -125,6 +125,7 @@ def topic_report(
     num_words: int = 8,
     num_documents: int = 3,
     rank_for_page: bool = True,
+    covariates: bool = True,
     random_seed: int = 0,
 ) -> TopicReport:
     """Summarise a posterior of topics.
@@ -146,6 +147,8 @@ def topic_report(
         Top words and representative documents of a topic.
     rank_for_page : bool
         Whether to rank words by all scores, which `as_html` needs and `as_text` does not.
+    covariates : bool
+        Whether to say what covariates do, where the model has any: it takes the longest.
     random_seed : int
         Of the simulated documents behind the correlations.
 
@@ -167,6 +170,7 @@ def topic_report(
     as_choice(by, "by", SCORES)
     num_documents = as_positive_int(num_documents, "num_documents", minimum=0)
     rank_for_page = as_flag(rank_for_page, "rank_for_page")
+    covariates = as_flag(covariates, "covariates")
 
     stability = topic_stability(posterior)
     chain = stability.matches.reference
@@ -204,7 +208,7 @@ def topic_report(
     labels = topic_labels(most_probable, NAME_WORDS)
     names = [f"{k} {label}" for k, label in zip(order.tolist(), labels, strict=True)]
     stability = stability.take(order)
-    structure = structure_of(posterior, order, names, random_seed)
+    structure = structure_of(posterior, order, names, random_seed) if covariates else None
     return TopicReport(
         title=title,
         verdict=_verdict(posterior, stability, held_out, correlations, names, structure),

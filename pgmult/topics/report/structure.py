@@ -14,7 +14,7 @@ import numpy as np
 from pgmult.core.typing import IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.summaries.checks import ModelChecks, check_model
+from pgmult.topics.summaries.checks import PredictiveChecks, predictive_checks
 from pgmult.topics.summaries.content import Content, GroupWords, content
 from pgmult.topics.summaries.effects import (
     Difference,
@@ -53,7 +53,7 @@ class Structure:
         The first two groups compared.
     quotes : Quotes or None
         Where proportions of documents were kept.
-    checks : ModelChecks or None
+    checks : PredictiveChecks or None
         Where proportions of documents were kept, and documents times words are not too many.
     """
 
@@ -63,7 +63,7 @@ class Structure:
     content: Content | None
     words: list[GroupWords] | None
     quotes: Quotes | None
-    checks: ModelChecks | None
+    checks: PredictiveChecks | None
 
     @property
     def verdict(self) -> list[str]:
@@ -116,7 +116,7 @@ def structure_of(
             groups: list[str] = [name for name in few if "group_topics" not in posterior]
             if data.content is not None:
                 groups = [*groups, *data.content.names]
-            checks = check_model(
+            checks = predictive_checks(
                 posterior, groups=groups or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
             ).take(order, names)
     variances = variance_shares(posterior) if data.design.terms else None

@@ -40,7 +40,7 @@ from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, best_chain, mean_topics
 from pgmult.topics.summaries.tables import WIDTH, SummaryTable, wrapped
 
-__all__ = ["Dependence", "ModelChecks", "check_model"]
+__all__ = ["Dependence", "PredictiveChecks", "predictive_checks"]
 
 _SMALL = 0.05
 _BLOCK = 2**23  # numbers in memory at a time
@@ -78,7 +78,7 @@ class Dependence:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ModelChecks:
+class PredictiveChecks:
     """Data against replicates of the model; printed, a verdict and a table.
 
     Attributes
@@ -148,7 +148,7 @@ class ModelChecks:
             )
         return sentences
 
-    def take(self, topics: IntArray, names: list[str]) -> "ModelChecks":
+    def take(self, topics: IntArray, names: list[str]) -> "PredictiveChecks":
         """The same of some topics, in another order and under other names."""
         dependence = tuple(
             replace(
@@ -199,7 +199,7 @@ def _p_text(p: float, num_draws: int) -> str:
     return f"<{1.0 / num_draws:.2g}" if p == 0.0 else f"{p:.2f}"
 
 
-def check_model(
+def predictive_checks(
     posterior: Posterior,
     *,
     groups: Mapping[str, Any] | str | Sequence[str] | None = None,
@@ -208,7 +208,7 @@ def check_model(
     chain: int | None = None,
     max_draws: int = 40,
     random_seed: int = 0,
-) -> ModelChecks:
+) -> PredictiveChecks:
     """Compare the data with replicates of the model, draw by draw.
 
     Parameters
@@ -232,7 +232,7 @@ def check_model(
 
     Returns
     -------
-    ModelChecks
+    PredictiveChecks
         Costs O(draws (entries + documents * words) num_topics).
     """
     corpus = _corpus_of(posterior, data)
@@ -270,7 +270,7 @@ def check_model(
                 found[name].append((pair[0][0], pair[1][0], pair[0][1], pair[1][1]))
     vocabulary = names_along(posterior, "word", corpus.num_words)
     observed, expected = np.array(dispersions).T
-    return ModelChecks(
+    return PredictiveChecks(
         float(observed.mean()), float(expected.mean()), float((expected >= observed).mean()),
         tuple(
             _dependence(name, draws, best, vocabulary, name in varied)

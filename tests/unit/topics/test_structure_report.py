@@ -87,6 +87,7 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
     text = as_text(report)
     assert "Party R minus D" in text
     assert f"{100 * found.mean[0, 2]:+.1f}" in text
+    assert topic_report(posterior_of(), title="t", covariates=False).structure is None
     calm = topic_report(posterior_of(effect=0.0), title="t", num_documents=0)
     assert "no topic's share differs beyond its 90 % interval" in calm.verdict[1]
 
@@ -117,6 +118,7 @@ def test_drawings_follow_the_screens_colours(report):
     assert len(re.findall(r"\.[rb]8 \{ fill", style)) == 4
 
 
+@pytest.mark.slow
 def test_a_narrow_screen_needs_no_sideways_scrolling(report, tmp_path):
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:

@@ -15,8 +15,8 @@ from pgmult.topics import (
     CorrelatedTopics,
     StructuralTopics,
     as_corpus,
-    check_model,
     permutation_test,
+    predictive_checks,
     with_covariates,
 )
 from pgmult.topics.summaries import checks
@@ -60,14 +60,14 @@ def test_dispersion_is_pearsons_statistic(monkeypatch):
     theta, phi = truth(rng, 12)
     counts = texts(rng, theta, phi)
     counts[3] = 0
-    found = check_model(posterior_of(counts, theta, phi), max_draws=1)
+    found = predictive_checks(posterior_of(counts, theta, phi), max_draws=1)
     used = counts.sum(axis=1) > 0
     x, q = counts[used], (theta @ phi)[used]
     m = x.sum(axis=1, keepdims=True)
     by_hand = ((x - m * q) ** 2 / (m * q * (1 - q))).mean()
     assert found.dispersion == pytest.approx(by_hand)
     monkeypatch.setattr(checks, "_BLOCK", 100)  # documents in several blocks
-    again = check_model(posterior_of(counts, theta, phi), max_draws=1)
+    again = predictive_checks(posterior_of(counts, theta, phi), max_draws=1)
     assert again.dispersion == pytest.approx(by_hand)
 
 
@@ -78,7 +78,9 @@ def test_information_is_that_of_the_table_of_words_and_documents():
     theta = np.tile([1.0 - 1e-12, 1e-12], (9, 1))
     counts = rng.poisson(3.0, size=(9, 6)) + 1
     groups = np.repeat([0, 1, 2], 3)
-    found = check_model(posterior_of(counts, theta, phi), groups={"third": groups}, max_draws=2)
+    found = predictive_checks(
+        posterior_of(counts, theta, phi), groups={"third": groups}, max_draws=2
+    )
     for table, one in zip(
         (counts, np.stack([counts[groups == g].sum(axis=0) for g in range(3)])),
         found.dependence,
@@ -100,10 +102,10 @@ def test_checks_are_calibrated_under_the_model():
         theta, phi = truth(rng, 30)
         groups = {"side": rng.integers(2, size=30)}
         posterior = posterior_of(texts(rng, theta, phi), theta, phi)
-        found = check_model(posterior, groups=groups, random_seed=seed)
+        found = predictive_checks(posterior, groups=groups, random_seed=seed)
         dispersion.append(found.dispersion_p)
         averaged.append([one.p[0] for one in found.dependence])
-        one_draw = check_model(posterior, groups=groups, random_seed=seed, max_draws=1)
+        one_draw = predictive_checks(posterior, groups=groups, random_seed=seed, max_draws=1)
         single.append([one.excess[0] for one in one_draw.dependence])
     spread = np.array(dispersion) + rng.uniform(-0.5, 0.5, size=60) / 20  # from a grid to a line
     assert scipy.stats.kstest(spread, "uniform", args=(-0.025, 1.05)).pvalue > 1e-3
@@ -117,17 +119,19 @@ def test_bursts_and_words_of_a_group_are_seen():
     rng = np.random.default_rng(3)
     theta, phi = truth(rng, 60)
     groups = np.arange(60) % 2
-    calm = check_model(posterior_of(texts(rng, theta, phi), theta, phi), groups={"side": groups})
+    calm = predictive_checks(
+        posterior_of(texts(rng, theta, phi), theta, phi), groups={"side": groups}
+    )
     assert all(one.p.min() > 0.02 for one in calm.dependence)
     assert "more than by chance (3 topics checked)" in " ".join(calm.verdict)
     bursts = texts(rng, theta, phi, burst=0.05)
-    found = check_model(posterior_of(bursts, theta, phi), groups={"side": groups})
+    found = predictive_checks(posterior_of(bursts, theta, phi), groups={"side": groups})
     assert found.dispersion_p < 0.05
     assert (found.dependence[0].p < 0.05).all()
     assert "more dispersed than the model's" in found.verdict[0]
     assert "keep to single documents" in found.verdict[1]
     parted = texts(rng, theta, phi, groups=groups, shift=0.4)
-    found = check_model(posterior_of(parted, theta, phi), groups={"side": groups})
+    found = predictive_checks(posterior_of(parted, theta, phi), groups={"side": groups})
     assert (found.dependence[1].p < 0.05).all()
     assert "content covariates of side would tell how" in found.verdict[2]
     assert "words that keep to a side" in str(found)
@@ -148,12 +152,12 @@ def test_content_that_is_modelled_leaves_no_trace():
         {name: np.broadcast_to(x, (1, 20, *x.shape)) for name, x in draws.items()},
         dims={name: model.dims[name] for name in draws}, origin=Origin.of(model, data),
     )  # fmt: skip
-    assert check_model(posterior, groups="side").dependence[1].p.min() > 0.02
+    assert predictive_checks(posterior, groups="side").dependence[1].p.min() > 0.02
     plain = {name: posterior[name] for name in ("theta", "topics")}
     missing = Posterior(
         plain, dims={name: model.dims[name] for name in plain}, origin=Origin.of(model, data)
     )
-    assert check_model(missing, groups=["side"]).dependence[1].p.max() < 0.05
+    assert predictive_checks(missing, groups=["side"]).dependence[1].p.max() < 0.05
 
 
 def test_what_cannot_be_checked_is_refused():
@@ -161,13 +165,13 @@ def test_what_cannot_be_checked_is_refused():
     theta, phi = truth(rng, 6)
     posterior = posterior_of(texts(rng, theta, phi), theta, phi)
     with pytest.raises(ValueError, match="one label for each of the 6 documents, got 2 of 'a'"):
-        check_model(posterior, groups={"a": [1, 2]})
+        predictive_checks(posterior, groups={"a": [1, 2]})
     with pytest.raises(ValueError, match=r"groups must be columns of labels .*got 'party'"):
-        check_model(posterior, groups="party")
+        predictive_checks(posterior, groups="party")
     with pytest.raises(ValueError, match="groups must differ, got the one label 'x' of 'a'"):
-        check_model(posterior, groups={"a": ["x"] * 6})
+        predictive_checks(posterior, groups={"a": ["x"] * 6})
     with pytest.raises(ValueError, match="data must be what the posterior was sampled with"):
-        check_model(posterior, data=as_corpus(np.ones((6, NUM_WORDS), dtype=int)))
+        predictive_checks(posterior, data=as_corpus(np.ones((6, NUM_WORDS), dtype=int)))
 
 
 # ------------------------------------------------------------------ permutations
