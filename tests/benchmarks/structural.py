@@ -142,7 +142,7 @@ def mixing(options):
 
     warnings.simplefilter("ignore")
     for truth in (0.0, 0.01, 0.1, 1.0):
-        rng = np.random.default_rng(1)
+        rng = np.random.default_rng(0)
         authors = np.repeat(np.arange(40), 10)
         psi = np.sqrt(truth) * rng.normal(size=(40, 4))[authors] + rng.normal(size=(400, 4))
         theta = pgmult.StickBreaking().probs(psi - np.array([1.4, 1.1, 0.7, 0.0]))

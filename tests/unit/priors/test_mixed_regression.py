@@ -78,7 +78,7 @@ def test_draws_are_those_of_the_dense_regression(rng, prior, problem):
     regression = MixedRegression.of(prior, rows, x, designs)
     whole, columns = dense(prior, x, designs, VARIANCES)
     posterior = whole.condition(rows, columns)
-    num_draws = 20_000
+    num_draws = 6_000
     draws = [regression.sample(rng, VARIANCES) for _ in range(num_draws)]
     effects = np.array([np.concatenate([d.coefficients, d.effects]).ravel() for d in draws])
     Sigma = np.array([d.Sigma for d in draws])
