@@ -95,7 +95,10 @@ def read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
                 f" a {source.kind}"
             )
         prevalence, content = formulas
-        corpus = corpus.with_covariates(prevalence or "~ 1", content=content)
+        try:
+            corpus = corpus.with_covariates(prevalence or "~ 1", content=content)
+        except TypeError as error:  # a column of the wrong kind is bad input, too
+            raise ValueError(str(error)) from None
     beside = options.vocabulary or source.vocabulary
     words = f" with the words of {beside}" if beside else ""
     return corpus, [f"{options.corpus} ({source.kind}){words}: {corpus}", *said]

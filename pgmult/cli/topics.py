@@ -78,7 +78,8 @@ def add_topics(commands: Any) -> None:
     fit.add_argument(
         "--keep-theta",
         action=argparse.BooleanOptionalAction,
-        help="store proportions of topics in documents (default: if these are fewer than words)",
+        help="store proportions of topics in documents (default: if these are fewer than words,"
+        " and with covariates)",
     )
     add_running(fit)
     add_corpus(fit.add_argument_group("corpus"))
@@ -152,6 +153,8 @@ def _fit(options: argparse.Namespace) -> int:
             "RUN holds a run already (add --resume to go on with it, or name another directory)",
             str(options.out),
         )
+    if is_begun:
+        _take_formulas_of(options)
     corpus, said = read_documents(options)
     print_corpus(corpus, said)
     kind: Any = StructuralTopics if isinstance(corpus, StructuredCorpus) else CorrelatedTopics
@@ -198,6 +201,17 @@ def _fit(options: argparse.Namespace) -> int:
         _say_how_to_resume(options)
         return INTERRUPTED
     return 0
+
+
+def _take_formulas_of(options: argparse.Namespace) -> None:
+    """The formulas that a run was begun with, where none are given anew."""
+    from pgmult.topics.data.structured import StructuredCorpus
+
+    begun = _corpus(options.out)
+    if isinstance(begun, StructuredCorpus) and not (options.prevalence or options.content):
+        options.prevalence = begun.design.formula
+        if begun.content is not None:
+            options.content = "~ " + " + ".join(begun.content.names)
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -37,6 +37,7 @@ __all__ = [
     "default_keep_of",
     "kernel_set_of",
     "label_dims_of",
+    "label_parts_of",
     "label_rows_of",
     "variable",
 ]
@@ -105,7 +106,10 @@ class Model(Protocol[Data, State]):
     * ``label_rows``, for such an axis the variable whose rows along it are probability
       distributions that tell its labels apart (topics by their words): chains of the model are
       then matched label by label, and judged by what they found and by how each of them mixes,
-      for they may rest in modes that no number of draws joins: nothing.
+      for they may rest in modes that no number of draws joins: nothing;
+    * ``label_parts``, for such an axis a variable ``(part, label, ...)`` that is taken instead
+      where it was kept, of labels that say something else in each part (topics in groups of
+      documents): two are the same if they are in every part: nothing.
 
     Attributes
     ----------
@@ -250,6 +254,11 @@ def label_dims_of(model: Any) -> frozenset[str]:
 def label_rows_of(model: Any) -> Mapping[str, str]:
     """For axes of arbitrary labels, the variable whose rows tell the labels apart."""
     return dict(getattr(model, "label_rows", {}))
+
+
+def label_parts_of(model: Any) -> Mapping[str, str]:
+    """For axes of arbitrary labels, the variable whose rows tell them apart in every part."""
+    return dict(getattr(model, "label_parts", {}))
 
 
 def data_of(model: Any, data: Any) -> Any:

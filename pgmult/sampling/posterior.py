@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_seed, as_strings
 from pgmult.core.notebook import columns_html
-from pgmult.core.typing import basis_dims_of, data_of, label_rows_of
+from pgmult.core.typing import basis_dims_of, data_of, label_parts_of, label_rows_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.codec import contiguous, encode, fingerprint
@@ -430,11 +430,15 @@ class Posterior(Mapping[str, NDArray[Any]]):
         if self._origin is None or self.num_chains < 2:
             return {}
         matches = {}
-        for axis, name in label_rows_of(self.model).items():
+        parts = label_parts_of(self.model)
+        for axis, rows in label_rows_of(self.model).items():
+            in_parts = parts.get(axis) in self
+            name = parts[axis] if in_parts else rows
             if name in self:
                 means = np.stack([self._mean(name, c) for c in range(self.num_chains)])
                 if np.isfinite(means).all():
-                    matches[axis] = match_rows(means)
+                    means = means.swapaxes(1, 2) if in_parts else means
+                    matches[axis] = match_rows(means, worst=in_parts)
         return matches
 
     def _mean(self, name: str, chain: int) -> NDArray[np.float64]:

@@ -196,6 +196,7 @@ class StructuralTopics(GaussianTopics):
         "keyword_shares": ("keyword_topic",),
         "keyword_words": ("keyword",),
     }
+    label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     default_keep: ClassVar[tuple[str, ...]] = (
         "coefficients", "effects", "effect_variances", "group_topics", "group_tokens",
         "content_concentration", "keyword_shares", *GaussianTopics.default_keep,

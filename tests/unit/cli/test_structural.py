@@ -90,6 +90,16 @@ class TestFit:
         assert "1 rows without a value of a covariate are left out" in output
         assert pgmult.load(tmp_path / "run").data.num_documents == 11
 
+    def test_resume_goes_on_with_the_same_covariates(self, capsys, folder, tmp_path):
+        fit = ["topics", "fit", folder / "speeches.csv", "--column", "text", "--out"]
+        said(capsys, *fit, tmp_path / "whole", *FIT[2:])
+        fewer = [str(argument) for argument in FIT[2:]]
+        fewer[fewer.index("--draws") + 1] = "3"
+        said(capsys, *fit, tmp_path / "broken", *fewer)
+        said(capsys, *fit, tmp_path / "broken", "--resume", "--draws", 8, "--quiet")
+        whole, broken = (pgmult.load(tmp_path / name) for name in ("whole", "broken"))
+        np.testing.assert_array_equal(whole["coefficients"], broken["coefficients"])
+
     def test_what_cannot_be(self, capsys, folder, run, tmp_path):
         out = ["--out", tmp_path / "run"]
         table = folder / "speeches.csv"
@@ -99,6 +109,7 @@ class TestFit:
             ([table], "say which column holds the texts (strings are in 'text', 'who', 'party')"),
             ([table, "--column", "text", "--prevalence", "~ height"], "height"),
             ([table, "--column", "text", "--content", "~ height"], "content must name columns"),
+            ([table, "--column", "text", "--content", "~ year"], "column 'year' must hold labels"),
             ([texts, "--prevalence", "~ x"], "need the columns of a table"),
             ([texts, "--names", "x"], "--names is for tables"),
             ([table, "--column", "text", "--stop-words", "german"], "a file with a word a line"),

@@ -99,6 +99,7 @@ def test_a_topic_that_groups_word_crosswise_is_not_the_same(rng, data):
     assert mixed.by_all.all(), "by the words of all groups there is nothing to see"
     assert (match_topics(posterior).distance[1] > 0.5).all()
     assert topic_stability(posterior).verdicts == ["one chain only"] * 2
+    assert not posterior.label_matches()["topic"].by_all.any(), "so that sampling warns of it"
 
 
 def test_few_tokens_are_marked(rng, data):

@@ -118,6 +118,7 @@ def test_drawings_follow_the_screens_colours(report):
     assert len(re.findall(r"\.[rb]8 \{ fill", style)) == 4
 
 
+@pytest.mark.slow
 def test_a_narrow_screen_needs_no_sideways_scrolling(report, tmp_path):
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
