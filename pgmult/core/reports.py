@@ -167,6 +167,7 @@ def as_json(report: Report) -> str:
             ],
         }
         for s in report.sections
+        if s.rows or s.sentences
     }
     told = {
         "title": report.title,
