@@ -59,6 +59,13 @@ def table_corpus():
 
 
 @cache
+def structural_posterior():
+    data = table_corpus().with_covariates("~ n")
+    keep = (*topics.StructuralTopics(2).default_keep, "theta")
+    return pgmult.sample(topics.StructuralTopics(2), data, keep=keep, **FEW)
+
+
+@cache
 def corpus():
     return topics.as_corpus(COUNTS, list("abcdef"))
 
@@ -107,6 +114,12 @@ def structural_draws():
 @cache
 def grouped_draws():
     data = topics.with_covariates(corpus(), {"g": list("abababab")}, "~ 1", content="~ g")
+    return pgmult.sample(topics.StructuralTopics(num_topics=2, start_sweeps=1), data, **FEW)
+
+
+@cache
+def authored_draws():
+    data = topics.with_covariates(corpus(), {"a": list("aabbccdd")}, "~ (1 | a)")
     return pgmult.sample(topics.StructuralTopics(num_topics=2, start_sweeps=1), data, **FEW)
 
 
@@ -569,6 +582,10 @@ CALLS = {
         lambda: topics.plots.stability,
         lambda: {"found": topics.topic_stability(topic_draws())},
     ),
+    "topics.variance_shares": (
+        lambda: topics.variance_shares,
+        lambda: {"posterior": authored_draws(), "probability": 0.5},
+    ),
     "topics.shares_over_time": (
         lambda: topics.shares_over_time,
         lambda: {"posterior": timed_draws(), "max_draws": 2},
@@ -583,6 +600,42 @@ CALLS = {
             "random_seed": 1,
         },
     ),
+    "topics.transform": (
+        lambda: topics.transform,
+        lambda: {
+            "posterior": structural_posterior(),
+            "corpus": table_corpus(),
+            "covariates": {"n": [1, 2, 4]},
+            "chain": 0,
+            "max_draws": 2,
+            "sweeps": 1,
+            "probability": 0.9,
+            "random_seed": 1,
+        },
+    ),
+    "topics.export": (
+        lambda: topics.export,
+        lambda: {
+            "posterior": structural_posterior(),
+            "folder": folder() / "files",
+            "kinds": ["csv", "ldavis"],
+            "chain": 0,
+        },
+    ),
+    "topics.ldavis": (
+        lambda: topics.ldavis,
+        lambda: {
+            "posterior": structural_posterior(),
+            "data": structural_posterior().data,
+            "chain": 0,
+            "num_words": 2,
+        },
+    ),
+    "topics.Corpus.with_covariates": (
+        lambda: table_corpus().with_covariates,
+        lambda: {"formula": "~ n"},
+    ),
+    "topics.Corpus.__getitem__": (lambda: table_corpus().__getitem__, lambda: {"rows": [0, 2]}),
     "topics.search_num_topics": (
         lambda: topics.search_num_topics,
         lambda: {
@@ -1247,11 +1300,6 @@ CALLS = {
         lambda: datasets.read_table({"text": ["some text", "other"], "n": [1, 2]}, "text").corpus,
         lambda: {"min_documents": 1, "ngrams": 2, "stop_words": ["some"]},
     ),
-    "topics.Corpus.with_covariates": (
-        lambda: table_corpus().with_covariates,
-        lambda: {"formula": "~ n"},
-    ),
-    "topics.Corpus.__getitem__": (lambda: table_corpus().__getitem__, lambda: {"rows": [0, 2]}),
     "datasets.read_ldac": (
         lambda: datasets.read_ldac,
         lambda: {"path": written("a.dat", "2 0:1 1:2\n1 1:1\n")},

@@ -3,6 +3,7 @@
 import argparse
 import os
 from time import perf_counter
+from typing import Any
 
 from pgmult.cli.shared import silence_what_is_told_anyway
 from pgmult.core._version import __version__
@@ -35,17 +36,24 @@ def _run_everything_once() -> None:
     from pgmult.sequences.data.sequences import as_sequences
     from pgmult.sequences.models.lds import MultinomialLDS
     from pgmult.topics.data.corpus import as_corpus, split_tokens
+    from pgmult.topics.data.structured import with_covariates
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.lda import LDA
+    from pgmult.topics.models.structural import StructuralTopics
     from pgmult.topics.scores.completion import DocumentCompletion
     from pgmult.topics.summaries.correlations import topic_correlations
 
     rng = np.random.default_rng(0)
     training, held_out = split_tokens(as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
     silence_what_is_told_anyway()
-    for model in (CorrelatedTopics(3), LDA(3)):
+    columns = {"year": np.arange(8.0), "party": ["a", "b"] * 4}
+    structured = with_covariates(training, columns, content="~ party")
+    models: list[tuple[Any, Any]] = [
+        (CorrelatedTopics(3), training), (LDA(3), training), (StructuralTopics(3), structured),
+    ]  # fmt: skip
+    for model, corpus in models:
         posterior = sample(
-            model, training, draws=4, tune=1, chains=1, random_seed=0, progressbar=False,
+            model, corpus, draws=4, tune=1, chains=1, random_seed=0, progressbar=False,
             callback=DocumentCompletion(held_out, every=1),
         )  # fmt: skip
         if "Sigma" in posterior:

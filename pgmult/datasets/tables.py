@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_path, as_strings, brief
+from pgmult.core.arguments import as_kind, as_path, as_strings, brief, under_name
 from pgmult.core.tables import as_columns, as_labels
 from pgmult.datasets.files import TABLES, lines_of, read_file, suffix_of
 from pgmult.datasets.text import TextOptions, count_words
@@ -63,7 +63,11 @@ class TextTable(DocumentTable):
         ValueError
             If no word is left, or an option is out of its range.
         """
-        called = None if names is None else as_labels(self.column(names), names)
+        called = None
+        if names is not None:
+            with under_name("names", of="column"):
+                labels = self.column(names)
+            called = as_labels(labels, names)
         try:
             corpus, losses = count_words(
                 self.texts, None if called is None else called.tolist(), **text_options
@@ -118,7 +122,8 @@ def read_table(
             raise ValueError(f"{path}: the table has no rows")
     else:
         place, columns = "", {key: _listed(c) for key, c in as_columns(table, "table").items()}
-    column = _text_column(columns, text, place)
+    split = "" if delimiter is None else f" with delimiter {delimiter!r}"
+    column = _text_column(columns, text, place, split)
     found = TextTable.of(columns, column)
     return replace(found, source=place.removesuffix(": ") or "the table")
 
@@ -127,7 +132,7 @@ def _listed(column: Any) -> Any:
     return column if column.dtype.kind in "biufM" else column.tolist()
 
 
-def _text_column(columns: dict[str, Any], text: Any, place: str) -> str:
+def _text_column(columns: dict[str, Any], text: Any, place: str, split: str) -> str:
     """The name of the column of texts, which is asked for and not guessed."""
     strings = [
         name
@@ -137,7 +142,10 @@ def _text_column(columns: dict[str, Any], text: Any, place: str) -> str:
     if text is not None:
         text = as_kind(text, "text", str)
         if text not in columns:
-            raise ValueError(f"{place}no column {text!r} among {list(columns)[: 5 * _SHOWN]}")
+            raise ValueError(
+                f"{place}text must be a column of the table, no column {text!r} among"
+                f" {list(columns)[: 5 * _SHOWN]}{split}"
+            )
         if text not in strings and any(item is not None for item in columns[text]):
             raise ValueError(f"{place}text must be a column of strings, {text!r} has none")
         return str(text)

@@ -73,7 +73,11 @@ def distances(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArra
 
 
 def match_rows(
-    means: NDArray[np.float64], reference: int = 0, limit: float = MATCH_LIMIT
+    means: NDArray[np.float64],
+    reference: int = 0,
+    limit: float = MATCH_LIMIT,
+    *,
+    worst: bool = False,
 ) -> LabelMatches:
     """Match the rows of every chain to those of the reference.
 
@@ -85,13 +89,16 @@ def match_rows(
     reference : int
     limit : float in (0, 1]
         Pairs at this distance or beyond count alike, so that they do not pull others apart.
+    worst : bool
+        Whether the largest distance of a label's several distributions counts, not the average.
     """
-    rows = means.reshape(*means.shape[:2], -1)
-    rows = rows / rows.sum(axis=2, keepdims=True)
+    rows = means.reshape(*means.shape[:2], -1, means.shape[-1] if worst else means[0, 0].size)
+    rows = rows / rows.sum(axis=3, keepdims=True)
     order = np.empty(rows.shape[:2], dtype=np.int64)
     distance = np.empty(rows.shape[:2])
     for c, chain in enumerate(rows):
-        costs = distances(rows[reference], chain)
+        parts = zip(rows[reference].swapaxes(0, 1), chain.swapaxes(0, 1), strict=True)
+        costs = np.max([distances(*part) for part in parts], axis=0)
         first, order[c] = linear_sum_assignment(np.minimum(costs, limit) + 1e-6 * costs)
         distance[c] = costs[first, order[c]]
     return LabelMatches(reference, order, distance, limit)

@@ -81,6 +81,7 @@ from pgmult.topics.summaries.effects import Effects as Effects
 from pgmult.topics.summaries.effects import difference as difference
 from pgmult.topics.summaries.effects import effects as effects
 from pgmult.topics.summaries.effects import shares_over_time as shares_over_time
+from pgmult.topics.summaries.effects import variance_shares as variance_shares
 from pgmult.topics.summaries.matching import AlignedTopics as AlignedTopics
 from pgmult.topics.summaries.matching import RunMatches as RunMatches
 from pgmult.topics.summaries.matching import align_topics as align_topics

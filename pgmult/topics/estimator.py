@@ -20,22 +20,26 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.arguments import as_choice, as_repeats
+from pgmult.core.arguments import as_choice, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.priors import MvNormal
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, refuse_texts, split_tokens
+from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
+from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import completion_score
 from pgmult.topics.summaries.matching import align_topics
 from pgmult.topics.summaries.stability import topic_stability
 
 __all__ = ["TopicTransformer"]
 
+_KEPT = ("topics", "mu", "Sigma", "topic_shares", "effective_topics")
+_KEPT_OF_COVARIATES = ("coefficients", "effects", "effect_variances", "group_topics")
 _FOLD_IN_DRAWS = 100  # posterior draws that new documents are folded into
 _SIMULATIONS, _SIMULATED = 100, 200  # draws of mu and Sigma, documents of each: correlations
 
@@ -146,8 +150,10 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         Parameters
         ----------
-        X : array or sparse matrix, ``(n_samples, n_features)``
-            Non-negative integers in any dtype.
+        X : array or sparse matrix, ``(n_samples, n_features)``, or Corpus
+            Non-negative integers in any dtype. A corpus with covariates
+            (`pgmult.topics.with_covariates`) gets a `StructuralTopics`, and new documents then
+            need the same covariates: ``data.new_documents(counts, columns)``.
         y : ignored
 
         Raises
@@ -156,7 +162,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             If a count is negative or fractional, or if there are none at all.
         """
         corpus = self._corpus(X, reset=True)
-        model = self._model()
+        structured = isinstance(corpus, StructuredCorpus)
+        model: Any = self._structural_model() if structured else self._model()
         seed = as_seed(self.random_state)
         self._forget()
         if self.method == "gibbs":
@@ -164,7 +171,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 model, corpus, draws=self.draws, tune=self.tune, chains=self.chains,
                 thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,
                 progressbar=bool(self.verbose),
-                keep=("topics", "mu", "Sigma", "topic_shares", "effective_topics"),
+                keep=(*_KEPT, *(_KEPT_OF_COVARIATES if structured else ())),
             )  # fmt: skip
             self.stability_ = topic_stability(self.posterior_)
             self.topic_order_ = self.stability_.matches.order
@@ -197,6 +204,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         begun = self._is_variational
         corpus = self._corpus(X, reset=not begun)
+        if isinstance(corpus, StructuredCorpus):
+            self._structural_model()  # refuses the method
         if not begun:
             self._forget()
         self._n_seen = corpus.num_documents + (self._n_seen if begun else 0)
@@ -287,6 +296,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             ).log_predictive
         with row_threads(as_threads(self.n_jobs)):
             folded = self._folded(shown, _FOLD_IN_DRAWS, range(self.posterior_.num_chains))
+            if isinstance(held_out, StructuredCorpus) and self._is_structured:
+                held_out = held_out.by_group()
             return completion_score(folded, held_out).log_predictive
 
     def perplexity(self, X: Any) -> float:
@@ -319,6 +330,13 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _corpus(self, X: Any, *, reset: bool) -> Corpus:
         refuse_texts(X, "X")
+        if isinstance(X, Corpus):
+            return self._given_corpus(X, reset)
+        if not reset and self._is_structured:
+            raise ValueError(
+                "X must have the covariates of the documents that were fitted: make it with"
+                f" data.new_documents(X, columns), got {brief(X)}"
+            )
         X = validate_data(
             self, X, accept_sparse="csr", ensure_non_negative=True,
             ensure_min_features=2 if reset else 1, reset=reset,
@@ -328,10 +346,37 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ValueError(f"X must hold at least one token, got {corpus!r}")
         return corpus
 
+    def _given_corpus(self, X: Corpus, reset: bool) -> Corpus:
+        """A corpus as it is, with its covariates if it has any."""
+        if reset:
+            if X.num_tokens == 0:
+                raise ValueError(f"X must hold at least one token, got {X!r}")
+            self.__dict__.pop("feature_names_in_", None)
+            self.n_features_in_ = X.num_words
+        elif X.num_words != self.n_features_in_:
+            raise ValueError(f"X must have {self.n_features_in_} features (words), got {X!r}")
+        elif self._is_structured and not isinstance(X, StructuredCorpus):
+            raise ValueError(
+                "X must have the covariates of the documents that were fitted: make it with"
+                f" data.new_documents(X, columns), got {X!r}"
+            )
+        return X
+
+    @property
+    def _is_structured(self) -> bool:
+        posterior = getattr(self, "posterior_", None)
+        return posterior is not None and isinstance(posterior.model, StructuralTopics)
+
     def _model(self) -> CorrelatedTopics:
         as_choice(self.method, "method", ("gibbs", "svi"))
         n_components = as_num_topics(self.n_components, "n_components")
         return CorrelatedTopics(n_components, self.word_concentration)
+
+    def _structural_model(self) -> StructuralTopics:
+        if self.method != "gibbs":
+            raise ValueError(f"method must be 'gibbs' with covariates, got {brief(self.method)}")
+        n_components = as_num_topics(self.n_components, "n_components")
+        return StructuralTopics(n_components, self.word_concentration)
 
     @property
     def _is_variational(self) -> bool:

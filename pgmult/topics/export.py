@@ -22,7 +22,7 @@ import numpy as np
 import scipy.io
 from scipy.spatial.distance import jensenshannon
 
-from pgmult.core.arguments import as_choice, as_list, as_path
+from pgmult.core.arguments import as_choice, as_kind, as_list, as_path
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -139,8 +139,11 @@ def ldavis(posterior: Posterior, data: Corpus, *, chain: int = 0, num_words: int
         For `json.dump`.
     """
     num_words = as_positive_int(num_words, "num_words")
+    as_kind(data, "data", Corpus, "the posterior's: posterior.data")
     topics = mean_topics(posterior, chain)
     theta = document_topics(posterior, chain=chain).mean
+    if (len(theta), topics.shape[1]) != (data.num_documents, data.num_words):
+        raise ValueError(f"data must be the corpus of the posterior, got {data!r}")
     tokens = theta.T @ data.totals
     order = np.argsort(-tokens, kind="stable")
     topics, tokens = topics[order], tokens[order]

@@ -31,6 +31,7 @@ RESULTS = {
     "datasets": {
         "Source",
         "TextOptions",
+        "TextTable",
         "associated_press",
         "state_of_the_union",
         "us_names",
@@ -61,6 +62,7 @@ RESULTS = {
         "DocumentTopics",
         "FoldedIn",
         "HeldOutScore",
+        "NewDocuments",
         "PairCorrelation",
         "RunMatches",
         "StructuredCorpus",

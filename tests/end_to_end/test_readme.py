@@ -11,7 +11,7 @@ import pgmult
 from pgmult.topics.updates.allocation import allocate_tokens
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-CORPUS, SEQUENCES, FIELD, REGRESSION, OWN, SWEEP = re.findall(
+CORPUS, STRUCTURE, SEQUENCES, FIELD, REGRESSION, OWN, SWEEP = re.findall(
     r"```python\n(.*?)```", README, re.DOTALL
 )
 SMALLER = {"num_topics=50": "num_topics=3", "draws=500, tune=500": "draws=10, tune=10"}
@@ -41,6 +41,31 @@ def test_a_corpus_from_a_file(monkeypatch, tmp_path, capsys):
         code = code.replace(as_printed, smaller)
     exec(code, {})
     assert capsys.readouterr().out.count(" ± ") == 3 * 6
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_speeches_with_columns_beside_them(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{letter}" for letter in "abcdefghijklmnop"])
+    speeches = [
+        f"{' '.join(rng.choice(words, size=30))},{1950 + d},{'RD'[d % 2]},P{d % 6}"
+        for d in range(60)
+    ]
+    (tmp_path / "speeches.csv").write_text("text,year,party,president\n" + "\n".join(speeches))
+    code = STRUCTURE
+    for as_printed, smaller in {
+        "StructuralTopics(15)": "StructuralTopics(4)",
+        "random_seed=1": "random_seed=1, draws=10, tune=5, chains=2, progressbar=False",
+    }.items():
+        assert as_printed in code
+        code = code.replace(as_printed, smaller)
+    exec(code, {"pgmult": pgmult})
+    output = capsys.readouterr().out
+    assert "P(>0)" in output
+    assert "that R and D use most differently" in output
+    assert (tmp_path / "party.svg").exists()
+    assert (tmp_path / "years.svg").exists()
 
 
 def test_the_sweep_of_the_example_is_shown():

@@ -155,7 +155,7 @@ class Design:
         columns = self._read(given)
         if num_rows is not None and len(columns.values) != num_rows:
             raise ValueError(
-                f"covariates must have a row for each of the {num_rows} documents,"
+                f"covariates must have a row for each of the {num_rows} documents of corpus,"
                 f" got {len(columns.values)}"
             )
         return replace(

@@ -31,15 +31,15 @@ def as_rows(rows: Any, count: int) -> IntArray:
     """Numbers of chosen rows, in the order given, from a slice, a mask or numbers."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
-    array = np.asarray(rows)
-    if array.dtype == bool:
+    given = as_list(rows, "rows", "rows of documents")
+    if given and all(isinstance(row, bool | np.bool_) for row in given):
+        array = np.array(given)
         if array.shape != (count,):
             raise ValueError(
                 f"rows must have one truth value for each of the {count} documents, got shape"
                 f" {array.shape}"
             )
         return np.flatnonzero(array)
-    given = as_list(rows, "rows", "rows of documents")
     return np.array([as_positive_int(row, "rows", 0, count - 1) for row in given], dtype=np.int64)
 
 

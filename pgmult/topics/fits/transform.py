@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_probability, brief
+from pgmult.core.arguments import as_probability, as_seed, brief
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.structured import StructuredCorpus
@@ -72,14 +72,14 @@ class NewDocuments:
         if self.empty:
             few = ", ".join(self.empty[:5]) + (", ..." if len(self.empty) > 5 else "")
             lines.append(
-                f"{len(self.empty):,} have no word that it knows ({few}): what is said of them is"
-                " what was expected before reading."
+                f"Without a word that it knows: {len(self.empty):,} ({few}). What is said of them"
+                " is what was expected before reading."
             )
         for grouping, labels in self.new_levels.items():
             few = ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
             lines.append(
-                f"{len(labels):,} labels of {grouping} are new ({few}): their effects are unknown,"
-                " which widens the intervals."
+                f"New to the run, of {grouping}: {len(labels):,} ({few}). Their effects are"
+                " unknown, which widens the intervals."
             )
         return "\n".join(lines)
 
@@ -178,6 +178,7 @@ def transform(
         does not know.
     """
     probability = as_probability(probability, "probability")
+    seed = as_seed(random_seed)
     with_model(posterior)
     num_words = int(posterior["topics"].shape[-1])
     new, words, tokens = align_words(corpus, posterior.coords.get("word"), num_words)
@@ -195,7 +196,7 @@ def transform(
     for one in chains:
         folded = fold_in(
             posterior, new, chain=one.chain, max_draws=share_of_draws(max_draws, len(chains)),
-            sweeps=sweeps, random_seed=random_seed + one.chain,
+            sweeps=sweeps, random_seed=seed + one.chain,
         )  # fmt: skip
         pieces += [np.where(one.found, draw.theta[:, one.order], np.nan) for draw in folded]
     theta = np.stack(pieces, axis=-1)

@@ -86,7 +86,7 @@ def curve_svg(found: Effects, topic: int, width: int = 240, height: int = 150) -
     mean, lower, upper = (100.0 * v[:, topic] for v in (found.mean, found.lower, found.upper))
     top = float(np.nanmax(upper))
     top = top if top > 0.0 else 1.0
-    left, right, bottom = 30, width - 8, height - 18
+    left, right, bottom = 30, width - 18, height - 18
     low, high = float(x.min()), float(x.max())
     high = high if high > low else low + 1.0
 

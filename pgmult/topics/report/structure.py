@@ -16,8 +16,15 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.summaries.checks import ModelChecks, check_model
 from pgmult.topics.summaries.content import Content, GroupWords, content
-from pgmult.topics.summaries.effects import Difference, Effects, difference, effects
+from pgmult.topics.summaries.effects import (
+    Difference,
+    Effects,
+    difference,
+    effects,
+    variance_shares,
+)
 from pgmult.topics.summaries.quotes import Quotes, quotes
+from pgmult.topics.summaries.tables import SummaryTable
 
 __all__ = ["Structure", "structure_of"]
 
@@ -34,6 +41,8 @@ class Structure:
 
     Attributes
     ----------
+    variances : SummaryTable or None
+        What goes with random terms, where there are any.
     differences : list of Difference
         Of columns of labels: the second and further labels over the first.
     curves : list of Effects
@@ -48,6 +57,7 @@ class Structure:
         Where proportions of documents were kept, and documents times words are not too many.
     """
 
+    variances: SummaryTable | None
     differences: list[Difference]
     curves: list[Effects]
     content: Content | None
@@ -109,7 +119,8 @@ def structure_of(
             checks = check_model(
                 posterior, groups=groups or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
             ).take(order, names)
-    return Structure(differences, curves, in_groups, words, quoted, checks)
+    variances = variance_shares(posterior) if data.design.terms else None
+    return Structure(variances, differences, curves, in_groups, words, quoted, checks)
 
 
 def _in_order(found: Effects, order: IntArray, names: list[str]) -> Any:

@@ -34,6 +34,8 @@ def structure_html(found: Structure) -> list[str]:
         sections += _difference_html(one)
     for run in found.curves:
         sections += _curves_html(run)
+    if found.variances is not None:
+        sections += ["<h3>What goes with random terms</h3>", table_html(found.variances)]
     if found.words is not None:
         sections += _words_html(found.words)
     if found.quotes is not None:

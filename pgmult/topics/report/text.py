@@ -37,9 +37,12 @@ def as_text(report: TopicReport, *, width: int = 100, topic: int | None = None) 
     blocks = [_heading(report.title), "\n".join(verdict), _topics_text(report, width)]
     if report.structure is not None:
         blocks += [
-            f"{_heading(found.label[:1].upper() + found.label[1:])}\n{found.table()}"
+            f"{_heading(found.label[:1].upper() + found.label[1:])}\n{found.table().text(width)}"
             for found in report.structure.differences
         ]
+        if report.structure.variances is not None:
+            told = report.structure.variances.text(width)
+            blocks.append(f"{_heading('What goes with random terms')}\n{told}")
     if report.correlations is not None:
         blocks.append(_correlations_text(report, report.correlations, width))
     blocks += [_held_out_text(seen, scores) for seen, scores in report.held_out.items()]

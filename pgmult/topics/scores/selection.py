@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmult.core.arguments import as_list, as_real, brief
+from pgmult.core.arguments import as_list, as_real, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray, Model, variable
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, split_tokens
@@ -193,6 +193,7 @@ def search_num_topics(
     numbers = sorted(as_num_topics(k, "candidates") for k in given)
     if not numbers or len(set(numbers)) < len(numbers):
         raise ValueError(f"candidates must be different numbers of topics, got {given}")
+    seed = as_seed(random_seed)
     corpus = corpus_from(data, "data")
     if not (corpus.totals > 1).any():
         raise ValueError(f"data must have documents of two tokens or more, got {corpus!r}")
@@ -202,13 +203,13 @@ def search_num_topics(
         structured = isinstance(corpus, StructuredCorpus)
         make_model = StructuralTopics if structured else CorrelatedTopics
     models = [_made(make_model, number) for number in numbers]
-    training, held_out = split_tokens(corpus, documents, observed, random_seed=random_seed)
+    training, held_out = split_tokens(corpus, documents, observed, random_seed=seed)
     scores, looks, seconds = [], [], []
     for model in models:
         completion = DocumentCompletion(held_out, every=every)
-        look = _Look(completion, random_seed)
+        look = _Look(completion, seed)
         begin = time.perf_counter()
-        sample(model, training, keep=(), callback=look, random_seed=random_seed, **options)
+        sample(model, training, keep=(), callback=look, random_seed=seed, **options)
         scores.append(completion.score())
         looks.append(look.found(training))
         seconds.append(time.perf_counter() - begin)
@@ -240,8 +241,10 @@ class _Look:
         rng = np.random.default_rng([self._seed, sweep.chain, sweep.index])
         rows = spread(data.num_documents, _DISPERSED)
         if isinstance(data, StructuredCorpus) and data.content is not None:
-            by_group = variable(model, state, data, "group_topics")[data.content.codes[rows]]
-            expected = np.einsum("dk,dkv->dv", theta[rows], by_group)
+            by_group, codes = variable(model, state, data, "group_topics"), data.content.codes[rows]
+            expected = np.empty((len(rows), data.num_words))
+            for g in np.unique(codes):
+                expected[codes == g] = theta[rows][codes == g] @ by_group[g]
         else:
             expected = theta[rows] @ topics
         self._dispersions.append(_dispersions(rng, data[rows], expected))

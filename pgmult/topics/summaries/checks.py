@@ -184,7 +184,7 @@ class ModelChecks:
         )
         return SummaryTable(caption, columns, shown)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         verdict = [line for s in self.verdict for line in wrapped(f"* {s}", WIDTH)]
         return "\n\n".join(["\n".join(verdict), *map(str, self.tables())])
 

@@ -125,7 +125,7 @@ class GroupWords:
 
         return perspectives(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -269,7 +269,7 @@ class Content:
         )
         return SummaryTable(caption, columns, shown, [n < FEW_TOKENS for n in tokens])
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 

@@ -76,6 +76,7 @@ __all__ = [
     "shares_over_time",
     "structured_data",
     "topic_names",
+    "variance_shares",
 ]
 
 _NAME_WORDS = 3
@@ -257,7 +258,7 @@ class Effects:
 
         return forest(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -363,7 +364,7 @@ class Difference:
 
         return forest(self).figure
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -486,6 +487,54 @@ def _means(design: Any, coefficients: FloatArray, *random: FloatArray) -> tuple[
     if not random:
         return linear_means(design.matrix, coefficients), np.zeros(len(design.matrix))
     return design.mean(coefficients, random[0]), design.spread(random[1])
+
+
+def variance_shares(
+    posterior: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
+) -> SummaryTable:
+    """How much of what documents differ in, given the covariates, goes with each random term.
+
+    The share of a term is rho_j / (1 + sum of all rho), of the variance of every stick alike: for
+    ``(1 | author)`` the correlation of two documents of one author that share nothing else, for a
+    curve what its bends add at the average document. It does not depend on how topics are
+    numbered, so that all draws of all chains are taken.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of `pgmult.topics.StructuralTopics` and a formula with random terms.
+    data : StructuredCorpus, optional
+        What the model was fitted to; needed only where `posterior` was saved without it.
+    probability : float in (0, 1)
+        Of the interval.
+    """
+    probability = as_probability(probability, "probability")
+    terms = structured_data(posterior, data).design.terms
+    if not terms:
+        raise ValueError(
+            "posterior must be of a formula with random terms, such as (1 | author), got"
+            f" {', '.join(structured_data(posterior, data).design.names)}"
+        )
+    as_draws(posterior, "effect_variances")
+    rho = np.asarray(posterior.stack("effect_variances"), dtype=np.float64)
+    shares = rho / (1.0 + rho.sum(axis=1, keepdims=True))
+    tail = 0.5 * (1.0 - probability)
+    lower, upper = np.quantile(shares, [tail, 1.0 - tail], axis=0)
+    mean = shares.mean(axis=0)
+    columns = {
+        "term": [term.name for term in terms], "share": mean, "lower": lower, "upper": upper,
+    }  # fmt: skip
+    shown = {
+        "term": [f"({term.name})" if term.kind == "group" else term.name for term in terms],
+        "share of variance, %": [percent(x) for x in mean],
+        f"{100.0 * probability:g} %": [interval(*ends) for ends in zip(lower, upper, strict=True)],
+        "levels": [f"{term.size:,}" if term.kind == "group" else "" for term in terms],
+    }
+    caption = (
+        "What goes with random terms, of all that documents of the same covariates differ in:"
+        f" posterior mean and {100.0 * probability:g} % interval, over all chains."
+    )
+    return SummaryTable(caption, columns, shown)
 
 
 def shares_over_time(

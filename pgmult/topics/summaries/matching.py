@@ -2,7 +2,8 @@
 
 Topics are compared by the total variation distance of their posterior mean word probabilities,
 0 where they are equal and 1 where they have no word in common, and assigned one to one so that the
-summed distance is smallest; pairs farther apart than 0.5 are none (`pgmult.sampling.labels`).
+summed distance is smallest; pairs farther apart than 0.5 are none (`pgmult.sampling.labels`). Where
+groups of documents word topics each in their own way, the group counts that is farthest apart.
 
 Chains of a topic model rest in modes that no exact move crosses, so a topic of one chain need not
 be there in another. What is said over chains is said of each topic over those chains that found it.
@@ -76,12 +77,20 @@ def match_topics(posterior: Draws, *, reference: int | None = None) -> LabelMatc
     if reference is None:
         reference = best_chain(posterior)
     reference = as_chain(posterior, "topics", reference, "reference")
-    return match_rows(_chain_means(posterior), reference)
+    return match_rows(_chain_means(posterior), reference, worst="group_topics" in posterior)
 
 
 def _chain_means(posterior: Draws) -> FloatArray:
+    """What each chain's topics say; by group, ``(chain, topic, group, word)``, where that differs.
+
+    Two chains may agree on a topic's words over all groups, and not on which group says them of
+    which topic: then they have not found the same topics.
+    """
     chains = range(num_chains(posterior, "topics"))
-    return np.stack([mean_topics(posterior, c, max_draws=_MATCHED_DRAWS) for c in chains])
+    if "group_topics" not in posterior:
+        return np.stack([mean_topics(posterior, c, max_draws=_MATCHED_DRAWS) for c in chains])
+    by_group = [mean_of(each_draw(posterior, "group_topics", c, _MATCHED_DRAWS)) for c in chains]
+    return np.stack(by_group).swapaxes(1, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -87,7 +87,7 @@ class PermutationTest:
         )
         return SummaryTable(caption, columns, shown)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.table())
 
 
@@ -247,11 +247,9 @@ def _shuffler(values: FloatArray, block: IntArray, whose: str, variable: str) ->
 def _explained(scaled: FloatArray, values: FloatArray, is_label: bool) -> FloatArray:
     """Share of each standardised column's variance that goes with the values."""
     if is_label:
-        codes = values.astype(np.int64)
-        size = np.maximum(np.bincount(codes), 1)
-        sums = np.zeros((len(size), scaled.shape[1]))
-        np.add.at(sums, codes, scaled)
-        return np.asarray((sums**2 / size[:, None]).sum(axis=0) / len(codes))
+        parts = [scaled[values == label] for label in np.unique(values)]
+        squares = [part.sum(axis=0) ** 2 / len(part) for part in parts]
+        return np.asarray(np.sum(squares, axis=0) / len(values))
     centred = values - values.mean()
     length = max(float(centred @ centred), 1e-300)
     return np.asarray((centred @ scaled) ** 2 / (length * len(values)))

@@ -54,7 +54,7 @@ class Quotes:
     probability: float
     note: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         percent = f"{100 * self.probability:g} %"
         head = f"Documents with the largest share of a topic: posterior mean [{percent} interval]."
         lines = [head, *([self.note] if self.note else [])]

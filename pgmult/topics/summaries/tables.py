@@ -59,7 +59,11 @@ class SummaryTable:
                     row[0] = f"({row[0]})"
         return rows
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = WIDTH) -> str:
+        """The caption, in lines of at most `width`, and the table."""
         rows = [list(self.shown), *self.rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(self.shown))]
         right = [_is_numeric(column) for column in self.shown.values()]
@@ -70,7 +74,7 @@ class SummaryTable:
             ).rstrip()
             for row in rows
         ]
-        return "\n".join([*wrapped(self.caption, WIDTH), "", *lines])
+        return "\n".join([*wrapped(self.caption, width), "", *lines])
 
 
 def wrapped(text: str, width: int) -> list[str]:

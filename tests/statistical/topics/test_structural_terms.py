@@ -54,7 +54,15 @@ def problem(formula, keywords=None, **options):
     for j, term in enumerate(data.design.terms):
         rows = np.eye(term.size)[term.design] if term.kind == "group" else term.design
         statistics[f"term {j}"] = lambda state, data, rows=rows: rows.T @ state.psi
+    if data.content is not None:
+        statistics["alike"] = alike
     return model, data, statistics
+
+
+def alike(state, data):
+    """How near the words of a group are to those of the branch that it parts from."""
+    above = state.branch_topics if data.content.num_branches else state.topics[None]
+    return np.sum(state.group_topics * above[data.content.parents[-1]], axis=-1)
 
 
 EFFECTS = problem("~ s(year, knots=5) + (1 | author) + (1 | place)")
@@ -122,7 +130,7 @@ def test_counts_instead_of_tables_are_refused(monkeypatch):
         counts_for_tables(*own)
 
     monkeypatch.setattr(content, "sample_tables", broken)
-    refused(*GROUPS)
+    refused(*GROUPS, replicates=500)
 
 
 def test_concentrations_without_their_prior_are_refused(monkeypatch):

@@ -487,6 +487,7 @@ class TestHousekeeping:
         assert before
         process("topics", "fit", corpus, "--out", tmp_path / "run", *SMALL)
         process("demo", "--out", tmp_path / "demo", *SMALL)
+        process("demo", "topics", "--covariates", "--out", tmp_path / "structural", *SMALL)
         assert sorted(path.name for path in (tmp_path / "cache").rglob("*.nb?")) == before
 
 

@@ -165,7 +165,7 @@ class TestFiles:
             tmp_path / "shares.csv",
         )  # fmt: skip
         assert "2 new documents; the run knows 5 of their 6 words (83%)" in output
-        assert "1 labels of who are new (stranger)" in output
+        assert "New to the run, of who: 1 (stranger)." in output
         with (tmp_path / "shares.csv").open(newline="") as file:
             shares = list(csv.DictReader(file))
         assert [row["who"] for row in shares] == ["m1", "stranger"]

@@ -300,7 +300,7 @@ class TestTable:
             ("t.csv", "", "the file is empty"),
             ("t.jsonl", '{"body": "red"}\n{"body": "re\n', "line 2: not JSON"),
             ("t.jsonl", '{"body": 3}\n', "t.jsonl: text must be a column of strings, 'body' has"),
-            ("t.jsonl", '{"text": "a"}\n', r"t.jsonl: no column 'body' among \['text'\]"),
+            ("t.jsonl", '{"text": "a"}\n', r"no column 'body' among \['text'\]"),
             ("t.jsonl", '["red"]\n', "line 1: expected an object, got list"),
             ("t.jsonl", '{"body": ' + "[" * 10**5 + "\n", "t.jsonl, line 1: not JSON that can be"),
             ("t.jsonl", '{"body": ' + "9" * 10**4 + "}\n", "t.jsonl, line 1: not JSON that can be"),

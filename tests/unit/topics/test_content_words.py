@@ -12,8 +12,10 @@ from pgmult.topics import (
     StructuralTopics,
     as_corpus,
     content,
+    match_topics,
     plots,
     quotes,
+    topic_stability,
     with_covariates,
 )
 from pgmult.topics.data.documents import DocumentTable
@@ -86,6 +88,17 @@ def test_unmatched_chains_would_mix_the_topics(rng, data):
     matched = content(posterior).mean
     assert np.abs(matched[0] - BASE).max() < 0.02
     assert np.abs(unmatched[0] - BASE).max() > 0.1
+
+
+def test_a_topic_that_groups_word_crosswise_is_not_the_same(rng, data):
+    """Chains that agree on the words of all, and not on what party R says in which topic."""
+    posterior = posterior_of(rng, data)
+    assert topic_stability(posterior).verdicts == ["stable", "stable"]
+    posterior["group_topics"][1, :, 1] = posterior["group_topics"][1, :, 1, ::-1].copy()
+    mixed = match_topics({"topics": posterior["topics"]})
+    assert mixed.by_all.all(), "by the words of all groups there is nothing to see"
+    assert (match_topics(posterior).distance[1] > 0.5).all()
+    assert topic_stability(posterior).verdicts == ["one chain only"] * 2
 
 
 def test_few_tokens_are_marked(rng, data):

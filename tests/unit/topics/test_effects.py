@@ -18,6 +18,7 @@ from pgmult.topics import (
     forest,
     plots,
     shares_over_time,
+    variance_shares,
     with_covariates,
 )
 from pgmult.topics.summaries import effects as module
@@ -331,6 +332,24 @@ def test_settings_to_compare_are_named(rng, corpus):
         difference(found, 2000, 1990)
     with pytest.raises(ValueError, match="must both be one value or both one setting"):
         difference(found, 2020, {"year": 1990, "party": "D"})
+
+
+def test_shares_of_variance_are_those_of_the_draws(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + (1 | author)")
+    rho = rng.gamma(1.0, size=(2, 30, 2))
+    model = StructuralTopics(3)
+    posterior = Posterior(
+        {"effect_variances": rho}, dims={"effect_variances": ("term",)},
+        origin=Origin.of(model, data),
+    )  # fmt: skip
+    table = variance_shares(posterior).to_dataframe()
+    shares = rho / (1.0 + rho.sum(axis=2, keepdims=True))
+    np.testing.assert_allclose(table["share"], shares.mean(axis=(0, 1)))
+    np.testing.assert_allclose(table["upper"], np.quantile(shares, 0.95, axis=(0, 1)))
+    assert "(1 | author)" in str(variance_shares(posterior))
+    plain = with_covariates(corpus, COLUMNS, "~ year")
+    with pytest.raises(ValueError, match="posterior must be of a formula with random terms"):
+        variance_shares(Posterior({"x": np.zeros((1, 1))}, origin=Origin.of(model, plain)))
 
 
 # ------------------------------------------------------------------ figures

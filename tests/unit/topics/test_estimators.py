@@ -18,7 +18,13 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from pgmult import ConvergenceWarning, StickBreaking
 from pgmult.core.sklearn import as_threads
-from pgmult.topics import CorrelatedTopics, TopicTransformer, as_corpus, split_tokens
+from pgmult.topics import (
+    CorrelatedTopics,
+    TopicTransformer,
+    as_corpus,
+    split_tokens,
+    with_covariates,
+)
 from pgmult.topics.fits.stick_breaking import VariationalTopics, fit_cavi
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -252,3 +258,31 @@ def test_without_scikit_learn_the_error_says_what_to_install():
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode != 0
     assert "ImportError: pgmult.topics.TopicTransformer needs scikit-learn 1.6" in run.stderr
+
+
+def test_covariates_are_carried(data):
+    """They used to be refused in a sentence about arrays."""
+    counts = data[0][:40]
+    columns = {"party": ["D", "R"] * 20, "year": np.arange(40.0)}
+    data = with_covariates(counts, columns, "~ party + year", content="~ party")
+    estimator = TopicTransformer(2, draws=10, tune=10, chains=2, random_state=0).fit(data)
+    assert type(estimator.posterior_.model).__name__ == "StructuralTopics"
+    assert estimator.n_features_in_ == counts.shape[1]
+    new = data.new_documents(counts[:3], {"party": ["D", "R", "D"], "year": 5.0})
+    theta = estimator.transform(new)
+    np.testing.assert_allclose(theta.sum(axis=1), 1.0)
+    moved = data.new_documents(counts[:3], {"party": ["R", "D", "R"], "year": 5.0})
+    assert np.abs(estimator.transform(moved) - theta).max() > 1e-6
+    assert estimator.score(new) < 0.0
+    assert estimator.topic_correlation_.shape == (2, 2)
+    for bare in (counts[:3], as_corpus(counts[:3])):
+        with pytest.raises(ValueError, match=r"X must have the covariates .*new_documents"):
+            estimator.transform(bare)
+    with pytest.raises(ValueError, match="method must be 'gibbs' with covariates, got 'svi'"):
+        TopicTransformer(2, method="svi").fit(data)
+    with pytest.raises(ValueError, match="method must be 'gibbs' with covariates, got 'svi'"):
+        TopicTransformer(2, method="svi").partial_fit(data)
+    again = TopicTransformer(2, draws=4, tune=4, chains=1, random_state=0).fit(as_corpus(counts))
+    assert again.transform(counts[:3]).shape == (3, 2)
+    with pytest.raises(ValueError, match=r"X must have .* features"):
+        again.transform(as_corpus(np.eye(3, dtype=int)))

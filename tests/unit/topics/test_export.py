@@ -49,8 +49,8 @@ class TestTransform:
         assert width[2, sea] > width[1, sea], "nothing was read, and the member is new"
         words = str(found)
         assert "knows 8 of their 11 words (73%), and does not know 2 different" in words
-        assert "1 have no word that it knows (2)" in words
-        assert "2 labels of who are new (also new, new)" in words
+        assert "Without a word that it knows: 1 (2)." in words
+        assert "New to the run, of who: 2 (also new, new)." in words
 
     def test_covariates_are_asked_for(self, run):
         plain = as_corpus(np.eye(6, dtype=int), run.coords["word"])

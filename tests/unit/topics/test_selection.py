@@ -123,5 +123,10 @@ def test_documents_with_covariates_are_searched_with_them(corpus):
     found = search_num_topics(data, [2, 3], random_seed=1, **QUICK)
     seen = search_num_topics(data, [2, 3], make_model=StructuralTopics, random_seed=1, **QUICK)
     assert [row[:7] for row in found.candidates] == [row[:7] for row in seen.candidates]
+    columns = {"x": np.arange(60.0), "who": list("abc") * 20, "party": list("DR") * 30}
+    data = with_covariates(corpus, columns, "~ x + (1 | who)", content="~ party")
+    both = search_num_topics(data, [2, 4], random_seed=1, **QUICK)
+    assert both.best.num_topics == 4
+    assert both.candidates[0].dispersion_p == 0.0
     with pytest.raises(TypeError, match="make_model must be a function"):
         search_num_topics(data, [2], make_model=3)
