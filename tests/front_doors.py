@@ -931,8 +931,8 @@ CALLS = {
             "num_weights": 5,
         },
     ),
-    "sequences.predictive_check": (
-        lambda: sequences.predictive_check,
+    "sequences.predictive_checks": (
+        lambda: sequences.predictive_checks,
         lambda: {"posterior": sequence_states(), "data": words()},
     ),
     "sequences.sequence_report": (
@@ -1022,8 +1022,8 @@ CALLS = {
         lambda: fields.FieldPredictions.at_rows,
         lambda: {"posterior": field_sites(), "data": field()},
     ),
-    "fields.predictive_check": (
-        lambda: fields.predictive_check,
+    "fields.predictive_checks": (
+        lambda: fields.predictive_checks,
         lambda: {"posterior": field_sites(), "data": field()},
     ),
     "fields.field_report": (

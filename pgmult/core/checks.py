@@ -15,13 +15,13 @@ import numpy as np
 from pgmult.core.notebook import columns_html
 from pgmult.core.typing import FloatArray
 
-__all__ = ["PredictiveCheck"]
+__all__ = ["PredictiveChecks"]
 
 _ODD = 0.025  # p beyond which a statistic is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PredictiveCheck:
+class PredictiveChecks:
     """Statistics of the data and of what the model makes; printing it says what to think of them.
 
     Attributes
@@ -46,7 +46,7 @@ class PredictiveCheck:
         observed: Mapping[str, Sequence[float]],
         replicated: Mapping[str, Sequence[float]],
         advice: Mapping[str, tuple[str, str]],
-    ) -> "PredictiveCheck":
+    ) -> "PredictiveChecks":
         """The check of some statistics, each a number a draw.
 
         Parameters

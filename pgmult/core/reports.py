@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pgmult.core._version import __version__
-from pgmult.core.checks import PredictiveCheck
+from pgmult.core.checks import PredictiveChecks
 from pgmult.core.drawings import DRAWING_STYLE
 
 __all__ = [
@@ -167,6 +167,7 @@ def as_json(report: Report) -> str:
             ],
         }
         for s in report.sections
+        if s.rows or s.sentences
     }
     told = {
         "title": report.title,
@@ -177,7 +178,7 @@ def as_json(report: Report) -> str:
     return json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False)
 
 
-def check_section(found: PredictiveCheck) -> Section:
+def check_section(found: PredictiveChecks) -> Section:
     """A posterior-predictive check as a section."""
     columns = found.columns()
     return Section(

@@ -1,6 +1,6 @@
 from pgmult.fields import covariances as covariances
 from pgmult.fields import plots as plots
-from pgmult.fields.checks import predictive_check as predictive_check
+from pgmult.fields.checks import predictive_checks as predictive_checks
 from pgmult.fields.data import CountField as CountField
 from pgmult.fields.data import as_field as as_field
 from pgmult.fields.estimator import MultinomialGPClassifier as MultinomialGPClassifier

@@ -8,7 +8,7 @@
 ...     pgmult.fields.MultinomialGP(Matern(1.5, length_scale=5.0)), data, keep="psi",
 ...     draws=50, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
->>> predictive_check(posterior, data).verdict
+>>> predictive_checks(posterior, data).verdict
 'Data that the model makes look like the data.'
 """
 
@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_seed
-from pgmult.core.checks import PredictiveCheck
+from pgmult.core.checks import PredictiveChecks
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["predictive_check"]
+__all__ = ["predictive_checks"]
 
 _ADVICE = {
     "dispersion": (
@@ -43,9 +43,9 @@ _ADVICE = {
 }
 
 
-def predictive_check(
+def predictive_checks(
     posterior: Posterior, data: CountField, *, max_draws: int = 200, random_seed: Any = 0
-) -> PredictiveCheck:
+) -> PredictiveChecks:
     """Simulate counts of the same totals from draws of the probabilities, and compare.
 
     *Dispersion* is the mean square of (count - expected) over its variance, expected given the
@@ -78,7 +78,7 @@ def predictive_check(
         for into, table in ((observed, counts), (replicated, rng.multinomial(totals, shares))):
             for name, value in _statistics(table, totals, shares).items():
                 into[name].append(value)
-    return PredictiveCheck.of(observed, replicated, _ADVICE)
+    return PredictiveChecks.of(observed, replicated, _ADVICE)
 
 
 def _statistics(counts: IntArray, totals: IntArray, shares: FloatArray) -> dict[str, float]:

@@ -18,7 +18,7 @@ from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.tables import as_years
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int, as_simplex
-from pgmult.fields.checks import predictive_check
+from pgmult.fields.checks import predictive_checks
 from pgmult.fields.covariances import Covariance, Product, Sum
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.predictions import FieldPredictions
@@ -104,7 +104,7 @@ def field_report(
         sentences = _held_out(rows, hidden, data, random_seed)
         verdict += sentences[:2]
         sections.append(Section("Counts that were held out", sentences=sentences))
-    fit = predictive_check(posterior, data, max_draws=used, random_seed=random_seed)
+    fit = predictive_checks(posterior, data, max_draws=used, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
     if known is not None:

@@ -4,7 +4,7 @@
 >>> from pgmult import Posterior
 >>> draws = {"pi": np.random.default_rng(0).normal(size=(4, 500, 3))}
 >>> chains_in_words(Posterior(draws, dims={"pi": ("category",)}), {"probabilities": "pi"})[0]
-'The chains agree on the probabilities (R-hat at most 1.003).'
+'The chains agree on the probabilities (R-hat at most 1.001).'
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 from pgmult.sequences import plots as plots
-from pgmult.sequences.checks import predictive_check as predictive_check
+from pgmult.sequences.checks import predictive_checks as predictive_checks
 from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
 from pgmult.sequences.data.tables import from_long as from_long

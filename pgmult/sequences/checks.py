@@ -7,7 +7,7 @@
 ...     model, data, keep=[*model.default_keep, "states"],
 ...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
 ... )
->>> predictive_check(posterior, data).statistics
+>>> predictive_checks(posterior, data).statistics
 ('repeats', 'longest run', 'dispersion')
 """
 
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_seed
-from pgmult.core.checks import PredictiveCheck
+from pgmult.core.checks import PredictiveChecks
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.posteriors import draws_of, sequences_of, state_space_draws
 
-__all__ = ["predictive_check"]
+__all__ = ["predictive_checks"]
 
 _ADVICE = {
     "repeats": (
@@ -44,9 +44,9 @@ _ADVICE = {
 }
 
 
-def predictive_check(
+def predictive_checks(
     posterior: Posterior, data: Any, *, max_draws: int = 200, random_seed: Any = 0
-) -> PredictiveCheck:
+) -> PredictiveChecks:
     """Simulate observations of the same totals from draws of the states, and compare.
 
     *Repeats* is the share of steps whose most frequent symbol is that of the step before, of pairs
@@ -90,7 +90,7 @@ def predictive_check(
         for into, table in ((observed, counts), (replicated, rng.multinomial(totals, probs))):
             for name, value in _statistics(table, totals, probs, follows).items():
                 into[name].append(value)
-    return PredictiveCheck.of(observed, replicated, _ADVICE)
+    return PredictiveChecks.of(observed, replicated, _ADVICE)
 
 
 def _follows(data: Sequences) -> IntArray:

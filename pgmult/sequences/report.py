@@ -17,7 +17,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.verdicts import chains_in_words
-from pgmult.sequences.checks import predictive_check
+from pgmult.sequences.checks import predictive_checks
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast
 from pgmult.sequences.scores.one_step import SequenceScore
@@ -120,7 +120,7 @@ def sequence_report(
                 rows=rows,
             )
         )
-    fit = predictive_check(posterior, data, max_draws=max_draws, random_seed=random_seed)
+    fit = predictive_checks(posterior, data, max_draws=max_draws, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
     if known is not None:

@@ -233,6 +233,7 @@ class TestSequences:
         fit = ["sequences", "fit", visits, *given, "--state-dim", 1, "--hold-out", 5, "--out", out]
         code, text, _ = run(capsys, *fit, *FEW)
         assert code == 0
+        text = " ".join(text.split())
         assert "10 observations that were held out, up to 5 steps ahead" in text
         assert "the symbol before" in text
         code, text, _ = run(capsys, "sequences", "compare", out, out)

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from pgmult.core.checks import PredictiveCheck
+from pgmult.core.checks import PredictiveChecks
 from pgmult.core.drawings import US_TILES, Line, line_chart, tile_map
 from pgmult.core.notebook import columns_html
 from pgmult.core.reports import Interval, Report, Section, as_html, as_json, as_text
@@ -129,8 +129,8 @@ def test_checks_advise_on_what_is_odd():
     made = {"spread": rng.normal(size=400), "zeros": rng.normal(size=400)}
     advice = {"spread": ("too much", "too little"), "zeros": ("more zeros", "fewer zeros")}
     usual = {"spread": np.zeros(400), "zeros": np.zeros(400)}
-    assert "look like the data" in PredictiveCheck.of(usual, made, advice).verdict
-    odd = PredictiveCheck.of(
+    assert "look like the data" in PredictiveChecks.of(usual, made, advice).verdict
+    odd = PredictiveChecks.of(
         {"spread": np.full(400, 9.0), "zeros": np.full(400, -9.0)}, made, advice
     )
     assert odd.verdict == "too much fewer zeros"

@@ -5,7 +5,13 @@ import pytest
 
 import pgmult
 from pgmult.core.reports import as_html, as_text
-from pgmult.fields import FieldPredictions, MultinomialGP, field_report, from_long, predictive_check
+from pgmult.fields import (
+    FieldPredictions,
+    MultinomialGP,
+    field_report,
+    from_long,
+    predictive_checks,
+)
 from pgmult.fields.covariances import Matern, White
 from pgmult.fields.report import hyperparameter_names
 from pgmult.sampling import Origin
@@ -121,11 +127,11 @@ def test_rows_are_predicted_by_any_number_of_draws():
 
 def test_check_passes_what_fits_and_refuses_what_does_not():
     data, _ = field()
-    fits = predictive_check(drawn(data, spread=0.01), data)
+    fits = predictive_checks(drawn(data, spread=0.01), data)
     assert 0.05 < fits.p_values[0] < 0.95
     assert "look like the data" in fits.verdict
     rough, _ = field(scatter=0.05)
-    check = predictive_check(drawn(rough, spread=0.01), rough)
+    check = predictive_checks(drawn(rough, spread=0.01), rough)
     assert check.p_values[0] < 0.01
     assert "scatter more than the model says" in check.verdict
 

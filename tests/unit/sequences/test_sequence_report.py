@@ -11,7 +11,7 @@ from pgmult.sequences import (
     as_sequences,
     forecast,
     impute,
-    predictive_check,
+    predictive_checks,
     sequence_report,
     smooth,
 )
@@ -102,7 +102,7 @@ def test_missing_steps_as_counts(sampled):
 
 def test_check_passes_what_fits_and_refuses_what_does_not(sampled):
     posterior, data, _, _ = sampled
-    assert "look like the data" in predictive_check(posterior, data).verdict
+    assert "look like the data" in predictive_checks(posterior, data).verdict
     rng = np.random.default_rng(4)
     doubled = as_sequences(["".join(c + c for c in rng.choice(list("abc"), size=60))] * 3)
     model = MultinomialLDS(state_dim=1)
@@ -110,7 +110,7 @@ def test_check_passes_what_fits_and_refuses_what_does_not(sampled):
         model, doubled, draws=30, tune=30, chains=1, random_seed=1, progressbar=False,
         keep=[*model.default_keep, "states"],
     )  # fmt: skip
-    check = predictive_check(flat, doubled)
+    check = predictive_checks(flat, doubled)
     assert check.p_values[0] < 0.03
     assert "repeat the one before them more often" in check.verdict
 
