@@ -16,7 +16,7 @@ effects share a variance that is learned (`pgmult.topics.data.terms`):
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -246,7 +246,7 @@ def make_design(
         fixed = _parse(formula).fixed_text
         given = {name: column for name, column in given.items() if _mentions(fixed, name)}
     columns = _read_columns(given, num_rows=num_rows)
-    labels, matrix = _evaluate(formula, columns, columns)
+    labels, matrix = _evaluate(formula, columns, columns, whole)
     _check_design(labels, matrix)
     centre, scale = np.zeros(len(labels)), np.ones(len(labels))
     if standardize:
@@ -395,10 +395,15 @@ def _is_missing(item: Any) -> bool:
 # --------------------------------------------------------------------------- making the design
 
 
-def _evaluate(formula: str | None, columns: Columns, rows: Columns) -> tuple[list[str], FloatArray]:
-    """Names and values of covariates at `rows`, as the design of `columns` has them."""
+def _evaluate(
+    formula: str | None, columns: Columns, rows: Columns, there: Iterable[str] = ()
+) -> tuple[list[str], FloatArray]:
+    """Names and values of covariates at `rows`, as the design of `columns` has them.
+
+    An error names the columns that are `there`, also those that the formula does not mention.
+    """
     labels, matrix = (
-        _main_effects(rows) if formula is None else _evaluate_formula(formula, columns, rows)
+        _main_effects(rows) if formula is None else _evaluate_formula(formula, columns, rows, there)
     )
     bad = ~np.isfinite(matrix)
     if bad.any():
@@ -423,9 +428,9 @@ def _main_effects(columns: Columns) -> tuple[list[str], FloatArray]:
 
 
 def _evaluate_formula(
-    formula: str, columns: Columns, rows: Columns
+    formula: str, columns: Columns, rows: Columns, there: Iterable[str]
 ) -> tuple[list[str], FloatArray]:
-    labels, matrix = _model_matrix(_parse(formula).fixed, formula, columns, rows)
+    labels, matrix = _model_matrix(_parse(formula).fixed, formula, columns, rows, there)
     if "Intercept" not in labels:
         raise ValueError(
             f"formula must have an intercept, got {formula!r} (leave out 0 and -1: the effects of"
@@ -649,7 +654,7 @@ def _labels_of(name: str, column: Any) -> list[str]:
 
 
 def _model_matrix(
-    formula: Any, text: str, columns: Columns, rows: Columns
+    formula: Any, text: str, columns: Columns, rows: Columns, there: Iterable[str] = ()
 ) -> tuple[list[str], FloatArray]:
     """Names and values of a formulaic formula's columns at `rows`, laid out on `columns`."""
     from formulaic.errors import FormulaicError
@@ -671,7 +676,7 @@ def _model_matrix(
     except FormulaicError as error:
         raise ValueError(
             f"formula {text!r} cannot be evaluated: {_plain(error)}; columns of covariates:"
-            f" {', '.join(columns.names) or 'none'}"
+            f" {', '.join(there or columns.names) or 'none'}"
         ) from None
     return labels, np.ascontiguousarray(fitted.to_numpy(), dtype=np.float64)
 

@@ -184,7 +184,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
             COLUMNS,
             "~ year + nope",
             ValueError,
-            "`nope` is not present.*columns of covariates: year",
+            "`nope` is not present.*columns of covariates: year, party",
         ),
         (COLUMNS, "~ year +", ValueError, "cannot be evaluated"),
         (COLUMNS, "party ~ year", ValueError, "right-hand side only"),
