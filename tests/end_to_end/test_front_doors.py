@@ -71,6 +71,7 @@ RESULTS = {
     "variational": {
         "CollapsedFit",
         "CollapsedProblem",
+        "Design",
         "Fit",
         "GaussianRows",
         "NonconjugateFit",
