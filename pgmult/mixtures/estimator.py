@@ -104,7 +104,7 @@ class CollapsedGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[mis
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         count = as_positive_int(self.n_components, "n_components")
         strength = as_real(self.mean_strength, "mean_strength", minimum=1e-6, maximum=1e6)
-        as_real(self.concentration, "concentration", above=0.0)
+        as_real(self.concentration, "concentration", minimum=1e-6, maximum=1e6)
         if count > len(X):
             raise ValueError(f"n_components must be at most the {len(X)} rows of X, got {count}")
         size = X.shape[1]

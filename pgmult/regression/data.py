@@ -62,6 +62,9 @@ __all__ = [
 ]
 
 
+_MOST = 1e12  # of a row's weight or offset: rounding drowns the other rows from there on
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class LabelledRows:
     """Covariates and counts of successes, a row each, sorted by group. See `as_labelled_rows`.
@@ -319,9 +322,9 @@ def _dense(covariates: Any) -> Any:
 
 
 def as_row_numbers(
-    value: Any, name: str, num_rows: int, *, default: float, minimum: float = -np.inf
+    value: Any, name: str, num_rows: int, *, default: float, minimum: float = -1e12
 ) -> FloatArray:
-    """A finite number for each row, `default` where none are given."""
+    """A number for each row, up to 1e12, `default` where none are given."""
     if value is None:
         return np.full(num_rows, default)
     numbers = as_finite(value, name)
@@ -331,6 +334,11 @@ def as_row_numbers(
     if low.any():
         raise ValueError(
             f"{name} must be at least {minimum:g}, got {numbers[low][0]:g}{place_of(low)}"
+        )
+    high = numbers > _MOST
+    if high.any():
+        raise ValueError(
+            f"{name} must be at most {_MOST:g}, got {numbers[high][0]:g}{place_of(high)}"
         )
     return numbers
 

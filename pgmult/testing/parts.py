@@ -7,6 +7,7 @@ import numpy as np
 import scipy.stats
 
 from pgmult.core.arguments import as_kind, as_real, as_repeats
+from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DensePotential, DiagonalPotential, as_potential
 from pgmult.core.typing import FloatArray, Link
 from pgmult.core.validate import as_positive_int
@@ -150,14 +151,19 @@ def check_site(site: Site, num_rows: int, *, scale: float = 1.0, random_seed: in
     """
     as_kind(site, "site", Site)
     size = as_positive_int(num_rows, "num_rows")
-    scale = as_real(scale, "scale", above=0.0, maximum=1e3)
+    refuse_unaffordable(200.0 * size, "num_rows", size)
+    scale = as_real(scale, "scale", minimum=1e-3, maximum=1e3)
     rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
     for spread in (0.0, 1.0):
         mean = scale * rng.standard_normal(size)
         var = spread * scale**2 * rng.uniform(0.2, 1.0, size=size)
-        value, d_mean, d_var = (np.asarray(part) for part in site.expect(mean, var))
+        try:
+            value, d_mean, d_var = (np.asarray(part) for part in site.expect(mean, var))
+        except ValueError as error:
+            raise ValueError(f"num_rows must be how many rows the site has: {error}") from error
         for name, part in (("F", value), ("dF/dm", d_mean), ("dF/dv", d_var)):
-            _require(part.shape == (size,), f"{name} must have shape ({size},), got {part.shape}")
+            shape = f"{name} must have shape ({size},), num_rows, got {part.shape}"
+            _require(part.shape == (size,), shape)
             _require(np.isfinite(part).all(), f"{name} must be finite")
         _require((d_var <= 0.0).all(), "dF/dv must not be above 0: f must be log concave")
         step = _STEP * scale

@@ -58,7 +58,7 @@ from scipy import sparse
 
 from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, slack
 from pgmult.variational.fixed_points import Mixing, invert, unpack_prior
@@ -166,7 +166,7 @@ class Rows:
     def __post_init__(self) -> None:
         x = as_matrix(self.covariates, "covariates")
         num_rows = x.shape[0]
-        bounds = [0, num_rows] if self.offsets is None else self.offsets.tolist()
+        bounds = [0, num_rows] if self.offsets is None else _as_bounds(self.offsets, num_rows)
         slices = [slice(a, b) for a, b in pairwise(bounds)]
         known = np.zeros(num_rows) if self.known is None else as_finite(self.known, "known")
         if known.shape != (num_rows,):
@@ -205,6 +205,15 @@ class Rows:
     def total(self, values: FloatArray) -> FloatArray:
         """Sum over the rows of each group, ``(num_groups,)``."""
         return np.array([values[rows].sum() for rows in self._slices])
+
+
+def _as_bounds(offsets: Any, num_rows: int) -> list[int]:
+    bounds = np.asarray(as_counts(offsets, "offsets"))
+    if bounds.ndim != 1 or len(bounds) < 2 or (np.diff(bounds) < 0).any():
+        raise ValueError(f"offsets must be a row of places that do not fall, got {bounds.shape}")
+    if bounds[0] != 0 or bounds[-1] != num_rows:
+        raise ValueError(f"offsets must go from 0 to {num_rows}, got {bounds[0]} to {bounds[-1]}")
+    return [int(place) for place in bounds]
 
 
 def as_matrix(value: Any, name: str) -> Any:

@@ -3,11 +3,12 @@
     python tests/benchmarks/regression_peers.py                  # everything that is installed
     python tests/benchmarks/regression_peers.py --only wine --skip numpyro
 
-Digits are 600 rows of 12 principal axes. Columns are standardised; the prior is N(0, 1) for coefficients and N(0, 100) for intercepts, which
-scikit-learn's penalty is too (but for the intercept's, which it leaves flat). The truth is a long
-chain of this library's exact sampler (``method="sampling"``, ``"slice"`` for several classes); NUTS
-by numpyro is another, so its line says how well the truth is known. Of all coefficients, of several
-classes less their mean over classes:
+Digits are 600 rows of 12 principal axes. Columns are standardised; the prior is N(0, 1) for
+coefficients and N(0, 100) for intercepts, which scikit-learn's penalty is too (but for the
+intercept's, which it leaves flat). The truth is a long chain of this library's exact sampler
+(``method="sampling"``, ``"slice"`` for several classes); NUTS by numpyro is another, so its line
+says how well the truth is known. Of all coefficients, of several classes less their mean over
+classes:
 
 * mean: root mean square error of posterior means, in posterior standard deviations;
 * sd: root mean square of the relative errors of posterior standard deviations;

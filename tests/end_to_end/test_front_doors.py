@@ -89,6 +89,7 @@ RESULTS = {
     "variational": {
         "CollapsedFit",
         "CollapsedProblem",
+        "Design",
         "Fit",
         "GaussianRows",
         "NonconjugateFit",

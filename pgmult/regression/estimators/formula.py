@@ -177,9 +177,12 @@ def from_formula(
         as_kind(estimator, "estimator", LinearPredictor)
     spec = _spec_of(right, formula, table, estimator)
     model = clone(estimator).set_params(fit_intercept="Intercept" in spec.column_names)
-    for name, column in (("sample_weight", weights), ("offset", offset)):
+    for name, argument, column in (
+        ("sample_weight", "weights", weights),
+        ("offset", "offset", offset),
+    ):
         if column is not None:
-            more[name] = _column(table, column, name)
+            more[name] = _column(table, column, argument)
     if isinstance(model, MultinomialClassifier | CountRegressor) and "trials" in more:
         raise ValueError("p(successes, trials) is for logistic classifiers: see c(...) for counts")
     if isinstance(model, MultinomialClassifier) and offset is not None:
@@ -196,8 +199,8 @@ def _usual(y: Any, more: dict[str, Any]) -> Any:
     labels = np.unique(np.asarray(y))
     if labels.dtype.kind in "iuf" and not np.isin(labels, (0, 1)).all():
         raise ValueError(
-            "estimator must be given where y is neither labels nor 0 and 1: CountRegressor() for"
-            " counts, MultinomialClassifier() for numbered classes"
+            "estimator must be given where the table has a y that is neither labels nor 0 and 1:"
+            " CountRegressor() for counts, MultinomialClassifier() for numbered classes"
         )
     return LogisticClassifier() if len(labels) <= 2 else MultinomialClassifier()
 
@@ -207,9 +210,11 @@ def _as_table(table: Any) -> Any:
 
 
 def _column(table: Any, name: Any, what: str) -> Any:
-    if name not in table.columns:
+    if not isinstance(name, str) or name not in table.columns:
         known = ", ".join(map(str, table.columns))
-        raise ValueError(f"{what} must name a column of the table, got {name!r}; it has {known}")
+        raise ValueError(
+            f"{what} must name a column of the table, got {brief(name)}; it has {known}"
+        )
     column = table[name]
     if column.isna().any():
         row = int(np.argmax(column.isna().to_numpy()))

@@ -58,7 +58,7 @@ def test_densities_integrate_to_one():
     [
         ({"n_components": 0}, ValueError, "n_components must be at least 1, got 0"),
         ({"n_components": 999}, ValueError, "n_components must be at most the 120 rows of X"),
-        ({"concentration": 0.0}, ValueError, "concentration must be above 0"),
+        ({"concentration": 0.0}, ValueError, "concentration must be at least 1e-06"),
         ({"n_init": 1.5}, TypeError, "n_init must be an integer"),
     ],
 )
