@@ -219,7 +219,7 @@ MISSPELT = {
     ),
     "fit_softmax_regression, full": (
         lambda: fit_softmax_regression(COUNTED, method="newton", covariance="full"),
-        "log, tilted, quadratic, bohning, taylor, adaptive, laplace",
+        "log, tilted, quadratic, bohning, taylor, adaptive, quadrature, laplace",
     ),
     "fit_ctm": (
         lambda: fit_ctm(LogisticNormalTopics(2), WORDS, method="newton"),
