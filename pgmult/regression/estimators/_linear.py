@@ -191,7 +191,7 @@ class FixedPrior(LinearPredictor):
                     f" {self.method!r} does not do (or take 'evidence' or 'ard')"
                 )
             own: FloatArray = np.ones(num_features)
-        elif np.ndim(given) == 0:
+        elif not hasattr(given, "__len__") or getattr(given, "shape", None) == ():
             own = np.full(num_features, as_variance(given, "weight_var"))
         else:
             own = as_finite(given, "weight_var")
