@@ -58,7 +58,7 @@ def allocate_tokens(
         raise FloatingPointError(
             f"document {min(failed)} holds a word of probability 0 under every topic"
         )
-    return topic_counts, word_counts.sum(axis=0).T.astype(np.int64)
+    return topic_counts, word_counts.sum(axis=0, dtype=np.int64).T
 
 
 def words_log_likelihood(data: Corpus, theta: FloatArray, topics: FloatArray) -> float:
