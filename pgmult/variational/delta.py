@@ -106,7 +106,6 @@ def fit_delta(
         differences say.
     """
     as_real(tolerance, "tolerance", minimum=0.0)
-    as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     as_flag(diagonal, "diagonal")
     theta = as_start(objectives, start)

@@ -170,7 +170,6 @@ def fit_laplace(
     context. f never falls, whatever its shape; with several modes the one found depends on `start`.
     """
     as_real(tolerance, "tolerance", minimum=0.0)
-    as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     theta = as_start(objectives, start)
     return newton_ascent(objectives, theta, tolerance=tolerance, max_iterations=max_iterations)

@@ -141,7 +141,6 @@ def fit_nonconjugate(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, got {brief(callback)}")
     as_real(tolerance, "tolerance", minimum=0.0)
-    as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     fit_node = _FITS[method]
     gaussians: dict[str, GaussianRows] = {}

@@ -36,13 +36,13 @@ from pgmult.topics.draws import spread
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import DocumentCompletion, gain_over
+from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.coherence import exclusivity, npmi
 
 __all__ = ["Candidate", "TopicChoice", "search_num_topics"]
 
 _WORDS = 10  # of a topic, for coherence and exclusivity
 _DISPERSED = 400  # documents whose dispersion is looked at
-_EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be counted there
 
 
 class Candidate(NamedTuple):
@@ -292,8 +292,7 @@ def _dispersions(
     totals, counts = corpus.totals[filled], corpus.to_csr().toarray()[filled]
     shares = np.clip(expected[filled], 1e-300, 1.0 - 1e-12)
     shares /= shares.sum(axis=1, keepdims=True)
-    means = totals[:, None] * shares
-    weight = np.where(means >= _EXPECTED, 1.0 / (means * (1.0 - shares)), 0.0)
+    means, weight = expected_cells(totals, shares)
     replicate = rng.multinomial(totals, shares)
     data, again = (float((weight * (x - means) ** 2).sum()) for x in (counts, replicate))
     return data, again

@@ -5,7 +5,8 @@ For every draw the data are compared with a replicate that the model makes of th
 
 * *dispersion*: are counts farther from their expectations than multinomial ones? With q_dv =
   sum_k theta_dk phi_kv, x_dv the counts and m_d their sum, D = sum_dv (x_dv - m_d q_dv)**2 / (m_d
-  q_dv (1 - q_dv)), a cell, is 1 in expectation (Taddy 2012, section 4.2);
+  q_dv (1 - q_dv)), a cell, is 1 in expectation (Taddy 2012, section 4.2), over cells of which
+  anything is expected (`pgmult.topics.scores.dispersion`);
 * *words by document*: within a topic, do words know their document? They should not: given the
   topic, words are drawn alike in every document. With N the counts of one draw of z, a word's
   instantaneous mutual information with documents, and a topic's, are (Mimno and Blei 2011, section
@@ -36,6 +37,7 @@ from pgmult.topics.data.groups import ContentGroups
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.data.terms import GroupTerm
 from pgmult.topics.draws import as_draws, each_draw, names_along, share_of_draws, with_model
+from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, best_chain, mean_topics
 from pgmult.topics.summaries.tables import WIDTH, SummaryTable, wrapped
@@ -375,38 +377,31 @@ def _rows_of(corpus: Corpus) -> IntArray:
 def _dispersion(
     rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> tuple[float, float]:
-    """Of the data, and of documents that the model makes with the same theta and phi.
-
-    A cell's (x - m q)**2 / (m q (1 - q)) is m q / (1 - q), which both share, and what follows from
-    x where that is not 0.
-    """
+    """Of the data, and of documents that the model makes with the same theta and phi."""
     totals, rows = corpus.totals, _rows_of(corpus)
-    data = replicate = 0.0
+    data = replicate = cells = 0.0
     for block in _blocks(corpus, phi.shape[2]):
         q = np.empty((block.stop - block.start, phi.shape[2]))
         for g in np.unique(codes[block]):
             here = codes[block] == g
             q[here] = theta[block][here] @ phi[g]
-        np.clip(q, 1e-300, 1.0 - 1e-12, out=q)
-        m = totals[block].astype(np.float64)
+        means, weights = expected_cells(totals[block], q)
+        cells += np.count_nonzero(weights)
         span = slice(corpus.indptr[block.start], corpus.indptr[block.stop])
-        data += _square(q, m, rows[span] - block.start, corpus.words[span], corpus.counts[span])
+        own = rows[span] - block.start, corpus.words[span], corpus.counts[span]
+        data += _square(means, weights, *own)
         allocated = rng.multinomial(totals[block], _normal(theta[block]))
         places, topics = np.nonzero(allocated)
         again = _with_words(rng, places, topics, allocated[places, topics], phi, codes[block])
-        replicate += _square(q, m, again.documents, again.words, again.counts)
-    cells = max(1, int((totals > 0).sum()) * phi.shape[2])
-    return data / cells, replicate / cells
+        replicate += _square(means, weights, again.documents, again.words, again.counts)
+    return data / max(cells, 1.0), replicate / max(cells, 1.0)
 
 
-def _square(q: FloatArray, m: FloatArray, rows: Any, words: Any, counts: Any) -> float:
-    """Pearson's statistic of counts, whose cells may stand in several entries, of rows of q."""
-    keys, place = np.unique(rows * q.shape[1] + words, return_inverse=True)
-    x = np.bincount(place, counts, len(keys))
-    rows, words = keys // q.shape[1], keys % q.shape[1]
-    mean = m[rows] * q[rows, words]
-    beyond = np.sum((x * x - 2.0 * x * mean) / (mean * (1.0 - q[rows, words])))
-    return float(m @ (q / (1.0 - q)).sum(axis=1) + beyond)
+def _square(means: FloatArray, weights: FloatArray, rows: Any, words: Any, counts: Any) -> float:
+    """The weighted squared distance of counts, a cell of which may stand in several entries."""
+    away = -means
+    np.add.at(away, (rows, words), counts)
+    return float(np.sum(weights * away * away))
 
 
 def _normal(theta: FloatArray) -> FloatArray:

@@ -231,7 +231,7 @@ def _shuffler(values: FloatArray, block: IntArray, whose: str, variable: str) ->
             raise ValueError(f"blocks must be at least 5 to trade their values, got {count}")
         return (
             lambda rng: rng.permutation(values[first])[block],
-            f"The {count} values of {whose} were traded among {whose}s as wholes",
+            f"The {count} {whose}s traded their values of {variable}, each with all its documents",
         )
     order = np.argsort(block, kind="stable")
 

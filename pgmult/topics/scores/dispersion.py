@@ -1,0 +1,37 @@
+"""Are words farther from what a model expects of them than a multinomial would have them?
+
+Pearson's statistic of counts x_dv with shares q_dv and totals m_d, sum_dv (x_dv - m_d q_dv)**2 /
+(m_d q_dv (1 - q_dv)), is 1 a cell in expectation (Taddy 2012, "On estimation and selection for
+topic models", section 4.2). Cells of which next to nothing is expected make it a matter of single tokens:
+those with less than 0.05 are left out.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray
+
+__all__ = ["expected_cells"]
+
+_EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be counted there
+
+
+def expected_cells(totals: Any, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Expected counts m q, and what a squared distance from each weighs: 0 where it is not counted.
+
+    Parameters
+    ----------
+    totals : array, ``(num_documents,)``
+    shares : array, ``(num_documents, num_words)``
+        Rows sum to 1.
+
+    Returns
+    -------
+    means, weights : arrays, ``(num_documents, num_words)``
+    """
+    shares = np.clip(shares, 1e-300, 1.0 - 1e-12)
+    means = np.asarray(totals, dtype=np.float64)[:, None] * shares
+    return means, np.where(
+        means >= _EXPECTED, 1.0 / np.maximum(means * (1.0 - shares), 1e-300), 0.0
+    )
