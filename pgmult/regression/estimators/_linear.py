@@ -85,6 +85,7 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
     tune: int = 200
     chains: int = 2
     random_state: Any = None
+    verbose: bool = False
 
     def _take(self, X: Any, y: Any, **options: Any) -> Any:
         """X and y to fit, checked as scikit-learn does."""
@@ -132,7 +133,7 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
         """Draws, as the parameters ask for."""
         return sample(
             model, data, draws=self.draws, tune=self.tune, chains=self.chains,
-            random_seed=self._seed + shift, progressbar=False,
+            random_seed=self._seed + shift, progressbar=bool(self.verbose),
         )  # fmt: skip
 
     def _draw_seed(self) -> None:

@@ -207,6 +207,8 @@ class LogisticClassifier(_Logistic, FixedPrior):
         Of "sampling".
     random_state : int, numpy.random.RandomState or None
         Of "sampling".
+    verbose : bool
+        Whether sampling shows its progress.
 
     Attributes
     ----------

@@ -90,6 +90,8 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         Of "slice" and "sticks_sampling".
     random_state : int, numpy.random.RandomState or None
         Of "slice" and "sticks_sampling".
+    verbose : bool
+        Whether sampling shows its progress.
 
     Attributes
     ----------
