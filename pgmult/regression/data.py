@@ -41,7 +41,7 @@ from scipy import sparse
 from pgmult.core.arguments import as_kind
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_order
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import (
     as_counts,
     as_covariates,
@@ -434,6 +434,17 @@ class CountedRows:
             If rows have weights that are not whole.
         """
         return _whole(self.totals, "totals")
+
+    def observed(self) -> ObservedRows:
+        """The counts as integers, and the covariates.
+
+        Raises
+        ------
+        ValueError
+            If rows have weights that are not whole.
+        """
+        constants = {"covariates": (("row", "covariate"), self.covariates)}
+        return ObservedRows(("row", "category"), _whole(self.counts, "counts"), constants)
 
     def with_counts(self, counts: FloatArray | IntArray) -> "CountedRows":
         """The same rows and order of sticks with other counts."""

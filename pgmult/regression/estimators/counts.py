@@ -52,7 +52,8 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
     dispersion : float or None
         Of the negative binomial, whose variance is mean + dispersion mean^2. With None the one that
         makes the data most probable, or with "sampling" drawn along with the weights.
-    weight_var, intercept_var, fit_intercept, tol, max_iter, draws, tune, chains, random_state
+    weight_var, intercept_var, fit_intercept, tol, max_iter, draws, tune, chains
+    random_state, verbose
         As in `LogisticClassifier`. "evidence" and "ard" look at the bound of "quadrature".
 
     Attributes

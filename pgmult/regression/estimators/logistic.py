@@ -372,7 +372,7 @@ class GroupedLogisticClassifier(_Logistic):
         MAP-EM with that E-step, or sampling of everything.
     mean_var, spread_var, spread_strength : float
         Of the prior.
-    fit_intercept, class_weight, average, tol, max_iter, draws, tune, chains, random_state
+    fit_intercept, class_weight, average, tol, max_iter, draws, tune, chains, random_state, verbose
         As in `LogisticClassifier`; `tol` and `max_iter` are of MAP-EM.
 
     Attributes

@@ -48,7 +48,7 @@ from pgmult.compiled.linalg import sample_inverse_wishart, scatter
 from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, ObservedRows
 from pgmult.core.validate import as_generator, as_positive_int, as_spd, new_key
 from pgmult.priors.gaussian import MvNormal, inverse_wishart_log_density, lower_cholesky
 from pgmult.regression.data import LabelledRows, as_labelled_rows
@@ -110,6 +110,32 @@ class _BinomialRows:
         psi = _predictors(state.weights, data)
         rest = np.maximum(psi, 0.0) + np.log1p(np.exp(-np.abs(psi)))
         return float((data.successes * psi - data.trials * rest).sum())
+
+    def observed_rows(self, data: LabelledRows) -> ObservedRows:
+        """How often each row was 0 and how often 1, the rows in the order in which they were given.
+
+        Raises
+        ------
+        ValueError
+            If rows have weights that are not whole.
+        """
+        first, trials = np.argsort(data.rows), data.whole_trials()
+        successes = data.successes.astype(np.int64)
+        group = np.repeat(np.arange(data.num_groups), np.diff(data.offsets))
+        constants = {
+            "covariates": (("row", "covariate"), data.covariates[first]),
+            "known": (("row",), data.known[first]),
+            "row_group": (("row",), data.group_names[group][first]),
+        }
+        counts = np.column_stack([trials - successes, successes])[first]
+        return ObservedRows(("row", "outcome"), counts, constants)
+
+    def row_probs(self, draw: Mapping[str, Any], data: LabelledRows) -> FloatArray:
+        """Of ``weights``."""
+        if "weights" not in draw:
+            raise ValueError("the posterior must have kept weights (keep=)")
+        share = expit(_predictors(draw["weights"], data))[np.argsort(data.rows)]
+        return np.column_stack([1.0 - share, share])
 
 
 _EM_STEPS = 4

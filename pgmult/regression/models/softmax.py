@@ -34,7 +34,7 @@ import numpy as np
 
 from pgmult.compiled.linalg import invert_lower
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, ObservedRows
 from pgmult.core.validate import as_generator
 from pgmult.links import LogisticNormal
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
@@ -222,6 +222,22 @@ class SoftmaxRegression:
     def probs(self, state: SoftmaxRegressionState, data: CountedRows) -> FloatArray:
         """Probabilities of the categories in each row, ``(num_rows, num_categories)``."""
         return self.link(data).probs(_predictors(state.weights, data))
+
+    def observed_rows(self, data: CountedRows) -> ObservedRows:
+        """The counts.
+
+        Raises
+        ------
+        ValueError
+            If rows have weights that are not whole.
+        """
+        return data.observed()
+
+    def row_probs(self, draw: Mapping[str, Any], data: CountedRows) -> FloatArray:
+        """Of ``weights``."""
+        if "weights" not in draw:
+            raise ValueError("the posterior must have kept weights (keep=)")
+        return self.probs(SoftmaxRegressionState(draw["weights"]), data)
 
     def link(self, data: CountedRows) -> LogisticNormal:
         """The link from predictors to probabilities."""

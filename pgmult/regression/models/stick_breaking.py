@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, ObservedRows
 from pgmult.core.validate import as_generator, as_positive
 from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import MvNormal
@@ -209,6 +209,22 @@ class StickBreakingRegression:
     def probs(self, state: StickBreakingRegressionState, data: CountedRows) -> FloatArray:
         """Probabilities of the categories in each row, ``(num_rows, num_categories)``."""
         return self.link(data).probs(self._psi(state, data))
+
+    def observed_rows(self, data: CountedRows) -> ObservedRows:
+        """The counts.
+
+        Raises
+        ------
+        ValueError
+            If rows have weights that are not whole.
+        """
+        return data.observed()
+
+    def row_probs(self, draw: Mapping[str, Any], data: CountedRows) -> FloatArray:
+        """Of ``weights``."""
+        if "weights" not in draw:
+            raise ValueError("the posterior must have kept weights (keep=)")
+        return self.probs(StickBreakingRegressionState(draw["weights"], 1.0), data)
 
     def link(self, data: CountedRows) -> StickBreaking:
         """The link from psi to probabilities, its sticks in the order of the data."""

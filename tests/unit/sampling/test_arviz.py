@@ -5,9 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import gammaln
 from scipy.stats import multinomial
 
 import pgmult
+from pgmult import regression
 from pgmult.sampling import Origin, _arviz
 from pgmult.sampling.posterior import Posterior
 
@@ -127,6 +129,49 @@ def test_arviz_compares_by_leaving_rows_out(arviz):
     assert elpd[0] > elpd[1]
     table = arviz.compare({"good": good.to_arviz(data), "bad": bad.to_arviz(data)})
     assert table.index[0] == "good"
+
+
+def regressions():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(15, 2))
+    trials = rng.integers(1, 6, size=15)
+    labelled = regression.as_labelled_rows(
+        x, rng.binomial(trials, 0.4), np.arange(15) % 3, trials=trials
+    )
+    counted = regression.as_counted_rows(x, rng.multinomial(4, [0.5, 0.3, 0.2], size=15))
+    return {
+        "logistic": (regression.LogisticRegression(), labelled),
+        "softmax": (regression.SoftmaxRegression(), counted),
+        "sticks": (regression.StickBreakingRegression(), counted),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["logistic", "softmax", "sticks"])
+def test_rows_of_regressions_add_up_to_the_log_likelihood(arviz, name):
+    model, data = regressions()[name]
+    posterior = pgmult.sample(
+        model, data, draws=6, tune=2, chains=2, random_seed=0, progressbar=False
+    )
+    made = posterior.to_arviz(data)
+    counts = made["observed_data"]["counts"].values
+    each = made["log_likelihood"]["counts"].values
+    coefficients = gammaln(counts.sum(axis=1) + 1).sum() - gammaln(counts + 1).sum()
+    np.testing.assert_allclose(
+        each.sum(axis=-1) - coefficients, posterior.sample_stats["log_likelihood"]
+    )
+    drawn = made["posterior_predictive"]["counts"].values
+    assert (drawn.sum(axis=-1) == counts.sum(axis=1)).all()
+    if name == "logistic":
+        np.testing.assert_array_equal(made["constant_data"]["row_group"], np.arange(15) % 3)
+
+
+def test_rows_of_weights_that_are_not_whole_have_no_counts(arviz):
+    model, data = regressions()["softmax"]
+    data = data.with_counts(0.5 * data.counts)
+    posterior = Posterior({"weights": np.zeros((1, 5, 3, 2))}, origin=Origin.of(model, data))
+    with pytest.raises(ValueError, match="counts must be whole"):
+        posterior.to_arviz(data)
 
 
 def test_data_must_be_the_posteriors_own(arviz):
