@@ -125,6 +125,19 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
         return self._around(rng, psi, topics.sample(rng), at.allocation.topic_counts, data)
 
 
+def document_rows(data: Corpus) -> ObservedRows:
+    """Documents as rows of counts, dense, with their totals."""
+    constants = {"totals": (("document",), data.totals)}
+    return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
+
+
+def kept_shares(draw: Mapping[str, Any], words: str, link: Any) -> tuple[FloatArray, FloatArray]:
+    """Theta and the variable `words` of a draw; an error names what was not kept."""
+    if words not in draw or not {"theta", "psi"} & set(draw):
+        raise ValueError(f"the posterior must have kept {words} and theta or psi (keep=)")
+    return draw["theta"] if "theta" in draw else link.probs(draw["psi"]), draw[words]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ExchangeableTopicsState:
     """One point of the chain, of n = K - 1 sticks or n = K coordinates of a softmax.
@@ -161,15 +174,12 @@ class ExchangeableTopics(GaussianTopics):
 
     def observed_rows(self, data: Corpus) -> ObservedRows:
         """The documents, dense, with their totals."""
-        constants = {"totals": (("document",), data.totals)}
-        return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
+        return document_rows(data)
 
     def row_probs(self, draw: Mapping[str, Any], data: Corpus) -> FloatArray:
         """Of ``topics`` and ``theta`` or ``psi``: given the proportions."""
-        if "topics" not in draw or not {"theta", "psi"} & set(draw):
-            raise ValueError("the posterior must have kept topics and theta or psi (keep=)")
-        theta = draw["theta"] if "theta" in draw else self.link(data).probs(draw["psi"])
-        return np.asarray(theta @ draw["topics"])
+        theta, topics = kept_shares(draw, "topics", self.link(data))
+        return np.asarray(theta @ topics)
 
     def _sample_gaussian(
         self, rng: np.random.Generator, psi: FloatArray, Sigma: FloatArray

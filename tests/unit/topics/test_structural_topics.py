@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from same_draws import check_threads_do_not_matter
+from scipy.special import xlogy
 
 from pgmult import MatrixNormalInverseWishart, load, resume, sample
 from pgmult.sampling.codec import decode, encode
@@ -346,3 +347,21 @@ def test_held_out_scores_and_correlations_need_no_change(rng, corpus):
     assert completion.score().num_draws == 10
     assert completion.log_predictive < 0
     assert topic_correlations(posterior).mean.shape == (3, 3)
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+@pytest.mark.parametrize("content", [None, "~ party"])
+def test_rows_add_up_to_the_log_likelihood(corpus, content):
+    """What ArviZ is given of each document, by its own group's words where groups differ."""
+    party = {"party": ["D", "R"] * (corpus.num_documents // 2)}
+    data = with_covariates(corpus, party, "~ party", content=content)
+    model = StructuralTopics(3)
+    posterior = sample(model, data, draws=4, keep=(*model.default_keep, "psi"), **OPTIONS)
+    counts = model.observed_rows(data).counts
+    for i in range(4):
+        probs = model.row_probs({name: draws[0, i] for name, draws in posterior.items()}, data)
+        np.testing.assert_allclose(probs.sum(axis=1), 1.0)
+        total = xlogy(counts, probs).sum()
+        assert total == pytest.approx(posterior.sample_stats["log_likelihood"][0, i])
+    with pytest.raises(ValueError, match="must have kept"):
+        model.row_probs({"coefficients": posterior["coefficients"][0, 0]}, data)
