@@ -185,7 +185,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.posterior_ = sample(
             model, self._data, draws=self.draws, tune=self.tune, chains=self.chains,
             thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,
-            progressbar=bool(self.verbose), keep=("psi", "beta", "hyperparameters"),
+            progressbar=as_flag(self.verbose, "verbose"), keep=("psi", "beta", "hyperparameters"),
         )  # fmt: skip
         self.hyperparameters_ = self._in_units()
         return self

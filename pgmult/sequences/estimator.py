@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.arguments import as_choice, as_real, under_name
+from pgmult.core.arguments import as_choice, as_flag, as_real, under_name
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
@@ -154,7 +154,8 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             self.posterior_ = sample(
                 model, data, draws=self.draws, tune=self.tune, chains=self.chains,
                 thin=self.thin, cores=as_threads(self.n_jobs),
-                random_seed=as_seed(self.random_state), progressbar=bool(self.verbose),
+                random_seed=as_seed(self.random_state),
+                progressbar=as_flag(self.verbose, "verbose"),
             )  # fmt: skip
         self._warn_of_problems()
         self.sequences_ = data

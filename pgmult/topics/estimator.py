@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.arguments import as_choice, as_repeats, brief
+from pgmult.core.arguments import as_choice, as_flag, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
@@ -170,7 +170,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             self.posterior_ = sample(
                 model, corpus, draws=self.draws, tune=self.tune, chains=self.chains,
                 thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,
-                progressbar=bool(self.verbose),
+                progressbar=as_flag(self.verbose, "verbose"),
                 keep=(*_KEPT, *(_KEPT_OF_COVARIATES if structured else ())),
             )  # fmt: skip
             self.stability_ = topic_stability(self.posterior_)

@@ -31,7 +31,7 @@ _LARGEST = 700.0  # exponent
 
 def _check(site: "PoissonRows | NegativeBinomialRows") -> None:
     y = as_nonnegative(site.counts, "counts")
-    times = np.ones(len(y)) if site.weights is None else as_nonnegative(site.weights, "weights")
+    times = np.ones(y.shape) if site.weights is None else as_nonnegative(site.weights, "weights")
     if y.ndim != 1 or y.shape != times.shape:
         raise ValueError(
             f"counts must be a row of numbers with as many weights, got shapes {y.shape} and"

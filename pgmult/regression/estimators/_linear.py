@@ -133,7 +133,7 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
         """Draws, as the parameters ask for."""
         return sample(
             model, data, draws=self.draws, tune=self.tune, chains=self.chains,
-            random_seed=self._seed + shift, progressbar=bool(self.verbose),
+            random_seed=self._seed + shift, progressbar=as_flag(self.verbose, "verbose"),
         )  # fmt: skip
 
     def _draw_seed(self) -> None:
