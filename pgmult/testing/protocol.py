@@ -9,7 +9,14 @@ import numpy as np
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_repeats, brief
-from pgmult.core.typing import Model, basis_dims_of, coords_of, default_keep_of, label_dims_of
+from pgmult.core.typing import (
+    Model,
+    absent_of,
+    basis_dims_of,
+    coords_of,
+    default_keep_of,
+    label_dims_of,
+)
 from pgmult.core.validate import as_positive_int
 from pgmult.testing.sampling import (
     MIN_CHANGES,
@@ -40,8 +47,10 @@ def _bytes(value: Any, place: str) -> Any:
             (field.name, _bytes(getattr(value, field.name), f"{place}.{field.name}"))
             for field in dataclasses.fields(value)
         ]
+    if type(value) is tuple:
+        return tuple, [_bytes(item, f"{place}[{i}]") for i, item in enumerate(value)]
     raise AssertionError(
-        f"{place} must be an array, a number, a string or a dataclass of those,"
+        f"{place} must be an array, a number, a string, or a tuple or dataclass of those,"
         f" got {type(value).__name__}"
     )
 
@@ -128,7 +137,10 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
     for name in default_keep_of(model):
         if name not in model.dims:
             raise AssertionError(f"default_keep names {name!r}, which is not in dims")
+    absent = absent_of(model, data)
     for name, axes in model.dims.items():
+        if name in absent:
+            continue
         if name not in fields and not callable(getattr(model, name, None)):
             raise AssertionError(
                 f"dims names {name!r}, neither a field of the state nor a method of the model"
