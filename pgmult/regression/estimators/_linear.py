@@ -123,7 +123,10 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
         if sample_weight is None:
             return np.ones(X.shape[0])
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        return as_row_numbers(weight, "sample_weight", X.shape[0], default=1.0, minimum=0.0)
+        weight = as_row_numbers(weight, "sample_weight", X.shape[0], default=1.0, minimum=0.0)
+        if not weight.any():
+            raise ValueError("sample_weight must have at least one non-zero number, got zeros")
+        return weight
 
     def _known(self, X: Any, offset: Any) -> FloatArray:
         """What is added to each row's predictor."""

@@ -397,8 +397,8 @@ class GroupedLogisticClassifier(_Logistic):
     Notes
     -----
     A row of a group that was not in the fit is predicted with weights N(mu, Sigma) of which mu
-    is uncertain too: with MAP-EM N(mean_, spread_ + mean_cov_), with "sampling" the average over
-    all draws of mu and Sigma.
+    is uncertain too: with MAP-EM N(`mean_`, `spread_` + `mean_cov_`), with "sampling" the average
+    over all draws of mu and Sigma.
     """
 
     groups: int | str | None = field(default=None, kw_only=False)

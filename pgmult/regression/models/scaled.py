@@ -27,7 +27,7 @@ squares q_j = sum_k (w_kj - m_j)^2 / v_j,
 ...     model, (x, y), draws=300, tune=100, chains=2, random_seed=0, progressbar=False
 ... )
 >>> posterior["weights"].mean(axis=(0, 1)).round(1)[0, :3]
-array([ 2.1, -0. ,  0. ])
+array([ 1.5, -0.1,  0. ])
 """
 
 from collections.abc import Mapping, Sequence
