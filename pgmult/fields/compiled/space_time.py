@@ -309,7 +309,8 @@ def solve_columns(
     trend = num_means + num_draws  # the first of its right-hand sides
     num_solved = trend + num_features
     num_rhs = num_solved + directions.shape[0]
-    most, deepest = 0, 0
+    first = np.int64(0)  # a literal 0 would have every callee compiled for it, too
+    most, deepest = first, first
     for c in range(start, stop):
         total = 0
         for t in range(num_times):
@@ -339,7 +340,7 @@ def solve_columns(
         state = open_stream(key, c)
         if num_draws:
             state = _draw_prior(state, A, root_Q, roots, ranks, starts, x, noise, draws[c])
-        times, constant = 0, 0.0
+        times, constant = first, 0.0
         for t in range(num_times):
             num_active[t] = 0
             for s in range(num_observed):
@@ -374,13 +375,13 @@ def solve_columns(
             explained[c, r - num_solved] = squares[r]
         if num_features and not num_draws:
             log_roots -= _explain_by_trend(
-                0, trend, times, num_active, size, trend_precision, factors, coefficients[c]
+                first, trend, times, num_active, size, trend_precision, factors, coefficients[c]
             )
         if log_normalizers.shape[0]:
             log_normalizers[c] = 0.5 * (constant - squares[0]) - log_roots
         if means.shape[0]:
             _weights(
-                0, J[c], times, A, starts, active, num_active, factors, state_weights,
+                first, J[c], times, A, starts, active, num_active, factors, state_weights,
                 residual,
             )  # fmt: skip
             means[c] = 0.0
