@@ -30,6 +30,7 @@ import numpy as np
 from sklearn.base import clone
 
 from pgmult.core.arguments import as_kind, as_probability, brief
+from pgmult.core.notebook import columns_html
 from pgmult.core.tables import as_columns, as_frame
 from pgmult.core.typing import FloatArray
 from pgmult.regression.estimators._linear import LinearPredictor
@@ -42,7 +43,7 @@ __all__ = ["FormulaFit", "from_formula"]
 _CALL = re.compile(r"([pc])\s*\((.*)\)")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FormulaFit:
     """A regression that was fitted by formula, for tables. See `from_formula`.
 
@@ -57,6 +58,15 @@ class FormulaFit:
     estimator: Any
     _spec: Any
     _offset: str | None
+
+    def __repr__(self) -> str:
+        told = self.coefficients().round(3).to_string(index=False)
+        return f"{self.formula}, by {self.estimator!r}\n{told}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the coefficients with their intervals."""
+        columns = self.coefficients().round(3).to_dict("list")
+        return columns_html(columns, f"{self.formula}, 90 % intervals")
 
     def design(self, table: Any) -> Any:
         """The columns that the estimator sees, as a DataFrame without the intercept.
@@ -275,7 +285,10 @@ def _design_of(spec: Any, table: Any, estimator: Any) -> Any:
             warnings.simplefilter("error", DataMismatchWarning)
             design = spec.get_model_matrix(table, context=None)
     except DataMismatchWarning as news:
-        raise ValueError(f"the table has labels that the first had not: {news}") from None
+        unknown = re.search(r"\{.*?\}", str(news))
+        raise ValueError(
+            "the table has labels that the first had not: " + (unknown[0] if unknown else str(news))
+        ) from None
     except FormulaicError as error:
         raise ValueError(f"the formula cannot be evaluated on this table: {error}") from error
     design = as_frame({name: design[name].to_numpy() for name in spec.column_names})

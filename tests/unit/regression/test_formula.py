@@ -130,3 +130,12 @@ def test_bad_tables_are_refused_in_words():
         from_formula("p(wins, games) ~ age", TABLE, CountRegressor())
     with pytest.raises(TypeError, match="counts have no classes"):
         from_formula("calls ~ age", TABLE, CountRegressor()).predict_proba(TABLE)
+
+
+def test_a_fit_shows_its_coefficients():
+    table = {"age": np.arange(40.0) / 10.0, "vote": ["a", "b", "b", "a"] * 10}
+    fitted = from_formula("vote ~ age", table)
+    assert str(fitted).startswith("vote ~ age, by LogisticClassifier()")
+    assert "Intercept" in str(fitted)
+    assert "<th" in fitted._repr_html_()
+    assert "Intercept" in fitted._repr_html_()
