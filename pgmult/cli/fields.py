@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from pgmult.cli.jobs import (
     Job,
+    add_demo,
     add_fit,
     add_json,
     add_resume,
@@ -23,7 +23,7 @@ from pgmult.cli.jobs import (
     tell,
     write_table,
 )
-from pgmult.cli.shared import REPORT, at_least, silence_what_is_told_anyway
+from pgmult.cli.shared import REPORT, at_least
 
 __all__ = ["add_fields", "add_fields_demo"]
 
@@ -439,37 +439,20 @@ def _covariance(
 # --------------------------------------------------------------------------- the demonstration
 
 
+_OWN = (
+    "Your own counts, a row each:\n"
+    "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
+    "    --category name --count n --out run"
+)
+
+
 def add_fields_demo(demos: Any) -> None:
     """``pgmult demo fields``."""
-    demo = demos.add_parser(
-        "fields", help="names of newborns over years and regions, simulated: the truth is known"
-    )
-    demo.set_defaults(command=_demo)
-    demo.add_argument("--draws", type=at_least(1), default=150, metavar="N")
-    demo.add_argument("--tune", type=at_least(0), default=100, metavar="N")
-    demo.add_argument("--chains", type=at_least(1), default=2, metavar="N")
-    demo.add_argument("--seed", type=at_least(0), default=0, metavar="N")
-    demo.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")
-    demo.add_argument("--quiet", action="store_true", help="no progress line")
-    add_json(demo)
+    what = "names of newborns over years and regions, simulated: the truth is known"
+    add_demo(demos, "fields", what, _run_demo, _OWN, draws=150, tune=100)
 
 
-def _demo(options: argparse.Namespace) -> int:
+def _run_demo() -> Any:
     from pgmult.cli.demo_fields import run_demo
-    from pgmult.cli.shared import free_name
 
-    silence_what_is_told_anyway()
-    began = perf_counter()
-    report = run_demo(
-        draws=options.draws, tune=options.tune, chains=options.chains, cores=options.cores,
-        random_seed=options.seed, progressbar=not options.quiet,
-        say=lambda text: None if options.json else print(text, flush=True),
-    )  # fmt: skip
-    page = free_name("pgmult-demo-fields", ".html")
-    tell(options, report, page)
-    if not options.json:
-        print(f"The same with pictures: {page}")
-        print(f"{perf_counter() - began:.0f} s in all. Your own counts, a row each:")
-        print("  pgmult fields fit names.csv --inputs year state --places us-states \\")
-        print("    --category name --count n --out run")
-    return 0
+    return run_demo

@@ -10,8 +10,10 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from pgmult.cli.shared import (
@@ -20,6 +22,7 @@ from pgmult.cli.shared import (
     add_running,
     at_least,
     complain,
+    free_name,
     is_unfinished,
     silence_what_is_told_anyway,
     width,
@@ -27,6 +30,7 @@ from pgmult.cli.shared import (
 
 __all__ = [
     "Job",
+    "add_demo",
     "add_fit",
     "add_json",
     "add_resume",
@@ -59,6 +63,43 @@ def add_fit(actions: Any, what: str, *, draws: int, tune: int) -> argparse.Argum
     add_running(fit)
     add_json(fit)
     return fit
+
+
+def add_demo(
+    demos: Any, family: str, what: str, run_demo: Callable[..., Any], advice: str, **sizes: int
+) -> None:
+    """``pgmult demo FAMILY`` with its options, `sizes` the draws and sweeps unless told otherwise.
+
+    ``run_demo()`` gives the function that simulates, samples and reports, imported when it is
+    needed. `advice` is how to go on with data of one's own.
+    """
+    demo = demos.add_parser(family, help=what)
+    demo.set_defaults(command=partial(_demo, family, run_demo, advice))
+    demo.add_argument("--draws", type=at_least(1), default=sizes["draws"], metavar="N")
+    demo.add_argument("--tune", type=at_least(0), default=sizes["tune"], metavar="N")
+    demo.add_argument("--chains", type=at_least(1), default=2, metavar="N")
+    demo.add_argument("--seed", type=at_least(0), default=0, metavar="N")
+    demo.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")
+    demo.add_argument("--quiet", action="store_true", help="no progress line")
+    add_json(demo)
+
+
+def _demo(
+    family: str, run_demo: Callable[..., Any], advice: str, options: argparse.Namespace
+) -> int:
+    silence_what_is_told_anyway()
+    began = perf_counter()
+    report = run_demo()(
+        draws=options.draws, tune=options.tune, chains=options.chains, cores=options.cores,
+        random_seed=options.seed, progressbar=not options.quiet,
+        say=lambda text: None if options.json else print(text, flush=True),
+    )  # fmt: skip
+    page = free_name(f"pgmult-demo-{family}", ".html")
+    tell(options, report, page)
+    if not options.json:
+        print(f"The same with pictures: {page}")
+        print(f"{perf_counter() - began:.0f} s in all. {advice}")
+    return 0
 
 
 def add_resume(actions: Any) -> argparse.ArgumentParser:

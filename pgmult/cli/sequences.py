@@ -4,11 +4,11 @@ import argparse
 import re
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from pgmult.cli.jobs import (
     Job,
+    add_demo,
     add_fit,
     add_json,
     add_resume,
@@ -23,7 +23,7 @@ from pgmult.cli.jobs import (
     tell,
     write_table,
 )
-from pgmult.cli.shared import REPORT, at_least, free_name, silence_what_is_told_anyway
+from pgmult.cli.shared import REPORT, at_least
 
 __all__ = ["add_sequences", "add_sequences_demo"]
 
@@ -286,36 +286,20 @@ def _compare(options: argparse.Namespace) -> int:
 # --------------------------------------------------------------------------- the demonstration
 
 
+_OWN = (
+    "Your own sequences, a row a step:\n"
+    "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
+    "    --every day --state-dim 4 --out run"
+)
+
+
 def add_sequences_demo(demos: Any) -> None:
     """``pgmult demo sequences``."""
-    demo = demos.add_parser(
-        "sequences", help="year books of the weather, simulated: the truth is known"
-    )
-    demo.set_defaults(command=_demo)
-    demo.add_argument("--draws", type=at_least(1), default=400, metavar="N")
-    demo.add_argument("--tune", type=at_least(0), default=300, metavar="N")
-    demo.add_argument("--chains", type=at_least(1), default=2, metavar="N")
-    demo.add_argument("--seed", type=at_least(0), default=0, metavar="N")
-    demo.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")
-    demo.add_argument("--quiet", action="store_true", help="no progress line")
-    add_json(demo)
+    what = "year books of the weather, simulated: the truth is known"
+    add_demo(demos, "sequences", what, _run_demo, _OWN, draws=400, tune=300)
 
 
-def _demo(options: argparse.Namespace) -> int:
+def _run_demo() -> Any:
     from pgmult.cli.demo_sequences import run_demo
 
-    silence_what_is_told_anyway()
-    began = perf_counter()
-    report = run_demo(
-        draws=options.draws, tune=options.tune, chains=options.chains, cores=options.cores,
-        random_seed=options.seed, progressbar=not options.quiet,
-        say=lambda text: None if options.json else print(text, flush=True),
-    )  # fmt: skip
-    page = free_name("pgmult-demo-sequences", ".html")
-    tell(options, report, page)
-    if not options.json:
-        print(f"The same with pictures: {page}")
-        print(f"{perf_counter() - began:.0f} s in all. Your own sequences, a row a step:")
-        print("  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\")
-        print("    --every day --state-dim 4 --out run")
-    return 0
+    return run_demo

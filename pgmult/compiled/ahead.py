@@ -19,6 +19,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from multiprocessing.spawn import get_executable
 from pathlib import Path
@@ -34,6 +35,7 @@ __all__ = ["as_type", "compiling_ahead", "kernels"]
 _MOST_PROCESSES = 3  # a fourth would only find what the others did
 
 
+@cache
 def kernels(kernel_set: str) -> list[tuple[Any, tuple[Any, ...]]]:
     """Compiled functions of a set and the types of their arguments, in the order of first calls."""
     sets = json.loads(Path(__file__).with_name("kernels.json").read_text(encoding="utf-8"))

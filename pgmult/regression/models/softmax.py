@@ -34,12 +34,13 @@ import numpy as np
 
 from pgmult.compiled.linalg import invert_lower
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.typing import BoolArray, FloatArray, ObservedRows
+from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_generator
 from pgmult.links import LogisticNormal
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
-from pgmult.regression.data import CountedRows, as_counted_rows, require_counted_rows
+from pgmult.regression.data import CountedRows
 from pgmult.regression.fits.multinomial import fit_softmax_regression
+from pgmult.regression.models.counted import CountedModel
 from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.sampling.moves import slice_around
 
@@ -130,7 +131,7 @@ def _predictors(weights: FloatArray, data: CountedRows) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SoftmaxRegression:
+class SoftmaxRegression(CountedModel):
     """Multinomial regression through a softmax, with a fixed Gaussian prior of the weights.
 
     Parameters
@@ -155,12 +156,6 @@ class SoftmaxRegression:
 
     def __post_init__(self) -> None:
         as_weights_prior(self.weights_prior, "weights_prior")
-
-    def as_data(self, data: Any) -> CountedRows:
-        """Counted rows, or (covariates, outcomes) as `as_counted_rows` takes them."""
-        if isinstance(data, tuple) and len(data) == 2:
-            return as_counted_rows(*data)
-        return require_counted_rows(data)
 
     def prior_of(self, data: CountedRows) -> MvNormal:
         """The prior of a category's weights."""
@@ -219,29 +214,13 @@ class SoftmaxRegression:
         psi = _predictors(state.weights, data)
         return float(self.link(data).log_likelihood(psi, data.counts).sum())
 
-    def probs(self, state: SoftmaxRegressionState, data: CountedRows) -> FloatArray:
-        """Probabilities of the categories in each row, ``(num_rows, num_categories)``."""
-        return self.link(data).probs(_predictors(state.weights, data))
-
-    def observed_rows(self, data: CountedRows) -> ObservedRows:
-        """The counts.
-
-        Raises
-        ------
-        ValueError
-            If rows have weights that are not whole.
-        """
-        return data.observed()
-
-    def row_probs(self, draw: Mapping[str, Any], data: CountedRows) -> FloatArray:
-        """Of ``weights``."""
-        if "weights" not in draw:
-            raise ValueError("the posterior must have kept weights (keep=)")
-        return self.probs(SoftmaxRegressionState(draw["weights"]), data)
-
     def link(self, data: CountedRows) -> LogisticNormal:
         """The link from predictors to probabilities."""
         return LogisticNormal()
+
+    def predictors(self, weights: FloatArray, data: CountedRows) -> FloatArray:
+        """Of all rows and categories, ``(num_rows, num_categories)``."""
+        return _predictors(weights, data)
 
     def _around(self, data: CountedRows) -> _Around:
         """The Gaussian, found once for these data."""

@@ -39,12 +39,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.typing import FloatArray, ObservedRows
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_generator, as_positive
 from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import MvNormal
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.regression.data import CountedRows, as_counted_rows, require_counted_rows
+from pgmult.regression.data import CountedRows
+from pgmult.regression.models.counted import CountedModel
 from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.regression.updates import (
     Bases,
@@ -77,7 +78,7 @@ class StickBreakingRegressionState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StickBreakingRegression:
+class StickBreakingRegression(CountedModel):
     """Multinomial regression through sticks, sampled in exact blocks.
 
     Parameters
@@ -123,12 +124,6 @@ class StickBreakingRegression:
                 raise ValueError(f"scale_prior must be (shape, scale), got shape {pair.shape}")
             object.__setattr__(self, "scale_prior", (float(pair[0]), float(pair[1])))
 
-    def as_data(self, data: Any) -> CountedRows:
-        """Counted rows, or (covariates, outcomes) as `as_counted_rows` takes them."""
-        if isinstance(data, tuple) and len(data) == 2:
-            return as_counted_rows(*data)
-        return require_counted_rows(data)
-
     def coords(self, data: CountedRows) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """The category that each stick breaks for."""
         return {"stick": data.order[:-1]}
@@ -151,7 +146,9 @@ class StickBreakingRegression:
         self, rng: np.random.Generator, state: StickBreakingRegressionState, data: CountedRows
     ) -> CountedRows:
         """New counts of the same totals, with the sticks in the same order."""
-        counts = self.link(data).simulate(rng, self._psi(state, data), data.whole_totals())
+        counts = self.link(data).simulate(
+            rng, self.predictors(state.weights, data), data.whole_totals()
+        )
         return data.with_counts(counts)
 
     def init(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
@@ -203,35 +200,16 @@ class StickBreakingRegression:
 
     def log_likelihood(self, state: StickBreakingRegressionState, data: CountedRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
-        psi = self._psi(state, data)
+        psi = self.predictors(state.weights, data)
         return float(self.link(data).log_likelihood(psi, data.counts).sum())
-
-    def probs(self, state: StickBreakingRegressionState, data: CountedRows) -> FloatArray:
-        """Probabilities of the categories in each row, ``(num_rows, num_categories)``."""
-        return self.link(data).probs(self._psi(state, data))
-
-    def observed_rows(self, data: CountedRows) -> ObservedRows:
-        """The counts.
-
-        Raises
-        ------
-        ValueError
-            If rows have weights that are not whole.
-        """
-        return data.observed()
-
-    def row_probs(self, draw: Mapping[str, Any], data: CountedRows) -> FloatArray:
-        """Of ``weights``."""
-        if "weights" not in draw:
-            raise ValueError("the posterior must have kept weights (keep=)")
-        return self.probs(StickBreakingRegressionState(draw["weights"], 1.0), data)
 
     def link(self, data: CountedRows) -> StickBreaking:
         """The link from psi to probabilities, its sticks in the order of the data."""
         return StickBreaking(data.order)
 
-    def _psi(self, state: StickBreakingRegressionState, data: CountedRows) -> FloatArray:
-        return linear_means(data.covariates, state.weights.T)
+    def predictors(self, weights: FloatArray, data: CountedRows) -> FloatArray:
+        """Of all rows and sticks, ``(num_rows, num_categories - 1)``."""
+        return linear_means(data.covariates, weights.T)
 
     def _bases(self, data: CountedRows) -> Bases | None:
         return None if self.update == "gibbs" else _bases_of(data, self)

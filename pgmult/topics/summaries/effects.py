@@ -82,8 +82,31 @@ __all__ = [
 _NAME_WORDS = 3
 
 
+class _OverDraws:
+    """Means and intervals of draws, nan where a draw's chain did not find the topic."""
+
+    __slots__ = ()
+    draws: FloatArray
+    probability: float
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior mean, ``(setting or group, topic)``."""
+        return np.asarray(np.nanmean(self.draws, axis=0))
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower end of the interval, ``(setting or group, topic)``."""
+        return np.asarray(quantile(self.draws, 0.5 - 0.5 * self.probability, axis=0))
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper end of the interval, ``(setting or group, topic)``."""
+        return np.asarray(quantile(self.draws, 0.5 + 0.5 * self.probability, axis=0))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Effects:
+class Effects(_OverDraws):
     """Posterior of expected shares of topics at settings of a covariate; printed, a table.
 
     Attributes
@@ -113,21 +136,6 @@ class Effects:
     probability: float
     about: str
     scope: str
-
-    @property
-    def mean(self) -> FloatArray:
-        """Posterior mean, ``(setting, topic)``."""
-        return np.asarray(np.nanmean(self.draws, axis=0))
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower end of the interval, ``(setting, topic)``."""
-        return np.asarray(quantile(self.draws, 0.5 - 0.5 * self.probability, axis=0))
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper end of the interval, ``(setting, topic)``."""
-        return np.asarray(quantile(self.draws, 0.5 + 0.5 * self.probability, axis=0))
 
     @property
     def labels(self) -> list[str]:
@@ -263,7 +271,7 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Difference:
+class Difference(_OverDraws):
     """Posterior of how much more of each topic is expected in one setting than in another.
 
     Attributes
@@ -288,21 +296,6 @@ class Difference:
     probability: float
     about: str
     scope: str
-
-    @property
-    def mean(self) -> FloatArray:
-        """Posterior mean, ``(group, topic)``."""
-        return np.asarray(np.nanmean(self.draws, axis=0))
-
-    @property
-    def lower(self) -> FloatArray:
-        """Lower end of the interval, ``(group, topic)``."""
-        return np.asarray(quantile(self.draws, 0.5 - 0.5 * self.probability, axis=0))
-
-    @property
-    def upper(self) -> FloatArray:
-        """Upper end of the interval, ``(group, topic)``."""
-        return np.asarray(quantile(self.draws, 0.5 + 0.5 * self.probability, axis=0))
 
     @property
     def p_positive(self) -> FloatArray:
