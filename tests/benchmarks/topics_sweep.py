@@ -115,8 +115,8 @@ def parts(options):
         line = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
         print(f"K = {num_topics}, ms: {line}", flush=True)
         if "tomotopy LDA" in found:
-            ratio = found["whole sweep"] / found["tomotopy LDA"]
-            other = found["tomotopy CT"] / found["whole sweep"]
+            ratio = found["sweep"] / found["tomotopy LDA"]
+            other = found["tomotopy CT"] / found["sweep"]
             print(f"    {ratio:.2f} of tomotopy LDA's, {other:.0f} times as fast as tomotopy CT")
 
 
