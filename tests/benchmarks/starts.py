@@ -4,11 +4,13 @@
     python tests/benchmarks/starts.py searches --corpus overlapping --topics 20 --seeds 4
     python tests/benchmarks/starts.py scores --corpus ap --topics 50 --seconds 20 --seeds 3
     python tests/benchmarks/starts.py models --corpus docstrings --topics 20 --seconds 10
+    python tests/benchmarks/starts.py models --corpus messages --only Dynamic --seconds 40
     python tests/benchmarks/starts.py scale --topics 50
 
-Corpora: ap and nips (PGMULT_DATA), docstrings (of installed packages), separated and overlapping
-(simulated, correlated proportions). Seconds are of the processor, on one thread. Two topics are
-unmatched where the best one-to-one matching leaves them 0.5 or more apart in total variation.
+Corpora: ap and nips (PGMULT_DATA), docstrings (of installed packages), messages (on the State of
+the Union, by decade for `DynamicTopics`), separated and overlapping (simulated, correlated
+proportions). Seconds are of the processor, on one thread. Two topics are unmatched where the best
+one-to-one matching leaves them 0.5 or more apart in total variation.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from topics import Sweep, frequent_words
 import pgmult
 from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
-from pgmult.datasets import associated_press, demo_corpus
+from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
 from pgmult.topics import as_corpus, fit_ctm, split_tokens
 from pgmult.topics.fits import logistic_normal
 from pgmult.topics.starts import searches
@@ -61,6 +63,8 @@ def corpus_of(options):
         file = np.load(Path(os.environ["PGMULT_DATA"], "nips11", "nips11_v2000.npz"))
         entries = file["count"].astype(int), (file["doc"].astype(int), file["word"].astype(int))
         return as_corpus(scipy.sparse.coo_array(entries).tocsr()), None
+    if name == "messages":
+        return state_of_the_union(), None
     return (frequent_words(associated_press()) if name == "ap" else demo_corpus()), None
 
 
@@ -165,6 +169,9 @@ def compare(options, corpus, rows):
         if isinstance(rows[0][1], pgmult.topics.StructuralTopics):
             lengths = np.log(np.maximum(corpus.totals, 1))
             training = pgmult.topics.with_covariates(training, {"length": lengths})
+        if isinstance(rows[0][1], pgmult.topics.DynamicTopics):
+            decades = np.asarray(corpus.table.columns["year"]) // 10
+            training = pgmult.topics.as_timed_corpus(training, decades)
         for _, model, _ in rows:  # compile
             model.step(rng := np.random.default_rng(0), model.init(rng, training), training)
         first = None
@@ -200,9 +207,14 @@ def model_table(options):
         "CorrelatedTopics": pgmult.topics.CorrelatedTopics(K),
         "LogisticNormalTopics": pgmult.topics.LogisticNormalTopics(K),
         "StructuralTopics": pgmult.topics.StructuralTopics(K),
+        "DynamicTopics": pgmult.topics.DynamicTopics(K),
     }.items():
+        if options.only not in name or (name == "DynamicTopics") != (options.corpus == "messages"):
+            continue
         print(name)
         compare(options, corpus, [("before", model, before), ("search", model, None)])
+    if options.only not in "fit_ctm":
+        return
     print("fit_ctm: mean held-out score, one E-step's theta")
     for seed in range(options.seeds):
         training, held_out = split_tokens(corpus, 112, options.observed, random_seed=seed)
@@ -252,7 +264,7 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["searches", "scores", "models", "scale"])
     parser.add_argument(
         "--corpus", default="docstrings",
-        choices=["ap", "docstrings", "nips", "separated", "overlapping"],
+        choices=["ap", "docstrings", "messages", "nips", "separated", "overlapping"],
     )  # fmt: skip
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--observed", type=float, default=0.5)
