@@ -1,4 +1,4 @@
-"""One thread in the linear algebra of numpy and scipy, for draws that no number of processors changes.
+"""Linear algebra on one thread, for draws that no number of processors changes.
 
 A product or a Cholesky factor of some 64 rows and more is split among the BLAS's own threads, as
 many as the machine has processors, and other splits round otherwise: the last bits would depend on
