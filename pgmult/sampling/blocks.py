@@ -28,7 +28,9 @@ shards, calls `local_steps` for each of them, merges the totals and calls the mo
 Sums(exact=(array([3]),), rounded=(array([0.3]),))
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -315,13 +317,15 @@ def local_steps(
     size, total = num_rows(model, state), Total()
     parts = blocks(size, model.block_rows)
     if len(parts) == 1:
-        moved, sums = model.local_step(block_rng(key, first), state, data)
+        with _rows_named(model, first):
+            moved, sums = model.local_step(block_rng(key, first), state, data)
         total.add(first, sums)
         return moved, total
     whole: Any = None
     for b, part in enumerate(parts, first):
         here = take_rows(model, state, part)
-        moved, sums = model.local_step(block_rng(key, b), here, data.rows(part))
+        with _rows_named(model, b):
+            moved, sums = model.local_step(block_rng(key, b), here, data.rows(part))
         total.add(b, sums)
         if whole is None:
             whole = empty_rows(model, moved, size)
@@ -354,8 +358,26 @@ def summaries(model: Any, state: Any, data: Any, first: int = 0) -> Total:
     for b, part in enumerate(parts, first):
         whole = len(parts) == 1
         here = state if whole else take_rows(model, state, part)
-        total.add(b, model.local_summary(here, data if whole else data.rows(part)))
+        with _rows_named(model, b):
+            total.add(b, model.local_summary(here, data if whole else data.rows(part)))
     return total
+
+
+@contextmanager
+def _rows_named(model: Any, b: int) -> Iterator[None]:
+    """Errors of block b that name a row, such as "document 3", name it by its number in the whole.
+
+    That number is `block_rows` times b more.
+    """
+    try:
+        yield
+    except Exception as error:
+        start = b * model.block_rows
+        if start and error.args and isinstance(error.args[0], str):
+            pattern = rf"\b({model.row_dim} )(\d+)\b"
+            text = re.sub(pattern, lambda m: f"{m[1]}{int(m[2]) + start}", error.args[0])
+            error.args = (text, *error.args[1:])
+        raise
 
 
 def log_likelihood(model: Any, state: Any, data: Any) -> float:

@@ -7,9 +7,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,9 +20,14 @@ from pgmult.compiled.ahead import compiling_ahead
 from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_flag
+from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import as_cores, available_memory
 from pgmult.core.typing import Model, kernel_set_of, label_dims_of, variable
 from pgmult.sampling._progress import Progress
+from pgmult.sampling.blocks import local_fields
+from pgmult.sampling.cluster.executors import Cluster
+from pgmult.sampling.cluster.files import ChainFiles, Part
+from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior, load
@@ -31,6 +37,7 @@ __all__ = ["Sweep"]
 
 LOG_LIKELIHOOD = "log_likelihood"
 _SHOW_SECONDS = 1.0  # how often a chain works out its log likelihood for the progress line
+_MOST_WAITING = 2**28  # bytes of draws that are taken before their rows are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,10 @@ class _Settings:
 class _Recorder(Protocol):
     """Where one chain's draws go."""
 
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def place(self) -> tuple[Path, str] | None: ...
     def begin(self, values: Mapping[str, NDArray[Any]]) -> None: ...
     def append(self, values: Mapping[str, NDArray[Any]]) -> None: ...
     def due(self) -> bool: ...
@@ -90,6 +101,7 @@ class _Chain:
     number: int
     rng: np.random.Generator
     state: Any = None
+    parts: tuple[Part, ...] = ()  # files of the state's rows, where they are not in it
     sweep: int = 0
     seconds: float = 0.0
     generator: Mapping[str, Any] = field(default_factory=dict)
@@ -100,6 +112,7 @@ class _Chain:
     def restore(self, checkpoint: Mapping[str, Any], counters: Counters) -> None:
         _check_generator(checkpoint["generator"], self.rng.bit_generator.state)
         self.state = checkpoint["state"]
+        self.parts = tuple(Part(*part) for part in checkpoint["parts"])
         self.sweep, self.seconds = counters.sweep, counters.seconds
         self.rng.bit_generator.state = checkpoint["generator"]
 
@@ -114,6 +127,7 @@ class _Chain:
             "seconds": self.seconds + time.perf_counter() - self.began,
             "generator": self.generator,
             "state": self.state,
+            "parts": [list(part) for part in self.parts],
         }
 
 
@@ -131,16 +145,18 @@ class _Chains:
         cores: int | None,
         progressbar: bool,
         facts: Mapping[str, Any],
+        cluster: Cluster | None = None,
     ):
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, got {callback!r}")
         self.model, self.data, self.settings, self.coords = model, data, settings, coords
         self.facts = facts
+        self._cluster = cluster
         self._initvals = initvals
         self._callback = callback
         self._cores = as_cores(cores)
         self._progressbar = as_flag(progressbar, "progressbar")
-        self._variables = _Variables(model, data, settings, coords)
+        self._variables = _Variables(model, coords)
         seeds = np.random.SeedSequence(settings.entropy).spawn(settings.chains)
         self.chains = [
             _Chain(i, np.random.Generator(np.random.Philox(seed))) for i, seed in enumerate(seeds)
@@ -156,7 +172,8 @@ class _Chains:
     def go(self, recorders: Sequence[_Recorder], store: str | None = None) -> None:
         """Run the chains to their end, an error in one of them, or Ctrl-C."""
         queue = zip(self.chains, recorders, strict=True)
-        running = min(self._cores, len(self.chains))
+        slots = self._cores if self._cluster is None else self._cluster.executor.num_slots
+        running = min(slots, len(self.chains))
         done = sum(chain.sweep for chain in self.chains)
         total = self.settings.sweeps * len(self.chains)
         self._progress = Progress(total, done, self._in_words(), enabled=self._progressbar)
@@ -170,7 +187,10 @@ class _Chains:
             for i in range(running)
         ]
         try:
-            with compiling_ahead(kernel_set_of(self.model), self._cores):
+            with ExitStack() as stack:
+                stack.enter_context(compiling_ahead(kernel_set_of(self.model), self._cores))
+                if getattr(self.model, "in_blocks", False):
+                    stack.enter_context(one_blas_thread())
                 for thread in threads:
                     thread.start()
                 self._watch(threads)
@@ -240,37 +260,59 @@ class _Chains:
         if chain.state is None:
             with row_threads(self._share()):
                 chain.state = self._start(chain)
-        chain.advance(contiguous(chain.state), chain.sweep)
-        values = self._variables(chain.state)
+        rows = self._rows(chain, recorder)
+        chain.advance(rows.begin(contiguous(chain.state), chain.parts, chain.sweep), chain.sweep)
+        values = self._variables(*rows.values(self.settings.keep))
         self._size = (
             sum(value.nbytes for value in values.values())
             * self.settings.draws
             * self.settings.chains
         )
         recorder.begin(values)
-        recorder.commit(chain.checkpoint())
+        self._commit(chain, recorder, rows)
         try:
             while chain.sweep < self.settings.sweeps and not self._stop.is_set():
-                self._sweep(chain, recorder)
-                if recorder.due():
-                    recorder.commit(chain.checkpoint())
-        finally:
+                self._sweep(chain, recorder, rows)
+                if rows.due(recorder):
+                    self._commit(chain, recorder, rows)
+        except BaseException:
+            if not self._abandoned and isinstance(rows, _RowsHere):  # others were at their cut
+                self._commit(chain, recorder, rows)
+            raise
+        else:
             if not self._abandoned:
-                recorder.commit(chain.checkpoint())
+                self._commit(chain, recorder, rows)
+        finally:
+            rows.end()
             chain.seconds += time.perf_counter() - chain.began
 
-    def _sweep(self, chain: _Chain, recorder: _Recorder) -> None:
+    def _rows(self, chain: _Chain, recorder: _Recorder) -> "_Rows":
+        """Where the rows of a chain are while it runs."""
+        files = None if recorder.place is None else ChainFiles(*recorder.place)
+        if self._cluster is None:
+            return _RowsHere(self.model, self.data, files, self._share)
+        assert files is not None  # a cluster has a store
+        executor, shards, cut = self._cluster.executor, self._cluster.shards, self._cluster.cut
+        return _RowsThere(executor, self.model, self.data, files, chain.number, shards, cut)
+
+    def _commit(self, chain: _Chain, recorder: _Recorder, rows: "_Rows") -> None:
+        """Put on disk how far the chain came; what was there before goes only then."""
+        rows.save()
+        chain.parts = rows.parts
+        recorder.commit(chain.checkpoint())
+        rows.saved()
+
+    def _sweep(self, chain: _Chain, recorder: _Recorder, rows: "_Rows") -> None:
         tune, thin = self.settings.tune, self.settings.thin
         index = chain.sweep
-        with row_threads(self._share()):
-            state = contiguous(self.model.step(chain.rng, chain.state, self.data))
-            if index >= tune and (index + 1 - tune) % thin == 0:
-                values = self._variables(state)
-                chain.log_likelihood = float(values[LOG_LIKELIHOOD])
-                recorder.append(values)
-            elif self._progress.watches and time.monotonic() > chain.shown + _SHOW_SECONDS:
-                chain.log_likelihood = float(self.model.log_likelihood(state, self.data))
-                chain.shown = time.monotonic()
+        state = contiguous(rows.step(chain.rng))
+        if index >= tune and (index + 1 - tune) % thin == 0:
+            values = self._variables(*rows.values(self.settings.keep))
+            chain.log_likelihood = float(values[LOG_LIKELIHOOD])
+            recorder.append(values)
+        elif self._progress.watches and time.monotonic() > chain.shown + rows.show_seconds:
+            chain.log_likelihood, _ = rows.values(())
+            chain.shown = time.monotonic()
         chain.advance(state, index + 1)
         if self._callback is not None:
             sweep = Sweep(chain.number, index, index < tune, state, self.model, self.data)
@@ -323,26 +365,93 @@ class _Chains:
         return posterior
 
 
+class _Rows(Protocol):
+    """Where the rows of a chain's state are, and who moves them."""
+
+    parts: tuple[Part, ...]
+    show_seconds: float
+
+    def begin(self, state: Any, parts: tuple[Part, ...], sweep: int) -> Any: ...
+    def step(self, rng: np.random.Generator) -> Any: ...
+    def values(self, names: Sequence[str]) -> tuple[float, dict[str, Any]]: ...
+    def due(self, recorder: _Recorder) -> bool: ...
+    def save(self) -> None: ...
+    def saved(self) -> None: ...
+    def end(self) -> None: ...
+
+
+class _RowsHere:
+    """All of the state in this process."""
+
+    parts: tuple[Part, ...] = ()
+    show_seconds = _SHOW_SECONDS
+
+    def __init__(
+        self,
+        model: Model[Any, Any],
+        data: Any,
+        files: ChainFiles | None,
+        threads: Callable[[], int],
+    ):
+        self._model, self._data, self._files, self._threads = model, data, files, threads
+        self._left_over = False
+
+    def begin(self, state: Any, parts: tuple[Part, ...], sweep: int) -> Any:
+        if parts:
+            assert self._files is not None
+            state = rows_here(self._files, state, local_fields(self._model, state), sweep, parts)
+            self._left_over = True
+        self._state = state
+        return state
+
+    def step(self, rng: np.random.Generator) -> Any:
+        with row_threads(self._threads()):
+            self._state = contiguous(self._model.step(rng, self._state, self._data))
+        return self._state
+
+    def values(self, names: Sequence[str]) -> tuple[float, dict[str, Any]]:
+        model, state, data = self._model, self._state, self._data
+        with row_threads(self._threads()):
+            values = {name: variable(model, state, data, name) for name in names}
+            return float(model.log_likelihood(state, data)), values
+
+    def due(self, recorder: _Recorder) -> bool:
+        return recorder.due()
+
+    def save(self) -> None:
+        """Nothing to do: the state is whole."""
+
+    def saved(self) -> None:
+        if self._left_over and self._files is not None:  # of a run that went on here
+            self._files.drop_all_but(math.inf, ())
+            self._left_over = False
+
+    def end(self) -> None:
+        """Nothing to do."""
+
+
+class _RowsThere(RowsElsewhere):
+    """The rows on a cluster."""
+
+    show_seconds = 30.0
+
+    def due(self, recorder: _Recorder) -> bool:
+        return self.is_cut_due() or recorder.waiting >= _MOST_WAITING
+
+
 class _Variables:
     """Evaluates what is kept of a state, and holds it to one shape and dtype."""
 
     def __init__(
         self,
         model: Model[Any, Any],
-        data: Any,
-        settings: _Settings,
         coords: Mapping[str, NDArray[Any]],
     ):
-        self._model, self._data, self._coords = model, data, coords
-        self._keep = settings.keep
+        self._model, self._coords = model, coords
         self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
 
-    def __call__(self, state: Any) -> dict[str, NDArray[Any]]:
-        values = {
-            name: self._checked(name, np.asarray(variable(self._model, state, self._data, name)))
-            for name in self._keep
-        }
-        log_likelihood = self._model.log_likelihood(state, self._data)
+    def __call__(self, log_likelihood: float, found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        values = {name: self._checked(name, np.asarray(value)) for name, value in found.items()}
         values[LOG_LIKELIHOOD] = np.asarray(log_likelihood, dtype=np.float64)
         return values
 
@@ -423,6 +532,8 @@ class _MemoryChain:
     def __init__(self, memory: _Memory, number: int):
         self.memory = memory
         self._number = number
+        self.waiting = 0
+        self.place = None
 
     def begin(self, values: Mapping[str, NDArray[Any]]) -> None:
         self.memory.allocate(values)

@@ -23,6 +23,7 @@ import json
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
@@ -42,6 +43,7 @@ from pgmult.core.typing import (
     default_keep_of,
 )
 from pgmult.core.validate import as_positive_int
+from pgmult.sampling.blocks import as_block_model
 from pgmult.sampling.chains import (
     LOG_LIKELIHOOD,
     Callback,
@@ -52,6 +54,7 @@ from pgmult.sampling.chains import (
     _meta,
     _Settings,
 )
+from pgmult.sampling.cluster.executors import opened
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.origin import Origin
@@ -81,6 +84,9 @@ def sample(
     initvals: Any = None,
     callback: Callback | None = None,
     store: str | os.PathLike[str] | None = None,
+    cluster: Any = None,
+    shards: int | None = None,
+    cut: int | None = None,
 ) -> Posterior:
     """Draw from the posterior of a model by Markov chain Monte Carlo.
 
@@ -126,6 +132,20 @@ def sample(
     store : path, optional
         A new or empty directory to write draws and checkpoints to as they are made: what is there
         survives a crash, `pgmult.load` reads it at any time and `pgmult.resume` goes on with it.
+    cluster : "local", address, dask.distributed.Client or Executor, optional
+        Where rows of the data are moved instead of here, for models whose rows are independent
+        given what they share: "local", `cores` processes of this machine; a Dask cluster, by its
+        client or the address of its scheduler, ``"tcp://..."``; or a place of your own
+        (`pgmult.sampling.cluster.executors.Executor`). Needs `store`, a directory that all workers
+        reach by the same path. Draws do not depend on it: they are those of this process.
+        Variables of single rows cannot be kept, and the states that `callback` sees have None in
+        their place.
+    shards : int, optional
+        Pieces of work a sweep; as many as the cluster does at a time if left out.
+    cut : int, optional
+        Sweeps between two times that the rows are written to `store`, which is how much work may
+        have to be done again when a worker or this process dies; 20 if left out. Neither draws nor
+        what is kept depend on `shards` and `cut`.
 
     Returns
     -------
@@ -158,6 +178,11 @@ def sample(
         keep=_as_keep(keep, model),
     )
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
+    _check_cluster(cluster, shards, cut, model, settings.keep)
+    if cluster is not None and store is None:
+        raise ValueError(
+            "store must be a directory that all workers reach where there is a cluster, got None"
+        )
     data = data_of(model, data)
     absent = absent_of(model, data)
     settings = replace(settings, keep=tuple(name for name in settings.keep if name not in absent))
@@ -169,19 +194,22 @@ def sample(
         )
     coords, origin = coords_of(model, data), Origin.of(model, data)
     initvals, facts = _begin(starts, initvals, model, data, settings, cores)
-    run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar, facts)
-    if store is None:
-        memory = _Memory(settings)
-        run.go([_MemoryChain(memory, i) for i in range(settings.chains)])
-        kept, num_draws = rectangle(memory.kept)
-        run.end(num_draws, None)
-        posterior = memory.posterior(kept, num_draws, run, origin)
-    else:
-        inputs = {"data": data, "initvals": initvals}
-        meta = _meta(model, data, settings, origin, facts)
-        with RunWriter.create(store, meta, coords, inputs) as writer:
-            run.go([writer.chain(i) for i in range(settings.chains)], str(store))
-            posterior = run.load(store)  # while nobody else can write there
+    with opened(cluster, shards, cut, as_cores(cores)) as place:
+        run = _Chains(
+            model, data, settings, coords, initvals, callback, cores, progressbar, facts, place
+        )
+        if store is None:
+            memory = _Memory(settings)
+            run.go([_MemoryChain(memory, i) for i in range(settings.chains)])
+            kept, num_draws = rectangle(memory.kept)
+            run.end(num_draws, None)
+            posterior = memory.posterior(kept, num_draws, run, origin)
+        else:
+            inputs = {"data": data, "initvals": initvals}
+            meta = _meta(model, data, settings, origin, facts)
+            with RunWriter.create(store, meta, coords, inputs) as writer:
+                run.go([writer.chain(i) for i in range(settings.chains)], str(store))
+                posterior = run.load(store)  # while nobody else can write there
     _warn_of_problems(posterior)
     return posterior
 
@@ -195,6 +223,9 @@ def resume(
     cores: int | None = None,
     progressbar: bool = True,
     callback: Callback | None = None,
+    cluster: Any = None,
+    shards: int | None = None,
+    cut: int | None = None,
 ) -> Posterior:
     """Go on with a stored run, with the bits it would have had without the break.
 
@@ -206,7 +237,8 @@ def resume(
         Draws of each chain to have in the end; as many as were planned if left out.
     model, data : optional
         Needed for models and data whose classes are not of pgmult, and checked against the run.
-    cores, progressbar, callback : as for `sample`
+    cores, progressbar, callback, cluster, shards, cut : as for `sample`
+        Of the run so far it may have been another cluster, or none.
 
     Returns
     -------
@@ -223,7 +255,8 @@ def resume(
     BlockingIOError
         If another process is writing to the run.
     """
-    with RunWriter(as_path(store, "store")) as writer:
+    with ExitStack() as stack:
+        writer = stack.enter_context(RunWriter(as_path(store, "store")))
         meta = writer.meta
         if "settings" not in meta:
             raise ValueError(f"{store} holds the draws of a posterior, and no run to go on with")
@@ -247,7 +280,11 @@ def resume(
                 stacklevel=2,
             )
         coords = coords_of(model, data)
-        run = _Chains(model, data, settings, coords, initvals, callback, cores, progressbar, {})
+        _check_cluster(cluster, shards, cut, model, settings.keep)
+        place = stack.enter_context(opened(cluster, shards, cut, as_cores(cores)))
+        run = _Chains(
+            model, data, settings, coords, initvals, callback, cores, progressbar, {}, place
+        )
         for chain in run.chains:
             checkpoint = writer.checkpoint(chain.number, modules)
             if checkpoint is not None:
@@ -275,6 +312,26 @@ def _check_model(model: Any) -> None:
             f"model must have {', '.join(_MODEL_PARTS)} (see pgmult.core.typing.Model);"
             f" {type(model).__name__} has no {', '.join(missing)}"
         )
+
+
+def _check_cluster(
+    cluster: Any, shards: int | None, cut: int | None, model: Any, keep: Sequence[str]
+) -> None:
+    """Refuse what no cluster can do, before anything is begun."""
+    for name, value in (("shards", shards), ("cut", cut)):
+        if value is not None:
+            as_positive_int(value, name, 1, _MOST_SWEEPS)
+            if cluster is None:
+                raise ValueError(f"{name} must be left out where there is no cluster, got {value}")
+    if cluster is None:
+        return
+    row = as_block_model(model).row_dim
+    for name in keep:
+        if model.dims[name][:1] == (row,):
+            raise ValueError(
+                f"keep must name no variable of single rows where there is a cluster, got {name!r},"
+                f" which has a value for each {row}"
+            )
 
 
 def _as_keep(keep: Any, model: Model[Any, Any]) -> tuple[str, ...]:

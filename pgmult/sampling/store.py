@@ -208,9 +208,9 @@ class Run:
         return self._bundle("inputs.npz", ("data", "initvals"), modules)
 
     def checkpoint(self, chain: int, modules: Collection[str] = ()) -> dict[str, Any] | None:
-        """State and generator of a chain; None before its first checkpoint."""
+        """State, files of its rows and generator of a chain; None before its first checkpoint."""
         place = self._checkpoint(chain)
-        return self._bundle(place, ("state", "generator"), modules) if place else None
+        return self._bundle(place, ("state", "parts", "generator"), modules) if place else None
 
     def counters(self, chain: int) -> Counters:
         """The numbers of a chain's checkpoint, without reading its state."""
@@ -390,6 +390,7 @@ class ChainWriter:
     """Appends one chain's draws and writes its checkpoints."""
 
     def __init__(self, folder: Path, identity: str, counters: Counters):
+        self.place = folder, identity
         self._folder = folder
         self._identity = identity
         self._kept, self._kinds = counters.kept, counters.kinds
@@ -414,6 +415,11 @@ class ChainWriter:
         for name, value in copies.items():
             self._waiting.setdefault(name, []).append(value)
             self._bytes += value.nbytes
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of the draws taken since the last commit."""
+        return self._bytes
 
     def due(self) -> bool:
         """Is it time to commit?"""

@@ -23,7 +23,16 @@ FLOORS = [
     {"cli"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-OPTIONAL = {"arviz", "arviz_base", "formulaic", "matplotlib", "pandas", "pooch"}
+OPTIONAL = {
+    "arviz",
+    "arviz_base",
+    "dask",
+    "distributed",
+    "formulaic",
+    "matplotlib",
+    "pandas",
+    "pooch",
+}
 OPTIONAL |= {"polyagamma", "pypolyagamma", "sklearn", "xarray"}
 
 

@@ -1,0 +1,138 @@
+"""Tasks on a Dask cluster: Slurm, Kubernetes and clouds through Dask's own tools.
+
+Dask carries tasks of a few hundred bytes out and sums back. It holds no data and no history: tasks
+do not depend on each other, and a future is released as soon as its result is here.
+
+A task goes to the worker that has its rows in memory, and to no other while that one lives, so
+that no scheduler's idea of balance moves rows about. When it dies, its rows are another's.
+"""
+
+import time
+from itertools import count
+from threading import Lock
+from typing import Any
+
+from pgmult.core.arguments import as_real
+from pgmult.sampling.cluster.executors import ATTEMPTS, PATIENCE, Patience, WorkersLostError
+from pgmult.sampling.cluster.tasks import Done, Task, work
+
+__all__ = ["DaskCluster"]
+
+_LOOK = 2.0  # seconds after which a worker that has not answered is looked for
+_REPLACED = 10.0  # seconds in which a worker's nanny may start it anew
+_FIRST = 60.0  # seconds to wait for a first worker
+
+
+class DaskCluster:
+    """Tasks on the workers of a Dask cluster, as many on each as it has threads.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client or str
+        Or the address of a scheduler, ``"tcp://..."``.
+    patience : float
+        Seconds beyond what its sweeps should take, after which a worker is taken to hang, and
+        started anew.
+    """
+
+    def __init__(self, client: Any, *, patience: float = PATIENCE):
+        self._patience = Patience(as_real(patience, "patience", above=0.0))
+        distributed = _distributed()
+        self._own = isinstance(client, str)
+        try:
+            self._client = distributed.Client(client, timeout=30) if self._own else client
+        except OSError as error:
+            raise ConnectionError(f"no Dask scheduler answers at {client}: {error}") from None
+        self._lock = Lock()
+        self._hung: set[str] = set()
+        self._numbers = count()  # a name that was taken is never taken again
+        try:
+            self._client.wait_for_workers(1, timeout=_FIRST)
+        except TimeoutError:
+            self.close()
+            raise TimeoutError(f"the Dask cluster has no workers, {_FIRST:.0f} s on") from None
+        self._homes = [name for name, threads in self._alive().items() for _ in range(threads)]
+        self._wanted = len(set(self._homes))
+
+    @property
+    def num_slots(self) -> int:
+        """Threads of all workers."""
+        return len(self._homes)
+
+    def run(self, task: Task, home: int) -> Done:
+        """The task on the worker that has this home, or on those that inherit it."""
+        home %= len(self._homes)
+        for _ in range(ATTEMPTS):
+            with self._lock:
+                address = self._homes[home]
+            future = self._client.submit(
+                work, task, key=f"{task.name}-{next(self._numbers)}", workers=[address],
+                allow_other_workers=False, pure=False,
+            )  # fmt: skip
+            try:
+                if self._answered(future, address, self._patience.limit(task)):
+                    done: Done = future.result()
+                    self._patience.learn(done)
+                    return done
+            finally:
+                future.release()
+            self._move(address)
+        raise WorkersLostError(
+            f"{ATTEMPTS} workers died or hung, one after the other, doing {task.words} (too little"
+            " memory? Then take more shards)"
+        )
+
+    def close(self) -> None:
+        """Close the connection, if it was made here."""
+        if self._own:
+            self._client.close()
+
+    def _alive(self) -> dict[str, int]:
+        """Threads of the workers that live."""
+        return {n: t for n, t in self._client.nthreads().items() if n not in self._hung}
+
+    def _answered(self, future: Any, address: str, limit: float) -> bool:
+        """Wait for a result or an error of the task's own; False if its worker is lost."""
+        distributed = _distributed()
+        until = time.monotonic() + limit
+        while time.monotonic() < until:
+            try:
+                distributed.wait(future, timeout=min(_LOOK, max(0.01, until - time.monotonic())))
+            except (TimeoutError, distributed.TimeoutError):
+                if address not in self._alive():
+                    return False
+                continue
+            except distributed.CancelledError:
+                return False
+            if future.status == "finished":
+                return True
+            if future.status != "error":  # cancelled, lost
+                return False
+            lost = isinstance(future.exception(), distributed.KilledWorker)
+            return not lost
+        self._hung.add(address)
+        future.cancel(force=True)
+        self._client.restart_workers([address], timeout=_REPLACED, raise_for_error=False)
+        return False
+
+    def _move(self, address: str) -> None:
+        """Give the homes of a worker that is lost to those that have the fewest."""
+        until = time.monotonic() + _REPLACED
+        while len(self._alive()) < self._wanted and time.monotonic() < until:
+            time.sleep(0.2)  # for the one that its nanny starts
+        with self._lock:
+            alive = self._alive()
+            if not alive:
+                raise WorkersLostError("the Dask cluster has lost all its workers")
+            for i, name in enumerate(self._homes):
+                if name == address and name not in alive:
+                    load = {n: self._homes.count(n) / threads for n, threads in alive.items()}
+                    self._homes[i] = min(load, key=lambda n: load[n])
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError("a Dask cluster needs dask: pip install 'pgmult[dask]'") from error
+    return distributed

@@ -1,0 +1,136 @@
+"""Where tasks are done: what a place for them is, and which one `cluster=` means.
+
+An engine needs one class to be added: `num_slots`, and a `run` that has a task done, in some
+process that can read the run directory, and done again elsewhere when that process is lost. `run`
+is called from many threads at a time. Processes that stay give the same `home` to the same process
+each time, for its memory; nothing but time depends on it.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from pgmult.core.arguments import brief
+from pgmult.sampling.cluster.tasks import Done, Task
+
+__all__ = [
+    "ATTEMPTS",
+    "CUT",
+    "PATIENCE",
+    "Cluster",
+    "Executor",
+    "Patience",
+    "WorkersLostError",
+    "opened",
+]
+
+ATTEMPTS = 10
+"""How often a task is begun before the processes that it was given to are too many lost."""
+CUT = 20
+"""Sweeps between two cuts, unless told otherwise."""
+PATIENCE = 300.0
+"""Seconds that a worker may take longer than others did, before it is taken to hang."""
+
+
+class WorkersLostError(RuntimeError):
+    """A task whose every worker was lost."""
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """A place where tasks are done."""
+
+    @property
+    def num_slots(self) -> int:
+        """How many tasks are done at a time."""
+
+    def run(self, task: Task, home: int) -> Done:
+        """``work(task)`` in another process, the one with this number, modulo `num_slots`.
+
+        Raises
+        ------
+        WorkersLostError
+            If that process, and those that it was tried in after it, died or hung.
+        Exception
+            Whatever the task raises.
+        """
+
+    def close(self) -> None:
+        """Give back what it holds; tasks under way fail."""
+
+
+class Patience:
+    """How long to wait for a task, from what others took.
+
+    Parameters
+    ----------
+    seconds : float
+        Beyond ten times the longest sweep so far, for each sweep that the task may have to make.
+    """
+
+    def __init__(self, seconds: float = PATIENCE):
+        self._seconds = seconds
+        self._longest = 0.0
+
+    def limit(self, task: Task) -> float:
+        """Seconds after which a worker hangs."""
+        return self._seconds + 10.0 * self._longest * (1 + task.sweep - task.cut)
+
+    def learn(self, done: Done) -> None:
+        """Take note of a task that was done."""
+        self._longest = max(self._longest, done.seconds)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A place for tasks, and how a chain uses it.
+
+    Attributes
+    ----------
+    executor : Executor
+    shards : int
+        Tasks a sweep, at most.
+    cut : int
+        Sweeps between two times that rows are written to files.
+    """
+
+    executor: Executor
+    shards: int
+    cut: int
+
+
+@contextmanager
+def opened(
+    cluster: Any, shards: int | None, cut: int | None, cores: int
+) -> Iterator[Cluster | None]:
+    """What `cluster`, `shards` and `cut` of `pgmult.sample` mean; closed if it was made here."""
+    if cluster is None:
+        yield None
+        return
+    executor = _executor(cluster, cores)
+    try:
+        yield Cluster(executor, shards or executor.num_slots, cut or CUT)
+    finally:
+        if executor is not cluster:
+            executor.close()
+
+
+def _executor(cluster: Any, cores: int) -> Executor:
+    from pgmult.sampling.cluster.dask import DaskCluster
+    from pgmult.sampling.cluster.processes import Processes
+
+    if isinstance(cluster, str) and cluster == "local":
+        return Processes(cores)
+    if isinstance(cluster, str) and "://" in cluster:
+        return DaskCluster(cluster)
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and isinstance(cluster, distributed.Client):
+        return DaskCluster(cluster)
+    if isinstance(cluster, Executor) and not isinstance(cluster, type):
+        return cluster
+    raise (ValueError if isinstance(cluster, str) else TypeError)(
+        "cluster must be 'local' (processes of this machine), the address of a Dask scheduler such"
+        f" as 'tcp://10.0.0.1:8786', or a dask.distributed.Client, got {brief(cluster)}"
+    )

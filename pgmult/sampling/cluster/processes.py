@@ -1,0 +1,183 @@
+"""Worker processes of this machine, without any other library.
+
+A worker is a new interpreter, which reads tasks from its standard input and writes what came of
+them to its standard output, one after the other; so scripts need no ``if __name__ ==
+"__main__"``. One that dies or hangs is replaced, and its task given to the next.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from multiprocessing.spawn import get_executable
+from threading import Lock, Timer
+from typing import Any, BinaryIO
+
+from pgmult.core.arguments import as_real
+from pgmult.core.machine import as_cores
+from pgmult.sampling.cluster.executors import ATTEMPTS, PATIENCE, Patience, WorkersLostError
+from pgmult.sampling.cluster.tasks import Done, Task, work
+
+__all__ = ["Processes"]
+
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+class Processes:
+    """Tasks in processes of this machine.
+
+    Parameters
+    ----------
+    workers : int, optional
+        How many; as many as this process may use processors if left out.
+    patience : float
+        Seconds beyond what its sweeps should take, after which a worker is taken to hang, and
+        killed.
+    """
+
+    def __init__(self, workers: int | None = None, *, patience: float = PATIENCE):
+        self._patience = Patience(as_real(patience, "patience", above=0.0))
+        self._slots = [_Slot() for _ in range(as_cores(workers))]
+
+    @property
+    def num_slots(self) -> int:
+        """Number of workers."""
+        return len(self._slots)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process numbers of the workers that live."""
+        processes = [slot.process for slot in self._slots]
+        return [p.pid for p in processes if p is not None and p.poll() is None]
+
+    def run(self, task: Task, home: int) -> Done:
+        """The task by the worker of this number, or by those that replace it."""
+        slot = self._slots[home % len(self._slots)]
+        with slot.lock:
+            for _ in range(ATTEMPTS):
+                answer = slot.ask(task, self._patience.limit(task))
+                if isinstance(answer, Done):
+                    self._patience.learn(answer)
+                    return answer
+                if answer is not None:
+                    raise answer
+        raise WorkersLostError(
+            f"{ATTEMPTS} workers died or hung, one after the other, doing {task.words} (too little"
+            " memory? Then take fewer of them, or more shards)"
+        )
+
+    def close(self) -> None:
+        """Kill the workers, which have nothing to lose."""
+        for slot in self._slots:
+            slot.close()
+
+
+class _Slot:
+    """One worker at a time, and whose turn it is to use it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    def ask(self, task: Task, limit: float) -> Done | Exception | None:
+        """What the worker says; None if it says nothing any more."""
+        if self._closed:
+            return WorkersLostError("the workers were sent home")
+        if self.process is None:
+            self.process = _start()
+        process = self.process
+        timer = Timer(limit, process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            pickle.dump(task, process.stdin)
+            process.stdin.flush()
+            answer: Done | Exception = pickle.load(process.stdout)
+            return answer
+        except (EOFError, OSError, pickle.UnpicklingError):  # dead, perhaps in mid-sentence
+            self._bury()
+            return None
+        finally:
+            timer.cancel()
+
+    def _bury(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            _end(process)
+
+    def close(self) -> None:
+        self._closed = True
+        process = self.process
+        if process is not None:
+            process.kill()  # whoever waits for its answer hears the end
+        with self.lock:
+            self._bury()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r};"
+        " from pgmult.sampling.cluster.processes import serve; serve()"
+    )
+    return subprocess.Popen(
+        [get_executable(), "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | dict.fromkeys(_ONE_THREAD, "1"),
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # what was not sent
+                pipe.close()
+    process.wait()
+
+
+def serve() -> None:
+    """A worker's life: tasks in, answers out, until there is nobody to hear them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver to deal with
+    tasks = sys.stdin.buffer
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever is printed must not get between the answers
+    while True:
+        try:
+            task = pickle.load(tasks)
+        except (EOFError, OSError):
+            return
+        if not _say(answers, _answer(task)):
+            return
+
+
+def _answer(task: Task) -> Any:
+    try:
+        return work(task)
+    except Exception as error:
+        return _portable(error)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error itself if it can be sent, or one that says the same."""
+    with suppress(Exception):
+        if isinstance(pickle.loads(pickle.dumps(error)), type(error)):
+            return error
+    told = RuntimeError(f"{type(error).__name__}: {error}")
+    for note in getattr(error, "__notes__", ()):
+        told.add_note(note)
+    return told
+
+
+def _say(answers: BinaryIO, answer: Any) -> bool:
+    try:
+        pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
+        answers.flush()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,102 @@
+"""A model in blocks whose sweeps take microseconds, for tests of what carries blocks out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmult.sampling.blocks import Sums, log_likelihood, step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    y: Any
+
+    def rows(self, part):
+        return Rows(self.y[part])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsState:
+    x: Any
+    signs: Any
+    mu: Any
+    var: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianRows:
+    """mu ~ N(0, 1), var ~ InvGamma(2, 1), x_i ~ N(mu, var) in two dimensions, y_i ~ N(x_i, 1)."""
+
+    block_rows: int = 8
+    fails_at: float = np.inf
+
+    row_dim: ClassVar[str] = "row"
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "x": ("row", "axis"), "signs": ("row",), "mu": ("axis",), "var": (), "positive": (),
+        "mean": ("axis",),
+    }  # fmt: skip
+    default_keep: ClassVar[tuple[str, ...]] = ("mu", "var", "positive", "mean")
+    summary_names: ClassVar[frozenset[str]] = frozenset({"positive", "mean"})
+    in_blocks: ClassVar[bool] = True
+
+    def init(self, rng, data):
+        return RowsState(data.y + rng.standard_normal(data.y.shape), data.y[:, 0] > 0.0,
+                         np.zeros(2), 1.0)  # fmt: skip
+
+    def local_step(self, rng, state, data):
+        if np.any(data.y == self.fails_at):
+            row = int(np.flatnonzero(np.any(data.y == self.fails_at, axis=1))[0])
+            raise ValueError(f"y must be finite, got inf at row {row}")
+        precision = 1.0 + 1.0 / state.var
+        mean = (data.y + state.mu / state.var) / precision
+        x = mean + rng.standard_normal(mean.shape) / np.sqrt(precision)
+        signs = x[:, 0] > 0.0
+        sums = Sums((np.array(len(x)), signs.sum()), (x.sum(0), np.sum((x - state.mu) ** 2)))
+        return replace(state, x=x, signs=signs), sums
+
+    def shared_step(self, rng, state, sums, data):
+        assert state.x is None
+        (count, _), (total, squares) = sums
+        var = (1.0 + 0.5 * squares) / rng.standard_gamma(2.0 + count)
+        precision = 1.0 + count / var
+        mu = total / var / precision + rng.standard_normal(2) / np.sqrt(precision)
+        return replace(state, mu=mu, var=float(var))
+
+    def local_summary(self, state, data):
+        return Sums(
+            (state.signs.sum(), np.array(len(data.y))),
+            (-0.5 * np.sum((data.y - state.x) ** 2), state.x.sum(0)),
+        )
+
+    def summarized(self, name, state, summary, data):
+        (positive, count), (_, total) = summary
+        return positive if name == "positive" else total / count
+
+    def positive(self, state, data):
+        return state.signs.sum()
+
+    def mean(self, state, data):
+        from pgmult.sampling.blocks import summaries
+
+        parts = max(1, (len(data.y) + self.block_rows // 2) // self.block_rows)
+        return self.summarized("mean", state, summaries(self, state, data).result(parts), data)
+
+    def step(self, rng, state, data):
+        return step(self, rng, state, data)
+
+    def log_likelihood(self, state, data):
+        return log_likelihood(self, state, data)
+
+
+def rows(size=53):
+    return Rows(np.random.default_rng(size).normal(1.0, 1.5, size=(size, 2)))
+
+
+def same(one, other):
+    """Have two posteriors the same draws, to the last bit?"""
+    names = set(one) | set(other)
+    return all(np.array_equal(one[name], other[name]) for name in names) and np.array_equal(
+        one.sample_stats["log_likelihood"], other.sample_stats["log_likelihood"]
+    )
