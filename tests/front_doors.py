@@ -53,6 +53,12 @@ def folder():
 
 
 @cache
+def packed_corpus():
+    topics.pack_corpus(COUNTS, folder() / "packed")
+    return folder() / "packed"
+
+
+@cache
 def table_corpus():
     columns = {"text": ["red blue", "red", "blue blue"], "n": [1, 2, 4]}
     return datasets.read_table(columns, "text").corpus()
@@ -464,6 +470,18 @@ CALLS = {
     "topics.as_corpus": (
         lambda: topics.as_corpus,
         lambda: {"counts": COUNTS, "vocabulary": list("abcdef")},
+    ),
+    "topics.pack_corpus": (
+        lambda: topics.pack_corpus,
+        lambda: {
+            "counts": COUNTS,
+            "out": Path(tempfile.mkdtemp(dir=folder())),
+            "vocabulary": list("abcdef"),
+        },
+    ),
+    "topics.open_corpus": (
+        lambda: topics.open_corpus,
+        lambda: {"path": packed_corpus(), "verify": True},
     ),
     "topics.as_timed_corpus": (
         lambda: topics.as_timed_corpus,

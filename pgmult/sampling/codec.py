@@ -24,6 +24,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.mapped import content_hash
+
 __all__ = ["contiguous", "decode", "encode", "fingerprint"]
 
 T = TypeVar("T")
@@ -81,7 +83,7 @@ def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str
 def _encode_array(
     value: "NDArray[Any] | np.generic", arrays: dict[str, NDArray[Any]] | None, place: str
 ) -> Any:
-    array = np.asarray(value)
+    array = np.asanyarray(value)  # one in a file stays it
     if array.dtype.kind not in "biufUSM" or (arrays is None and array.dtype.kind in "SM"):
         raise TypeError(
             f"{place} cannot be stored: it is an array of dtype {array.dtype}, not of numbers,"
@@ -189,11 +191,13 @@ def contiguous(value: T) -> T:
 
 
 def fingerprint(value: Any) -> str:
-    """SHA-256 of a value's encoding: equal for equal values, on every machine."""
+    """SHA-256 of a value's encoding: equal for equal values, on every machine, in memory or not.
+
+    Arrays in files (`pgmult.core.mapped`) are not read.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     tree = encode(value, arrays)
     digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.tobytes())
+        digest.update(f"{name} {array.dtype.str} {array.shape} {content_hash(array)}".encode())
     return digest.hexdigest()

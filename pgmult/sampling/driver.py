@@ -406,7 +406,7 @@ def _checked_inputs(writer: RunWriter, model: Any, data: Any, modules: set[str])
             raise ValueError(
                 f"model must be that of the run, {meta['attrs']['model']}, got {model!r}"
             )
-    inputs = writer.inputs(modules)
+    inputs = writer.inputs(modules, ("initvals",) if data is not None else ("data", "initvals"))
     data = inputs["data"] if data is None else contiguous(data_of(model, data))
     if fingerprint(data) != meta["data_hash"]:
         raise ValueError(f"data must be that of the run in {writer.path}: its hash differs")

@@ -21,6 +21,8 @@ content: in its last bytes or, of a part, in its name. Nothing is believed befor
 what is said then must have the types and ranges that are written. So a flipped bit, a missing key,
 or a checkpoint of another chain or another run is refused with a ValueError that names the file.
 Nothing here is a pickle, and symbolic links inside the directory are refused.
+
+Arrays that stay in files of their own (`pgmult.core.mapped`) are written as references to these.
 """
 
 import errno
@@ -44,6 +46,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.mapped import ArrayFile, MappedArray
 from pgmult.sampling.codec import decode, encode
 
 try:
@@ -79,6 +82,7 @@ _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+_NO_FILES = np.frombuffer(b"{}", np.uint8)
 _LEAST = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "entropy": 0}
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
@@ -198,14 +202,16 @@ class Run:
                 raise ValueError(f"there are {self.num_chains} chains, and other labels for them")
         return coords
 
-    def inputs(self, modules: Collection[str] = ()) -> dict[str, Any]:
+    def inputs(
+        self, modules: Collection[str] = (), names: Collection[str] = ("data", "initvals")
+    ) -> dict[str, Any]:
         """What the run was begun with, ``{"data": ..., "initvals": ...}``."""
         file = self.path / "inputs.npz"
         if not os.path.lexists(file):
             raise FileNotFoundError(
                 errno.ENOENT, "the run was stopped before its data was written: begin again", file
             )
-        return self._bundle("inputs.npz", ("data", "initvals"), modules)
+        return self._bundle("inputs.npz", names, modules)
 
     def checkpoint(self, chain: int, modules: Collection[str] = ()) -> dict[str, Any] | None:
         """State, files of its rows and generator of a chain; None before its first checkpoint."""
@@ -298,6 +304,11 @@ class Run:
         with reading(file):
             arrays = _unpacked(content)
             entries = json.loads(arrays["tree"].tobytes())["$dict"]
+            files = json.loads(arrays.pop("files", _NO_FILES).tobytes())
+        for key, about in files.items():
+            if key.split(".")[1] in names:
+                arrays[key] = ArrayFile(*about).open()
+        with reading(file):
             return {name: decode(entries[name], arrays, modules) for name in names}
 
 
@@ -744,8 +755,16 @@ def _parsed(content: bytes) -> NDArray[Any]:
 def _bundle(value: Mapping[str, Any], seed: int) -> bytes:
     """A mapping of encodable values as the content of an .npz file."""
     arrays: dict[str, NDArray[Any]] = {}
-    tree = json.dumps(encode(value, arrays))
-    return _npz({"tree": np.frombuffer(tree.encode(), np.uint8), **arrays}, seed)
+    texts = {"tree": encode(value, arrays)}
+    files = {
+        name: array.file
+        for name, array in arrays.items()
+        if isinstance(array, MappedArray) and array.file is not None
+    }
+    if files:
+        texts["files"] = files
+    packed = {name: np.frombuffer(json.dumps(x).encode(), np.uint8) for name, x in texts.items()}
+    return _npz(packed | {k: array for k, array in arrays.items() if k not in files}, seed)
 
 
 def _write_meta(folder: Path, meta: Mapping[str, Any]) -> None:

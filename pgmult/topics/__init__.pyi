@@ -2,6 +2,8 @@ from pgmult.topics import plots as plots
 from pgmult.topics.data.corpus import Corpus as Corpus
 from pgmult.topics.data.corpus import as_corpus as as_corpus
 from pgmult.topics.data.corpus import split_tokens as split_tokens
+from pgmult.topics.data.packed import open_corpus as open_corpus
+from pgmult.topics.data.packed import pack_corpus as pack_corpus
 from pgmult.topics.data.structured import StructuredCorpus as StructuredCorpus
 from pgmult.topics.data.structured import with_covariates as with_covariates
 from pgmult.topics.data.timed import TimedCorpus as TimedCorpus

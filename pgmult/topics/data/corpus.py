@@ -6,7 +6,7 @@ Empty documents and unused words are kept: they carry no information, and rows k
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +33,7 @@ __all__ = [
 
 _MOST = np.iinfo(np.int32).max  # of word numbers and of counts
 _MOST_TOPICS = 2**16
+_BLOCK = 2**20  # entries that are looked at together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,8 +82,21 @@ class Corpus:
     @property
     def totals(self) -> NDArray[np.int64]:
         """Tokens of each document, ``(num_documents,)``."""
-        running = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
-        return np.diff(running[self.indptr])
+        totals = np.empty(self.num_documents, dtype=np.int64)
+        for rows in self.pieces():
+            bounds = self.indptr[rows.start : rows.stop + 1]
+            there = self.counts[bounds[0] : bounds[-1]]
+            running = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])
+            totals[rows] = np.diff(running[bounds - bounds[0]])
+        return totals
+
+    def pieces(self) -> Iterator[slice]:
+        """Neighbouring documents with a million entries or fewer, or one with more."""
+        start = 0
+        while start < self.num_documents:
+            most = self.indptr[start] + _BLOCK
+            stop = int(np.searchsorted(self.indptr, most, side="right")) - 1
+            yield slice(start, start := max(stop, start + 1))
 
     def to_csr(self) -> "scipy.sparse.csr_array":
         """The counts as a scipy sparse array, ``(num_documents, num_words)``."""
@@ -126,14 +140,39 @@ class Corpus:
         more = {} if content is None else {"content": content}
         return with_covariates(self, self.table.columns, formula, standardize=standardize, **more)
 
+    def rows(self, part: slice) -> Self:
+        """Neighbouring documents, whose words and counts are not copied."""
+        rows = range(self.num_documents)[part]
+        if rows.step != 1:
+            raise ValueError(f"part must be of neighbouring documents, got {part}")
+        bounds = np.asarray(self.indptr)[rows.start : rows.start + len(rows) + 1]
+        entries = slice(bounds[0], bounds[-1])
+        return self._with_rows(
+            np.arange(rows.start, rows.start + len(rows)), bounds - bounds[0],
+            np.asarray(self.words)[entries], np.asarray(self.counts)[entries],
+        )  # fmt: skip
+
     def __getitem__(self, rows: Any) -> Self:
         chosen = as_rows(rows, self.num_documents)
-        matrix = self.to_csr()[chosen]
+        starts = np.asarray(self.indptr)[chosen]
+        sizes = np.asarray(self.indptr)[chosen + 1] - starts
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], sizes)
+        words, counts = (np.asarray(array)[entries] for array in (self.words, self.counts))
+        return self._with_rows(chosen, indptr, words, counts)
+
+    def _with_rows(
+        self,
+        chosen: NDArray[np.int64],
+        indptr: NDArray[np.int64],
+        words: NDArray[np.int32],
+        counts: NDArray[np.int32],
+    ) -> Self:
         return replace(
             self,
-            indptr=matrix.indptr.astype(np.int64),
-            words=matrix.indices.astype(np.int32),
-            counts=matrix.data.astype(np.int32),
+            indptr=indptr,
+            words=words,
+            counts=counts,
             names=None if self.names is None else self.names[chosen],
             table=None if self.table is None else self.table[chosen],
             **self._rows_beside(chosen),

@@ -149,10 +149,7 @@ def part_to_search(rng: np.random.Generator, corpus: Corpus, num_topics: int) ->
     order = rng.permutation(corpus.num_documents)
     running = np.cumsum(corpus.totals[order])
     chosen = np.sort(order[: max(1, int(np.searchsorted(running, most, side="right")))])
-    sizes = np.diff(corpus.indptr)[chosen]
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    entries = np.arange(indptr[-1]) + np.repeat(corpus.indptr[chosen] - indptr[:-1], sizes)
-    return Corpus(indptr, corpus.words[entries], corpus.counts[entries], corpus.num_words)
+    return Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)[chosen]
 
 
 def settled(

@@ -1,0 +1,346 @@
+"""Corpora larger than memory: a folder of arrays that stay on disk.
+
+::
+
+    corpus/
+      corpus.json       sizes, the arrays' lengths, dtypes and SHA-256, what was lost in counting
+      indptr.npy        of a `Corpus`, as are all of these
+      words.npy
+      counts.npy
+      vocabulary.npy    if the words are known
+      names.npy         if the documents have names
+
+`pack_corpus` writes it from counts, in one pass over blocks of documents; `pgmult.datasets.pack`
+from files of text. `open_corpus` gives a `Corpus` whose arrays are read from disk when a sweep
+touches them: the same draws as the same corpus in memory.
+
+The folder is written beside its place, synced and renamed into it, so there is a whole one or none.
+
+>>> import numpy as np, tempfile
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
+>>> with tempfile.TemporaryDirectory() as folder:
+...     corpus = pack_corpus(counts, f"{folder}/corpus")
+...     print(open_corpus(f"{folder}/corpus"))
+Corpus(20 documents, 30 words, 282 tokens)
+"""
+
+import errno
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_flag, as_path, as_strings
+from pgmult.core.mapped import ArrayFile, ArrayWriter, pieces
+from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.documents import Losses, WordLoss
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["CorpusWriter", "is_packed", "losses_of", "open_corpus", "pack_corpus"]
+
+SCHEMA = 1
+_MANIFEST = "corpus.json"
+_DTYPES = {"indptr": "<i8", "words": "<i4", "counts": "<i4"}
+
+
+def pack_corpus(
+    counts: Any,
+    out: str | os.PathLike[str],
+    *,
+    vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
+) -> Corpus:
+    """Write a corpus to a folder, from which `open_corpus` maps it into memory.
+
+    Parameters
+    ----------
+    counts : Corpus, matrix or array; or an iterator of these
+        What `as_corpus` takes; of an iterator blocks of documents, one below the other, of which
+        one is in memory at a time. Names of documents are packed if all blocks have them; texts,
+        columns and covariates are not: `pgmult.topics.with_covariates` takes the opened corpus.
+    out : path
+        A new or empty folder.
+    vocabulary : sequence of str, optional
+        One word a column; that of the first block if left out.
+
+    Returns
+    -------
+    Corpus
+        The packed one, opened.
+
+    Raises
+    ------
+    FileExistsError
+        If something is at `out` already.
+    BlockingIOError
+        If another process packs there.
+    ValueError
+        If there is no block, or blocks differ in their number of words or in their vocabularies; or
+        as `as_corpus`.
+    """
+    blocks = counts if isinstance(counts, Iterator) else iter([counts])
+    words = None if vocabulary is None else np.array(as_strings(vocabulary, "vocabulary"))
+    with CorpusWriter(as_path(out, "out")) as writer:
+        num_words, named = None, []
+        for number, block in enumerate(blocks):
+            corpus = corpus_from(block, f"counts[{number}]" if blocks is counts else "counts")
+            known = corpus.vocabulary
+            if num_words is None:
+                num_words, words = corpus.num_words, known if words is None else words
+            if corpus.num_words != num_words:
+                raise ValueError(
+                    f"counts must have {num_words} words in every block, got {corpus.num_words} in"
+                    f" block {number}"
+                )
+            if known is not None and words is not None and not np.array_equal(known, words):
+                raise ValueError(f"counts must have one vocabulary, block {number} has another")
+            for rows in corpus.pieces():
+                part = corpus.rows(rows)
+                writer.append(np.diff(part.indptr), part.words, part.counts)
+            named.append(corpus.names is not None)
+            if corpus.names is not None:
+                writer.name(corpus.names.tolist())
+        if num_words is None:
+            raise ValueError("counts must have at least one block of documents, got none")
+        if words is not None and len(words) != num_words:
+            raise ValueError(
+                f"vocabulary must have one entry for each of the {num_words} words (columns) of"
+                f" counts, got {len(words)}"
+            )
+        writer.finish(num_words, words, named=all(named))
+    return open_corpus(out)
+
+
+def open_corpus(path: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
+    """A packed corpus, its arrays left on disk until they are used.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    verify : bool
+        Whether to compare checksums of all files, too. Without it, sizes are compared, and all
+        numbers must be in their ranges.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no packed corpus.
+    ValueError
+        If a file is damaged, naming it.
+    """
+    path = as_path(path)
+    verify = as_flag(verify, "verify")
+    manifest = _manifest(path)
+    arrays: dict[str, Any] = {}
+    for name, about in manifest["arrays"].items():
+        file = ArrayFile(str(path.absolute() / f"{name}.npy"), *about)
+        arrays[name] = file.open()
+        if verify:
+            arrays[name].check()
+    corpus = Corpus(num_words=manifest["num_words"], **arrays)
+    _check(corpus, path)
+    return corpus
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a path is a folder that `pack_corpus` wrote."""
+    return (path / _MANIFEST).is_file()
+
+
+def losses_of(path: Path) -> Losses | None:
+    """What was lost in counting the words of a packed corpus; None if it came as counts."""
+    losses = _manifest(path)["losses"]
+    if losses is None:
+        return None
+    return Losses(**losses | {"left_out": tuple(WordLoss(**loss) for loss in losses["left_out"])})
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    file = path / _MANIFEST
+    if not file.is_file():
+        raise FileNotFoundError(
+            errno.ENOENT, "no corpus.json, so no packed corpus (pack makes one)", str(path)
+        )
+    try:
+        manifest = json.loads(file.read_bytes())
+        if manifest["pgmult_corpus"] != SCHEMA or manifest.pop("crc32") != _crc(manifest):
+            raise ValueError("its CRC-32 or schema is another")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{file} is damaged, or not of this pgmult: {error}") from None
+    return dict(manifest)
+
+
+def _check(corpus: Corpus, path: Path) -> None:
+    """Compiled code trusts indices."""
+    ends, entries = corpus.indptr, (len(corpus.words), len(corpus.counts))
+    runs = len(ends) > 0 and ends[0] == 0 and (ends[-1], ends[-1]) == entries
+    last = 0
+    for piece in pieces(ends):
+        runs = runs and bool(piece[0] >= last and np.all(piece[1:] >= piece[:-1]))
+        last = piece[-1]
+    if not runs:
+        raise ValueError(f"{path / 'indptr.npy'} is damaged: it does not count the entries")
+    for name, least, most in (("words", 0, corpus.num_words - 1), ("counts", 1, None)):
+        for piece in pieces(getattr(corpus, name)):
+            if piece.min() < least or (most is not None and piece.max() > most):
+                raise ValueError(f"{path / name}.npy is damaged: it has numbers out of range")
+    for name, length in (("vocabulary", corpus.num_words), ("names", corpus.num_documents)):
+        labels = getattr(corpus, name)
+        if labels is not None and len(labels) != length:
+            raise ValueError(f"{path / name}.npy is damaged: it should have {length} entries")
+
+
+def _crc(manifest: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
+
+
+class CorpusWriter:
+    """Writes a packed corpus, documents in order. Use it in a ``with`` block.
+
+    Without `finish`, nothing is left but, of a process that was killed, a folder ``NAME.part``,
+    which the next one to pack there removes.
+    """
+
+    def __init__(self, out: Path):
+        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+            raise FileExistsError(
+                errno.EEXIST, "out must be a new or empty folder, and something is there", str(out)
+            )
+        self._out = out.absolute()
+        self.folder = self._out.with_name(self._out.name + ".part")
+        """Where the files are until all are complete; `finish` removes what is none of a corpus."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(self.folder)
+        try:
+            for left_over in self.folder.iterdir():
+                if left_over.name != "lock":
+                    left_over.unlink()
+            self._arrays = {
+                name: ArrayWriter(self.folder / f"{name}.npy", dtype)
+                for name, dtype in _DTYPES.items()
+            }
+            self._names = (self.folder / "names.txt").open("w", encoding="ascii")
+            self._longest = 1
+            self._arrays["indptr"].append(np.zeros(1, dtype=np.int64))
+        except BaseException:
+            self._lock.close()
+            raise
+        self.num_tokens = 0
+
+    @property
+    def num_documents(self) -> int:
+        """So far."""
+        return self._arrays["indptr"].length - 1
+
+    def append(
+        self, sizes: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32]
+    ) -> None:
+        """Write documents: entries of each, and their words, sorted in each, and counts."""
+        self._arrays["indptr"].append(self._arrays["words"].length + np.cumsum(sizes))
+        self._arrays["words"].append(words)
+        self._arrays["counts"].append(counts)
+        self.num_tokens += int(counts.sum(dtype=np.int64))
+
+    def name(self, names: Sequence[str]) -> None:
+        """Write what the next documents are called."""
+        for name in names:
+            self._names.write(json.dumps(name) + "\n")
+            self._longest = max(self._longest, len(name))
+
+    def finish(
+        self,
+        num_words: int,
+        vocabulary: NDArray[np.str_] | None,
+        *,
+        named: bool,
+        losses: Losses | None = None,
+    ) -> None:
+        """Complete the folder and give it its name."""
+        self._names.close()
+        if vocabulary is not None:
+            self._write("vocabulary", np.asarray(vocabulary, dtype=np.str_))
+        if named:
+            self._write_names()
+        manifest: dict[str, Any] = {
+            "pgmult_corpus": SCHEMA,
+            "num_words": num_words,
+            "arrays": {name: list(array.finish()[1:]) for name, array in self._arrays.items()},
+            "losses": None if losses is None else asdict(losses),
+        }
+        known = {f"{name}.npy" for name in self._arrays} | {"lock"}
+        for other in self.folder.iterdir():
+            if other.name not in known:
+                other.unlink()
+        text = json.dumps(manifest | {"crc32": _crc(manifest)}, indent=1)
+        with (self.folder / _MANIFEST).open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        _sync(self.folder)
+        if self._out.is_dir():
+            self._out.rmdir()
+        self.folder.rename(self._out)
+        _sync(self._out.parent)
+        (self._out / "lock").unlink()
+
+    def _write(self, name: str, array: NDArray[Any]) -> None:
+        self._arrays[name] = ArrayWriter(self.folder / f"{name}.npy", array.dtype)
+        self._arrays[name].append(array)
+
+    def _write_names(self) -> None:
+        self._write("names", np.empty(0, dtype=f"<U{self._longest}"))
+        with (self.folder / "names.txt").open(encoding="ascii") as file:
+            while lines := file.readlines(2**20):
+                self._arrays["names"].append(np.array([json.loads(line) for line in lines]))
+
+    def __enter__(self) -> "CorpusWriter":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._names.close()
+        for array in self._arrays.values():
+            array.__exit__()
+        if self.folder.exists() and kind is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self._lock.close()
+
+
+def _lock(folder: Path) -> BinaryIO:
+    """An open file that no other process has locked; closing it, or dying, releases it."""
+    file = (folder / "lock").open("ab")
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise BlockingIOError(
+                errno.EAGAIN, "another process is packing a corpus there", str(folder)
+            ) from None
+    return file
+
+
+def _sync(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a directory cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

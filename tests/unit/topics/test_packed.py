@@ -1,0 +1,212 @@
+"""Corpora on disk are the corpora in memory: hash, rows, draws; and damage is named."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.core.mapped import MappedArray
+from pgmult.sampling.codec import fingerprint
+from pgmult.topics import as_corpus, open_corpus, pack_corpus, split_tokens
+from pgmult.topics.compiled.tokens import allocate
+from pgmult.topics.data import corpus as corpus_module
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+
+COUNTS = np.random.default_rng(0).poisson(0.4, size=(23, 12))
+COUNTS[[4, 22]] = 0
+WORDS = [f"word {j}" for j in range(12)]
+NAMES = [f"document {d}\n" for d in range(23)]
+MODEL = pgmult.topics.CorrelatedTopics(num_topics=3, start_sweeps=5)
+FEW = {"draws": 4, "tune": 2, "chains": 2, "random_seed": 1, "progressbar": False}
+
+
+@pytest.fixture(autouse=True)
+def disk_without_delay(monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda file: None)
+
+
+@pytest.fixture
+def whole():
+    return as_corpus(COUNTS, WORDS, NAMES)
+
+
+@pytest.fixture
+def packed(whole, tmp_path):
+    return pack_corpus(whole, tmp_path / "corpus")
+
+
+def assert_same(one, other):
+    assert (one.num_words, one.num_tokens) == (other.num_words, other.num_tokens)
+    for name in ("indptr", "words", "counts", "vocabulary", "names"):
+        left, right = getattr(one, name), getattr(other, name)
+        assert (left is None) == (right is None)
+        assert left is None or (left.dtype == right.dtype and np.array_equal(left, right))
+
+
+def test_what_is_opened_is_what_was_packed(whole, packed, tmp_path):
+    assert_same(whole, packed)
+    assert isinstance(packed.words, MappedArray)
+    assert repr(packed) == repr(whole)
+    assert_same(open_corpus(str(tmp_path / "corpus"), verify=True), whole)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus"]
+    assert not (tmp_path / "corpus" / "lock").exists()
+
+
+def test_hash_is_that_of_the_corpus_in_memory(whole, packed, monkeypatch):
+    expected = fingerprint(whole)
+    monkeypatch.setattr("pgmult.core.mapped._hash", None)  # nothing is read
+    assert fingerprint(packed) == expected
+
+
+def test_blocks_are_stacked(whole, tmp_path):
+    blocks = (as_corpus(COUNTS[rows], WORDS, NAMES[rows]) for rows in (slice(9), slice(9, 23)))
+    assert_same(pack_corpus(blocks, tmp_path / "stacked"), whole)
+    bare = pack_corpus(iter([COUNTS[:9], whole[9:]]), tmp_path / "bare", vocabulary=WORDS)
+    assert_same(bare, replace(whole, names=None))  # not all blocks have names
+    assert_same(pack_corpus(bare, tmp_path / "again"), bare)
+
+
+@pytest.mark.parametrize("block", [1, 7, 2**20])
+def test_rows_and_totals(whole, packed, block, monkeypatch):
+    monkeypatch.setattr(corpus_module, "_BLOCK", block)
+    assert np.array_equal(packed.totals, COUNTS.sum(axis=1))
+    stops = [rows.stop for rows in packed.pieces()]
+    assert stops[-1] == 23
+    assert np.all(np.diff(stops) > 0)
+    part = packed.rows(slice(3, 9))
+    assert np.shares_memory(part.words, packed.words)
+    assert np.shares_memory(part.counts, packed.counts)
+    assert_same(part, whole[3:9])
+    assert_same(packed.rows(slice(5, 5)), whole[5:5])
+    assert np.array_equal(packed[[7, 2, 7]].to_csr().toarray(), COUNTS[[7, 2, 7]])
+    assert packed[np.arange(23) > 20].names.tolist() == NAMES[21:]
+    with pytest.raises(ValueError, match="neighbouring"):
+        packed.rows(slice(0, 9, 2))
+
+
+def test_tokens_are_split_alike(whole, packed):
+    for left, right in zip(split_tokens(whole, 4), split_tokens(packed, 4), strict=True):
+        assert_same(left, right)
+
+
+def test_draws_are_those_of_the_corpus_in_memory(whole, packed, tmp_path):
+    expected = pgmult.sample(MODEL, whole, **FEW)
+    compiled = len(allocate.signatures)
+    found = pgmult.sample(MODEL, packed, store=tmp_path / "run", **FEW)
+    for name in expected:
+        assert np.array_equal(expected[name], found[name])
+    assert len(allocate.signatures) == compiled
+    assert found.is_of(whole)
+    assert found.is_of(packed)
+    assert (tmp_path / "run" / "inputs.npz").stat().st_size < 8000  # no words in it
+    longer = pgmult.sample(MODEL, whole, **FEW | {"draws": 6})
+    resumed = pgmult.resume(tmp_path / "run", draws=6, progressbar=False)
+    assert np.array_equal(longer["topics"], resumed["topics"])
+    assert isinstance(pgmult.load(tmp_path / "run").data.words, MappedArray)
+
+
+def test_a_run_goes_on_where_its_corpus_has_moved(packed, tmp_path):
+    pgmult.sample(MODEL, packed, store=tmp_path / "run", **FEW)
+    (tmp_path / "corpus").rename(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"corpus.*\.npy: no such file \(was the corpus moved"):
+        pgmult.resume(tmp_path / "run", draws=5, progressbar=False)
+    moved = open_corpus(tmp_path / "elsewhere")
+    assert pgmult.resume(tmp_path / "run", draws=5, data=moved, progressbar=False).num_draws == 5
+
+
+def test_covariates_of_a_packed_corpus_leave_the_words_where_they_are(packed):
+    data = pgmult.topics.with_covariates(packed, {"x": np.arange(23.0)})
+    assert data.words is packed.words
+
+
+def test_bad_blocks(tmp_path):
+    out = tmp_path / "corpus"
+    for blocks, words in (
+        (iter([]), "at least one block"),
+        (iter([COUNTS, COUNTS[:, :5]]), "12 words in every block, got 5 in block 1"),
+        (iter([COUNTS, as_corpus(COUNTS, WORDS), as_corpus(COUNTS, NAMES[:12])]), "block 2 has an"),
+        (iter([COUNTS, -COUNTS]), r"counts\[1\] must be non-negative"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            pack_corpus(blocks, out, vocabulary=WORDS if "block 2" in words else None)
+        assert not list(tmp_path.iterdir())  # nothing is left
+    with pytest.raises(ValueError, match="vocabulary must have one entry for each of the 12"):
+        pack_corpus(COUNTS, out, vocabulary=["a"])
+
+
+def test_occupied_and_missing_folders(packed, tmp_path):
+    with pytest.raises(FileExistsError, match="new or empty"):
+        pack_corpus(COUNTS, tmp_path / "corpus")
+    (tmp_path / "empty").mkdir()
+    assert pack_corpus(COUNTS, tmp_path / "empty").num_documents == 23
+    with pytest.raises(FileNotFoundError, match=r"no corpus\.json"):
+        open_corpus(tmp_path)
+
+
+def test_damage(packed, tmp_path):
+    folder = tmp_path / "corpus"
+    manifest = (folder / "corpus.json").read_bytes()
+    for changed in (
+        manifest.replace(b'"num_words": 12', b'"num_words": 13'), manifest[:-9], b"[]", b"\xff",
+        json.dumps({"pgmult_corpus": 2}).encode(),
+    ):  # fmt: skip
+        (folder / "corpus.json").write_bytes(changed)
+        with pytest.raises(ValueError, match=r"corpus\.json is damaged"):
+            open_corpus(folder)
+    (folder / "corpus.json").write_bytes(manifest)
+    for name, place, number in (("words", 3, 12), ("words", 3, -1), ("counts", 0, 0)):
+        array = np.load(folder / f"{name}.npy", mmap_mode="r+")
+        array[place], old = number, int(array[place])
+        array.flush()
+        with pytest.raises(ValueError, match=rf"{name}\.npy is damaged: it has numbers"):
+            open_corpus(folder)
+        array[place] = old
+    array = np.load(folder / "indptr.npy", mmap_mode="r+")
+    for place, number in ((0, 1), (3, 10_000), (23, 2), (5, -1)):
+        array[place], old = number, int(array[place])
+        with pytest.raises(ValueError, match=r"indptr\.npy is damaged"):
+            open_corpus(folder)
+        array[place] = old
+    array = np.load(folder / "counts.npy", mmap_mode="r+")
+    array[1] += 1  # no number out of range
+    array.flush()
+    open_corpus(folder)
+    with pytest.raises(ValueError, match=r"counts\.npy is damaged: its SHA-256"):
+        open_corpus(folder, verify=True)
+
+
+KILLED = """
+import itertools, os, sys, time
+import numpy as np, pgmult
+
+def blocks():
+    yield from itertools.repeat(np.eye(5, dtype=int), 3)
+    print("killed now", flush=True)
+    time.sleep(60)
+
+pgmult.topics.pack_corpus(blocks(), sys.argv[1])
+"""
+
+
+def test_a_killed_pack_leaves_nothing_that_opens(tmp_path):
+    out = tmp_path / "corpus"
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(out)], stdout=subprocess.PIPE, env=os.environ.copy()
+    ) as process:
+        assert process.stdout.readline() == b"killed now\n"
+        if sys.platform != "win32":
+            with pytest.raises(BlockingIOError, match="another process"):
+                pack_corpus(COUNTS, out)
+        process.send_signal(signal.SIGKILL if sys.platform != "win32" else signal.SIGTERM)
+    assert not out.exists()
+    with pytest.raises(FileNotFoundError):
+        open_corpus(tmp_path / "corpus.part")
+    assert pack_corpus(COUNTS, out).num_documents == 23
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
