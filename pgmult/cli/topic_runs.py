@@ -55,6 +55,12 @@ def add_covariates(group: Any) -> None:
         "--content", metavar="FORMULA", help='what the words of topics depend on: "~ party"'
     )
     group.add_argument(
+        "--random-effects",
+        choices=["shared", "free"],
+        help="covariance of the effects of (1 | author): that of documents times a learned size, or"
+        " any, which takes many authors (default: shared)",
+    )
+    group.add_argument(
         "--drop-incomplete",
         action="store_true",
         help="leave out rows without a value of a column that a formula names",

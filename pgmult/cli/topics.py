@@ -4,6 +4,8 @@ import argparse
 import errno
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -140,6 +142,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 def _fit(options: argparse.Namespace) -> int:
     from pgmult.sampling.driver import resume, sample
+    from pgmult.sampling.posterior import load
     from pgmult.topics.data.structured import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
@@ -157,15 +160,20 @@ def _fit(options: argparse.Namespace) -> int:
         _take_formulas_of(options)
     corpus, said = read_documents(options)
     print_corpus(corpus, said)
-    kind: Any = StructuralTopics if isinstance(corpus, StructuredCorpus) else CorrelatedTopics
+    kind: Any = CorrelatedTopics
+    if isinstance(corpus, StructuredCorpus):
+        kind = partial(StructuralTopics, random_effects=options.random_effects or "shared")
+    elif options.random_effects:
+        raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")
     running = {"cores": options.cores, "progressbar": not options.quiet}
     try:
         if is_begun:
-            for name in ("tune", "chains", "thin", "seed", "keep_theta"):
+            for name in ("tune", "chains", "thin", "seed", "keep_theta", "random_effects"):
                 if getattr(options, name) is not None:
                     option = name.replace("_", "-")
                     raise ValueError(f"--{option} cannot change when a run is resumed")
-            model = None if options.topics is None else kind(options.topics)
+            begun: Any = load(options.out).model
+            model = options.topics and replace(begun, num_topics=options.topics)
             posterior = resume(
                 options.out, draws=options.draws, model=model, data=corpus, **running
             )

@@ -31,7 +31,7 @@ The largest grouping has Z'Z diagonal: it is eliminated first, and what is left 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,6 +44,7 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 
 __all__ = [
+    "DOF",
     "MixedDraw",
     "MixedRegression",
     "log_variance_density",
@@ -51,7 +52,7 @@ __all__ = [
     "prior_variances",
 ]
 
-_DOF = 3.0  # of the half-t prior of a term's standard deviation, in units of that of Sigma
+DOF = 3.0  # of the half-t prior of a term's standard deviation, in units of that of Sigma
 _FURTHEST = 30.0  # of |log rho|: the prior stops there, beyond which rho is 0 or 1 / rho is
 
 
@@ -65,7 +66,7 @@ class MixedDraw(NamedTuple):
 
 def prior_variances(rng: np.random.Generator, num_terms: int, scale: float) -> FloatArray:
     """Rho of each term from its prior: sqrt(rho) half-t of 3 degrees of freedom and this scale."""
-    variances = (scale * rng.standard_t(_DOF, size=num_terms)) ** 2
+    variances = (scale * rng.standard_t(DOF, size=num_terms)) ** 2
     return np.asarray(np.clip(variances, math.exp(-_FURTHEST), math.exp(_FURTHEST)))
 
 
@@ -73,17 +74,14 @@ def log_variance_density(log_variance: float, scale: float) -> float:
     """Log density of log rho under its prior, up to a constant."""
     if not abs(log_variance) <= _FURTHEST:
         return -math.inf
-    share = math.exp(log_variance) / (_DOF * scale**2)
-    return 0.5 * log_variance - 0.5 * (_DOF + 1.0) * math.log1p(share)
+    share = math.exp(log_variance) / (DOF * scale**2)
+    return 0.5 * log_variance - 0.5 * (DOF + 1.0) * math.log1p(share)
 
 
-def prior_effects(
-    rng: np.random.Generator, sizes: Sequence[int], variances: FloatArray, Sigma: FloatArray
-) -> FloatArray:
-    """Effects of all terms from their prior, ``(sum of sizes, n)``."""
-    scales = np.sqrt(np.repeat(variances, sizes))
-    noise = rng.standard_normal((len(scales), len(Sigma)))
-    return np.asarray(scales[:, None] * np.einsum("aj,ij->ai", noise, lower_cholesky(Sigma)))
+def prior_effects(rng: np.random.Generator, size: int, covariance: FloatArray) -> FloatArray:
+    """Effects of a term from their prior, ``(size, n)``, their covariance known."""
+    noise = rng.standard_normal((size, len(covariance)))
+    return np.asarray(np.einsum("aj,ij->ai", noise, lower_cholesky(covariance)))
 
 
 class _Solved(NamedTuple):
@@ -186,6 +184,42 @@ class MixedRegression:
         """The same terms, of other rows by their `sums`, under a prior of the same mean."""
         return MixedRegression(prior, num_rows, self.sizes, self.outer, *sums)
 
+    def given(self, effects: Mapping[int, FloatArray], first: int = -1) -> "MixedRegression":
+        """The regression of what known effects of some terms leave, ``(A_j, n)`` each.
+
+        Where the term that is eliminated first is among them, the grouping `first` takes its place.
+        """
+        if not effects:
+            return self
+        inner, p = [j for j in range(len(self.sizes)) if j != self.outer], len(self.prior.mean)
+        bounds = np.cumsum([p, *(self.sizes[j] for j in inner)])
+        places = {j: np.arange(*bounds[i : i + 2]) for i, j in enumerate(inner)}
+        pull, outer_pull, squares = self.pull, self.outer_pull, self.squares
+        outer, counts, cross, gram = self.outer, self.outer_counts, self.outer_cross, self.gram
+        for j, u in effects.items():
+            if j == outer:
+                taken, own = np.einsum("ar,an->rn", cross, u), counts[:, None] * u
+                squares = _less(squares, u, outer_pull, own)
+            else:
+                at = places.pop(j)
+                taken = np.einsum("rs,sn->rn", gram[:, at], u)
+                squares = _less(squares, u, pull[at], taken[at])
+                outer_pull = outer_pull - np.einsum("as,sn->an", cross[:, at], u)
+            pull = pull - taken
+        if outer in effects:
+            outer = -1
+            counts, outer_pull, cross = np.empty(0), outer_pull[:0], cross[:0]
+            if first >= 0:
+                outer, at = first, places.pop(first)
+                counts, outer_pull, cross = np.diagonal(gram)[at], pull[at], gram[at]
+        left = np.concatenate([np.arange(p), *(places[j] for j in inner if j in places)])
+        kept = [j for j in range(len(self.sizes)) if j not in effects]
+        return MixedRegression(
+            self.prior, self.num_rows, tuple(self.sizes[j] for j in kept),
+            kept.index(outer) if outer >= 0 else -1, counts, outer_pull,
+            np.ascontiguousarray(cross[:, left]), gram[np.ix_(left, left)], pull[left], squares,
+        )  # fmt: skip
+
     def log_evidence(self, variances: FloatArray) -> float:
         """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""
         return self._solve(variances).log_evidence
@@ -196,12 +230,17 @@ class MixedRegression:
         Sigma = np.empty_like(at.scale)
         dof = float(self.prior.dof + self.num_rows)
         sample_inverse_wishart(new_key(rng), lower_cholesky(at.scale), dof, Sigma)
-        p, n = self.prior.mean.shape
+        n = len(Sigma)
         noise = rng.standard_normal((len(at.mean) + len(at.outer), n))
         noise = np.einsum("aj,ij->ai", noise, lower_cholesky(Sigma))
         inner = at.mean + np.einsum("qr,qn->rn", at.half, noise[: len(at.mean)])
         outer = self.outer_pull - np.einsum("ar,rn->an", self.outer_cross, inner)
         outer = outer / at.outer[:, None] + noise[len(at.mean) :] / np.sqrt(at.outer)[:, None]
+        return self.arranged(inner, outer, Sigma)
+
+    def arranged(self, inner: FloatArray, outer: FloatArray, Sigma: FloatArray) -> MixedDraw:
+        """A draw out of all that is not eliminated first, ``(r, n)``, and what is, ``(A, n)``."""
+        p, n = self.prior.mean.shape
         effects, done = [], p
         for j, size in enumerate(self.sizes):
             if j == self.outer:
@@ -212,17 +251,22 @@ class MixedRegression:
         whole = np.concatenate(effects) if effects else np.empty((0, n))
         return MixedDraw(self.prior.mean + inner[:p], whole, Sigma)
 
-    def _solve(self, variances: FloatArray) -> _Solved:
-        """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
-        p, n = self.prior.mean.shape
+    def inner_precision(self, variances: FloatArray) -> FloatArray:
+        """Precision of all that is not eliminated first, given rho of these terms, ``(r, r)``."""
+        p = len(self.prior.mean)
+        kept = np.array([a for j, a in enumerate(self.sizes) if j != self.outer], dtype=np.int64)
         precision = self.gram.copy()
         precision[:p, :p] += self.prior.row_precision
-        kept = [(size, v) for j, (size, v) in enumerate(zip(self.sizes, variances, strict=True))
-                if j != self.outer]  # fmt: skip
-        inner_var = np.repeat([v for _, v in kept], [size for size, _ in kept])
         places = np.arange(p, len(precision))
-        precision[places, places] += 1.0 / inner_var
-        log_det = float(np.sum(np.log(inner_var)))
+        precision[places, places] += 1.0 / np.repeat(variances, kept)
+        return precision
+
+    def _solve(self, variances: FloatArray) -> _Solved:
+        """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
+        n = self.prior.mean.shape[1]
+        others = np.arange(len(self.sizes)) != self.outer
+        precision = self.inner_precision(variances[others])
+        log_det = float(np.sum(np.array(self.sizes)[others] * np.log(variances[others])))
         outer, pull = np.empty(0), self.pull
         squares = self.prior.scale + self.squares
         if self.outer >= 0:
@@ -244,6 +288,14 @@ class MixedRegression:
         dof = self.prior.dof + self.num_rows
         evidence = -0.5 * n * log_det - dof * float(np.sum(np.log(diagonal)))
         return _Solved(outer, half, np.einsum("qr,qn->rn", half, pulled), scale, evidence)
+
+
+def _less(
+    squares: FloatArray, effects: FloatArray, pull: FloatArray, own: FloatArray
+) -> FloatArray:
+    """Products of y - Z u with itself, from those of y, Z'y and Z'Z u."""
+    both = np.einsum("an,am->nm", effects, pull - 0.5 * own)
+    return np.asarray(squares - both - both.T)
 
 
 def _columns(design: "IntArray | FloatArray", size: int) -> FloatArray:

@@ -27,6 +27,8 @@ __all__ = [
     "num_chains",
     "of_chain",
     "quantile",
+    "regression_at",
+    "regression_variables",
     "share_of_draws",
     "spread",
     "stick_order_of",
@@ -34,6 +36,8 @@ __all__ = [
 ]
 
 Draws = Mapping[str, NDArray[Any]]
+
+_OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances", "effect_covariances")
 
 
 def spread(num_draws: int, max_draws: int) -> IntArray:
@@ -108,6 +112,33 @@ def stick_order_of(posterior: Draws) -> IntArray:
         )
     order = known.link.order
     return np.arange(known.model.num_topics) if order is None else np.asarray(order)
+
+
+def regression_variables(posterior: Draws, data: Any) -> list[str]:
+    """What a structural topic model says of psi, of data that have covariates."""
+    absent = with_model(posterior).model.absent(data)
+    return [name for name in _OF_REGRESSION if name not in absent]
+
+
+def regression_at(
+    draws: Mapping[str, Any], number: int, design: Any
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Means of psi at the rows of a design under one draw, and its covariances.
+
+    Levels that the design does not know have effects of the prior: see `Design.covariances`.
+
+    Returns
+    -------
+    means : array, ``(num_rows, n)``
+    which : int array, ``(num_rows,)``
+    covariances : array, ``(num_covariances, n, n)``
+    """
+    at = {name: np.asarray(draw[number], dtype=np.float64) for name, draw in draws.items()}
+    n = len(at["Sigma"])
+    means = design.mean(at["coefficients"], at.get("effects", np.empty((0, n))))
+    variances = at.get("effect_variances", np.empty(0))
+    free = at.get("effect_covariances", np.empty((0, n, n)))
+    return means, *design.covariances(at["Sigma"], variances, free)
 
 
 def num_chains(posterior: Draws, name: str) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
 from pgmult.compiled.polya_gamma import draw_integer
-from pgmult.compiled.simd import WIDTH, load, multiply, splat, store
+from pgmult.compiled.simd import WIDTH, load, store
 from pgmult.compiled.sticks import probs_rows
 from pgmult.compiled.streams import normal, open_stream, uniform
 
@@ -60,7 +60,7 @@ def _allocate_document(d, indptr, words, counts, by_word, theta, topic_counts, s
 
 @jit
 def fold_in(
-    worker, start, stop, key, ids, indptr, words, counts, by_word, precision, centre, spread, order,
+    worker, start, stop, key, ids, indptr, words, counts, by_word, precisions, which, centre, order,
     sweeps, psi, theta,
 ):  # fmt: skip
     """`sweeps` Gibbs sweeps over z, omega and psi of each document, starting from `psi`.
@@ -69,32 +69,31 @@ def fold_in(
     ----------
     ids : uint64, (num_documents,): each document's stream.
     by_word : (num_words, num_topics): word probabilities.
-    precision, centre : of the prior of psi, (n, n) and (num_documents, n), or one row for all.
-    spread : (num_documents,): what each document's covariance is multiplied by, or one for all.
+    precisions, centre : of priors of psi, (num_priors, n, n) and (num_documents, n), or one row.
+    which : int64, (num_documents,): each document's of the precisions, or one for all.
     psi : in and out, (num_documents, n).
     theta : out, (num_documents, num_topics): the topic proportions of `psi`.
 
     Returns 0, or 1 + a document without a proper Gaussian.
     """
-    n = precision.shape[0]
+    n = precisions.shape[1]
     packed = np.empty(_row(n + 1))
     x = np.empty(n * WIDTH)
     topic_counts = np.empty(n + 1, dtype=np.int64)
     states = np.empty((WIDTH, 4), dtype=np.uint64)
-    tight = np.ones(WIDTH)
     for first in range(start, stop, WIDTH):
         width = min(WIDTH, stop - first)
         for lane in range(width):
             state = open_stream(key, ids[first + lane])
             states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
-            tight[lane] = 1.0 / spread[min(first + lane, spread.shape[0] - 1)]
-        shrink = load(tight, 0)
         probs_rows(worker, first, first + width, psi, order, theta)
         for _ in range(sweeps):
-            for i in range(n):
-                for j in range(i + 1):
-                    store(packed, _row(i) + j * WIDTH, multiply(splat(precision[i, j]), shrink))
             for lane in range(WIDTH):
+                d = min(first + lane, stop - 1)
+                precision = precisions[which[min(d, which.size - 1)]]
+                for i in range(n):
+                    for j in range(i + 1):
+                        packed[_row(i) + j * WIDTH + lane] = precision[i, j]
                 packed[_row(n) + n * WIDTH + lane] = 1.0
                 for k in range(n):
                     packed[_row(n) + k * WIDTH + lane] = 0.0

@@ -140,18 +140,6 @@ class Corpus:
         more = {} if content is None else {"content": content}
         return with_covariates(self, self.table.columns, formula, standardize=standardize, **more)
 
-    def rows(self, part: slice) -> Self:
-        """Neighbouring documents, whose words and counts are not copied."""
-        rows = range(self.num_documents)[part]
-        if rows.step != 1:
-            raise ValueError(f"part must be of neighbouring documents, got {part}")
-        bounds = np.asarray(self.indptr)[rows.start : rows.start + len(rows) + 1]
-        entries = slice(bounds[0], bounds[-1])
-        return self._with_rows(
-            np.arange(rows.start, rows.start + len(rows)), bounds - bounds[0],
-            np.asarray(self.words)[entries], np.asarray(self.counts)[entries],
-        )  # fmt: skip
-
     def __getitem__(self, rows: Any) -> Self:
         chosen = as_rows(rows, self.num_documents)
         starts = np.asarray(self.indptr)[chosen]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, as_strings, brief
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.topics.data.terms import KNOTS, SplineTerm, Term, group_term, spline_term
+from pgmult.topics.data.terms import KNOTS, SplineTerm, Term, are_free, group_term, spline_term
 
 __all__ = ["Columns", "Design", "as_mapping", "labels_only", "make_design"]
 
@@ -118,12 +118,32 @@ class Design:
         bounds = np.cumsum([0, *(term.size for term in self.terms)])
         return [effects[a:b] for a, b in pairwise(bounds)]
 
-    def spread(self, variances: FloatArray) -> FloatArray:
-        """What unknown levels add to the covariance of psi, in units of Sigma: one a document."""
-        more = np.zeros(len(self.matrix))
-        for term, variance in zip(self.terms, variances, strict=True):
-            more += variance * term.unseen()
-        return more
+    def covariances(
+        self, Sigma: FloatArray, variances: FloatArray, free: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Covariances of psi, unknown levels having effects of the prior.
+
+        Parameters
+        ----------
+        Sigma : array, ``(n, n)``
+        variances : array, ``(num_shared,)``
+            Rho of random terms, in units of Sigma.
+        free : array, ``(num_free, n, n)``
+            Omega of groupings that have a covariance of their own.
+
+        Returns
+        -------
+        which : int array, ``(num_documents,)``
+        covariances : array, ``(num_covariances, n, n)``
+            Few: documents whose terms are known alike share one.
+        """
+        if not self.terms:
+            return np.zeros(len(self.matrix), dtype=np.int64), Sigma[None]
+        shared, own = iter(variances), iter(free)
+        each = [next(own) if it else next(shared) * Sigma for it in are_free(self.terms, free)]
+        unseen = np.column_stack([term.unseen() for term in self.terms])
+        kinds, which = np.unique(unseen, axis=0, return_inverse=True)
+        return which.reshape(-1), Sigma + np.einsum("mt,tij->mij", kinds, np.stack(each))
 
     def take(self, rows: IntArray | slice) -> "Design":
         """The design of some documents, bases of splines as they are."""

@@ -29,7 +29,7 @@ from scipy.interpolate import CubicSpline
 
 from pgmult.core.typing import FloatArray, IntArray
 
-__all__ = ["GroupTerm", "SplineTerm", "Term", "group_term", "spline_term"]
+__all__ = ["GroupTerm", "SplineTerm", "Term", "are_free", "group_term", "spline_term"]
 
 _FEWEST_KNOTS = 4
 KNOTS = 10
@@ -166,6 +166,11 @@ class SplineTerm:
 
 
 Term = GroupTerm | SplineTerm
+
+
+def are_free(terms: Sequence[Term], covariances: FloatArray) -> list[bool]:
+    """Which terms' effects have a covariance of their own: groupings, if there are any."""
+    return [len(covariances) > 0 and term.kind == "group" for term in terms]
 
 
 def group_term(name: str, variables: Sequence[str], labels: Sequence[str]) -> GroupTerm:

@@ -8,7 +8,7 @@ holds both uncertainties: that of the topics and that of the document's own prop
 With covariates, a document's sticks are expected where its own covariates, the curves and the
 effects of its groups put them, and its words are read as its content group writes them. A level
 that the draws do not know (a new author) has the prior's effect: the mean of none, and rho times
-Sigma more covariance. Documents that share such a level are folded in one by one.
+Sigma, or Omega, more covariance. Documents that share such a level are folded in one by one.
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
@@ -43,13 +43,19 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_kind, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import corpus_from
 from pgmult.topics.data.designs import Design
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.draws import of_chain, spread, stick_order_of, with_model
+from pgmult.topics.draws import (
+    of_chain,
+    regression_at,
+    regression_variables,
+    spread,
+    stick_order_of,
+    with_model,
+)
 from pgmult.topics.models.structural import StructuralTopics
 
 __all__ = ["FoldedIn", "fold_in"]
@@ -84,7 +90,8 @@ def fold_in(
     posterior : Posterior
         Of `pgmult.topics.CorrelatedTopics`, with ``topics``, ``mu`` and ``Sigma``; or of
         `pgmult.topics.StructuralTopics`, with ``topics``, ``coefficients``, ``Sigma`` and, where
-        there are any, ``effects``, ``effect_variances`` and ``group_topics``.
+        there are any, ``effects``, ``effect_variances``, ``effect_covariances`` and
+        ``group_topics``.
     corpus : Corpus, or sparse matrix or array of counts
         With the words of the posterior's corpus. For structural topics a `StructuredCorpus` that
         ``data.new_documents(corpus, table)`` made, or some rows ``data[rows]``.
@@ -126,16 +133,15 @@ def fold_in(
     over_rows(kernels.document_ids, count, corpus.indptr, corpus.words, corpus.counts, ids)
     tokens = corpus.by_group() if isinstance(corpus, StructuredCorpus) and prior.groups else corpus
     psi = np.empty((count, num_topics - 1))
-    psi[:] = prior.centre(int(used[0]))
+    psi[:] = prior.at(int(used[0]))[0]
     for draw in used:
-        precision = np.linalg.inv(np.asarray(prior.Sigma[draw], dtype=np.float64))
+        centre, which, covariances = prior.at(int(draw))
         theta = np.empty((count, num_topics))
         here = prior.topics(int(draw)) if prior.groups else np.asarray(topics[draw], np.float64)
         statuses = over_rows(
             kernels.fold_in, count, new_key(rng), ids, tokens.indptr, tokens.words, tokens.counts,
-            np.ascontiguousarray(here.T), precision, prior.centre(int(draw)),
-            prior.spread(int(draw)), order, sweeps + (warm_up if draw == used[0] else 0), psi,
-            theta,
+            np.ascontiguousarray(here.T), np.linalg.inv(covariances), which, centre, order,
+            sweeps + (warm_up if draw == used[0] else 0), psi, theta,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
         if failed:
@@ -154,11 +160,9 @@ class _Shared:
     Sigma: FloatArray
     groups: ClassVar[bool] = False
 
-    def centre(self, draw: int) -> FloatArray:
-        return np.asarray(self.mu[draw], dtype=np.float64)[None]
-
-    def spread(self, draw: int) -> FloatArray:
-        return np.ones(1)
+    def at(self, draw: int) -> tuple[FloatArray, IntArray, FloatArray]:
+        mu, Sigma = (np.asarray(x[draw], dtype=np.float64) for x in (self.mu, self.Sigma))
+        return mu[None], np.zeros(1, dtype=np.int64), Sigma[None]
 
     def topics(self, draw: int) -> FloatArray:
         raise NotImplementedError
@@ -171,29 +175,17 @@ class _Explained:
     data: StructuredCorpus
     draws: dict[str, Any]
 
-    @property
-    def Sigma(self) -> FloatArray:
-        return np.asarray(self.draws["Sigma"])
+    varied: Any
 
     @property
     def groups(self) -> bool:
-        return "group_topics" in self.draws
+        return self.varied is not None
 
-    def centre(self, draw: int) -> FloatArray:
-        coefficients = np.asarray(self.draws["coefficients"][draw], dtype=np.float64)
-        if not self.data.design.terms:
-            return linear_means(self.data.covariates, coefficients)
-        effects = np.asarray(self.draws["effects"][draw], dtype=np.float64)
-        return self.data.design.mean(coefficients, effects)
-
-    def spread(self, draw: int) -> FloatArray:
-        if not self.data.design.terms:
-            return np.ones(1)
-        variances = np.asarray(self.draws["effect_variances"][draw], dtype=np.float64)
-        return 1.0 + self.data.design.spread(variances)
+    def at(self, draw: int) -> tuple[FloatArray, IntArray, FloatArray]:
+        return regression_at(self.draws, draw, self.data.design)
 
     def topics(self, draw: int) -> FloatArray:
-        varied = np.asarray(self.draws["group_topics"][draw], dtype=np.float64)
+        varied = np.asarray(self.varied[draw], dtype=np.float64)
         return np.ascontiguousarray(varied.swapaxes(0, 1)).reshape(varied.shape[1], -1)
 
 
@@ -217,13 +209,10 @@ def _prior_of(
             " data.new_documents(corpus, table) from these"
         )
     _check_coding(posterior, design)
-    names = ["coefficients", "Sigma"]
     labels = {"covariate": design.names}
     if design.terms:
-        names += ["effects", "effect_variances"]
         labels["effect"] = design.effect_names
     if content is not None:
-        names.append("group_topics")
         labels["group"] = content.labels
     for axis in ("covariate", "effect", "group"):
         there = [str(label) for label in known.coords.get(axis, [])]
@@ -235,8 +224,10 @@ def _prior_of(
             )
     order = known.link.order
     order = np.arange(known.model.num_topics) if order is None else np.asarray(order)
+    names = regression_variables(posterior, corpus)
     draws = dict(zip(names, of_chain(posterior, chain, *names), strict=True))
-    return order, _Explained(corpus, draws)
+    varied = None if content is None else of_chain(posterior, chain, "group_topics")[0]
+    return order, _Explained(corpus, draws, varied)
 
 
 def _check_coding(posterior: Posterior, design: Design) -> None:

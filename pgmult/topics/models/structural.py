@@ -6,7 +6,7 @@ whose link is the softmax)::
 
     topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
     B, Sigma      ~ MNIW,                                           B: covariates x sticks
-    u_ja          ~ N(0, rho_j Sigma)                               effect of level a, term j
+    u_ja          ~ N(0, rho_j Sigma), or N(0, Omega_j)             effect of level a, term j
     psi_d         ~ N(B' x_d + sum_j u_j' z_jd, Sigma),  d = 1..D   K - 1 sticks
     theta_d       = stick-breaking(psi_d)                           topics in documents
     z_di, w_di    ~ theta_d, topics_{z_di}                          each token's topic and word
@@ -15,7 +15,8 @@ The blocks of the sweep are those of `pgmult.topics.CorrelatedTopics`; the last 
 regression of psi on the covariates. Three things are there if the data or the model ask for them:
 
 * random terms (authors, smooth curves) of the formula: B, u and Sigma stay one exact draw, and
-  sqrt(rho_j) is half-t (`pgmult.priors.mixed_regression`);
+  sqrt(rho_j) is half-t (`pgmult.priors.mixed_regression`). Groupings may have a covariance of their
+  own, where authors differ most in other topics than documents do (`pgmult.priors.free_effects`);
 * groups of documents with words of their own, phi_gk ~ Dir(c_k topics_k): the content covariates of
   stm, by table counts (`pgmult.topics.updates.content`);
 * keywords, for topics that are to be about something (`pgmult.topics.updates.keywords`).
@@ -59,21 +60,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_real
+from pgmult.core.arguments import as_choice, as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
 from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors.free_effects import prior_covariances
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.priors.mixed_regression import MixedRegression, prior_effects, prior_variances
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.terms import Term
 from pgmult.topics.models.gaussian import GaussianTopics, document_rows, kept_shares
 from pgmult.topics.priors.content import ContentPrior
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.content import sample_content, vary
-from pgmult.topics.updates.effects import sample_variances
+from pgmult.topics.updates.effects import Effects, sample_effects
 from pgmult.topics.updates.keywords import Keywords, as_keywords
 from pgmult.topics.updates.sticks import sample_sticks
 from pgmult.topics.updates.words import sample_topics
@@ -102,7 +105,9 @@ class StructuralTopicsState:
     effects : array, ``(num_effects, num_topics - 1)``
         Of random terms, one after the other.
     effect_variances : array, ``(num_terms,)``
-        Rho: variance of a term's effects in units of Sigma.
+        Rho: variance of a term's effects in units of Sigma; of terms without a covariance.
+    effect_covariances : array, ``(num_groupings, num_topics - 1, num_topics - 1)``
+        Omega: covariance of a grouping's effects, where it is free.
     group_topics : array, ``(num_groups, num_topics, num_words)``
         Word probabilities in each group.
     branch_topics : array, ``(num_branches, num_topics, num_words)``
@@ -126,6 +131,7 @@ class StructuralTopicsState:
     topic_counts: IntArray
     effects: FloatArray = field(default_factory=_NO_MATRIX)
     effect_variances: FloatArray = field(default_factory=_NO_VECTOR)
+    effect_covariances: FloatArray = field(default_factory=_NO_TABLES)
     group_topics: FloatArray = field(default_factory=_NO_TABLES)
     branch_topics: FloatArray = field(default_factory=_NO_TABLES)
     content_concentration: FloatArray = field(default_factory=_NO_MATRIX)
@@ -156,9 +162,14 @@ class StructuralTopics(GaussianTopics):
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
     scales : HalfTScales or CommonScale, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `regression` fixes otherwise.
+    random_effects : {"shared", "free"}
+        Covariance of the effects of a grouping, ``(1 | author)``. Shared: that of documents, times
+        a size that is learned. Free: any; of K (K - 1) / 2 numbers to learn, from many levels. The
+        bends of ``s(x)`` share in either case.
     effect_scale : float
         The standard deviation of a random term's effects, in units of that of psi given all
-        covariates, is half-t with 3 degrees of freedom and this scale.
+        covariates, is half-t with 3 degrees of freedom and this scale; where it is free, that of
+        the effects on each stick, in units of psi.
     content : ContentPrior
         How far words by group may stray from those of their topic.
     keywords : mapping from str to sequence of str, optional
@@ -171,7 +182,8 @@ class StructuralTopics(GaussianTopics):
     The data are a `StructuredCorpus`, made by `pgmult.topics.with_covariates`. A sweep costs what
     one of `CorrelatedTopics` does, plus O(D (p + K)**2) for p covariates; with random terms, of
     which the largest grouping has A levels and the others r, some 10 J (A (p + r)**2 + (p + r)**3 +
-    K**3) more for J terms; with G groups O(G K V) gamma variates.
+    K**3) more for J terms, and K times that for a free covariance; with G groups O(G K V) gamma
+    variates.
     """
 
     num_topics: int
@@ -180,6 +192,7 @@ class StructuralTopics(GaussianTopics):
     order: Sequence[int] | None = None
     start_sweeps: int = START_SWEEPS
     scales: CovarianceScales | None = None
+    random_effects: str = "shared"
     effect_scale: float = 1.0
     content: ContentPrior = field(default_factory=ContentPrior)
     keywords: Any = None
@@ -191,6 +204,7 @@ class StructuralTopics(GaussianTopics):
         "unscaled_coefficients": ("covariate", "stick"),
         "effects": ("effect", "stick"),
         "effect_variances": ("term",),
+        "effect_covariances": ("grouping", "stick", "other_stick"),
         "group_topics": ("group", "topic", "word"),
         "group_tokens": ("group", "topic"),
         "branch_topics": ("branch", "topic", "word"),
@@ -202,14 +216,15 @@ class StructuralTopics(GaussianTopics):
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
     default_keep: ClassVar[tuple[str, ...]] = (
-        "coefficients", "effects", "effect_variances", "group_topics", "group_tokens",
-        "content_concentration", "keyword_shares", *GaussianTopics.default_keep,
+        "coefficients", "effects", "effect_variances", "effect_covariances", "group_topics",
+        "group_tokens", "content_concentration", "keyword_shares", *GaussianTopics.default_keep,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         GaussianTopics.__post_init__(self)
         effect_scale = as_real(self.effect_scale, "effect_scale", above=0.0, minimum=1e-6)
         object.__setattr__(self, "effect_scale", effect_scale)
+        as_choice(self.random_effects, "random_effects", ("shared", "free"))
         as_kind(self.content, "content", ContentPrior)
         object.__setattr__(self, "keywords", as_keywords(self.keywords, self.num_topics))
         if self.regression is None:
@@ -255,11 +270,19 @@ class StructuralTopics(GaussianTopics):
             Keywords.of(self.keywords, data)
         return data
 
+    def _terms(self, data: StructuredCorpus) -> tuple[list[Term], list[Term]]:
+        """Random terms whose covariance is shared with documents, and those that have their own."""
+        terms = data.design.terms
+        free = [term for term in terms if self.random_effects == "free" and term.kind == "group"]
+        return [term for term in terms if term not in free], free
+
     def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
         """Covariates, effects and groups by name; words and documents where they have names."""
         coords = {"covariate": data.design.names, **GaussianTopics.coords(self, data)}
         if data.design.terms:
-            coords["term"] = np.array([term.name for term in data.design.terms], dtype=np.str_)
+            shared, free = self._terms(data)
+            coords["term"] = np.array([term.name for term in shared], dtype=np.str_)
+            coords["grouping"] = np.array([term.name for term in free], dtype=np.str_)
             coords["effect"] = data.design.effect_names
         if data.content is not None:
             coords["group"] = data.content.labels
@@ -274,8 +297,11 @@ class StructuralTopics(GaussianTopics):
     def absent(self, data: StructuredCorpus) -> frozenset[str]:
         """Variables that these data, or this model, leave empty."""
         absent: set[str] = set()
+        shared, free = self._terms(data)
         if not data.design.terms:
-            absent |= {"effects", "effect_variances"}
+            absent |= {"effects"}
+        absent |= set() if shared else {"effect_variances"}
+        absent |= set() if free else {"effect_covariances"}
         if data.content is None:
             absent |= {"group_topics", "group_tokens", "content_concentration", "content_rate"}
         if data.content is None or not data.content.num_branches:
@@ -296,8 +322,15 @@ class StructuralTopics(GaussianTopics):
         coefficients, Sigma = regression.sample(rng)
         terms = data.design.terms
         if terms:
-            variances = prior_variances(rng, len(terms), self.effect_scale)
-            effects = prior_effects(rng, [term.size for term in terms], variances, Sigma)
+            shared, free = self._terms(data)
+            variances = prior_variances(rng, len(shared), self.effect_scale)
+            covariances = prior_covariances(rng, len(free), len(Sigma), self.effect_scale)
+            names = [term.name for term in (*shared, *free)]
+            each = [*(variance * Sigma for variance in variances), *covariances]
+            own = dict(zip(names, each, strict=True))
+            effects = np.concatenate(
+                [prior_effects(rng, term.size, own[term.name]) for term in terms]
+            )
             means = data.design.mean(coefficients, effects)
         else:
             means = linear_means(data.covariates, coefficients)
@@ -305,7 +338,9 @@ class StructuralTopics(GaussianTopics):
         words = self._words_from_prior(rng, psi, data)
         state = StructuralTopicsState(psi, coefficients, Sigma, *words)
         if terms:
-            state = replace(state, effects=effects, effect_variances=variances)
+            state = replace(
+                state, effects=effects, effect_variances=variances, effect_covariances=covariances
+            )
         return self._content_from_prior(rng, state, data)
 
     def _content_from_prior(
@@ -394,12 +429,15 @@ class StructuralTopics(GaussianTopics):
         if not terms:
             coefficients, Sigma = prior.condition(psi, data.covariates).sample(rng)
             return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
-        regression = _mixed(prior, psi, data)
+        designs, sizes = [term.design for term in terms], [term.size for term in terms]
+        regression = MixedRegression.of(prior, psi, data.covariates, designs, sizes)
         variances = np.full(len(terms), self.effect_scale**2)
         coefficients, effects, Sigma = regression.sample(rng, variances)
+        shared, free = self._terms(data)
         return StructuralTopicsState(
-            psi, coefficients, Sigma, topics, topic_counts, effects, variances
-        )
+            psi, coefficients, Sigma, topics, topic_counts, effects, variances[: len(shared)],
+            np.repeat(variances[0] * Sigma[None], len(free), axis=0),
+        )  # fmt: skip
 
     def step(
         self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
@@ -438,12 +476,18 @@ class StructuralTopics(GaussianTopics):
         if self.scales is not None:
             prior = self.scales.given(rng, state.Sigma, prior)
         regression = empty.with_sums(prior, int(count), sums.rounded)
-        variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
-        coefficients, effects, Sigma = regression.sample(rng, variances)
-        state = replace(state, coefficients=coefficients, Sigma=Sigma)
+        here = Effects(
+            state.coefficients, state.Sigma, state.effects, state.effect_variances,
+            state.effect_covariances,
+        )  # fmt: skip
+        found = sample_effects(rng, regression, data.design.terms, here, self.effect_scale)
+        state = replace(state, coefficients=found.coefficients, Sigma=found.Sigma)
         if not data.design.terms:
             return state
-        return replace(state, effects=effects, effect_variances=variances)
+        return replace(
+            state, effects=found.effects, effect_variances=found.variances,
+            effect_covariances=found.covariances,
+        )  # fmt: skip
 
     def _anywhere(self, data: StructuredCorpus) -> MatrixNormalInverseWishart:
         """A prior of the same mean as that of all documents, for sums over some of them."""

@@ -38,15 +38,17 @@ import numpy as np
 from pgmult.core.arguments import as_choice, as_kind, as_probability, as_repeats, as_seed, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
+from pgmult.topics.data.terms import Term, are_free
 from pgmult.topics.draws import (
     as_draws,
     as_topic_numbers,
     names_along,
     of_chain,
     quantile,
+    regression_at,
+    regression_variables,
     share_of_draws,
     spread,
     with_model,
@@ -387,7 +389,7 @@ def effects(
     ----------
     posterior : Posterior
         Of `pgmult.topics.StructuralTopics`, with ``coefficients`` and ``Sigma``, and with
-        ``effects`` and ``effect_variances`` where the formula has random terms.
+        ``effects``, ``effect_variances`` and ``effect_covariances`` where there are any.
     variable : str, or a table of settings
         A column that prevalence depends on: its labels are the settings, or 25 values between the
         smallest and largest number. Or a mapping, data frame or matrix, one setting a row: columns
@@ -431,7 +433,8 @@ def effects(
     num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
     data = structured_data(posterior, data)
     link = posterior.link
-    as_draws(posterior, *_variables(data))
+    names = regression_variables(posterior, data)
+    as_draws(posterior, *names)
     rng = np.random.default_rng(as_seed(random_seed))
     layout = lay_out(
         data, variable, at=at, by=by, average=average, scope=scope, num_rows=num_simulated // 2,
@@ -445,19 +448,19 @@ def effects(
     half = rng.standard_normal((num_rows, pairs, sticks))
     noise = np.concatenate([half, -half], axis=1)
     share = weights / (weights.sum() * noise.shape[1])
-    expected = []
+    rows, expected = np.arange(num_rows), []
     for one in chains:
-        draws = of_chain(posterior, one.chain, *_variables(data))
-        for i in spread(len(draws[0]), share_of_draws(max_draws, len(chains))):
-            coefficients, Sigma, *random = (np.asarray(d[i], dtype=np.float64) for d in draws)
-            means, more = _means(design, coefficients, *random)
-            scattered = noise @ np.linalg.cholesky(Sigma).T
+        draws = dict(zip(names, of_chain(posterior, one.chain, *names), strict=True))
+        for i in spread(len(draws["Sigma"]), share_of_draws(max_draws, len(chains))):
+            means, which, covariances = regression_at(draws, int(i), design)
+            roots = np.linalg.cholesky(covariances)
+            scattered = np.stack([noise @ root.T for root in roots])
             shares = np.stack(
                 [
-                    np.einsum("r,rmk->k", share, link.probs(m[:, None] + v * scattered))
-                    for m, v in zip(
+                    np.einsum("r,rmk->k", share, link.probs(m[:, None] + scattered[c, rows]))
+                    for m, c in zip(
                         means.reshape(size, num_rows, sticks),
-                        np.sqrt(1.0 + more).reshape(size, num_rows, 1, 1),
+                        which.reshape(size, num_rows),
                         strict=True,
                     )
                 ]
@@ -469,19 +472,6 @@ def effects(
     )  # fmt: skip
 
 
-def _variables(data: StructuredCorpus) -> list[str]:
-    """What effects are made of."""
-    random = ["effects", "effect_variances"] if data.design.terms else []
-    return ["coefficients", "Sigma", *random]
-
-
-def _means(design: Any, coefficients: FloatArray, *random: FloatArray) -> tuple[Any, Any]:
-    """Means of psi at the rows of a design, and what new levels add to Sigma, in its units."""
-    if not random:
-        return linear_means(design.matrix, coefficients), np.zeros(len(design.matrix))
-    return design.mean(coefficients, random[0]), design.spread(random[1])
-
-
 def variance_shares(
     posterior: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
 ) -> SummaryTable:
@@ -489,8 +479,10 @@ def variance_shares(
 
     The share of a term is rho_j / (1 + sum of all rho), of the variance of every stick alike: for
     ``(1 | author)`` the correlation of two documents of one author that share nothing else, for a
-    curve what its bends add at the average document. It does not depend on how topics are
-    numbered, so that all draws of all chains are taken.
+    curve what its bends add at the average document. Groupings with a covariance of their own have
+    another share of every stick, and this is that of all sticks' variance: the trace of Omega in
+    that of all covariances. All draws of all chains are taken; the share does not depend on how
+    topics are numbered, but for these groupings, where it depends on it a little.
 
     Parameters
     ----------
@@ -508,9 +500,8 @@ def variance_shares(
             "posterior must be of a formula with random terms, such as (1 | author), got"
             f" {', '.join(structured_data(posterior, data).design.names)}"
         )
-    as_draws(posterior, "effect_variances")
-    rho = np.asarray(posterior.stack("effect_variances"), dtype=np.float64)
-    shares = rho / (1.0 + rho.sum(axis=1, keepdims=True))
+    sizes = _term_variances(posterior, terms)
+    shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
     tail = 0.5 * (1.0 - probability)
     lower, upper = np.quantile(shares, [tail, 1.0 - tail], axis=0)
     mean = shares.mean(axis=0)
@@ -528,6 +519,21 @@ def variance_shares(
         f" posterior mean and {100.0 * probability:g} % interval, over all chains."
     )
     return SummaryTable(caption, columns, shown)
+
+
+def _term_variances(posterior: Posterior, terms: Sequence[Term]) -> FloatArray:
+    """Variance of each term in units of that of documents, in every draw, ``(draws, terms)``."""
+    known = [name for name in ("effect_variances", "effect_covariances") if name in posterior]
+    stacked = {name: np.asarray(posterior.stack(name), np.float64) for name in known}
+    free = stacked.get("effect_covariances")
+    if free is None:
+        as_draws(posterior, "effect_variances")
+        return stacked["effect_variances"]
+    as_draws(posterior, "Sigma")
+    unit = np.trace(np.asarray(posterior.stack("Sigma"), np.float64), axis1=1, axis2=2)
+    own = iter((np.trace(free, axis1=2, axis2=3) / unit[:, None]).T)
+    shared = iter(stacked.get("effect_variances", np.empty((0, 0))).T)
+    return np.stack([next(own) if it else next(shared) for it in are_free(terms, free)], axis=1)
 
 
 def shares_over_time(

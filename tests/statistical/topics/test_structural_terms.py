@@ -26,12 +26,12 @@ TABLE = {
 }
 FIELDS = (
     "psi", "coefficients", "Sigma", "topics", "topic_counts", "effects", "effect_variances",
-    "group_topics", "branch_topics", "content_concentration", "content_rate", "keyword_shares",
-    "keyword_words",
+    "effect_covariances", "group_topics", "branch_topics", "content_concentration", "content_rate",
+    "keyword_shares", "keyword_words",
 )  # fmt: skip
 
 
-def problem(formula, keywords=None, **options):
+def problem(formula, keywords=None, random_effects="shared", **options):
     """A model, its data and statistics of everything that a state holds."""
     corpus = as_corpus(COUNTS, ["w0", "w1", "w2", "w3"])
     data = with_covariates(corpus, TABLE, formula, **options)
@@ -42,6 +42,7 @@ def problem(formula, keywords=None, **options):
         regression=MatrixNormalInverseWishart(np.zeros((p, 2)), np.eye(p), 8.0, 5.0 * np.eye(2)),
         content=ContentPrior(2.0, 3.0, 10.0, start_sweeps=2),
         keywords=keywords,
+        random_effects=random_effects,
     )
     state = model.prior(np.random.default_rng(0), data)
     statistics = {
@@ -51,6 +52,8 @@ def problem(formula, keywords=None, **options):
     }
     statistics["log_likelihood"] = model.log_likelihood
     statistics["regression"] = lambda state, data: data.covariates.T @ state.psi
+    if len(state.effect_covariances):
+        statistics["correlations"] = correlations
     for j, term in enumerate(data.design.terms):
         rows = np.eye(term.size)[term.design] if term.kind == "group" else term.design
         statistics[f"term {j}"] = lambda state, data, rows=rows: rows.T @ state.psi
@@ -65,13 +68,24 @@ def alike(state, data):
     return np.sum(state.group_topics * above[data.content.parents[-1]], axis=-1)
 
 
+def correlations(state, data):
+    """Of free covariances, and their log determinants: what their parts do not show."""
+    first, second = (state.effect_covariances[:, k, k] for k in (0, 1))
+    correlation = state.effect_covariances[:, 0, 1] / np.sqrt(first * second)
+    dets = np.linalg.slogdet(state.effect_covariances)[1]
+    return np.concatenate([correlation, correlation**2, dets, np.log(first), np.log(second)])
+
+
 EFFECTS = problem("~ s(year, knots=5) + (1 | author) + (1 | place)")
+FREE = problem("~ s(year, knots=5) + (1 | author) + (1 | place)", random_effects="free")
 GROUPS = problem("~ year", content="~ party")
 TREE = problem("~ year + (1 | author)", {"a": ["w0", "w2"], "b": ["w2"]}, content="~ party + place")
 
 
 @pytest.mark.parametrize(
-    ("model", "data", "statistics"), [EFFECTS, GROUPS, TREE], ids=["effects", "groups", "tree"]
+    ("model", "data", "statistics"),
+    [EFFECTS, FREE, GROUPS, TREE],
+    ids=["effects", "free", "groups", "tree"],
 )
 def test_geweke(model, data, statistics):
     check_geweke(model, data, statistics=statistics, replicates=500)
@@ -92,10 +106,36 @@ def test_variances_without_their_prior_are_refused(monkeypatch):
     refused(*EFFECTS)
 
 
-def test_variances_of_other_terms_are_refused(monkeypatch):
-    right = structural.sample_variances
+def test_axes_without_their_volume_are_refused(monkeypatch):
+    right = effects.FreeEffects.log_density
     monkeypatch.setattr(
-        structural, "sample_variances", lambda rng, at, v, scale: right(rng, at, v, scale)[::-1]
+        effects.FreeEffects, "log_density",
+        lambda self, axis, variance, at, prior: right(self, axis, variance, at, prior)
+        - np.sum(np.log(np.abs(variance - np.delete(at, axis)))),
+    )  # fmt: skip
+    refused(*FREE, replicates=500)
+
+
+def test_covariances_that_forget_their_scales_are_refused(monkeypatch):
+    right = effects.given_scales
+    monkeypatch.setattr(
+        effects, "given_scales", lambda rng, Omega, scale: right(rng, np.diag([1.0, 0.2]), scale)
+    )
+    refused(*FREE)
+
+
+def test_effects_that_look_smaller_than_they_are_are_refused(monkeypatch):
+    right = effects.sample_covariance
+    monkeypatch.setattr(
+        effects, "sample_covariance", lambda rng, prior, own: right(rng, prior, 0.5 * own)
+    )
+    refused(*FREE)
+
+
+def test_variances_of_other_terms_are_refused(monkeypatch):
+    right = effects.sample_variances
+    monkeypatch.setattr(
+        effects, "sample_variances", lambda rng, at, v, scale: right(rng, at, v, scale)[::-1]
     )
     refused(*EFFECTS)
 

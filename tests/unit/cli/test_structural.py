@@ -92,13 +92,20 @@ class TestFit:
 
     def test_resume_goes_on_with_the_same_covariates(self, capsys, folder, tmp_path):
         fit = ["topics", "fit", folder / "speeches.csv", "--column", "text", "--out"]
-        said(capsys, *fit, tmp_path / "whole", *FIT[2:])
-        fewer = [str(argument) for argument in FIT[2:]]
+        free = [*FIT[2:], "--random-effects", "free"]
+        said(capsys, *fit, tmp_path / "whole", *free)
+        fewer = list(free)
         fewer[fewer.index("--draws") + 1] = "3"
         said(capsys, *fit, tmp_path / "broken", *fewer)
-        said(capsys, *fit, tmp_path / "broken", "--resume", "--draws", 8, "--quiet")
+        again = [*fit, tmp_path / "broken", "--resume", "--draws", 8, "--quiet", "--topics", 2]
+        errors = refused(capsys, *again, "--random-effects", "shared")
+        assert "--random-effects cannot change when a run is resumed" in errors
+        said(capsys, *again)
         whole, broken = (pgmult.load(tmp_path / name) for name in ("whole", "broken"))
         np.testing.assert_array_equal(whole["coefficients"], broken["coefficients"])
+        assert broken["effect_covariances"].shape == (2, 8, 1, 1, 1)
+        shares = said(capsys, "topics", "effects", tmp_path / "broken", "party")
+        assert "a new who" in shares
 
     def test_what_cannot_be(self, capsys, folder, run, tmp_path):
         out = ["--out", tmp_path / "run"]

@@ -117,11 +117,13 @@ def test_other_models_and_none_are_refused():
 TABLE = {"party": ["D", "R", "D", "D", "R"], "author": ["a", "b", "b", "a", "a"]}
 STRUCTURED = with_covariates(COUNTS, TABLE, "~ party + (1 | author)", content="~ party")
 COEFFICIENTS = np.array([[-0.4, 0.3], [1.0, -0.7]])
+OMEGA = np.array([[0.2, 0.3], [0.3, 4.0]])
 EFFECTS, VARIANCES = np.array([[0.5, 0.2], [-0.6, 0.4]]), np.array([1.5])
 GROUP_TOPICS = np.stack([TOPICS, TOPICS[:, ::-1]])
 
 
-def structured(draws, **others):
+def structured(draws, random_effects="shared", **others):
+    model = StructuralTopics(3, random_effects=random_effects)
     globals_ = {
         "topics": TOPICS, "coefficients": COEFFICIENTS, "Sigma": SIGMA, "effects": EFFECTS,
         "effect_variances": VARIANCES, "group_topics": GROUP_TOPICS,
@@ -131,24 +133,27 @@ def structured(draws, **others):
             name: np.broadcast_to(value, (1, draws, *value.shape))
             for name, value in globals_.items()
         },
-        coords=dict(StructuralTopics(3).coords(STRUCTURED)),
-        origin=Origin.of(StructuralTopics(3), STRUCTURED),
+        coords=dict(model.coords(STRUCTURED)),
+        origin=Origin.of(model, STRUCTURED),
     )
 
 
-def test_covariates_authors_and_groups_enter_the_prior():
+@pytest.mark.parametrize("random_effects", ["shared", "free"])
+def test_covariates_authors_and_groups_enter_the_prior(random_effects):
     """Against quadrature: of a known author and of a new one, whose effect is the prior's."""
+    posterior = structured(4000, random_effects, effect_covariances=OMEGA[None])
+    of_new = 2.5 * SIGMA if random_effects == "shared" else SIGMA + OMEGA
     new = STRUCTURED.new_documents(
         COUNTS, {"party": ["D", "R", "R", "D", "R"], "author": ["a", "b", "X", "X", "a"]},
         unseen=True,
     )  # fmt: skip
-    theta = np.array([draw.theta for draw in fold_in(structured(4000), new, max_draws=4000)])
+    theta = np.array([draw.theta for draw in fold_in(posterior, new, max_draws=4000)])
     batches = theta.reshape(20, -1, *theta.shape[1:]).mean(axis=1)
     error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
     x = np.array([[1, 0], [1, 1], [1, 1], [1, 0], [1, 1]])
     shift = np.vstack([EFFECTS, [0.0, 0.0]])[[0, 1, 2, 2, 0]]
     for d, (mean, author) in enumerate(zip(x @ COEFFICIENTS + shift, "abXXa", strict=True)):
-        cov = SIGMA * (2.5 if author == "X" else 1.0)
+        cov = of_new if author == "X" else SIGMA
         topics = GROUP_TOPICS[x[d, 1]]
         exact, _ = exact_moments(StickBreaking(), mean, cov, topics, COUNTS[[d]])
         assert (np.abs(theta[:, d].mean(axis=0) - exact[0]) < 5.0 * error[d]).all()

@@ -42,7 +42,24 @@ def model(**options):
 
 @pytest.mark.parametrize("keywords", [None, WORDS])
 def test_same_seed_same_draws_for_any_number_of_threads(keywords):
-    check_threads_do_not_matter(model(keywords=keywords), data())
+    effects = "free" if keywords else "shared"
+    check_threads_do_not_matter(model(keywords=keywords, random_effects=effects), data())
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_free_covariances_are_stored_under_the_names_of_their_groupings(tmp_path):
+    own = model(random_effects="free")
+    whole = sample(own, data(), draws=3, **OPTIONS)
+    sample(own, data(), draws=2, store=str(tmp_path / "run"), **OPTIONS)
+    resumed = resume(str(tmp_path / "run"), draws=3, progressbar=False)
+    assert whole["effect_covariances"].shape == (2, 3, 1, 2, 2)
+    for name in whole:
+        np.testing.assert_array_equal(resumed[name], whole[name])
+    loaded = load(str(tmp_path / "run"))
+    assert list(loaded.coords["term"]) == ["s(year, knots=5)"]
+    assert list(loaded.coords["grouping"]) == ["1 | author"]
+    only_authors = sample(own, data("~ (1 | author)", None), draws=2, **OPTIONS)
+    assert "effect_variances" not in only_authors
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
