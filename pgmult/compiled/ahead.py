@@ -28,7 +28,7 @@ from typing import Any
 from numba import types
 from numba.core import config
 
-from pgmult.compiled.jit import cache_directory
+from pgmult.compiled.jit import cache_directory, collecting_seldom
 
 __all__ = ["as_type", "compiling_ahead", "kernels"]
 
@@ -102,5 +102,6 @@ def _help(kernel_set: str, number: int, others: int) -> None:
     """One of several processes: every `others`-th kernel from the end, then what is left."""
     backward = kernels(kernel_set)[::-1]
     mine = backward[number::others]
-    for kernel, signature in [*mine, *(one for one in backward if one not in mine)]:
-        kernel.compile(signature)
+    with collecting_seldom():
+        for kernel, signature in [*mine, *(one for one in backward if one not in mine)]:
+            kernel.compile(signature)

@@ -24,14 +24,16 @@ PGMULT_CACHE : set to ``0`` to compile in memory only (development, continuous i
 PGMULT_CACHE_DIR : where to keep machine code instead of the user's cache folder.
 """
 
+import gc
 import hashlib
 import os
 import re
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -39,7 +41,7 @@ import numba
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-__all__ = ["cache_directory", "jit", "source_hash"]
+__all__ = ["cache_directory", "collecting_seldom", "jit", "source_hash"]
 
 
 _IMPORTS = re.compile(r"^from ([\w.]+) import (?:\(([^)]*)\)|([^(#\n]+))", re.MULTILINE)
@@ -158,15 +160,45 @@ class _FolderCache(FunctionCache):
         return os.path.exists(self._cache_file._index_path)
 
 
+_FEW_COLLECTIONS = 50_000  # objects between two searches for garbage
+_compiling: list[tuple[int, int, int]] = []  # the thresholds found, once for each thread within
+_compiling_lock = threading.Lock()
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Within this context, Python looks for cyclic garbage seldom.
+
+    A compiler makes millions of objects that live, and Python goes through them again and again:
+    a twelfth of the seconds.
+    """
+    with _compiling_lock:
+        thresholds = _compiling[0] if _compiling else gc.get_threshold()
+        _compiling.append(thresholds)
+        if 0 < thresholds[0] < _FEW_COLLECTIONS:
+            gc.set_threshold(_FEW_COLLECTIONS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        with _compiling_lock:
+            thresholds = _compiling.pop()
+            if not _compiling:
+                gc.set_threshold(*thresholds)
+
+
 def _off_the_main_thread(compile_for_args):
     """Numba's way from arguments to machine code, taken by another thread than the main one."""
 
+    def compile_quietly(*args, **kwargs):
+        with collecting_seldom():
+            return compile_for_args(*args, **kwargs)
+
     def compile_elsewhere(*args, **kwargs):
         if threading.current_thread() is not threading.main_thread():
-            return compile_for_args(*args, **kwargs)
+            return compile_quietly(*args, **kwargs)
         pool = ThreadPoolExecutor(1, thread_name_prefix="pgmult-compile")
         try:
-            return pool.submit(compile_for_args, *args, **kwargs).result()
+            return pool.submit(compile_quietly, *args, **kwargs).result()
         finally:
             pool.shutdown(wait=False)
 

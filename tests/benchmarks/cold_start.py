@@ -202,7 +202,8 @@ def main() -> None:
         record()
         return
     print(
-        f"{'family':12} {'one process':>12} {'cpu':>6} {'compiled':>9} {'several':>8} {'warm':>6}"
+        f"{'family':12} {'one process':>12} {'cpu':>6} {'compiled':>9}"
+        f" {'several':>8} {'cpu':>6} {'warm':>6}"
     )
     for family in families:
         with tempfile.TemporaryDirectory() as folder:

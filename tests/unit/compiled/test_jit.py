@@ -2,6 +2,7 @@
 
 import ast
 import errno
+import gc
 import json
 import os
 import shutil
@@ -324,3 +325,23 @@ def test_errors_of_the_compiler_come_through():
     if hasattr(wrong, "signatures"):
         with pytest.raises(numba.core.errors.TypingError, match="nowhere"):
             wrong(1.0)
+
+
+def test_garbage_is_looked_for_seldom_while_something_compiles_and_as_before_then():
+    before = gc.get_threshold()
+    with jit.collecting_seldom():
+        with jit.collecting_seldom():
+            assert gc.get_threshold()[0] > before[0]
+        assert gc.get_threshold()[0] > before[0]
+    assert gc.get_threshold() == before
+
+
+def test_a_collector_that_is_switched_off_stays_off():
+    before = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        with jit.collecting_seldom():
+            assert gc.get_threshold()[0] == 0
+        assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)
