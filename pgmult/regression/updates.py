@@ -30,6 +30,7 @@ Everything that is found beforehand depends on the data and the model alone, so 
 the posterior as it is. Groups run on all the threads of the enclosing chain.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,20 +45,24 @@ from pgmult.core.validate import new_key
 from pgmult.regression.compiled.slices import find_bases, place_bases, slice_weights
 from pgmult.regression.compiled.weights import sample_weights
 from pgmult.regression.data import LabelledRows
+from pgmult.sampling.diagnostics import slow_in_words
 
 __all__ = [
     "Bases",
     "as_update",
+    "augmentation_rates",
     "draw_weights",
     "find_bases_of",
     "find_potentials",
     "move_weights",
+    "slow_group",
     "start_of",
 ]
 
 _UPDATES = ("auto", "gibbs", "slice", "both")
 _FEW = 4e5  # operations of a Gibbs step: some 20 microseconds
 _DRAWS = 20
+_SLOW = 0.02  # of a group's augmentation rate: one effective draw in a hundred sweeps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +150,39 @@ def find_bases_of(
         gram, pull, base, root, slices if slices.any() else None,
         gibbs if gibbs.any() else None,
     )  # fmt: skip
+
+
+def augmentation_rates(data: LabelledRows, mean: FloatArray, precision: FloatArray) -> FloatArray:
+    """How much of each group's weights a Gibbs step renews, ``(num_groups,)``.
+
+    `pgmult.sampling.diagnostics.augmentation_rate` of a vector, in the direction that is slowest:
+    the least ratio of the posterior precision to that given omega, about the posterior's middle.
+    """
+    gram, pull = find_potentials(data, mean, precision)
+    base = np.linalg.solve(precision + gram, (pull + precision @ mean)[..., None])[..., 0]
+    by_row = np.repeat(base, np.diff(data.offsets), axis=0)
+    psi = data.known + np.einsum("nd,nd->n", data.covariates, by_row)
+    both = data.trials * expit(psi) * expit(-psi), polya_gamma.mean(data.trials, psi)
+    rates = np.ones(data.num_groups)
+    for g in range(data.num_groups):
+        rows = slice(data.offsets[g], data.offsets[g + 1])
+        x = data.covariates[rows]
+        told, kept = (precision + np.einsum("n,ni,nj->ij", w[rows], x, x) for w in both)
+        root = np.linalg.inv(np.linalg.cholesky(kept))
+        rates[g] = np.linalg.eigvalsh(root @ told @ root.T)[0]
+    return np.minimum(rates, 1.0)
+
+
+def slow_group(rates: FloatArray, data: LabelledRows, name: Callable[[int], str]) -> str | None:
+    """The group that Gibbs steps move least, in words, where that is next to nothing."""
+    g = int(np.argmin(rates))
+    if rates[g] >= _SLOW:
+        return None
+    rows = slice(data.offsets[g], data.offsets[g + 1])
+    taken, trials = data.successes[rows].sum(), data.trials[rows].sum()
+    rare, what = (taken, "successes") if 2 * taken <= trials else (trials - taken, "failures")
+    told = f"the weights{name(g)}, for want of {what}"
+    return slow_in_words(told, rare, trials, float(rates[g]), 'update="auto" or "slice"')
 
 
 def _sd_of_correction(

@@ -35,6 +35,7 @@ __all__ = [
     "ess_tail",
     "mcse_mean",
     "r_hat",
+    "slow_in_words",
 ]
 
 MIN_DRAWS = 4
@@ -117,6 +118,14 @@ def augmentation_rate(
     with np.errstate(invalid="ignore"):
         rate = (n * expit(x) * expit(-x) + tau) / (n * np.tanh(half) / (4.0 * half) + tau)
     return np.asarray(np.where(n > 0.0, np.minimum(rate, 1.0), 1.0))
+
+
+def slow_in_words(what: str, taken: float, reaching: float, rate: float, remedy: str) -> str:
+    """What Pólya-gamma sweeps will hardly move, why, and what does: `augmentation_rate`."""
+    return (
+        f"Pólya-gamma sweeps will hardly move {what}: {taken:,.10g} in {reaching:,.10g}, about"
+        f" {rate / 2.0:.1g} effective draws a sweep (take {remedy})"
+    )
 
 
 def _by_entry(statistic: Callable[[FloatArray], FloatArray], draws: ArrayLike) -> FloatArray:

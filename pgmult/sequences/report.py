@@ -20,7 +20,9 @@ from pgmult.sampling.verdicts import chains_in_words
 from pgmult.sequences.checks import predictive_checks
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast
+from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.scores.one_step import SequenceScore
+from pgmult.sequences.updates.state_slice import slow_symbol
 
 __all__ = ["sequence_report"]
 
@@ -129,6 +131,11 @@ def sequence_report(
         posterior, {"probabilities": "last_probs", "log likelihoods": "log_likelihood"}
     )
     verdict.append(chains)
+    model = posterior.model
+    by_gibbs = isinstance(model, MultinomialLDS) and model.update == "gibbs"
+    slow = slow_symbol(data) if by_gibbs else None
+    if slow is not None:
+        details.append(f"{slow}.")
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     return Report(
         title,

@@ -5,12 +5,16 @@ Run from the repository's root, with ``PGMULT_DATA`` naming the folder of data s
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing fixed
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing small [--state-dim 1]
         [--symbols 3] [--draws 4000] [--nuts]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing rare [--state-dim 1]
+        [--symbols 3] [--steps 200] [--total 1000] [--level 5.5] [--draws 2000]
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.sequences_mixing {dna,alice} [--draws 1000]
 
 `fixed` prints milliseconds a sweep of 80 steps for every model. `small` runs 80 steps of a known
 system; with ``--nuts`` (numpyro) a non-centred NUTS of the same model follows, and the gaps of its
 means and standard deviations from ours, in Monte-Carlo standard errors and as ratios. NUTS is
-charged for its compilation and warm-up, we for compilation, start and warm-up. `dna` is the first
+charged for its compilation and warm-up, we for compilation, start and warm-up. `rare` has `total`
+observations a step, nearly all of one symbol, whose logarithm of odds to each other is about
+`level`, without and with slices of the states. `dna` is the first
 682 amino acids of chromosome 22 and `alice` 3,900 words, ten dimensions each.
 
 Functionals, for each the least and the median entry: ``C Q C'`` and ``C A Q C'`` (the ten leading
@@ -57,6 +61,19 @@ def simulated(state_dim, num_symbols, num_steps=80, seed=5):
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     symbols = (probs.cumsum(axis=1) < rng.random((num_steps, 1))).sum(axis=1)
     return as_sequences([symbols], num_symbols=num_symbols)
+
+
+def rare(state_dim, num_symbols, num_steps, total, level, seed=3):
+    """Counts of one frequent symbol and rare ones that come and go."""
+    rng = np.random.default_rng(seed)
+    x = np.zeros((num_steps, state_dim))
+    for t in range(1, num_steps):
+        x[t] = 0.95 * x[t - 1] + 0.31 * rng.standard_normal(state_dim)
+    loadings = 0.8 * rng.standard_normal((num_symbols - 1, state_dim))
+    loadings[0] = 0.8
+    odds = np.exp(np.column_stack([np.full(num_steps, level), x @ loadings.T]))
+    probs = odds / odds.sum(axis=1, keepdims=True)
+    return as_sequences([np.array([rng.multinomial(total, p) for p in probs])])
 
 
 def dna():
@@ -244,6 +261,13 @@ def main():
     small.add_argument("--symbols", type=int, default=3)
     small.add_argument("--draws", type=int, default=4000)
     small.add_argument("--nuts", action="store_true")
+    among = choices.add_parser("rare")
+    among.add_argument("--state-dim", type=int, default=1)
+    among.add_argument("--symbols", type=int, default=3)
+    among.add_argument("--steps", type=int, default=200)
+    among.add_argument("--total", type=int, default=1000)
+    among.add_argument("--level", type=float, default=5.5)
+    among.add_argument("--draws", type=int, default=2000)
     for name in ("dna", "alice"):
         choices.add_parser(name).add_argument("--draws", type=int, default=1000)
     arguments = parser.parse_args()
@@ -255,6 +279,14 @@ def main():
         kept = ours(model, data, arguments.draws, True)
         if arguments.nuts:
             compare(kept, nuts(model, data, arguments.draws))
+    elif arguments.part == "rare":
+        data = rare(
+            arguments.state_dim, arguments.symbols, arguments.steps, arguments.total,
+            arguments.level,
+        )  # fmt: skip
+        for update in ("gibbs", "both"):
+            print(update)
+            ours(MultinomialLDS(arguments.state_dim, update=update), data, arguments.draws, True)
     else:
         data = {"dna": dna, "alice": alice}[arguments.part]()
         ours(MultinomialLDS(10), data, arguments.draws, False)

@@ -36,6 +36,7 @@ approximate.
 (2, 200, 1, 2)
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -61,9 +62,11 @@ from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.regression.updates import (
     Bases,
     as_update,
+    augmentation_rates,
     find_bases_of,
     find_potentials,
     move_weights,
+    slow_group,
     start_of,
 )
 from pgmult.sampling.blocks import (
@@ -74,6 +77,7 @@ from pgmult.sampling.blocks import (
     log_likelihood,
     step,
 )
+from pgmult.sampling.diagnostics import ConvergenceWarning
 
 __all__ = [
     "GroupedLogisticRegression",
@@ -151,6 +155,21 @@ class _BinomialRows:
         return np.column_stack([1.0 - share, share])
 
 
+def _warn_of_slow_groups(
+    model: "LogisticRegression | GroupedLogisticRegression", data: LabelledRows
+) -> None:
+    """Where Gibbs steps alone would leave a group's weights where they are."""
+    if model.update != "gibbs":
+        return
+    names = data.group_names
+    slow = slow_group(
+        model.augmentation_rates(data), data,
+        lambda g: f" of group {names[g]}" if len(names) > 1 else "",
+    )  # fmt: skip
+    if slow is not None:
+        warnings.warn(slow, ConvergenceWarning, stacklevel=3)
+
+
 _EM_STEPS = 4
 
 
@@ -217,7 +236,14 @@ class LogisticRegression(_BinomialRows):
         return LogisticRegressionState(self.prior_of(data).sample(rng, data.num_groups))
 
     def init(self, rng: np.random.Generator, data: LabelledRows) -> LogisticRegressionState:
-        """One sweep from the middle of the Gaussians nearest to the posterior."""
+        """One sweep from the middle of the Gaussians nearest to the posterior.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If sweeps are to be of ``update="gibbs"`` and leave a group's weights where they are.
+        """
+        _warn_of_slow_groups(self, data)
         weights = np.tile(self.prior_of(data).prior_mean, (data.num_groups, 1))
         weights = start_of(weights, self._bases(data))
         return self.step(rng, LogisticRegressionState(weights), data)
@@ -248,6 +274,14 @@ class LogisticRegression(_BinomialRows):
             rng, weights, self.prior_of(data).prior_mean, np.diag(1.0 / prior_vars), data,
             self._bases(data), learned=True,
         )  # fmt: skip
+
+    def augmentation_rates(self, data: LabelledRows) -> FloatArray:
+        """How much a Gibbs step renews of each group's slowest weights, ``(num_groups,)``.
+
+        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it are the effective
+        draws a sweep of ``update="gibbs"``. Slices do not depend on it.
+        """
+        return augmentation_rates(data, *self._reference(data))
 
     def _bases(self, data: LabelledRows) -> Bases | None:
         return None if self.update == "gibbs" else _bases_of(data, self)
@@ -348,7 +382,14 @@ class GroupedLogisticRegression(_BinomialRows):
         return GroupedLogisticRegressionState(weights, mu, Sigma)
 
     def init(self, rng: np.random.Generator, data: LabelledRows) -> GroupedLogisticRegressionState:
-        """One sweep from the prior mean of mu, with Sigma from the prior."""
+        """One sweep from the prior mean of mu, with Sigma from the prior.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If sweeps are to be of ``update="gibbs"`` and leave a group's weights where they are.
+        """
+        _warn_of_slow_groups(self, data)
         mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").prior_mean
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
         weights = np.tile(mu, (data.num_groups, 1))
@@ -419,6 +460,14 @@ class GroupedLogisticRegression(_BinomialRows):
     def Sigma_given(self, weights: Moments, mu: FloatArray) -> tuple[float, FloatArray]:
         """Degrees of freedom and scale of Sigma's inverse Wishart given weights and mu."""
         return self.dof + weights.count, self.scale + weights.around(mu)
+
+    def augmentation_rates(self, data: LabelledRows) -> FloatArray:
+        """How much a Gibbs step renews of each group's slowest weights, ``(num_groups,)``.
+
+        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it are the effective
+        draws a sweep of ``update="gibbs"``. Slices do not depend on it.
+        """
+        return augmentation_rates(data, *self._reference(data))
 
     def _bases(self, data: LabelledRows) -> Bases | None:
         return None if self.update == "gibbs" else _bases_of(data, self)

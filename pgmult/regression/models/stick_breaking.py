@@ -31,6 +31,7 @@ second. Order matters little where data are many; where it does, give it.
 (2, 200, 2, 2)
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -50,11 +51,14 @@ from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.regression.updates import (
     Bases,
     as_update,
+    augmentation_rates,
     find_bases_of,
     find_potentials,
     move_weights,
+    slow_group,
     start_of,
 )
+from pgmult.sampling.diagnostics import ConvergenceWarning
 
 __all__ = ["StickBreakingRegression", "StickBreakingRegressionState"]
 
@@ -152,7 +156,20 @@ class StickBreakingRegression(CountedModel):
         return data.with_counts(counts)
 
     def init(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
-        """One sweep from the middle of the Gaussians nearest to the posterior."""
+        """One sweep from the middle of the Gaussians nearest to the posterior.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If sweeps are to be of ``update="gibbs"`` and leave a stick's weights where they are.
+        """
+        if self.update == "gibbs":
+            slow = slow_group(
+                self.augmentation_rates(data), data.sticks,
+                lambda k: f" of the stick of category {data.order[k]}",
+            )  # fmt: skip
+            if slow is not None:
+                warnings.warn(slow, ConvergenceWarning, stacklevel=2)
         weights = np.tile(self.prior_of(data).prior_mean, (data.num_categories - 1, 1))
         weights = start_of(weights, self._bases(data))
         return self.step(rng, StickBreakingRegressionState(weights, 1.0), data)
@@ -210,6 +227,13 @@ class StickBreakingRegression(CountedModel):
     def predictors(self, weights: FloatArray, data: CountedRows) -> FloatArray:
         """Of all rows and sticks, ``(num_rows, num_categories - 1)``."""
         return linear_means(data.covariates, weights.T)
+
+    def augmentation_rates(self, data: CountedRows) -> FloatArray:
+        """How much a Gibbs step renews of each stick's slowest weights, ``(num_categories - 1,)``.
+
+        As of `LogisticRegression`.
+        """
+        return augmentation_rates(data.sticks, *self._reference(data))
 
     def _bases(self, data: CountedRows) -> Bases | None:
         return None if self.update == "gibbs" else _bases_of(data, self)

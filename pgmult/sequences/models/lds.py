@@ -19,6 +19,8 @@ small v_d switches coordinate d of the state off, so D needs to be large enough 
 
 Given one Pólya-gamma variable for each stick that a step reaches, everything is Gaussian. A sweep:
 
+0. x | A, B, Q, C, E, b     slices around a Gaussian, without omega, where a symbol is rare among
+                            many: see `pgmult.sequences.updates.state_slice`
 1. omega | x, C, E, b       Pólya-gamma, on active sticks alone: see `ActiveSticks`
 2. A, B, C, E, b | omega    Hamiltonian paths, the states integrated out, where first states are
                             free: see `pgmult.sequences.updates.collapsed`
@@ -44,6 +46,7 @@ all, how strongly the noise of a step shows at once and a step later (`amplitude
 (1, 10, 2, 2)
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -56,6 +59,7 @@ from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors.matrix_normal import linear_means
+from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import ScaleLaw
 from pgmult.sequences.data.sequences import Sequences
@@ -76,6 +80,13 @@ from pgmult.sequences.updates.dynamics import (
 from pgmult.sequences.updates.loadings import sample_rows, uniform_sticks
 from pgmult.sequences.updates.state_level import level_potential, sample_level
 from pgmult.sequences.updates.state_scale import sample_scales, scale_law
+from pgmult.sequences.updates.state_slice import (
+    Around,
+    paths_are_slow,
+    slice_states,
+    slow_symbol,
+    stick_rates,
+)
 
 __all__ = ["MultinomialLDS"]
 
@@ -105,6 +116,9 @@ class MultinomialLDS(StateSpace):
     concentration : float
         a, of the prior of the offset: sigma(b_k) has the mean and variance that it has under
         symmetric Dirichlet probabilities. As there, 1 is worth one observation of every symbol.
+    update : {"auto", "gibbs", "both"}
+        Whether slices of the states come on top of the Pólya-gamma sweep: "auto" has them where a
+        stick's `augmentation_rates` is below 0.4.
 
     Notes
     -----
@@ -115,6 +129,7 @@ class MultinomialLDS(StateSpace):
     initial: Literal["free", "stationary"] = "free"
     inputs: Literal["both", "dynamics", "emissions"] = "both"
     concentration: float = 1.0
+    update: Literal["auto", "gibbs", "both"] = "auto"
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = state_space_dims("stick")
 
@@ -123,6 +138,7 @@ class MultinomialLDS(StateSpace):
         for name, choices in (
             ("initial", ("free", "stationary")),
             ("inputs", ("both", "dynamics", "emissions")),
+            ("update", ("auto", "gibbs", "both")),
         ):
             as_choice(getattr(self, name), name, choices)
         uniform_sticks(
@@ -164,7 +180,16 @@ class MultinomialLDS(StateSpace):
         )  # fmt: skip
 
     def init(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
-        """A start from spectral states and the weights and dynamics that go with them."""
+        """A start from spectral states and the weights and dynamics that go with them.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If sweeps are to be of ``update="gibbs"`` and leave the states where they are.
+        """
+        slow = slow_symbol(data) if self.update == "gibbs" else None
+        if slow is not None:
+            warnings.warn(slow, ConvergenceWarning, stacklevel=2)
         states, design, weights, loading_var = self._start(rng, data)
         active = ActiveSticks.of(data)
         for _ in range(START_SWEEPS):
@@ -181,6 +206,10 @@ class MultinomialLDS(StateSpace):
     ) -> StateSpaceState:
         """One sweep over all blocks."""
         active = ActiveSticks.of(data)
+        if self.update == "both" or (self.update == "auto" and paths_are_slow(data)):
+            state = replace(
+                state, states=slice_states(rng, self._around(state, data), state.states)
+            )
         design, weights = self._design(state.states, data), self._weights(state)
         omega = active.augment(rng, design, weights)
         states = None
@@ -197,6 +226,14 @@ class MultinomialLDS(StateSpace):
         dynamics = state.transition, state.input_weights, state.noise_cov
         moved = self._state(rng, states, weights, loading_var, dynamics, data)
         return _rescaled(moved, sample_scales(rng, self._scale_law(moved, data)))
+
+    def augmentation_rates(self, data: Sequences) -> FloatArray:
+        """How much of a stick's psi a Pólya-gamma sweep renews at a step, ``(num_symbols - 1,)``.
+
+        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it are the effective
+        draws a sweep of ``update="gibbs"``. Slices do not depend on it.
+        """
+        return stick_rates(data)
 
     def log_likelihood(self, state: StateSpaceState, data: Sequences) -> float:
         """Log probability of the observations *given the states*: no measure of prediction.
@@ -235,6 +272,21 @@ class MultinomialLDS(StateSpace):
             columns.insert(1, state.emission_weights)
         return np.concatenate(columns, axis=1)
 
+    def _around(self, state: StateSpaceState, data: Sequences) -> Around:
+        """A Gaussian near the law of the states given all else, omega left out."""
+        design = self._design(state.states, data)
+        return Around(
+            ActiveSticks.of(data), data.offsets, design[:, self.state_dim :], self._driving(data),
+            self._coefficients(state, data), state.noise_cov,
+            (state.initial_mean, state.initial_cov), self._weights(state),
+        )  # fmt: skip
+
+    def _coefficients(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """Transition and input weights side by side, ``(D, D + U)``, as far as inputs drive."""
+        if self._driving(data) is None:
+            return state.transition
+        return np.concatenate([state.transition, state.input_weights], axis=1)
+
     def _collapsed(
         self,
         rng: np.random.Generator,
@@ -246,9 +298,7 @@ class MultinomialLDS(StateSpace):
     ) -> tuple[StateSpaceState, FloatArray, FloatArray | None]:
         """Dynamics and weights moved with the states integrated out, and the states given them."""
         D, inputs = self.state_dim, self._driving(data)
-        dynamics = state.transition
-        if inputs is not None:
-            dynamics = np.concatenate([dynamics, state.input_weights], axis=1)
+        dynamics = self._coefficients(state, data)
         mean, var = self._weight_moments(weights.shape, state.loading_var, data)
         density = Collapsed(
             active, omega, data.offsets, self._design(state.states, data)[:, D:], inputs,
@@ -311,11 +361,8 @@ class MultinomialLDS(StateSpace):
 
     def _scale_law(self, state: StateSpaceState, data: Sequences) -> ScaleLaw:
         """The law of the logarithms of factors that `_rescaled` takes."""
-        columns = [state.transition]
-        if self._driving(data) is not None:
-            columns.append(state.input_weights)
         return scale_law(
-            (self._dynamics(data), np.concatenate(columns, axis=1).T, state.noise_cov),
+            (self._dynamics(data), self._coefficients(state, data).T, state.noise_cov),
             None
             if self.initial == "stationary"
             else (self.gaussian_prior, state.initial_mean, state.initial_cov),

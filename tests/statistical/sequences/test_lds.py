@@ -11,7 +11,7 @@ from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import collapsed
+from pgmult.sequences.updates import collapsed, state_slice
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -26,6 +26,7 @@ COUNTS = as_sequences(
 )
 # enough observations for a wrong likelihood to show at once
 MANY = as_sequences([2 * np.eye(9, dtype=int)[:3] + 1])
+FEW_OF_MANY = as_sequences([np.array([[20, 2, 1]] * 4)])
 MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
 REPLICATES = 300
 
@@ -50,6 +51,18 @@ def test_linear_dynamical_systems(model, data):
 def test_sweeps_without_a_path(share, monkeypatch):
     monkeypatch.setattr(lds, "path_share", lambda *sizes: share)
     check_model(MODEL, COUNTS, replicates=REPLICATES, sweeps=4)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (replace(MODEL, update="both"), COUNTS),
+        (replace(MODEL, update="both", initial="stationary", inputs="dynamics"), COUNTS),
+    ],
+    ids=["counts", "driven, stationary"],
+)
+def test_slices_of_the_states(model, data):
+    check_model(model, data, replicates=REPLICATES, sweeps=4)
 
 
 # ------------------------------------------------------------------ broken ones
@@ -152,6 +165,19 @@ def no_path(self, rng, active, omega, state, weights, data):
     return state, weights, None
 
 
+def drawn_from_base(rng, base, states):
+    return base.sample(rng)
+
+
+def following(rng, base, states):
+    """Around a Gaussian whose sites are those at the states."""
+    base.means = states.copy()
+    base.h = np.einsum("tij,tj->ti", base.J, states)
+    return right_slice(rng, base, states)
+
+
+right_slice = state_slice.slice_states
+
 STICKS = {
     "kappa with the wrong sign": (WrongSign, MANY),
     "stale omega": (StaleOmega, MANY),
@@ -203,6 +229,28 @@ def test_broken_updates(name, monkeypatch):
     place, function, broken, data = FUNCTIONS[name]
     monkeypatch.setattr(place, function, broken)
     rejects(check, MODEL, data)
+
+
+def slices_alone(self, rng, state, data):
+    """All but the states stays where it is; the base is no more than a guess."""
+    base = lds.Around(
+        ActiveSticks.of(data), data.offsets, np.ones((data.num_steps, 1)), None, state.transition,
+        state.noise_cov, (state.initial_mean, state.initial_cov), self._weights(state), rounds=0,
+    )  # fmt: skip
+    states = state.states
+    for _ in range(3):
+        states = lds.slice_states(rng, base, states)
+    return replace(state, states=states)
+
+
+def test_slices_alone():
+    check(mutant(MODEL, step=slices_alone), FEW_OF_MANY)
+
+
+@pytest.mark.parametrize("broken", [drawn_from_base, following])
+def test_broken_slices(broken, monkeypatch):
+    monkeypatch.setattr(lds, "slice_states", broken)
+    rejects(check, mutant(MODEL, step=slices_alone), FEW_OF_MANY)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -1,5 +1,7 @@
 """Slices of weights leave the posterior as it is; their bases are near it, and from the data."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -7,6 +9,7 @@ from same_draws import check_threads_do_not_matter
 
 from pgmult import MvNormal
 from pgmult.regression import (
+    GroupedLogisticRegression,
     LogisticRegression,
     StickBreakingRegression,
     as_counted_rows,
@@ -15,6 +18,7 @@ from pgmult.regression import (
 )
 from pgmult.regression import updates as module
 from pgmult.regression.updates import Bases, find_potentials, move_weights
+from pgmult.sampling.diagnostics import ConvergenceWarning, augmentation_rate
 from pgmult.testing import rejects
 
 GROUPS = 20_000
@@ -192,3 +196,29 @@ def test_threads_do_not_matter(model):
 def test_bad_updates_are_refused(model):
     with pytest.raises(ValueError, match="update must be one of auto, gibbs, slice, both, got 'x'"):
         model(update="x")
+
+
+def test_augmentation_rates_name_what_would_not_move():
+    """One covariate: the formula of a scalar; a warning says which group and why, with Gibbs."""
+    x = np.ones((4, 1))
+    counts = as_labelled_rows(
+        x, [3, 2, 500, 480], ["rare", "rare", "even", "even"], trials=[5000, 5000, 1000, 1000]
+    )
+    model = LogisticRegression(MvNormal([0.0], [[1e4]]), update="gibbs")
+    rates = model.augmentation_rates(counts)
+    middle = np.log([980 / 1020, 5 / 9995])
+    np.testing.assert_allclose(rates, augmentation_rate([2000, 10000], middle, 1e-4), rtol=0.2)
+    with pytest.warns(ConvergenceWarning, match=r"weights of group rare.* 5 in 10,000, about 0.00"):
+        model.init(np.random.default_rng(0), counts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LogisticRegression().init(np.random.default_rng(0), counts)
+        model.init(np.random.default_rng(0), as_labelled_rows(x, [1, 0, 1, 0]))
+    grouped = GroupedLogisticRegression(MvNormal([0.0], [[9.0]]), 5.0, [[9.0]], update="gibbs")
+    with pytest.warns(ConvergenceWarning, match="group rare, for want of successes"):
+        grouped.init(np.random.default_rng(0), counts)
+    labels = as_counted_rows(x, [[9000, 3, 2], [8000, 1, 1], [9000, 2, 2], [9500, 0, 0]])
+    sticks = StickBreakingRegression(update="gibbs")
+    assert sticks.augmentation_rates(labels).argmin() == 0
+    with pytest.warns(ConvergenceWarning, match="stick of category 0, for want of failures: 11 in"):
+        sticks.init(np.random.default_rng(0), labels)
