@@ -29,7 +29,7 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
@@ -83,7 +83,7 @@ class Sums(NamedTuple):
     rounded : tuple of float arrays
     """
 
-    exact: tuple[IntArray, ...]
+    exact: tuple[NDArray[Any], ...]
     rounded: tuple[FloatArray, ...]
 
 
@@ -228,7 +228,7 @@ class Total:
             values = _added(self.nodes[node], values)
         return Sums(tuple(self.exact), values)
 
-    def _add_exact(self, values: Sequence[IntArray]) -> None:
+    def _add_exact(self, values: Sequence[NDArray[Any]]) -> None:
         if not self.exact:
             self.exact = [np.array(value, dtype=np.int64) for value in values]
             return
@@ -333,11 +333,21 @@ def local_steps(
     return whole, total
 
 
-def step(model: Any, rng: np.random.Generator, state: Any, data: Any) -> Any:
-    """One sweep of a `BlockModel`, all blocks in this process."""
+def step(
+    model: Any,
+    rng: np.random.Generator,
+    state: Any,
+    data: Any,
+    shared_step: Callable[..., Any] | None = None,
+) -> Any:
+    """One sweep of a `BlockModel`, all blocks in this process.
+
+    `shared_step` may be another than the model's.
+    """
     moved, total = local_steps(model, new_key(rng), state, data)
     sums = total.result(len(blocks(num_rows(model, state), model.block_rows)))
-    shared = model.shared_step(rng, without_rows(model, state), sums, data)
+    shared_step = shared_step or model.shared_step
+    shared = shared_step(rng, without_rows(model, state), sums, data)
     return with_rows_of(model, shared, moved)
 
 
