@@ -45,6 +45,7 @@ from pgmult.core.validate import (
 )
 
 __all__ = [
+    "Moments",
     "MvNormal",
     "NormalInverseWishart",
     "expected_log_det",
@@ -248,6 +249,38 @@ def _apply(potential: DiagonalPotential | DensePotential, x: FloatArray) -> Floa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Sums over Gaussian observations, which add up where observations do.
+
+    Attributes
+    ----------
+    count : int
+    about : array, ``(n,)``
+        A point near them: digits are lost where it is many standard deviations away.
+    total : array, ``(n,)``
+        Sum of x - about.
+    squares : array, ``(n, n)``
+        Sum of (x - about)(x - about)'.
+    """
+
+    count: int
+    about: FloatArray
+    total: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, about: FloatArray) -> "Moments":
+        """Of rows, ``(num_rows, n)``."""
+        return cls(len(rows), about, (rows - about).sum(axis=0), scatter(rows, about))
+
+    def around(self, point: FloatArray) -> FloatArray:
+        """The sum of squares around another point."""
+        shift = point - self.about
+        cross = np.outer(self.total, shift)
+        return self.squares - (cross + cross.T) + self.count * np.outer(shift, shift)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NormalInverseWishart:
     """The conjugate prior of a Gaussian's mean and covariance.
 
@@ -300,8 +333,18 @@ class NormalInverseWishart:
             raise ValueError(f"rows must have shape (rows, {len(self.mean)}), got {x.shape}")
         if len(x) == 0:
             return self
-        count = len(x)
         average = x.mean(axis=0)
+        return self._given(len(x), average, scatter(x, average))
+
+    def condition_moments(self, moments: "Moments") -> "NormalInverseWishart":
+        """The posterior given observations by their moments."""
+        if moments.count == 0:
+            return self
+        average = moments.about + moments.total / moments.count
+        return self._given(moments.count, average, moments.around(average))
+
+    def _given(self, count: int, average: FloatArray, within: FloatArray) -> "NormalInverseWishart":
+        """The posterior given rows by their average and their scatter around it."""
         strength = self.strength + count
         shift = average - self.mean
         between = (self.strength * count / strength) * np.outer(shift, shift)
@@ -309,7 +352,7 @@ class NormalInverseWishart:
             mean=(self.strength * self.mean + count * average) / strength,
             strength=strength,
             dof=self.dof + count,
-            scale=self.scale + scatter(x, average) + between,
+            scale=self.scale + within + between,
         )
 
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

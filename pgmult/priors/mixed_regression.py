@@ -172,6 +172,20 @@ class MixedRegression:
             both[:r, :r], both[:r, r:], both[r:, r:],
         )  # fmt: skip
 
+    @property
+    def sums(self) -> tuple[FloatArray, ...]:
+        """What is added where rows are."""
+        return (
+            self.outer_counts, self.outer_pull, self.outer_cross, self.gram, self.pull,
+            self.squares,
+        )  # fmt: skip
+
+    def with_sums(
+        self, prior: MatrixNormalInverseWishart, num_rows: int, sums: Sequence[FloatArray]
+    ) -> "MixedRegression":
+        """The same terms, of other rows by their `sums`, under a prior of the same mean."""
+        return MixedRegression(prior, num_rows, self.sizes, self.outer, *sums)
+
     def log_evidence(self, variances: FloatArray) -> float:
         """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""
         return self._solve(variances).log_evidence

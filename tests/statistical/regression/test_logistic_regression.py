@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmult.priors import MvNormal
-from pgmult.priors.gaussian import inverse_wishart_log_density
+from pgmult.priors.gaussian import Moments, inverse_wishart_log_density
 from pgmult.regression import updates as module
 from pgmult.regression.compiled.slices import slice_weights
 from pgmult.regression.compiled.weights import sample_weights
@@ -27,6 +27,8 @@ from pgmult.testing import (
 )
 
 pytestmark = pytest.mark.slow
+
+ABOUT = np.array([0.3, -1.0])  # of moments: any point will do
 
 # Nine rows of three groups, the second without rows; one row has no trial, some have several.
 X = np.array(
@@ -124,7 +126,7 @@ def test_conditional_ratio_refuses_broken_weights(broken):
 
 
 def mu_block(state, model=GROUPED):
-    posterior = model.mu_given(state.weights, state.Sigma)
+    posterior = model.mu_given(Moments.of(state.weights, ABOUT), state.Sigma)
     return (
         lambda mu: PRIOR.log_density(mu) + log_weights(state.weights, mu, state.Sigma),
         lambda mu: posterior.log_density(mu),
@@ -145,7 +147,7 @@ def test_conditional_ratio_refuses_a_broken_mu(state):
 
 
 def Sigma_block(state, model=GROUPED):
-    posterior = model.Sigma_given(state.weights, state.mu)
+    posterior = model.Sigma_given(Moments.of(state.weights, ABOUT), state.mu)
     return (
         lambda Sigma: (
             inverse_wishart_log_density(Sigma, GROUPED.dof, GROUPED.scale)
@@ -172,26 +174,21 @@ def test_conditional_ratio_refuses_a_broken_Sigma(state, kind):
 
 EXTRA_GROUP = mutant(
     GROUPED,
-    mu_given=lambda self, weights, Sigma: GROUPED.mu_given(
-        np.vstack([weights, weights[:1]]), Sigma
-    ),
+    mu_given=lambda self, w, Sigma: GROUPED.mu_given(replace(w, count=w.count + 1), Sigma),
 )
 BROKEN_SIGMA = {
     "one degree too few": mutant(
         GROUPED,
         Sigma_given=lambda self, w, mu: (
-            GROUPED.dof + len(w) - 1.0,
-            self.scale + scatter_of(w - mu),
+            GROUPED.dof + w.count - 1.0,
+            self.scale + w.around(mu),
         ),
     ),
     "scatter around zero": mutant(
-        GROUPED, Sigma_given=lambda self, w, mu: (GROUPED.dof + len(w), self.scale + scatter_of(w))
+        GROUPED,
+        Sigma_given=lambda self, w, mu: (GROUPED.dof + w.count, self.scale + w.around(0.0 * mu)),
     ),
 }
-
-
-def scatter_of(rows):
-    return rows.T @ rows
 
 
 def changed_kernel(change):
@@ -281,7 +278,8 @@ def test_geweke_refuses_a_broken_learned_prior(kind):
 def test_geweke_refuses_a_stale_mu():
     def step(self, rng, state, data):
         new = GROUPED.step(rng, state, data)
-        stale = GROUPED.mu_given(state.weights, state.Sigma).sample(rng)
+        old = Moments.of(state.weights, state.mu)
+        stale = GROUPED.mu_given(old, state.Sigma).sample(rng)
         return GroupedLogisticRegressionState(new.weights, stale, new.Sigma)
 
     rejects(check_geweke, mutant(GROUPED, step=step), DATA, replicates=5000)

@@ -149,7 +149,7 @@ def standard_steps(state):
 
 def fit_by_time(model, state, data):
     """How well the allocation of each document goes with its words and the topics of its time."""
-    topics = model.topics(state, data).reshape(model.num_topics, -1)
+    topics = state.topics.reshape(model.num_topics, -1)
     return (data.by_time().to_csr() @ topics.T * state.topic_counts).sum()
 
 
@@ -189,7 +189,7 @@ def test_dynamic_topics_reach_the_posterior():
         "sum of drift_var": lambda state, data: np.log(state.drift_var).sum(),
         "sum of initial_var": lambda state, data: np.log(state.initial_var).sum(),
         "word_probs": lambda state, data: np.einsum(
-            "dk,kdv->dv", DYNAMIC.theta(state, data), DYNAMIC.topics(state, data)[:, data.times]
+            "dk,kdv->dv", DYNAMIC.theta(state, data), state.topics[:, data.times]
         )[:2],
     }
     check_sbc(DYNAMIC, TIMED, identified, tune=40, thin=20, draws=5, replicates=100)

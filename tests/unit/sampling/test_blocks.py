@@ -1,0 +1,180 @@
+"""Sweeps in blocks: sums in a fixed tree, and the same draws for any shards."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from pgmult.sampling.blocks import (
+    Sums,
+    Total,
+    as_block_model,
+    block_rng,
+    blocks,
+    local_fields,
+    local_steps,
+    log_likelihood,
+    num_rows,
+    shared_variable,
+    step,
+    summaries,
+    take_rows,
+    with_rows_of,
+    without_rows,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    y: Any
+
+    def rows(self, part):
+        return Rows(self.y[part])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsState:
+    x: Any
+    mu: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsModel:
+    """mu ~ N(0, 1), x_i ~ N(mu, 1), y_i ~ N(x_i, 1)."""
+
+    block_rows: int = 2
+
+    row_dim: ClassVar[str] = "row"
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"x": ("row",), "mu": (), "mean": ()}
+    summary_names: ClassVar[frozenset[str]] = frozenset({"mean"})
+    in_blocks: ClassVar[bool] = True
+
+    def local_step(self, rng, state, data):
+        mean = 0.5 * (state.mu + data.y)
+        x = mean + np.sqrt(0.5) * rng.standard_normal(len(mean))
+        return replace(state, x=x), Sums((np.array(len(x)),), (x.sum(),))
+
+    def shared_step(self, rng, state, sums, data):
+        assert state.x is None
+        (count,), (total,) = sums
+        mu = (total + rng.standard_normal() * np.sqrt(count + 1.0)) / (count + 1.0)
+        return replace(state, mu=float(mu))
+
+    def local_summary(self, state, data):
+        return Sums((), (-0.5 * np.sum((data.y - state.x) ** 2), state.x.sum()))
+
+    def summarized(self, name, state, summary, data):
+        return summary.rounded[1]
+
+    def step(self, rng, state, data):
+        return step(self, rng, state, data)
+
+
+def test_blocks_cover_the_rows_and_none_is_small():
+    assert blocks(0, 4) == [slice(0, 0)]
+    assert blocks(3, 4) == [slice(0, 3)]
+    assert blocks(5, 4) == [slice(0, 5)]
+    assert blocks(6, 4) == [slice(0, 4), slice(4, 6)]
+    for size in range(1, 40):
+        for block_rows in range(1, 9):
+            parts = blocks(size, block_rows)
+            assert [i for part in parts for i in range(size)[part]] == list(range(size))
+            for part in parts[:-1]:
+                assert part.stop - part.start == block_rows
+            if len(parts) > 1:
+                assert parts[-1].stop - parts[-1].start >= block_rows / 2
+
+
+@pytest.mark.parametrize("num_blocks", [1, 2, 5, 8, 13])
+def test_totals_do_not_depend_on_order_or_on_who_added(num_blocks):
+    rng = np.random.default_rng(num_blocks)
+    sums = [
+        Sums((rng.integers(9, size=2, dtype=np.int32),), (rng.standard_normal(3), rng.random(())))
+        for _ in range(num_blocks)
+    ]
+    found = []
+    for shards in (1, 1, 2, 5):
+        totals = [Total() for _ in range(shards)]
+        for b in rng.permutation(num_blocks):
+            totals[rng.integers(shards)].add(int(b), sums[b])
+        whole = Total()
+        for i in rng.permutation(shards):
+            whole.merge(totals[i])
+        found.append(whole.result(num_blocks))
+    for one in found:
+        assert one.exact[0].dtype == np.int64
+        np.testing.assert_array_equal(one.exact[0], sum(s.exact[0] for s in sums))
+        np.testing.assert_allclose(one.rounded[0], sum(s.rounded[0] for s in sums))
+        for i in range(2):
+            np.testing.assert_array_equal(one.rounded[i], found[0].rounded[i])
+
+
+def test_blocks_that_are_missing_or_there_twice_are_refused():
+    sums = Sums((), (np.ones(1),))
+    total = Total()
+    for b in (0, 1, 3):
+        total.add(b, sums)
+    for expected in (2, 3, 4):
+        with pytest.raises(ValueError, match="blocks are missing"):
+            total.result(expected)
+    with pytest.raises(ValueError, match="twice"):
+        total.add(3, sums)
+    with pytest.raises(ValueError, match="blocks are missing"):
+        Total().result(1)
+
+
+def test_every_block_has_numbers_of_its_own():
+    key = np.array([1, 2], dtype=np.uint64)
+    first, again, second = (block_rng(key, b).random(1000) for b in (7, 7, 8))
+    np.testing.assert_array_equal(first, again)
+    assert not np.isin(first, second).any()
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_sweeps_of_shards_are_those_of_the_whole(shards):
+    rng = np.random.default_rng(0)
+    data, model = Rows(rng.standard_normal(23)), RowsModel()
+    state = whole = RowsState(np.zeros(23), 0.0)
+    parts = blocks(23, model.block_rows)
+    pieces = np.array_split(np.arange(len(parts)), shards)
+    mine, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(3):
+        whole = model.step(mine, whole, data)
+        key = theirs.integers(0, 2**64, size=2, dtype=np.uint64)
+        moved, total = [], Total()
+        for piece in reversed(pieces):
+            part = slice(parts[piece[0]].start, parts[piece[-1]].stop)
+            here, sums = local_steps(
+                model, key, take_rows(model, state, part), data.rows(part), int(piece[0])
+            )
+            moved.insert(0, here)
+            total.merge(sums)
+        shared = model.shared_step(
+            theirs, without_rows(model, state), total.result(len(parts)), data.rows(slice(0, 0))
+        )
+        rows = replace(state, x=np.concatenate([here.x for here in moved]))
+        state = with_rows_of(model, shared, rows)
+        np.testing.assert_array_equal(state.x, whole.x)
+        assert state.mu == whole.mu
+    summary = summaries(model, state, data).result(len(parts))
+    assert log_likelihood(model, state, data) == summary.rounded[0]
+    bare = without_rows(model, state)
+    assert shared_variable(model, bare, summary, data.rows(slice(0, 0)), "mu") == state.mu
+    mean = shared_variable(model, bare, summary, data.rows(slice(0, 0)), "mean")
+    np.testing.assert_allclose(mean, state.x.sum())
+    with pytest.raises(ValueError, match="a value for each row"):
+        shared_variable(model, bare, summary, data, "x")
+
+
+def test_local_fields_are_those_of_rows():
+    state = RowsState(np.zeros(3), 0.0)
+    assert local_fields(RowsModel(), state) == ("x",)
+    assert num_rows(RowsModel(), state) == 3
+
+
+def test_models_without_blocks_are_told_so():
+    assert as_block_model(RowsModel()) is not None
+    with pytest.raises(TypeError, match="rows that are independent given what they share"):
+        as_block_model(3)
