@@ -1360,6 +1360,15 @@ CALLS = {
         lambda: datasets.corpus_from_texts,
         lambda: {"texts": ["some text", "other words"]},
     ),
+    "datasets.pack_files": (
+        lambda: datasets.pack_files,
+        lambda: {
+            "path": written("to_pack.txt", "some text\nother text"),
+            "out": Path(tempfile.mkdtemp(dir=folder())),
+            "min_count": 1,
+            "progressbar": False,
+        },
+    ),
     "datasets.read_columns": (lambda: datasets.read_columns, lambda: {"path": counts_csv()}),
     "datasets.tokenize": (lambda: datasets.tokenize, lambda: {"text": "some text"}),
     "datasets.read_text": (

@@ -1,8 +1,9 @@
-"""``pgmult topics search``, and what is asked of a run of topics: effects, content, quotes, check,
-transform, export.
+"""``pgmult topics pack`` and ``search``, and what is asked of a run of topics: effects, content,
+quotes, check, transform, export.
 """
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pgmult.cli.shared import add_running, at_least, silence_what_is_told_anyway
 __all__ = [
     "add_corpus",
     "add_covariates",
+    "add_packing",
     "add_questions",
     "add_search",
     "load_topics",
@@ -72,10 +74,7 @@ def read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     from pgmult.datasets import read_corpus, read_table, recognise
 
     source = recognise(options.corpus)
-    names = ("min_count", "min_documents", "max_document_share", "max_words", "ngrams")
-    choices = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    if options.stop_words is not None:
-        choices["stop_words"] = () if options.stop_words == "none" else options.stop_words
+    choices = _choices(options)
     formulas = [getattr(options, name, None) for name in ("prevalence", "content")]
     said = []
     if source.kind == "table":
@@ -110,6 +109,15 @@ def read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     return corpus, [f"{options.corpus} ({source.kind}){words}: {corpus}", *said]
 
 
+def _choices(options: argparse.Namespace) -> dict[str, Any]:
+    """How words are chosen."""
+    names = ("min_count", "min_documents", "max_document_share", "max_words", "ngrams")
+    choices = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.stop_words is not None:
+        choices["stop_words"] = () if options.stop_words == "none" else options.stop_words
+    return choices
+
+
 def print_corpus(corpus: Any, said: list[str]) -> None:
     """What was read, and what was lost on the way."""
     print("\n".join(said))
@@ -125,6 +133,35 @@ def _complete(table: Any, formulas: list[str]) -> tuple[Any, int]:
     named = [name for name in table.columns if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
     missing = table.missing(*named)
     return table[~missing], int(missing.sum())
+
+
+def add_packing(actions: Any) -> None:
+    """``pgmult topics pack``."""
+    pack = actions.add_parser(
+        "pack", help="write a corpus that may be larger than memory, for fit to read from disk"
+    )
+    pack.set_defaults(command=_pack)
+    pack.add_argument("corpus", metavar="CORPUS", help="as of fit")
+    pack.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write it")
+    pack.add_argument("--quiet", action="store_true", help="no progress line")
+    add_corpus(pack.add_argument_group("corpus"))
+
+
+def _pack(options: argparse.Namespace) -> int:
+    from pgmult.datasets import pack_files
+    from pgmult.topics.data.packed import losses_of
+
+    corpus = pack_files(
+        options.corpus, options.out, vocabulary=options.vocabulary, column=options.column,
+        names=options.names, documents=options.documents, delimiter=options.delimiter,
+        encoding=options.encoding, progressbar=not options.quiet, **_choices(options),
+    )  # fmt: skip
+    print(f"{options.out}: {corpus}")
+    losses = losses_of(options.out)
+    if losses is not None:
+        print(f"\n{losses}")
+    print(f"\nGo on with: pgmult topics fit {shlex.quote(str(options.out))} --topics 50 --out run")
+    return 0
 
 
 def add_search(actions: Any) -> None:

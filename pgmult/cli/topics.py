@@ -24,6 +24,7 @@ from pgmult.cli.shared import (
 from pgmult.cli.topic_runs import (
     add_corpus,
     add_covariates,
+    add_packing,
     add_questions,
     add_search,
     load_topics,
@@ -68,7 +69,8 @@ def add_topics(commands: Any) -> None:
     fit.add_argument(
         "corpus",
         metavar="CORPUS",
-        help="an LDA-C file, a folder or file of text, an .npz of counts, a .csv, .tsv or .jsonl",
+        help="an LDA-C file, a folder or file of text, an .npz of counts, a .csv, .tsv, .jsonl or"
+        " .parquet, or what pack wrote",
     )
     fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
     fit.add_argument("--resume", action="store_true", help="go on with RUN, if it was begun")
@@ -103,6 +105,7 @@ def add_topics(commands: Any) -> None:
     compare.add_argument("first", type=Path, metavar="RUN")
     compare.add_argument("second", type=Path, metavar="RUN")
     compare.add_argument("--words", type=at_least(1), default=8, metavar="N", help="words a topic")
+    add_packing(actions)
     add_search(actions)
     add_questions(actions)
 

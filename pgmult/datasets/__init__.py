@@ -6,6 +6,7 @@ from pgmult.datasets.docstrings import demo_corpus
 from pgmult.datasets.fasta import read_fasta, translate
 from pgmult.datasets.messages import state_of_the_union
 from pgmult.datasets.names import NameCounts, thin, us_names, us_states
+from pgmult.datasets.packing import pack_files
 from pgmult.datasets.public import associated_press
 from pgmult.datasets.readers import (
     Source,
@@ -27,6 +28,7 @@ __all__ = [
     "associated_press",
     "corpus_from_texts",
     "demo_corpus",
+    "pack_files",
     "read_alignments",
     "read_columns",
     "read_corpus",

@@ -3,13 +3,15 @@
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pgmult.core.arguments import as_kind
 
-__all__ = ["TABLES", "lines_of", "read_file", "suffix_of"]
+__all__ = ["TABLES", "Meter", "each_line", "lines_of", "read_file", "suffix_of"]
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 
 def suffix_of(path: Path) -> str:
@@ -59,11 +61,83 @@ def read_file(path: Path, encoding: str | None = None, own: str = "utf-8") -> st
     try:
         return data.decode(name).removeprefix("\N{BYTE ORDER MARK}")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        remedy = "pass encoding='latin-1' or what the file was written in"
-        raise ValueError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not {name}"
-            f" ({remedy if encoding else f'save the file as {name}'})"
-        ) from None
+        raise _undecodable(error, path, data.count(b"\n", 0, error.start), name, encoding) from None
     except UnicodeError as error:
         raise ValueError(f"{path}: not {name} ({error})") from None
+
+
+def _undecodable(
+    error: UnicodeDecodeError, path: Path, lines_before: int, name: str, encoding: str | None
+) -> ValueError:
+    remedy = "pass encoding='latin-1' or what the file was written in"
+    return ValueError(
+        f"{path}, line {lines_before + 1}: byte 0x{error.object[error.start]:02x} is not {name}"
+        f" ({remedy if encoding else f'save the file as {name}'})"
+    )
+
+
+class Meter:
+    """How much of some files was read, and how much there is, in bytes on disk."""
+
+    def __init__(self, files: list[Path]):
+        self.total = sum(file.stat().st_size for file in files)
+        self.done = 0
+
+
+class _Metered(io.FileIO):
+    """A file whose bytes are counted when they are read."""
+
+    meter: Meter | None = None
+
+    def readinto(self, buffer: Any) -> int:
+        size = super().readinto(buffer)
+        if self.meter is not None:
+            self.meter.done += size
+        return size
+
+
+class _Counted(io.BufferedReader):
+    """Knows what was read last and the lines before it, so that an error can name its own."""
+
+    lines_before, latest = 0, b""
+
+    def read1(self, size: int = -1) -> bytes:
+        self.lines_before += self.latest.count(b"\n")
+        self.latest = super().read1(size)
+        return self.latest
+
+
+def each_line(
+    path: Path,
+    encoding: str | None = None,
+    *,
+    newline: str | None = None,
+    meter: Meter | None = None,
+) -> Iterator[str]:
+    """As `read_file`, a line at a time: `newline` says what ends lines, as of `open`."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: a folder, expected a file")
+    name = "utf-8" if encoding is None else _known(encoding)
+    try:
+        raw = _Metered(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: no such file") from None
+    raw.meter = meter
+    with raw, io.BufferedReader(raw, 2**20) as buffered:
+        zipped: Any = gzip.GzipFile(fileobj=buffered) if path.suffix == ".gz" else buffered
+        try:
+            counted = _Counted(zipped, 65536)
+            if b"\0" in counted.peek(65536) and "16" not in name and "32" not in name:
+                raise ValueError(f"{path}: a binary file, expected text")
+            mark = "\N{BYTE ORDER MARK}"
+            with io.TextIOWrapper(counted, name, newline=newline) as lines:
+                for line in lines:
+                    yield line.removeprefix(mark)
+                    mark = ""
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{path}: damaged or truncated gzip data ({error})") from None
+        except UnicodeDecodeError as error:
+            before = counted.lines_before + error.object[: error.start].count(b"\n")
+            raise _undecodable(error, path, before, name, encoding) from None
+        except UnicodeError as error:
+            raise ValueError(f"{path}: not {name} ({error})") from None

@@ -10,10 +10,10 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 import scipy.sparse
@@ -25,8 +25,25 @@ from pgmult.datasets.tables import read_table
 from pgmult.datasets.text import TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import DocumentTable
+from pgmult.topics.data.packed import is_packed, open_corpus
 
-__all__ = ["Source", "read_corpus", "read_ldac", "read_npz", "read_text", "recognise"]
+__all__ = [
+    "COUNTED",
+    "Source",
+    "as_words",
+    "documents_of",
+    "parse_ldac_line",
+    "read_corpus",
+    "read_ldac",
+    "read_npz",
+    "read_text",
+    "recognise",
+    "refuse_choices",
+    "texts_in",
+]
+
+COUNTED = ("LDA-C", "sparse matrix", "packed corpus")
+"""Kinds of sources whose words are counted already."""
 
 Vocabulary = str | os.PathLike[str] | Sequence[str] | NDArray[np.str_]
 
@@ -38,13 +55,13 @@ class Source(NamedTuple):
 
     Attributes
     ----------
-    kind : "LDA-C", "sparse matrix", "table", "text" or "folder of text"
+    kind : "LDA-C", "sparse matrix", "table", "text", "folder of text" or "packed corpus"
     path : Path
     vocabulary : Path or None
         A ``vocab.txt`` or ``vocab.txt.gz`` beside a file of counts.
     """
 
-    kind: Literal["LDA-C", "sparse matrix", "table", "text", "folder of text"]
+    kind: Literal["LDA-C", "sparse matrix", "table", "text", "folder of text", "packed corpus"]
     path: Path
     vocabulary: Path | None = None
 
@@ -52,9 +69,10 @@ class Source(NamedTuple):
 def recognise(path: str | os.PathLike[str]) -> Source:
     """The kind of corpus at a path, by its name and its first line.
 
-    A folder is a folder of text; ``.npz`` is a sparse matrix; ``.csv``, ``.tsv``, ``.jsonl`` and
-    ``.ndjson`` are tables; a file whose first line reads ``M term:count term:count ...`` is LDA-C;
-    any other is text. A ``.gz`` at the end of a name is looked through.
+    A folder is a packed corpus, if it holds a ``corpus.json``, or a folder of text; ``.npz`` is a
+    sparse matrix; ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` and ``.parquet`` are tables; a file
+    whose first line reads ``M term:count term:count ...`` is LDA-C; any other is text. A ``.gz`` at
+    the end of a name is looked through.
 
     Raises
     ------
@@ -65,7 +83,7 @@ def recognise(path: str | os.PathLike[str]) -> Source:
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file or folder")
     if path.is_dir():
-        return Source("folder of text", path)
+        return Source("packed corpus" if is_packed(path) else "folder of text", path)
     if path.suffix == ".npz":
         return Source("sparse matrix", path, _vocabulary_beside(path))
     if suffix_of(path) in TABLES:
@@ -90,7 +108,7 @@ def read_corpus(
     Parameters
     ----------
     path : path
-        A file or a folder.
+        A file or a folder; one that `pack_files` wrote is opened and left on disk.
     vocabulary : path or sequence of str, optional
         The words of an LDA-C file or a sparse matrix: a file with a word a line, or the words.
         Without it, a ``vocab.txt`` (or ``vocab.txt.gz``) beside the file is taken, if there is one.
@@ -112,12 +130,12 @@ def read_corpus(
         If it cannot be understood, or an argument does not fit its kind.
     """
     source = recognise(path)
-    if source.kind in ("LDA-C", "sparse matrix"):
-        if text_options:
-            raise ValueError(
-                f"{path} holds counts already ({source.kind}):"
-                f" {', '.join(text_options)} cannot be applied"
-            )
+    if source.kind in COUNTED:
+        refuse_choices(source, text_options)
+        if source.kind == "packed corpus":
+            if vocabulary is not None:
+                raise ValueError(f"{path} is a packed corpus: its vocabulary is in it")
+            return open_corpus(path)
         words = source.vocabulary if vocabulary is None else vocabulary
         return (read_ldac if source.kind == "LDA-C" else read_npz)(source.path, words)
     if vocabulary is not None:
@@ -126,6 +144,15 @@ def read_corpus(
         table = read_table(source.path, column, delimiter=delimiter, encoding=encoding)
         return table.corpus(**text_options)
     return read_text(source.path, documents=documents, encoding=encoding, **text_options)
+
+
+def refuse_choices(source: Source, choices: Mapping[str, Any]) -> None:
+    """Where words are counted already, none can be chosen."""
+    if source.kind in COUNTED and choices:
+        raise ValueError(
+            f"{source.path} holds counts already ({source.kind}):"
+            f" {', '.join(choices)} cannot be applied"
+        )
 
 
 def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None) -> Corpus:
@@ -148,13 +175,13 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
         below the vocabulary's size.
     """
     path = as_path(path)
-    words = _as_words(vocabulary)
+    words = as_words(vocabulary)
     indptr, indices, counts = [0], [], []
     lines = lines_of(read_file(path))
     if not lines:
         raise ValueError(f"{path}: the file is empty")
     for number, line in enumerate(lines, start=1):
-        ids, amounts = _parse_ldac_line(line, f"{path}, line {number}", words)
+        ids, amounts = parse_ldac_line(line, f"{path}, line {number}", words)
         indices += ids
         counts += amounts
         indptr.append(len(indices))
@@ -166,7 +193,8 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
     return as_corpus(matrix, words)
 
 
-def _parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[list[int], list[int]]:
+def parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[list[int], list[int]]:
+    """The words and counts of a line; `place` is what to call it in errors."""
     first, *entries = line.split() or ["(nothing)"]
     if not first.isdecimal():
         raise ValueError(f"{place}: expected the number of entries, got {first[:40]!r}")
@@ -213,7 +241,7 @@ def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None)
         The word of each column, or a file with a word a line.
     """
     path = as_path(path)
-    words = _as_words(vocabulary)
+    words = as_words(vocabulary)
     with path.open("rb") as file:  # numpy leaves a broken file open that it opened itself
         try:
             matrix = scipy.sparse.load_npz(file)
@@ -257,16 +285,14 @@ def read_text(
     path = as_path(path)
     as_choice(documents, "documents", ("lines", "paragraphs"))
     if path.is_dir():
-        files = sorted(f for f in path.rglob("*") if f.is_file() and suffix_of(f) == ".txt")
-        if not files:
-            raise ValueError(f"{path}: no .txt or .txt.gz file in this folder")
+        files = texts_in(path)
         texts = [read_file(file, encoding) for file in files]
         names = [file.relative_to(path).as_posix() for file in files]
     else:
-        starts, texts = _documents_of(read_file(path, encoding), documents)
-        if not texts:
+        found = list(documents_of(lines_of(read_file(path, encoding)), documents))
+        if not found:
             raise ValueError(f"{path}: the file is empty")
-        names = [f"line {start}" for start in starts]
+        names, texts = (list(column) for column in zip(*found, strict=True))
     try:
         corpus, losses = count_words(texts, names, **text_options)
     except ValueError as error:
@@ -274,21 +300,30 @@ def read_text(
     return replace(corpus, table=replace(DocumentTable.of({"text": texts}, "text"), losses=losses))
 
 
-def _documents_of(text: str, documents: str) -> tuple[list[int], list[str]]:
-    """First lines (from 1) and texts of the documents in one file."""
-    starts: list[int] = []
-    texts: list[str] = []
-    inside = False
-    for number, line in enumerate(lines_of(text), start=1):
+def texts_in(folder: Path) -> list[Path]:
+    """The files of text in a folder and below, in the order of their names."""
+    files = sorted(f for f in folder.rglob("*") if f.is_file() and suffix_of(f) == ".txt")
+    if not files:
+        raise ValueError(f"{folder}: no .txt or .txt.gz file in this folder")
+    return files
+
+
+def documents_of(lines: Iterable[str], documents: str) -> Iterator[tuple[str, str]]:
+    """Where each document of a file starts, ``line 7``, and its text."""
+    name, text = "", ""
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
-            inside = False
-        elif inside and documents == "paragraphs":
-            texts[-1] += "\n" + line
+            if text:
+                yield name, text
+            text = ""
+        elif text and documents == "paragraphs":
+            text += "\n" + line
         else:
-            inside = True
-            starts.append(number)
-            texts.append(line)
-    return starts, texts
+            if text:
+                yield name, text
+            name, text = f"line {number}", line
+    if text:
+        yield name, text
 
 
 def _vocabulary_beside(path: Path) -> Path | None:
@@ -296,7 +331,8 @@ def _vocabulary_beside(path: Path) -> Path | None:
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _as_words(vocabulary: Vocabulary | None) -> list[str] | None:
+def as_words(vocabulary: Vocabulary | None) -> list[str] | None:
+    """A vocabulary, out of its file where it is one."""
     if vocabulary is None:
         return None
     if isinstance(vocabulary, str | os.PathLike):

@@ -86,8 +86,8 @@ def read_table(
     ----------
     table : path, data frame or mapping
         ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with an object a line,
-        also compressed, ``.gz``; a data frame of pandas, polars, pyarrow or others; a mapping from
-        name to column.
+        also compressed, ``.gz``; ``.parquet``, if pyarrow is installed; a data frame of pandas,
+        polars, pyarrow or others; a mapping from name to column.
     text : str
         The column that holds the texts. A missing value is an empty document.
     delimiter : str, optional
@@ -112,7 +112,7 @@ def read_table(
     if isinstance(table, str | os.PathLike):
         path = as_path(table, "table")
         place, columns = f"{path}: ", columns_of_file(path, delimiter, encoding, missing)
-        if not next(iter(columns.values()), ()):
+        if not len(next(iter(columns.values()), ())):
             raise ValueError(f"{path}: the table has no rows")
     else:
         place, columns = "", {key: _listed(c) for key, c in as_columns(table, "table").items()}

@@ -8,7 +8,9 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import islice
 from typing import Any, TypedDict
 
@@ -25,6 +27,8 @@ __all__ = [
     "ENGLISH_STOP_WORDS",
     "StopWords",
     "TextOptions",
+    "WordChoices",
+    "as_choices",
     "corpus_from_texts",
     "count_words",
     "tokenize",
@@ -158,25 +162,27 @@ def count_words(
     max_words: int | None = None,
 ) -> tuple[Corpus, Losses]:
     """The counts, as `corpus_from_texts` makes them, and what was lost on the way to them."""
-    min_count = as_positive_int(min_count, "min_count")
-    min_documents = as_positive_int(min_documents, "min_documents")
-    ngrams = as_positive_int(ngrams, "ngrams", maximum=_LONGEST_RUN)
-    if max_words is not None:
-        max_words = as_positive_int(max_words, "max_words", minimum=2)
-    max_document_share = as_real(max_document_share, "max_document_share", above=0.0, maximum=1.0)
-    stops = _as_stop_words(stop_words)
-    documents = [Counter(_runs(_tokens(tokenizer, text), ngrams, stops)) for text in texts]
+    choices = as_choices(
+        tokenizer=tokenizer, stop_words=stop_words, ngrams=ngrams, min_count=min_count,
+        min_documents=min_documents, max_document_share=max_document_share, max_words=max_words,
+    )  # fmt: skip
+    documents = [choices.words_of(text) for text in texts]
     counts: Counter[str] = Counter()
     for words in documents:
         counts.update(words)
     if vocabulary is not None:
         vocabulary = as_strings(vocabulary, "vocabulary")
         others = counts.keys() - set(vocabulary)
-        left_out = {"not in the vocabulary given": list(others)}
-    else:
-        vocabulary, left_out = _choose_vocabulary(
-            documents, counts, stops, min_count, min_documents, max_document_share, max_words
+        loss = WordLoss(
+            "not in the vocabulary given", len(others), sum(counts[word] for word in others)
         )
+        left_out: tuple[WordLoss, ...] = (loss,) if others else ()
+    else:
+        spread: Counter[str] = Counter()
+        for words in documents:
+            spread.update(words.keys())
+        ranked = ((word, counts[word], spread[word]) for word in sorted(counts))
+        vocabulary, left_out = choices.choose(ranked, len(documents))
     column = {word: j for j, word in enumerate(vocabulary)}
     if len(column) < len(vocabulary):
         twice = Counter(vocabulary).most_common(1)[0][0]
@@ -192,14 +198,104 @@ def count_words(
         emptied=sum(bool(words) and not left for words, left in zip(documents, kept, strict=True)),
         words=len(counts),
         tokens=counts.total(),
-        left_out=tuple(
-            WordLoss(reason, len(words), sum(counts[word] for word in words))
-            for reason, words in left_out.items()
-            if words
-        ),
-        ngrams=ngrams,
+        left_out=left_out,
+        ngrams=choices.ngrams,
     )
     return as_corpus(matrix, vocabulary, names), losses
+
+
+@dataclass(frozen=True)
+class WordChoices:
+    """What counts as a word, and which words stay: `as_choices` makes it."""
+
+    tokenizer: Callable[[str], Iterable[str]]
+    stop_words: frozenset[str]
+    ngrams: int
+    min_count: int
+    min_documents: int
+    max_document_share: float
+    max_words: int | None
+
+    def words_of(self, text: str) -> Counter[str]:
+        """How often each word stands in a text."""
+        return Counter(_runs(_tokens(self.tokenizer, text), self.ngrams, self.stop_words))
+
+    def choose(
+        self, words: Iterable[tuple[str, int, int]], num_documents: int
+    ) -> tuple[list[str], tuple[WordLoss, ...]]:
+        """The words that stay, in alphabetical order, and what the others fell to.
+
+        Parameters
+        ----------
+        words : iterable of (word, count, number of documents with it)
+            In alphabetical order. If `max_words` is given, no more of them are held in memory.
+        num_documents : int
+        """
+        most = self.max_document_share * num_documents
+        falls: dict[str, Callable[[str, int, int], bool]] = {
+            "stop words": lambda word, count, spread: word in self.stop_words,
+            f"fewer than {self.min_count} times in all": lambda word, count, spread: (
+                count < self.min_count
+            ),
+            f"in fewer than {self.min_documents} documents": lambda word, count, spread: (
+                spread < self.min_documents
+            ),
+            f"in more than {self.max_document_share:.0%} of the documents": (
+                lambda word, count, spread: spread > most
+            ),
+        }
+        lost = {reason: [0, 0] for reason in falls}
+        read = [0, 0]  # different words, tokens
+
+        def passing() -> Iterator[tuple[int, str]]:
+            for word, count, spread in words:
+                reason = next((r for r, fails in falls.items() if fails(word, count, spread)), None)
+                place = read if reason is None else lost[reason]
+                place[0], place[1] = place[0] + 1, place[1] + count
+                if reason is None:
+                    yield -count, word
+
+        if self.max_words is None:
+            kept = [word for _, word in passing()]
+        else:
+            first = nsmallest(self.max_words, passing())
+            kept = sorted(word for _, word in first)
+            tokens = -sum(count for count, _ in first)
+            lost[f"beyond the {self.max_words:,} most frequent"] = [
+                read[0] - len(first), read[1] - tokens
+            ]  # fmt: skip
+        if not kept:
+            different = sum(words for words, _ in lost.values())
+            raise ValueError(
+                f"no word is left of {different} different words in {num_documents} documents"
+                " (are the texts empty, or do tokenizer, stop_words, min_count, min_documents and"
+                " max_document_share leave nothing?)"
+            )
+        return kept, tuple(WordLoss(why, *what) for why, what in lost.items() if what[0])
+
+
+def as_choices(
+    *,
+    tokenizer: Any = tokenize,
+    stop_words: Any = "english",
+    ngrams: Any = 1,
+    min_count: Any = 1,
+    min_documents: Any = 1,
+    max_document_share: Any = 1.0,
+    max_words: Any = None,
+) -> WordChoices:
+    """Choices of words, after a look at each."""
+    return WordChoices(
+        min_count=as_positive_int(min_count, "min_count"),
+        min_documents=as_positive_int(min_documents, "min_documents"),
+        ngrams=as_positive_int(ngrams, "ngrams", maximum=_LONGEST_RUN),
+        max_words=None if max_words is None else as_positive_int(max_words, "max_words", minimum=2),
+        max_document_share=as_real(
+            max_document_share, "max_document_share", above=0.0, maximum=1.0
+        ),
+        stop_words=_as_stop_words(stop_words),
+        tokenizer=tokenizer,
+    )
 
 
 def _as_texts(texts: Any) -> list[str]:
@@ -247,43 +343,3 @@ def _tokens(tokenizer: Any, text: str) -> list[str]:
     except (TypeError, ValueError) as error:
         raise ValueError(f"tokenizer must take a text: {error}") from error
     return as_strings(words, "tokenizer's words")
-
-
-def _choose_vocabulary(
-    documents: list[Counter[str]],
-    counts: Counter[str],
-    stop_words: frozenset[str],
-    min_count: int,
-    min_documents: int,
-    max_document_share: float,
-    max_words: int | None,
-) -> tuple[list[str], dict[str, list[str]]]:
-    """The words that stay, in alphabetical order, and the others by what they fell to."""
-    spread: Counter[str] = Counter()
-    for words in documents:
-        spread.update(words.keys())
-    most = max_document_share * len(documents)
-    reasons: dict[str, Callable[[str], bool]] = {
-        "stop words": stop_words.__contains__,
-        f"fewer than {min_count} times in all": lambda word: counts[word] < min_count,
-        f"in fewer than {min_documents} documents": lambda word: spread[word] < min_documents,
-        f"in more than {max_document_share:.0%} of the documents": lambda word: spread[word] > most,
-    }
-    left_out: dict[str, list[str]] = {}
-    kept = sorted(counts)
-    for reason, falls in reasons.items():
-        left_out[reason] = [word for word in kept if falls(word)]
-        kept = [word for word in kept if not falls(word)]
-    if max_words is not None:
-        ranked = sorted(kept, key=lambda word: (-counts[word], word))
-        kept, left_out[f"beyond the {max_words:,} most frequent"] = (
-            sorted(ranked[:max_words]),
-            ranked[max_words:],
-        )
-    if not kept:
-        raise ValueError(
-            f"no word is left of {len(counts)} different words in {len(documents)} documents"
-            " (are the texts empty, or do tokenizer, stop_words, min_count, min_documents and"
-            " max_document_share leave nothing?)"
-        )
-    return kept, left_out

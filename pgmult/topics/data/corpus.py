@@ -147,15 +147,6 @@ class Corpus:
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], sizes)
         words, counts = (np.asarray(array)[entries] for array in (self.words, self.counts))
-        return self._with_rows(chosen, indptr, words, counts)
-
-    def _with_rows(
-        self,
-        chosen: NDArray[np.int64],
-        indptr: NDArray[np.int64],
-        words: NDArray[np.int32],
-        counts: NDArray[np.int32],
-    ) -> Self:
         return replace(
             self,
             indptr=indptr,
@@ -168,14 +159,17 @@ class Corpus:
 
     def rows(self, part: slice) -> Self:
         """Neighbouring documents, for sweeps in blocks: nothing is copied, and no table is kept."""
-        start, stop, _ = part.indices(self.num_documents)
-        bounds = self.indptr[start : stop + 1]
+        rows = range(self.num_documents)[part]
+        if rows.step != 1:
+            raise ValueError(f"part must be of neighbouring documents, got {part}")
+        part = slice(rows.start, rows.start + len(rows))
+        indptr, words, counts = map(np.asarray, (self.indptr, self.words, self.counts))
+        bounds = indptr[part.start : part.stop + 1]
         entries = slice(bounds[0], bounds[-1])
         return replace(
-            self, indptr=bounds - bounds[0], words=self.words[entries],
-            counts=self.counts[entries], table=None,
-            names=None if self.names is None else self.names[start:stop],
-            **self._rows_beside(slice(start, stop)),
+            self, indptr=bounds - bounds[0], words=words[entries], counts=counts[entries],
+            names=None if self.names is None else self.names[part], table=None,
+            **self._rows_beside(part),
         )  # fmt: skip
 
     def _rows_beside(self, rows: NDArray[np.int64] | slice) -> dict[str, Any]:

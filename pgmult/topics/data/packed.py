@@ -10,9 +10,9 @@
       vocabulary.npy    if the words are known
       names.npy         if the documents have names
 
-`pack_corpus` writes it from counts, in one pass over blocks of documents; `pgmult.datasets.pack`
-from files of text. `open_corpus` gives a `Corpus` whose arrays are read from disk when a sweep
-touches them: the same draws as the same corpus in memory.
+`pack_corpus` writes it from counts, in one pass over blocks of documents;
+`pgmult.datasets.pack_files` from files. `open_corpus` gives a `Corpus` whose arrays are read from
+disk when a sweep touches them: the same draws as the same corpus in memory.
 
 The folder is written beside its place, synced and renamed into it, so there is a whole one or none.
 
@@ -29,7 +29,7 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -118,7 +118,7 @@ def pack_corpus(
                 f"vocabulary must have one entry for each of the {num_words} words (columns) of"
                 f" counts, got {len(words)}"
             )
-        writer.finish(num_words, words, named=all(named))
+        writer.finish(num_words, words, label=str if all(named) else None)
     return open_corpus(out)
 
 
@@ -232,7 +232,6 @@ class CorpusWriter:
                 for name, dtype in _DTYPES.items()
             }
             self._names = (self.folder / "names.txt").open("w", encoding="ascii")
-            self._longest = 1
             self._arrays["indptr"].append(np.zeros(1, dtype=np.int64))
         except BaseException:
             self._lock.close()
@@ -253,26 +252,24 @@ class CorpusWriter:
         self._arrays["counts"].append(counts)
         self.num_tokens += int(counts.sum(dtype=np.int64))
 
-    def name(self, names: Sequence[str]) -> None:
-        """Write what the next documents are called."""
-        for name in names:
-            self._names.write(json.dumps(name) + "\n")
-            self._longest = max(self._longest, len(name))
+    def name(self, names: Sequence[Any]) -> None:
+        """Write what the next documents are called: strings, or what `finish` makes labels of."""
+        self._names.writelines(json.dumps(name, default=str) + "\n" for name in names)
 
     def finish(
         self,
         num_words: int,
         vocabulary: NDArray[np.str_] | None,
         *,
-        named: bool,
+        label: Callable[[Any], str] | None = None,
         losses: Losses | None = None,
     ) -> None:
-        """Complete the folder and give it its name."""
+        """Complete the folder and give it its name; documents have names if they have a `label`."""
         self._names.close()
         if vocabulary is not None:
             self._write("vocabulary", np.asarray(vocabulary, dtype=np.str_))
-        if named:
-            self._write_names()
+        if label is not None:
+            self._write_names(label)
         manifest: dict[str, Any] = {
             "pgmult_corpus": SCHEMA,
             "num_words": num_words,
@@ -299,11 +296,16 @@ class CorpusWriter:
         self._arrays[name] = ArrayWriter(self.folder / f"{name}.npy", array.dtype)
         self._arrays[name].append(array)
 
-    def _write_names(self) -> None:
-        self._write("names", np.empty(0, dtype=f"<U{self._longest}"))
-        with (self.folder / "names.txt").open(encoding="ascii") as file:
-            while lines := file.readlines(2**20):
-                self._arrays["names"].append(np.array([json.loads(line) for line in lines]))
+    def _write_names(self, label: Callable[[Any], str]) -> None:
+        def each() -> Iterator[list[str]]:
+            with (self.folder / "names.txt").open(encoding="ascii") as file:
+                while lines := file.readlines(2**20):
+                    yield [label(json.loads(line)) for line in lines]
+
+        longest = max((len(name) for names in each() for name in names), default=1)
+        self._write("names", np.empty(0, dtype=f"<U{max(1, longest)}"))
+        for names in each():
+            self._arrays["names"].append(np.array(names))
 
     def __enter__(self) -> "CorpusWriter":
         return self

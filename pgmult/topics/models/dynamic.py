@@ -254,7 +254,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         self, rng: np.random.Generator, at: Searched, data: TimedCorpus
     ) -> DynamicTopicsState:
         """A state with these topics in this order at all times."""
-        psi = self.link(data).inverse(at.theta())
+        psi = at.psi(self.link(data))
         prevalence_drift = self.prevalence_scale / self.prevalence_shape
         seen = TimedRows.of(psi, data.times, data.num_times)
         mu, Sigma = seen.posterior(

@@ -126,7 +126,7 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
 
     def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
         """A state with these topics in this order, all else drawn given them."""
-        psi = self.link(data).inverse(at.theta())
+        psi = at.psi(self.link(data))
         topics = Dirichlet(self.word_concentration).condition(at.allocation.word_counts.T)
         return self._around(rng, psi, topics.sample(rng), at.allocation.topic_counts, data)
 

@@ -395,12 +395,12 @@ class StructuralTopics(GaussianTopics):
         With groups, some sweeps follow in which these are free to differ.
         """
         word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
-        theta, topic_counts = at.theta(), at.allocation.topic_counts
+        topic_counts, order = at.allocation.topic_counts, None
         if self.keywords:
             order = Keywords.of(self.keywords, data).best_order(word_counts)
-            word_counts, theta = word_counts[order], theta[:, order]
+            word_counts = word_counts[order]
             topic_counts = np.ascontiguousarray(topic_counts[:, order])
-        psi = self.link(data).inverse(theta)
+        psi = at.psi(self.link(data), order)
         topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
         state: StructuralTopicsState = self._around(rng, psi, topics, topic_counts, data)
         if data.content is not None:

@@ -13,6 +13,7 @@ Topics are joined by the change of F: see `merge_gains`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from pgmult.topics.updates.concentrations import sample_concentrations
 
 __all__ = ["Searched", "StartScores", "merge_gains", "merge_topics", "unsearched"]
 
+_ROWS = 2**14  # documents that are looked at together
 _ALPHA_SUM = 5.0  # of the concentrations that a search starts from
 _ALPHA_SHAPE = _ALPHA_RATE = 1.0  # of their gamma priors
 
@@ -81,10 +83,21 @@ class Searched:
         """Tokens of each topic."""
         return np.asarray(self.allocation.word_counts.sum(axis=0))
 
-    def theta(self) -> FloatArray:
+    def theta(self, rows: slice = slice(None)) -> FloatArray:
         """Mean proportions given the allocation, ``(num_documents, num_topics)``, all positive."""
-        smoothed = self.allocation.topic_counts + self.alpha
+        smoothed = self.allocation.topic_counts[rows] + self.alpha
         return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
+
+    def psi(self, link: Any, order: IntArray | None = None) -> FloatArray:
+        """Where a link has these proportions, topics in this order, some documents at a time."""
+        count = len(self.allocation.topic_counts)
+        parts = [slice(first, first + _ROWS) for first in range(0, max(1, count), _ROWS)]
+        columns: Any = slice(None) if order is None else order
+        found = (link.inverse(self.theta(rows)[:, columns]) for rows in parts)
+        psi = np.empty((count, *(first := next(found)).shape[1:]))
+        for rows, values in zip(parts, chain([first], found), strict=True):
+            psi[rows] = values
+        return psi
 
     def topics(self) -> FloatArray:
         """Mean word probabilities given the allocation, ``(num_topics, num_words)``."""

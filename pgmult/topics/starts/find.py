@@ -24,7 +24,15 @@ from pgmult.core.typing import FloatArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Searched, StartScores
-from pgmult.topics.starts.searches import SEARCHES, leaf, part_to_search, search_leaves, settled
+from pgmult.topics.starts.searches import (
+    SEARCHES,
+    grown,
+    is_too_large_to_sweep,
+    part_to_search,
+    placed,
+    search_leaves,
+    settled,
+)
 
 __all__ = ["StartsFromTopics", "TopicStart", "find_start"]
 
@@ -44,6 +52,11 @@ class StartsFromTopics(ABC):
         """The words, without what else the data hold."""
         return cast(Corpus, data)
 
+    @property
+    def in_blocks(self) -> bool:
+        """False where a state holds the topic of every token."""
+        return True
+
     @abstractmethod
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -55,8 +68,27 @@ class StartsFromTopics(ABC):
     def init(self, rng: np.random.Generator, data: Any) -> Any:
         """Where one chain starts by itself: one leaf of a search, topics sorted by size."""
         corpus = self.words_of(data)
-        found = leaf(rng, corpus, self.num_topics, self.start_concentration(), self.start_sweeps)
-        return self.from_allocation(rng, found.by_size(corpus, self.order), data)
+        part = part_to_search(rng, corpus, self.num_topics)
+        found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
+        whole = self._everywhere(rng, found, part, corpus, self.start_sweeps)
+        return self.from_allocation(rng, whole, data)
+
+    def _everywhere(
+        self,
+        rng: np.random.Generator,
+        found: Searched,
+        part: Corpus,
+        corpus: Corpus,
+        sweeps: int,
+        *,
+        settle: bool | None = None,
+    ) -> Searched:
+        """An allocation of all documents, sorted by size, from one of a part of them."""
+        if settle is None:
+            settle = not is_too_large_to_sweep(corpus)
+        if part is corpus or settle or not self.in_blocks:
+            return settled(rng, found, part, corpus, sweeps).by_size(corpus, self.order)
+        return placed(rng, found.by_size(part, self.order), corpus)
 
     def find_start(
         self,
@@ -66,19 +98,21 @@ class StartsFromTopics(ABC):
         *,
         search: str = "merge",
         sweeps: int | None = None,
+        documents: int | None = None,
     ) -> "TopicStart":
         """See `pgmult.topics.find_start`."""
         corpus = self.words_of(data)
         sweeps = self.start_sweeps if sweeps is None else sweeps
         eta = self.start_concentration()
-        part = part_to_search(rng, corpus, self.num_topics)
-        found, grown = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
-        best = settled(rng, found, part, corpus, sweeps).by_size(corpus, self.order)
+        part = part_to_search(rng, corpus, self.num_topics, documents)
+        found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
+        settle = None if documents is None else False
+        best = self._everywhere(rng, found, part, corpus, sweeps, settle=settle)
         return TopicStart(
             state=self.from_allocation(rng, best, data),
             scores=found.scores(part),
-            leaf_scores=tuple(at.scores(part) for at in grown),
-            support=_support(best, [at for at in grown if at is not found]),
+            leaf_scores=tuple(at.scores(part) for at in first),
+            support=_support(best, [at for at in first if at is not found]),
             search=search,
         )
 
@@ -127,6 +161,7 @@ def find_start(
     search: str = "merge",
     leaves: int = 4,
     sweeps: int | None = None,
+    documents: int | None = None,
     random_seed: int | None = None,
     cores: int | None = None,
 ) -> TopicStart:
@@ -143,6 +178,11 @@ def find_start(
         Independent chains of collapsed sweeps, which `support` compares.
     sweeps : int, optional
         Of each leaf; the model's `start_sweeps` if left out.
+    documents : int, optional
+        How many documents are searched, chosen at random; all others start where the topics that
+        were found put them, and no sweep goes over all tokens. If left out, as many as make up half
+        a million tokens, or 10,000 a topic; then some sweeps over all tokens follow, unless there
+        are more than 20,000 documents and 5 million tokens.
     random_seed : int, optional
     cores : int, optional
         Threads, all processors if left out: leaves run side by side. The result does not depend on
@@ -164,12 +204,15 @@ def find_start(
     as_choice(search, "search", SEARCHES)
     leaves = as_positive_int(leaves, "leaves", maximum=_MOST_LEAVES)
     sweeps = None if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
+    documents = None if documents is None else as_positive_int(documents, "documents")
     data = data_of(model, data)
     if model.words_of(data).num_words < 2:
         raise ValueError(f"data must have at least 2 different words, got {brief(data)}")
     rng = np.random.default_rng(as_seed(random_seed))
     with row_threads(as_cores(cores)):
-        return model.find_start(rng, data, leaves, search=search, sweeps=sweeps)
+        return model.find_start(
+            rng, data, leaves, search=search, sweeps=sweeps, documents=documents
+        )
 
 
 def _support(best: Searched, others: Sequence[Searched]) -> FloatArray:

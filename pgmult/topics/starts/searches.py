@@ -12,9 +12,11 @@ may be taken apart and put together as no exact move can.
   better of the child and its parents goes on, by LOO.
 
 Of a large corpus a part is searched; the topics of all other tokens are drawn given what was found,
-and a few sweeps settle them (`part_to_search`, `settled`). Every leaf draws from a generator of its
-own, whose key comes from the caller's: the result depends neither on the number of threads nor on
-their turns.
+and a few sweeps settle them (`part_to_search`, `settled`). These sweeps go from token to token, on
+one core: of corpora too large for that, the topics of a part are all that is looked for, and each
+document starts where these put it (`is_too_large_to_sweep`, `placed`). Every leaf draws from a
+generator of its own, whose key comes from the caller's: the result depends neither on the number of
+threads nor on their turns.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,9 +30,19 @@ from pgmult.core.validate import new_key
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Searched, merge_topics, unsearched
-from pgmult.topics.updates.collapsed import count_topics
+from pgmult.topics.updates.collapsed import Allocation, count_topics
 
-__all__ = ["SEARCHES", "START_SWEEPS", "leaf", "part_to_search", "search_leaves", "settled"]
+__all__ = [
+    "SEARCHES",
+    "START_SWEEPS",
+    "grown",
+    "is_too_large_to_sweep",
+    "leaf",
+    "part_to_search",
+    "placed",
+    "search_leaves",
+    "settled",
+]
 
 Item = TypeVar("Item")
 
@@ -47,6 +59,7 @@ _CHILD = 0.1, 0.5, 0.4  # the same of a child of two allocations
 _CHILD_SWEEPS = 0.8  # of a child, in units of a leaf's
 
 _MOST_TOKENS = 500_000, 10_000  # searched at least, and for each topic: more are placed afterwards
+_LARGE = 20_000, 5_000_000  # documents and tokens, both, beyond which no sweep goes over all tokens
 _PASSES, _SETTLING = 5, 20  # over tokens that were not searched; sweeps over all tokens then
 
 
@@ -60,7 +73,7 @@ def leaf(
 ) -> Searched:
     """An allocation of all documents by one leaf, of ``plain`` or ``merge``."""
     part = part_to_search(rng, corpus, num_topics)
-    return settled(rng, _grown(rng, part, num_topics, eta, sweeps, search), part, corpus, sweeps)
+    return settled(rng, grown(rng, part, num_topics, eta, sweeps, search), part, corpus, sweeps)
 
 
 def search_leaves(
@@ -78,19 +91,19 @@ def search_leaves(
     """
 
     def grow(own: np.random.Generator, _: int) -> Searched:
-        return _grown(own, corpus, num_topics, eta, sweeps, search)
+        return grown(own, corpus, num_topics, eta, sweeps, search)
 
     def join(own: np.random.Generator, parents: tuple[Searched, Searched]) -> Searched:
         return _child(own, *parents, corpus=corpus, sweeps=round(_CHILD_SWEEPS * sweeps))
 
-    grown = _side_by_side(rng, grow, range(leaves))
+    first = _side_by_side(rng, grow, range(leaves))
     if search != "consensus":
-        return _best_of(grown, corpus), grown
-    generation = grown
+        return _best_of(first, corpus), first
+    generation = first
     while len(generation) > 1:
         parents = list(pairwise(generation))[::2]
         generation = _side_by_side(rng, join, parents) + generation[2 * len(parents) :]
-    return generation[0], grown
+    return generation[0], first
 
 
 def _side_by_side(
@@ -108,14 +121,15 @@ def _side_by_side(
     return [result for piece in over_rows(run, len(items), grain=1) for result in piece]
 
 
-def _grown(
+def grown(
     rng: np.random.Generator,
     corpus: Corpus,
     num_topics: int,
     eta: float,
-    sweeps: int,
-    search: str,
+    sweeps: int = START_SWEEPS,
+    search: str = "merge",
 ) -> Searched:
+    """An allocation of these documents by one leaf, of ``plain`` or ``merge``."""
     held = min(_HELD, sweeps // 4)
     if search != "merge" or sweeps < _FEW:
         return unsearched(rng, corpus, num_topics, eta).swept(rng, corpus, sweeps, held)
@@ -138,18 +152,26 @@ def _joined(
     return at
 
 
-def part_to_search(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus:
+def part_to_search(
+    rng: np.random.Generator, corpus: Corpus, num_topics: int, documents: int | None = None
+) -> Corpus:
     """The corpus itself or, of a large one, as many documents as make up half a million tokens.
 
-    10,000 tokens a topic, where that is more; documents are whole and chosen at random.
+    10,000 tokens a topic, where that is more, or so many documents; they are whole and chosen at
+    random.
     """
+    bare = Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
+    if documents is not None:
+        if documents >= corpus.num_documents:
+            return corpus
+        return bare[np.sort(rng.permutation(corpus.num_documents)[:documents])]
     most = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics)
     if corpus.num_tokens <= most:
         return corpus
     order = rng.permutation(corpus.num_documents)
     running = np.cumsum(corpus.totals[order])
     chosen = np.sort(order[: max(1, int(np.searchsorted(running, most, side="right")))])
-    return Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)[chosen]
+    return bare[chosen]
 
 
 def settled(
@@ -158,6 +180,32 @@ def settled(
     """An allocation of all documents: drawn given the topics of a part, and swept a few times."""
     if part is corpus:
         return found
+    everywhere = _place(rng, found, corpus)
+    return Searched(everywhere, found.alpha, found.eta).swept(rng, corpus, min(_SETTLING, sweeps))
+
+
+def is_too_large_to_sweep(corpus: Corpus) -> bool:
+    """Whether sweeps from token to token would take longer than what they are to begin."""
+    return corpus.num_documents > _LARGE[0] and corpus.num_tokens > _LARGE[1]
+
+
+def placed(rng: np.random.Generator, found: Searched, corpus: Corpus) -> Searched:
+    """An allocation of all documents, drawn given the topics of a part, document by document.
+
+    Assignments are counted, some documents at a time, and not kept.
+    """
+    topic_counts = np.empty((corpus.num_documents, found.num_topics), dtype=np.int64)
+    word_counts = np.zeros((corpus.num_words, found.num_topics), dtype=np.int64)
+    for rows in corpus.pieces():
+        here = _place(rng, found, corpus.rows(rows))
+        topic_counts[rows] = here.topic_counts
+        word_counts += here.word_counts
+    nothing = np.empty(0, dtype=np.int64)
+    return Searched(Allocation(nothing, topic_counts, word_counts), found.alpha, found.eta)
+
+
+def _place(rng: np.random.Generator, found: Searched, corpus: Corpus) -> Allocation:
+    """Every token's topic given the topics that were found, in a few passes over each document."""
     word_counts = found.allocation.word_counts + found.eta
     first = np.concatenate([[0], np.cumsum(corpus.totals)])
     assignments = np.zeros(corpus.num_tokens, dtype=np.int64)
@@ -166,8 +214,7 @@ def settled(
         corpus.counts, first, found.alpha, word_counts / word_counts.sum(axis=0), _PASSES,
         assignments,
     )  # fmt: skip
-    placed = count_topics(corpus, assignments, found.num_topics)
-    return Searched(placed, found.alpha, found.eta).swept(rng, corpus, min(_SETTLING, sweeps))
+    return count_topics(corpus, assignments, found.num_topics)
 
 
 def _best_of(candidates: Sequence[Searched], corpus: Corpus) -> Searched:

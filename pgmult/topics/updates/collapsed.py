@@ -23,7 +23,8 @@ class Allocation:
     Attributes
     ----------
     assignments : int64 array, ``(num_tokens,)``
-        Topic of each token; tokens stand in the order of the corpus's entries.
+        Topic of each token; tokens stand in the order of the corpus's entries. Empty where only
+        the counts were kept.
     topic_counts : int64 array, ``(num_documents, num_topics)``
     word_counts : int64 array, ``(num_words, num_topics)``
     """

@@ -45,6 +45,40 @@ def fit(capsys, corpus, out, *more):
     return run(capsys, "topics", "fit", corpus, "--out", out, *more)
 
 
+class TestPack:
+    def test_a_run_of_a_packed_corpus_is_that_of_its_source(self, capsys, corpus, tmp_path):
+        packed = tmp_path / "packed"
+        code, output, errors = run(capsys, "topics", "pack", corpus, "--out", packed, "--quiet")
+        assert (code, errors) == (0, "")
+        assert f"{packed}: Corpus(20 documents, 8 words" in output
+        assert f"Go on with: pgmult topics fit {packed} " in output
+        code, output, errors = fit(capsys, packed, tmp_path / "one", *SMALL)
+        assert (code, errors) == (0, "")
+        assert "(packed corpus): Corpus(20 documents" in output
+        fit(capsys, corpus, tmp_path / "other", *SMALL)
+        one, other = pgmult.load(tmp_path / "one"), pgmult.load(tmp_path / "other")
+        assert np.array_equal(one["topics"], other["topics"])
+
+    def test_texts_and_what_was_lost(self, capsys, tmp_path):
+        table = tmp_path / "t.csv"
+        table.write_text("n,body\n1,red blue\n2,red red\n")
+        out = ["--out", tmp_path / "packed", "--quiet"]
+        code, output, _ = run(
+            capsys, "topics", "pack", table, "--column", "body", "--names", "n",
+            "--min-count", 2, *out,
+        )  # fmt: skip
+        assert code == 0
+        assert "Corpus(2 documents, 1 words, 3 tokens)" in output
+        assert "fewer than 2 times in all" in output
+        assert pgmult.topics.open_corpus(tmp_path / "packed").names.tolist() == ["1", "2"]
+        code, _, errors = run(capsys, "topics", "pack", table, "--column", "body", *out)
+        assert (code, errors.count("\n")) == (2, 1)
+        assert "out must be a new or empty folder" in errors
+        code, _, errors = run(capsys, "topics", "pack", out[1], "--out", tmp_path / "again")
+        assert (code, errors.count("\n")) == (2, 1)
+        assert "a packed corpus already" in errors
+
+
 class TestFit:
     def test_writes_draws_and_a_report(self, capsys, corpus, tmp_path):
         out = tmp_path / "run"

@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
+import pgmult
 from pgmult import sample
 from pgmult.compiled.rows import row_threads
 from pgmult.core.validate import new_key
@@ -153,6 +154,65 @@ def test_searches_do_not_depend_on_threads(search):
     assert best.num_topics == 4
     assert len({at.scores(corpus).loo for at in grown}) == 3
     assert best.scores(corpus).loo >= max(at.scores(corpus).loo for at in grown)
+
+
+def blocky(rng, documents=120):
+    """Documents of one of three topics each, on ten words of its own."""
+    topic = rng.integers(3, size=documents)
+    counts = np.zeros((documents, 30), dtype=int)
+    for d, k in enumerate(topic):
+        counts[d, 10 * k : 10 * k + 10] = rng.poisson(1.5, size=10)
+    return as_corpus(counts), topic
+
+
+def test_of_a_very_large_corpus_no_sweep_goes_over_all_tokens(rng, monkeypatch):
+    corpus, truth = blocky(rng)
+    model = CorrelatedTopics(3)
+    expected = model.init(np.random.default_rng(5), corpus)
+    swept = find_start(model, corpus, leaves=2, sweeps=30, random_seed=1).state
+    monkeypatch.setattr(searches, "_LARGE", (119, corpus.num_tokens))  # not more than both
+    np.testing.assert_array_equal(model.init(np.random.default_rng(5), corpus).psi, expected.psi)
+    monkeypatch.setattr(searches, "_LARGE", (119, 600))
+    monkeypatch.setattr(searches, "_MOST_TOKENS", (600, 1))
+    monkeypatch.setattr("pgmult.topics.data.corpus._BLOCK", 100)
+    monkeypatch.setattr("pgmult.topics.starts.allocations._ROWS", 7)
+
+    def no_more(*arguments):
+        raise AssertionError("swept everything")
+
+    monkeypatch.setattr("pgmult.topics.starts.find.settled", no_more)
+    states = []
+    for threads in (1, 3):
+        with row_threads(threads, grain=1):
+            states.append(model.init(np.random.default_rng(5), corpus))
+    state, again = states
+    assert np.array_equal(state.topic_counts.sum(axis=1), corpus.totals)
+    np.testing.assert_array_equal(state.psi, again.psi)
+    for start in (
+        state,
+        find_start(model, corpus, leaves=2, sweeps=30, random_seed=1).state,
+        find_start(model, corpus, leaves=1, sweeps=30, random_seed=1, documents=60).state,
+        swept,
+    ):
+        largest = start.topic_counts.argmax(axis=1)
+        filled = corpus.totals > 0
+        assert len(set(zip(largest[filled], truth[filled], strict=True))) == 3
+        theta = pgmult.StickBreaking().probs(start.psi)
+        assert np.array_equal(theta.argmax(axis=1)[filled], largest[filled])
+
+
+def test_documents_to_search(rng):
+    corpus, _ = blocky(rng)
+    assert part_to_search(rng, corpus, 3, 120) is corpus
+    part = part_to_search(rng, corpus, 3, 11)
+    rows = corpus.to_csr().toarray().tolist()
+    assert part.num_documents == 11
+    assert all(row in rows for row in part.to_csr().toarray().tolist())
+    model = CorrelatedTopics(3, words="collapsed")  # holds the topic of every token
+    state = find_start(model, corpus, leaves=1, sweeps=30, documents=60, random_seed=1).state
+    assert len(state.assignments) == corpus.num_tokens
+    with pytest.raises(ValueError, match="documents must be at least 1"):
+        find_start(model, corpus, documents=0)
 
 
 def test_a_large_corpus_is_searched_in_part(rng, monkeypatch):

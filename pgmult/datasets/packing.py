@@ -1,0 +1,522 @@
+r"""Corpora larger than memory, out of files: `read_corpus` to disk.
+
+Texts are read once. Every document's words are numbered as they come and written with their
+counts; words that are known are held in memory, half a million different ones at a time: more are
+sorted and written, too, and their counts added up at the end, in alphabetical order. Only then is
+it known which words stay, and a second pass, over the numbers, leaves out the others.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> with tempfile.TemporaryDirectory() as folder:
+...     _ = Path(folder, "speeches.txt").write_text("Peace and trade\\nWar, and war again\\n")
+...     corpus = pack_files(f"{folder}/speeches.txt", f"{folder}/corpus", progressbar=False)
+...     print(corpus, corpus.vocabulary)
+Corpus(2 documents, 4 words, 4 tokens) ['peace' 'trade' 'war']
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+import zipfile
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Unpack
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_choice, as_flag, as_kind, as_path
+from pgmult.core.mapped import ArrayWriter
+from pgmult.datasets.columns import cells_of_file, kind_of_cell, labels_of_cells
+from pgmult.datasets.files import Meter, each_line, read_file, suffix_of
+from pgmult.datasets.readers import (
+    COUNTED,
+    Source,
+    Vocabulary,
+    as_words,
+    documents_of,
+    parse_ldac_line,
+    read_npz,
+    recognise,
+    refuse_choices,
+    texts_in,
+)
+from pgmult.datasets.text import TextOptions, WordChoices, as_choices
+from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.documents import Losses
+from pgmult.topics.data.packed import CorpusWriter, open_corpus
+
+__all__ = ["pack_files"]
+
+_MOST_WORDS = 500_000  # different ones in memory
+_ROWS = 4096  # documents that are looked at together
+_SHOW_SECONDS = 0.5
+_LOG_SECONDS = 60.0  # between lines where nothing can be rewritten
+
+
+def pack_files(
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    vocabulary: Vocabulary | None = None,
+    column: str | None = None,
+    names: str | None = None,
+    documents: Literal["lines", "paragraphs"] = "lines",
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    progressbar: bool = True,
+    **text_options: Unpack[TextOptions],
+) -> Corpus:
+    """Read a corpus of any size, in one pass, into a folder that `pgmult.topics.open_corpus` opens.
+
+    What is packed is what `read_corpus` makes of the same files, but for the texts and columns of
+    a table, which stay where they are.
+
+    Parameters
+    ----------
+    path : path
+        What `read_corpus` reads.
+    out : path
+        A new or empty folder.
+    vocabulary, column, documents, delimiter, encoding
+        As of `read_corpus`.
+    names : str, optional
+        The column that says what to call each document of a table.
+    progressbar : bool
+        Tell how far it is, on the error stream.
+    **text_options
+        How words are chosen: see `corpus_from_texts`. Only for texts.
+
+    Returns
+    -------
+    Corpus
+        The packed one, opened. `pgmult.topics.data.packed.losses_of` tells what was lost.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be opened, or `out` is occupied.
+    ValueError
+        If a file cannot be understood, or an argument does not fit its kind.
+    ImportError
+        If it is a ``.parquet`` and pyarrow is missing.
+
+    Notes
+    -----
+    Memory: about 200 MB, and what the words that stay take. A sparse matrix whose rows are not
+    compressed (``format`` other than "csr") is read whole. On disk, texts take twice the size of
+    the packed corpus on the way.
+    """
+    source = recognise(path)
+    out = as_path(out, "out")
+    as_choice(documents, "documents", ("lines", "paragraphs"))
+    enabled = as_flag(progressbar, "progressbar")
+    if source.kind == "packed corpus":
+        raise ValueError(f"{path} is a packed corpus already: pgmult.topics.open_corpus opens it")
+    holds_counts = source.kind in COUNTED
+    refuse_choices(source, text_options)
+    if vocabulary is not None and not holds_counts:
+        raise ValueError(f"{path} is a {source.kind}: a vocabulary is for files of counts")
+    if names is not None and source.kind != "table":
+        raise ValueError(f"names are a column of a table, and {path} is a {source.kind}")
+    files = texts_in(source.path) if source.path.is_dir() else [source.path]
+    meter = Meter(files)
+    with CorpusWriter(out) as writer, _Progress(writer, meter, enabled) as progress:
+        if holds_counts:
+            words = as_words(source.vocabulary if vocabulary is None else vocabulary)
+            pack = _pack_ldac if source.kind == "LDA-C" else _pack_npz
+            pack(source.path, words, writer, progress)
+        else:
+            choices = as_choices(**text_options)
+            if source.kind == "table":
+                cells = _Cells(source.path, column, names, delimiter, encoding, meter)
+                _pack_texts(cells.texts(), choices, writer, progress, source.path, cells.label)
+            else:
+                texts = _texts(source, files, documents, encoding, meter)
+                _pack_texts(texts, choices, writer, progress, source.path, str)
+    return open_corpus(out)
+
+
+def _texts(
+    source: Source, files: list[Path], documents: str, encoding: str, meter: Meter
+) -> Iterator[tuple[Any, str]]:
+    """Names and texts of documents."""
+    if source.kind == "folder of text":
+        for file in files:
+            yield file.relative_to(source.path).as_posix(), read_file(file, encoding)
+            meter.done += file.stat().st_size
+        return
+    lines = each_line(source.path, encoding, meter=meter)
+    empty = True
+    for found in documents_of((line.removesuffix("\n") for line in lines), documents):
+        empty = False
+        yield found
+    if empty:
+        raise ValueError(f"{source.path}: the file is empty")
+
+
+class _Cells:
+    """Texts of a table, and its names of documents, a row at a time."""
+
+    def __init__(
+        self,
+        path: Path,
+        column: str | None,
+        names: str | None,
+        delimiter: str | None,
+        encoding: str,
+        meter: Meter,
+    ):
+        if column is None:
+            raise ValueError(f"{path}: say which column holds the texts")
+        self._path, self._of_csv = path, suffix_of(path) in (".csv", ".tsv")
+        self._column = as_kind(column, "column", str)
+        self._names = None if names is None else as_kind(names, "names", str)
+        chosen = [self._column, *([] if self._names is None else [self._names])]
+        self._rows = cells_of_file(path, chosen, delimiter, encoding, meter=meter)
+        self._kinds: set[str] = set()
+
+    def texts(self) -> Iterator[tuple[Any, str]]:
+        """The name, None if there are none, and the text of each row."""
+        kinds = set()
+        for number, (text, *name) in enumerate(self._rows):
+            if text is not None:
+                kinds.add(kind_of_cell(text, of_csv=self._of_csv))
+            if name:
+                if name[0] is None or name[0] != name[0]:
+                    raise ValueError(
+                        f"{self._path}: column {self._names!r} must have a value in every row,"
+                        f" got none at row {number}"
+                    )
+                self._kinds.add(kind_of_cell(name[0], of_csv=self._of_csv))
+            text = text if isinstance(text, str) else "" if text is None else json.dumps(text)
+            yield (name[0] if name else None), text
+        if kinds and "str" not in kinds:
+            raise ValueError(
+                f"{self._path}: text must be a column of strings, {self._column!r} has none"
+            )
+
+    def label(self, name: Any) -> str:
+        """What to call a document, when all names were read."""
+        return labels_of_cells(self._kinds)(name)
+
+
+def _pack_texts(
+    texts: Iterable[tuple[Any, str]],
+    choices: WordChoices,
+    writer: CorpusWriter,
+    progress: "_Progress",
+    path: Path,
+    label: Callable[[Any], str],
+) -> None:
+    words = _Words(writer.folder)
+    raw = [ArrayWriter(writer.folder / f"raw-{name}.npy", np.int32) for name in _RAW]
+    ends = ArrayWriter(writer.folder / "raw-indptr.npy", np.int64)
+    named = 0
+    try:
+        sizes, ids, counts = array("q", [0]), array("i"), array("i")
+        for name, text in texts:
+            found = choices.words_of(text)
+            numbers = words.number(found)
+            sizes.append(len(numbers))
+            ids.extend(numbers)
+            counts.extend(found.values())
+            if name is not None:
+                writer.name([name])
+                named += 1
+            if len(ids) >= 2**18 or len(sizes) >= 2**16:
+                _flush(ends, raw, sizes, ids, counts)
+                progress.show("reading", words.num_documents, words.num_tokens)
+        _flush(ends, raw, sizes, ids, counts)
+        indptr, tokens, amounts = (file.finish().open() for file in (ends, *raw))
+    finally:
+        for file in (ends, *raw):
+            file.__exit__()
+    try:
+        kept, left_out = choices.choose(
+            ((word, count, spread) for word, _, count, spread in words.merged()),
+            words.num_documents,
+        )
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    columns = words.columns(kept)
+    corpus = Corpus(indptr, tokens, amounts, num_words=words.num_different)
+    emptied = _rewrite(corpus, columns, writer, progress)
+    losses = Losses(
+        documents=words.num_documents,
+        without_text=words.num_empty,
+        emptied=emptied,
+        words=words.num_different,
+        tokens=words.num_tokens,
+        left_out=left_out,
+        ngrams=choices.ngrams,
+    )
+    writer.finish(len(kept), np.array(kept), label=label if named else None, losses=losses)
+
+
+_RAW = ("words", "counts")
+
+
+def _flush(
+    ends: ArrayWriter, raw: list[ArrayWriter], sizes: "array[int]", *entries: "array[int]"
+) -> None:
+    """Write what waits: `sizes` begins with 0 before the first document, else with a document."""
+    ends.append(raw[0].length + np.cumsum(np.array(sizes, dtype=np.int64)))
+    for file, waiting in zip(raw, entries, strict=True):
+        file.append(np.array(waiting, dtype=np.int32))
+    for waiting in (sizes, *entries):
+        del waiting[:]
+
+
+def _rewrite(
+    corpus: Corpus, columns: NDArray[np.int32], writer: CorpusWriter, progress: "_Progress"
+) -> int:
+    """Write the words that stay under their new numbers; how many documents lost all of theirs."""
+    emptied = 0
+    for rows in corpus.pieces():
+        part = corpus.rows(rows)
+        before = np.diff(part.indptr)
+        document = np.repeat(np.arange(len(before)), before)
+        column = columns[part.words]
+        order = np.lexsort((column, document))
+        order = order[column[order] >= 0]
+        after = np.bincount(document[order], minlength=len(before))
+        emptied += int(np.count_nonzero((before > 0) & (after == 0)))
+        writer.append(after, column[order], part.counts[order])
+        progress.show("writing", writer.num_documents, writer.num_tokens)
+    return emptied
+
+
+class _Words:
+    """Numbers of words, in the order in which they come, and how often each of them came.
+
+    Of more than `_MOST_WORDS` different ones those so far go to a file, sorted; a word that comes
+    again gets another number.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._files: list[Path] = []
+        self._first = 0
+        self._ids: dict[str, int] = {}
+        self._counts, self._spread = array("q"), array("q")
+        self.num_documents = self.num_empty = self.num_tokens = self.num_different = 0
+
+    def number(self, words: Counter[str]) -> list[int]:
+        """The numbers of one document's words."""
+        if len(self._ids) > _MOST_WORDS:
+            self._put_away()
+        numbers = []
+        for word, count in words.items():
+            place = self._ids.setdefault(word, len(self._ids))
+            if place == len(self._counts):
+                self._counts.append(0)
+                self._spread.append(0)
+            self._counts[place] += count
+            self._spread[place] += 1
+            numbers.append(self._first + place)
+        self.num_documents += 1
+        self.num_empty += not words
+        self.num_tokens += words.total()
+        return numbers
+
+    def _sorted(self) -> Iterator[list[Any]]:
+        for word, place in sorted(self._ids.items()):
+            yield [word, self._first + place, self._counts[place], self._spread[place]]
+
+    def _put_away(self) -> None:
+        self._files.append(self._folder / f"raw-words-{len(self._files)}.txt")
+        with self._files[-1].open("w", encoding="ascii") as file:
+            file.writelines(json.dumps(item) + "\n" for item in self._sorted())
+        self._first += len(self._ids)
+        self._ids = {}
+        self._counts, self._spread = array("q"), array("q")
+
+    def merged(self) -> Iterator[tuple[str, list[int], int, int]]:
+        """Words in alphabetical order: all numbers, the count and the number of documents."""
+        self.num_different = 0
+        every = merge(*map(_items_of, self._files), self._sorted())
+        for word, same in groupby(every, key=lambda item: item[0]):
+            items = list(same)
+            numbers, counts, spread = zip(*(item[1:] for item in items), strict=True)
+            self.num_different += 1
+            yield word, list(numbers), sum(counts), sum(spread)
+
+    def columns(self, kept: list[str]) -> NDArray[np.int32]:
+        """The place of each number's word among those kept, -1 if it is none of them."""
+        size = self._first + len(self._ids)
+        columns = np.memmap(self._folder / "raw-columns", np.int32, "w+", shape=(max(1, size),))
+        columns[:] = -1
+        place, last = 0, len(kept)
+        for word, numbers, _, _ in self.merged():
+            if place < last and word == kept[place]:
+                columns[numbers] = place
+                place += 1
+        return np.asarray(columns)
+
+
+def _items_of(path: Path) -> Iterator[list[Any]]:
+    with path.open(encoding="ascii") as file:
+        yield from map(json.loads, file)
+
+
+def _pack_ldac(
+    path: Path, words: list[str] | None, writer: CorpusWriter, progress: "_Progress"
+) -> None:
+    sizes: list[int] = []
+    entries: list[tuple[int, int]] = []
+    largest = -1
+    lines = each_line(path, meter=progress.meter)
+    for number, line in enumerate(lines, start=1):
+        ids, amounts = parse_ldac_line(line.removesuffix("\n"), f"{path}, line {number}", words)
+        document = sorted(entry for entry in zip(ids, amounts, strict=True) if entry[1])
+        largest = max(largest, *ids, -1)
+        sizes.append(len(document))
+        entries += document
+        if len(entries) >= 2**18 or len(sizes) >= 2**16:
+            _append(writer, sizes, entries)
+            progress.show("reading", writer.num_documents, writer.num_tokens)
+    _append(writer, sizes, entries)
+    if not writer.num_documents:
+        raise ValueError(f"{path}: the file is empty")
+    num_words = largest + 1 if words is None else len(words)
+    writer.finish(num_words, None if words is None else np.array(words))
+
+
+def _append(writer: CorpusWriter, sizes: list[int], entries: list[tuple[int, int]]) -> None:
+    columns = np.array(entries, dtype=np.int32).reshape(-1, 2)
+    writer.append(np.array(sizes, dtype=np.int64), columns[:, 0], columns[:, 1])
+    sizes.clear()
+    entries.clear()
+
+
+def _pack_npz(
+    path: Path, words: list[str] | None, writer: CorpusWriter, progress: "_Progress"
+) -> None:
+    blocks = _csr_blocks(path) or iter([read_npz(path, words)])
+    num_words = None
+    for block in blocks:
+        first = writer.num_documents
+        try:
+            corpus = as_corpus(block, words if num_words is None else None)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, counted from row {first}: {error}") from None
+        num_words = corpus.num_words
+        writer.append(np.diff(corpus.indptr), corpus.words, corpus.counts)
+        progress.show("reading", writer.num_documents, writer.num_tokens)
+    if num_words is None:
+        raise ValueError(f"{path}: a matrix without rows")
+    writer.finish(num_words, None if words is None else np.array(words))
+
+
+def _csr_blocks(path: Path) -> Iterator[Any] | None:
+    """Rows of a matrix whose rows are compressed, some at a time; None if it is another."""
+    try:
+        with zipfile.ZipFile(path) as file, np.load(path, allow_pickle=False) as small:
+            name = small["format"].item()
+            if name not in (b"csr", "csr"):
+                return None
+            shape = tuple(map(int, small["shape"]))
+            members = [_Member(file, name) for name in ("indptr", "indices", "data")]
+            lengths = [member.length for member in members]
+            for member in members:
+                member.close()
+    except Exception:  # read_npz says what is wrong
+        return None
+    if len(shape) != 2 or lengths[0] != shape[0] + 1 or lengths[1] != lengths[2]:
+        return None
+    return _each_block(path, shape)
+
+
+def _each_block(path: Path, shape: tuple[int, ...]) -> Iterator[Any]:
+    with zipfile.ZipFile(path) as file:
+        indptr, indices, data = (_Member(file, name) for name in ("indptr", "indices", "data"))
+        last = indptr.read(1)
+        if last[0] != 0:
+            raise ValueError(f"{path}: its indptr must begin with 0, got {last[0]}")
+        for start in range(0, shape[0], _ROWS):
+            count = min(_ROWS, shape[0] - start)
+            ends = np.concatenate([last, indptr.read(count)]).astype(np.int64)
+            if np.any(np.diff(ends) < 0) or ends[-1] > indices.length:
+                raise ValueError(f"{path}: its indptr must not decrease, nor pass its entries")
+            size = int(ends[-1] - ends[0])
+            entries = data.read(size), indices.read(size), ends - ends[0]
+            try:
+                yield scipy.sparse.csr_array(entries, shape=(count, shape[1]))
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+            last = ends[-1:]
+
+
+class _Member:
+    """A vector in an ``.npz``, some numbers at a time."""
+
+    def __init__(self, file: zipfile.ZipFile, name: str):
+        self._stream = file.open(f"{name}.npy")
+        major, _ = np.lib.format.read_magic(self._stream)
+        header = np.lib.format.read_array_header_1_0 if major == 1 else _HEADER_2
+        (self.length,), _, self._dtype = header(self._stream)
+        if self._dtype.hasobject:
+            raise ValueError("it holds objects")
+
+    def read(self, count: int) -> NDArray[Any]:
+        content = self._stream.read(count * self._dtype.itemsize)
+        return np.frombuffer(content, self._dtype)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+_HEADER_2 = np.lib.format.read_array_header_2_0
+
+
+class _Progress:
+    """How far packing is: a line that rewrites itself, or a line a minute."""
+
+    def __init__(self, writer: CorpusWriter, meter: Meter, enabled: bool):
+        closed = sys.stderr is None or sys.stderr.closed
+        self.meter = meter
+        self._enabled = enabled and not closed
+        self._terminal = self._enabled and sys.stderr.isatty()
+        self._began = self._said = time.monotonic()
+        self._width = 0
+
+    def show(self, doing: str, documents: int, words: int) -> None:
+        """Say it, if it is time to."""
+        now = time.monotonic()
+        wait = _SHOW_SECONDS if self._terminal else _LOG_SECONDS
+        if not self._enabled or now < self._said + wait:
+            return
+        self._said = now
+        line = f"{doing}: {documents:,} documents, {words:,} words"
+        share = self.meter.done / max(1, self.meter.total)
+        if doing == "reading" and share > 0.0:
+            left = (now - self._began) * (1.0 - share) / share
+            line += f", {share:.0%} of the files, {left:.0f} s left"
+        if self._terminal:
+            line = line[: shutil.get_terminal_size().columns - 1]
+            sys.stderr.write("\r" + line.ljust(self._width))
+            self._width = len(line)
+        else:
+            sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._width:
+            sys.stderr.write("\n")

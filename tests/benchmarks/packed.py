@@ -1,0 +1,237 @@
+"""Corpora on disk: seconds a sweep and peak memory by their size, and what starts from a part cost.
+
+    python -m tests.benchmarks.packed --documents 10000 100000 --folder /tmp/packed
+    python -m tests.benchmarks.packed --documents 1000000 --folder /tmp/packed
+    python -m tests.benchmarks.packed --starts --documents 40000 --length 150 --seconds 150
+    python -m tests.benchmarks.packed --texts --documents 20000 --folder /tmp/packed
+
+The first simulate documents of correlated topics in blocks and pack them; every size is packed,
+started and swept in a process of its own. Memory is what the process holds of its own (``RssAnon``,
+its peak sampled), beside pages of the corpus's files, which the system may take back (``RssFile``),
+and the peak of both as the system counts it (``VmHWM``). The third compares held-out words after
+starts from a part with and without sweeps over all tokens, for the same seconds of a processor. The
+fourth packs texts.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import pgmult
+from pgmult.compiled.rows import row_threads
+from pgmult.topics.data.corpus import Corpus, simulate_words
+from pgmult.topics.starts import searches
+
+MODEL_TOPICS = 0.02  # concentration of the words of simulated topics
+
+
+class Truth:
+    """Correlated topics, and documents of them in blocks."""
+
+    def __init__(self, rng, num_words, num_topics, length):
+        self.rng, self.length, self.num_words = rng, length, num_words
+        self.model = pgmult.topics.CorrelatedTopics(num_topics)
+        root = rng.normal(size=(num_topics - 1, 10)) / np.sqrt(10.0)
+        self.cov = 4.0 * root @ root.T + 2.0 * np.eye(num_topics - 1)
+        self.topics = pgmult.Dirichlet(MODEL_TOPICS).sample(rng, (num_topics, num_words))
+
+    def blocks(self, num_documents, block=10_000):
+        for first in range(0, num_documents, block):
+            yield self.block(min(block, num_documents - first))
+
+    def block(self, size):
+        rng = self.rng
+        psi = pgmult.MvNormal(self.model.gaussian.mean, self.cov).sample(rng, size)
+        totals = rng.poisson(self.length, size=size)
+        counts = self.model.link().simulate(rng, psi, totals)
+        assignments = np.repeat(np.tile(np.arange(counts.shape[1]), size), counts.ravel())
+        shape = Corpus(
+            np.arange(size + 1), np.zeros(size, dtype=np.int32), totals.astype(np.int32),
+            self.num_words,
+        )  # fmt: skip
+        return simulate_words(rng, assignments, self.topics, shape).to_csr()
+
+
+def held(name):
+    """A line of what the process holds, in GB."""
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith(name):
+                return int(line.split()[1]) * 1024 / 1e9
+    raise ValueError(name)
+
+
+class Peak:
+    """The largest RssAnon and RssFile of this process, sampled."""
+
+    def __enter__(self):
+        self.own = self.files = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def _watch(self):
+        while not self._stop.wait(0.05):
+            self.own = max(self.own, held("RssAnon"))
+            self.files = max(self.files, held("RssFile"))
+
+    def __exit__(self, *error):
+        self._stop.set()
+        self._thread.join()
+
+
+def pack(options, size, folder):
+    truth = Truth(np.random.default_rng(0), options.words, options.topics, options.length)
+    began = time.process_time()
+    with Peak() as peak:
+        corpus = pgmult.topics.pack_corpus(truth.blocks(size), folder)
+    bytes_on_disk = sum(file.stat().st_size for file in folder.iterdir())
+    print(
+        f"{corpus}, {len(corpus.words):,} entries: simulated and packed in"
+        f" {time.process_time() - began:.0f} CPU s, {bytes_on_disk / 1e9:.2f} GB on disk, peak"
+        f" {peak.own:.2f} GB",
+        flush=True,
+    )
+
+
+def sweep(options, folder):
+    began = time.process_time()
+    corpus = pgmult.topics.open_corpus(folder)
+    opened = time.process_time() - began
+    model = pgmult.topics.CorrelatedTopics(options.topics)
+    rng = np.random.default_rng(1)
+    with row_threads(options.threads):
+        with Peak() as first:
+            began = time.process_time(), time.perf_counter()
+            state = model.init(rng, corpus)
+            started = time.process_time() - began[0], time.perf_counter() - began[1]
+        cpu, wall = [], []
+        with Peak() as peak:
+            for _ in range(options.sweeps + 1):
+                began = time.process_time(), time.perf_counter()
+                state = model.step(rng, state, corpus)
+                cpu.append(time.process_time() - began[0])
+                wall.append(time.perf_counter() - began[1])
+            began = time.process_time()
+            value = model.log_likelihood(state, corpus)
+            scored = time.process_time() - began
+    words = corpus.num_tokens
+    print(
+        f"{corpus}, K = {options.topics}, {options.threads} thread(s): opened {opened:.1f} CPU s,"
+        f" start {started[0]:.0f} CPU s ({started[1]:.0f} s), sweep {min(cpu[1:]):.2f} CPU s"
+        f" ({min(wall[1:]):.2f} s), log likelihood {scored:.2f} CPU s ({value / words:.3f} a word);"
+        f" peak of its own {first.own:.2f} GB in the start, {peak.own:.2f} GB in sweeps, of files"
+        f" {peak.files:.2f} GB, VmHWM {held('VmHWM'):.2f} GB",
+        flush=True,
+    )
+
+
+def starts(options):
+    """Held-out words after the same CPU seconds, from both starts."""
+    for seed in range(options.seeds):
+        rng = np.random.default_rng(seed)
+        truth = Truth(rng, options.words, options.topics, options.length)
+        corpus = pgmult.topics.as_corpus(truth.block(options.documents[0]))
+        training, held_out = pgmult.topics.split_tokens(corpus, 1000, random_seed=seed)
+        model = pgmult.topics.CorrelatedTopics(options.topics)
+        for name, large in (("part and sweeps", (10**9, 10**12)), ("part alone", (0, 0))):
+            searches._LARGE = large
+            own = np.random.default_rng(100 + seed)
+            began = time.process_time()
+            scores = []
+            with row_threads(options.threads):
+                state = model.init(own, training)
+                started = time.process_time() - began
+                completion = pgmult.topics.DocumentCompletion(held_out, every=1)
+                while time.process_time() < began + options.seconds:
+                    state = model.step(own, state, training)
+                    scores.append((time.process_time() - began, state))
+                    del scores[: -options.average]
+                for index, (_, last) in enumerate(scores):
+                    completion(pgmult.sampling.Sweep(0, index, False, last, model, training))
+            print(
+                f"seed {seed}, {name}: start {started:.0f} CPU s, after {options.seconds:.0f}:"
+                f" {completion.log_predictive:.4f} nats a held-out word",
+                flush=True,
+            )
+
+
+def texts(options, folder):
+    rng = np.random.default_rng(0)
+    words = np.array([f"{a}{b}{c}" for a in "bdfgkl" for b in CORE for c in CORE])
+    shares = 1.0 / np.arange(1, len(words) + 1)
+    shares /= shares.sum()
+    folder.mkdir(parents=True)
+    with (folder / "texts.csv").open("w") as file:
+        file.write("n,text\n")
+        for number in range(options.documents[0]):
+            file.write(f"{number},{' '.join(rng.choice(words, size=options.length, p=shares))}\n")
+    size = (folder / "texts.csv").stat().st_size
+    began = time.process_time()
+    with Peak() as peak:
+        corpus = pgmult.datasets.pack_files(
+            folder / "texts.csv", folder / "packed", column="text", names="n", min_documents=5
+        )
+    spent = time.process_time() - began
+    print(
+        f"{corpus}: {size / 1e6:.0f} MB of texts in {spent:.1f} CPU s"
+        f" ({corpus.num_tokens / spent / 1e6:.2f} million words/s), peak {peak.own:.2f} GB"
+    )
+
+
+CORE = ["an", "er", "il", "ot", "us", "amp", "end", "isk", "ora", "ult", "ey", "ai"]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--documents", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--words", type=int, default=20_000)
+    parser.add_argument("--topics", type=int, default=50)
+    parser.add_argument("--length", type=int, default=110)
+    parser.add_argument("--sweeps", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/packed"))
+    parser.add_argument("--only", choices=["pack", "sweep"])
+    parser.add_argument("--starts", action="store_true")
+    parser.add_argument("--seconds", type=float, default=150.0)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--average", type=int, default=5)
+    parser.add_argument("--texts", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.starts:
+        starts(chosen)
+    elif chosen.texts:
+        texts(chosen, chosen.folder / "texts")
+        shutil.rmtree(chosen.folder)
+    elif chosen.only == "pack":
+        pack(chosen, chosen.documents[0], chosen.folder)
+    elif chosen.only == "sweep":
+        sweep(chosen, chosen.folder)
+    else:
+        for count in chosen.documents:
+            if shutil.disk_usage(chosen.folder.parent).free < 40 * chosen.length * count:
+                raise SystemExit(
+                    f"not enough room for {count:,} documents in {chosen.folder.parent}"
+                )
+            place = chosen.folder / str(count)
+            place.parent.mkdir(exist_ok=True)
+            own = {"documents": count, "folder": place} | {
+                name: getattr(chosen, name)
+                for name in ("words", "topics", "length", "sweeps", "threads")
+            }
+            given = [str(x) for name, value in own.items() for x in (f"--{name}", value)]
+            command = [sys.executable, "-m", "tests.benchmarks.packed", *given]
+            try:
+                for part in ("pack", "sweep"):
+                    subprocess.run([*command, "--only", part], check=True, env=os.environ.copy())
+            finally:
+                shutil.rmtree(place, ignore_errors=True)
+        chosen.folder.rmdir()
