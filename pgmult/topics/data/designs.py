@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, as_strings, brief
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.sampling.codec import fingerprint
 from pgmult.topics.data.terms import KNOTS, SplineTerm, Term, are_free, group_term, spline_term
 
 __all__ = ["Columns", "Design", "as_mapping", "labels_only", "make_design"]
@@ -105,6 +106,21 @@ class Design:
         """Names of the effects, term after term, ``(num_effects,)``."""
         names = [f"{term.name}[{level}]" for term in self.terms for level in term.levels]
         return np.array(names, dtype=np.str_)
+
+    @property
+    def coding(self) -> str:
+        """A fingerprint of all that made the columns: means, scales, labels, knots.
+
+        Coefficients of designs that differ in any of these mean different things, whatever the
+        columns' names.
+        """
+        origin = self.origin or self.columns
+        parts = [
+            (t.knots, t.bends, t.line) if isinstance(t, SplineTerm) else (t.levels,)
+            for t in self.terms
+        ]
+        made = (self.formula, self.names, self.centre, self.scale, tuple(parts))
+        return fingerprint((made, (origin.names, origin.values, origin.num_levels, origin.levels)))
 
     def mean(self, coefficients: FloatArray, effects: FloatArray) -> FloatArray:
         """The mean of psi, ``(num_documents, n)``, from all coefficients and effects."""

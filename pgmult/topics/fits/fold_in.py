@@ -203,12 +203,6 @@ def _prior_of(
         "of structural topics new documents need covariates: data.new_documents(corpus, table)",
     )  # fmt: skip
     design, content = corpus.design, corpus.content
-    if design.origin is None and not posterior.is_of(corpus):
-        raise ValueError(
-            "corpus must be coded as the documents that were sampled: make it with"
-            " data.new_documents(corpus, table) from these"
-        )
-    _check_coding(posterior, design)
     labels = {"covariate": design.names}
     if design.terms:
         labels["effect"] = design.effect_names
@@ -224,6 +218,7 @@ def _prior_of(
             )
     order = known.link.order
     order = np.arange(known.model.num_topics) if order is None else np.asarray(order)
+    _check_coding(posterior, design)
     names = regression_variables(posterior, corpus)
     draws = dict(zip(names, of_chain(posterior, chain, *names), strict=True))
     varied = None if content is None else of_chain(posterior, chain, "group_topics")[0]
@@ -231,16 +226,14 @@ def _prior_of(
 
 
 def _check_coding(posterior: Posterior, design: Design) -> None:
-    """Refuse columns of the same names that were centred and scaled by other documents."""
-    try:
-        known = posterior.data.design
-    except ValueError:  # draws that were saved without their data
-        return
-    same = known.names.tolist() == design.names.tolist()
-    if same and not (
-        np.array_equal(known.centre, design.centre) and np.array_equal(known.scale, design.scale)
-    ):
+    """Refuse columns of the same names that other documents centred, scaled or laid out."""
+    if "coding" in posterior.coords:
+        (known,) = map(str, posterior.coords["coding"])
+    else:
+        known = posterior.data.design.coding
+    if known != design.coding:
         raise ValueError(
-            "corpus must have covariates centred and scaled as the posterior's are: make it with"
-            " data.new_documents(corpus, table), data being what was sampled"
+            "corpus must have covariates coded as the posterior's are, with the same means, scales,"
+            " labels and knots: make it with data.new_documents(corpus, table), data being what was"
+            " sampled"
         )

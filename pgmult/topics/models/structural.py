@@ -284,6 +284,7 @@ class StructuralTopics(GaussianTopics):
     def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
         """Covariates, effects and groups by name; words and documents where they have names."""
         coords = {"covariate": data.design.names, **GaussianTopics.coords(self, data)}
+        coords["coding"] = np.array([data.design.coding], dtype=np.str_)
         if data.design.terms:
             shared, free = self._terms(data)
             coords["term"] = np.array([term.name for term in shared], dtype=np.str_)

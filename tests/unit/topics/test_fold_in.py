@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmult import Posterior, StickBreaking, load
+from pgmult import Posterior, StickBreaking, load, sample
 from pgmult.compiled.rows import row_threads
 from pgmult.sampling import Origin
 from pgmult.topics import (
@@ -115,7 +115,8 @@ def test_other_models_and_none_are_refused():
 # ------------------------------------------------------------------ with covariates
 
 TABLE = {"party": ["D", "R", "D", "D", "R"], "author": ["a", "b", "b", "a", "a"]}
-STRUCTURED = with_covariates(COUNTS, TABLE, "~ party + (1 | author)", content="~ party")
+FORMULA = "~ party + (1 | author)"
+STRUCTURED = with_covariates(COUNTS, TABLE, FORMULA, content="~ party")
 COEFFICIENTS = np.array([[-0.4, 0.3], [1.0, -0.7]])
 OMEGA = np.array([[0.2, 0.3], [0.3, 4.0]])
 EFFECTS, VARIANCES = np.array([[0.5, 0.2], [-0.6, 0.4]]), np.array([1.5])
@@ -174,8 +175,8 @@ def test_documents_without_the_posteriors_covariates_are_refused():
     with pytest.raises(TypeError, match=r"data\.new_documents\(corpus, table\)"):
         next(fold_in(posterior, as_corpus(COUNTS)))
     other = {name: column[::-1] for name, column in TABLE.items()}
-    with pytest.raises(ValueError, match="must be coded as the documents that were sampled"):
-        next(fold_in(posterior, with_covariates(COUNTS, other, "~ party + (1 | author)")))
+    with pytest.raises(ValueError, match="must have covariates coded as the posterior's"):
+        next(fold_in(posterior, with_covariates(COUNTS, other, FORMULA, content="~ party")))
     plain = with_covariates(COUNTS, TABLE, "~ party")[:]
     with pytest.raises(ValueError, match=r"posterior's effects, 1 \| author\[a\], .*; got none"):
         next(fold_in(posterior, plain))
@@ -191,5 +192,28 @@ def test_columns_that_other_documents_centred_are_refused():
     )  # fmt: skip
     assert len(list(fold_in(posterior, data.new_documents(COUNTS[:2], {"x": [4.0, 5.0]})))) == 3
     others = with_covariates(COUNTS, {"x": [5.0, 1.0, 2.0, 3.0, 4.0]})
-    with pytest.raises(ValueError, match="centred and scaled as the posterior's"):
+    with pytest.raises(ValueError, match="coded as the posterior's are, with the same means"):
         next(fold_in(posterior, others[[0, 1]]))
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_draws_that_were_saved_without_data_still_know_how_columns_were_made(tmp_path):
+    """Two designs of the same names, means and scales, and other knots."""
+    year = np.array([0.0, 1.0, 2.0, 3.0, 9.0, 4.0, 5.0, 8.0])
+    counts = np.tile(COUNTS, (2, 1))[:8]
+    data = with_covariates(counts, {"x": year}, "~ s(x)")
+    posterior = sample(
+        StructuralTopics(3, start_sweeps=1), data, draws=4, tune=2, chains=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    posterior.save(tmp_path / "draws")
+    saved = load(tmp_path / "draws")
+    with pytest.raises(ValueError, match="saved without them"):
+        saved.data  # noqa: B018
+    new = {"x": [4.0, 5.0]}
+    assert len(list(fold_in(saved, data.new_documents(counts[:2], new)))) == 4
+    others = np.array([0.0, 1.0, 2.0, 3.0, 9.0, 4.2, 5.1, 7.9])
+    others = (others - others.mean()) / others.std() * year.std() + year.mean()
+    elsewhere = with_covariates(counts, {"x": others}, "~ s(x)")
+    with pytest.raises(ValueError, match="coded as the posterior's are, with the same means"):
+        next(fold_in(saved, elsewhere.new_documents(counts[:2], new)))
