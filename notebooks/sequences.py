@@ -73,12 +73,14 @@ posterior = pgmult.sample(
     random_seed=1,
     progressbar=False,
 )
-print(posterior.summary(["eigenvalue_moduli", "amplitudes"]))
+posterior.summary(["eigenvalue_moduli", "amplitudes"])
 
 # %% [markdown]
-# A warning names entries of the transition and of the noise: the basis of the state is arbitrary,
-# and every chain has its own. The moduli of the transition's eigenvalues, the amplitudes that the
-# state gives the symbols, and all probabilities do not depend on it: these are what to look at.
+# The basis of the state is arbitrary, and every chain has its own; these do not depend on it. The
+# moduli of the transition's eigenvalues say that the season neither grows nor dies. How far the
+# state swings in the long run (`amplitudes`) is then hardly settled by books of 120 days: it mixes
+# slowly, and the warning says so. Read such a number from longer runs; what comes next, below, is
+# known far better.
 
 # %% [markdown]
 # ## The next twelve days, with intervals

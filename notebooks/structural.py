@@ -70,7 +70,7 @@ with warnings.catch_warnings():
         progressbar=False,
         keep=(*model.default_keep, "theta"),
     )
-print(topic_stability(run))
+topic_stability(run)
 
 # %% [markdown]
 # Effects are averaged over all draws of all chains, each topic over the chains that found it.
@@ -84,7 +84,9 @@ print(topic_stability(run))
 # %%
 in_2000 = effects(run, "party", at={"year": 2000})
 by_party = difference(in_2000, "Republican", "Democratic")
-print(by_party.table())
+by_party
+
+# %%
 by_party.figure
 
 # %% [markdown]
@@ -110,7 +112,7 @@ curves(over_time)
 
 # %%
 words = content(run)
-print(words.table(5))
+words
 
 # %%
 words.words("Republican", "Democratic", topic=10).figure
@@ -122,7 +124,7 @@ words.words("Republican", "Democratic", topic=10).figure
 # would then? Shuffling single pieces would answer yes to almost anything.
 
 # %%
-print(permutation_test(run, "party"))
+permutation_test(run, "party")
 
 # %% [markdown]
 # ## New documents

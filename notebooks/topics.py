@@ -71,7 +71,7 @@ posterior
 # most probable words, each topic over the chains that found it.
 
 # %%
-print(topic_stability(posterior))
+topic_stability(posterior)
 
 # %%
 words = top_words(posterior, num_words=6)
@@ -105,7 +105,9 @@ topic_correlation_heatmap(correlations, labels).figure
 # do, not which topics they share.
 
 # %%
-print(posterior.summary("effective_topics"))
+posterior.summary("effective_topics")
+
+# %%
 log_likelihood_trace(posterior.sample_stats["log_likelihood"]).figure
 
 # %%

@@ -93,3 +93,5 @@ class PredictiveChecks:
             for row in zip(*columns, strict=True)
         ]
         return "\n".join([self.verdict, *lines])
+
+    __repr__ = __str__

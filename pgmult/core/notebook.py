@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["columns_html"]
+__all__ = ["columns_html", "lines_html"]
 
 _MOST_ROWS = 20
 
@@ -40,9 +40,13 @@ def columns_html(
     shown = [list(column[:most]) for column in columns.values()]
     rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in zip(*shown, strict=True))
     below = [f"{size - most:,} more rows"] if most is not None and size > most else []
-    lines = "".join(f"<p>{html.escape(note)}</p>" for note in (*below, *notes))
-    top = f"<p>{html.escape(title)}</p>" if title else ""
+    top, lines = lines_html([title] if title else []), lines_html([*below, *notes])
     return f"{top}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{lines}"
+
+
+def lines_html(lines: Sequence[str]) -> str:
+    """Each a paragraph."""
+    return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
 
 
 def _cell(value: Any) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "Start",
     "TakesRawData",
     "TellsRows",
+    "TellsRowsInTurn",
     "absent_of",
     "basis_dims_of",
     "coords_of",
@@ -218,6 +219,22 @@ class TellsRows(Protocol):
         ValueError
             That names what must be kept.
         """
+
+
+@runtime_checkable
+class TellsRowsInTurn(Protocol):
+    """A model of multinomial rows that depend on the rows before them, given a draw."""
+
+    def observed_rows(self, data: Any) -> ObservedRows:
+        """The rows of the data."""
+
+    def log_predictive(self, draw: Mapping[str, NDArray[Any]], data: Any) -> FloatArray:
+        """Log p(row | rows before it), ``(num_rows,)``, without multinomial coefficients."""
+
+    def replicate(
+        self, rng: np.random.Generator, draw: Mapping[str, NDArray[Any]], data: Any
+    ) -> IntArray:
+        """New counts of all rows, ``(num_rows, num_categories)``."""
 
 
 def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:

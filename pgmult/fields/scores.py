@@ -129,6 +129,8 @@ class Calibration:
             + (f"\nsaid to be among the first, and was: {groups}" if groups else "")
         )
 
+    __repr__ = __str__
+
 
 def overlap(
     predicted: ArrayLike, counts: ArrayLike, size: int, *, lowest: bool = False

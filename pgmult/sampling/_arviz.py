@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from pgmult.core.machine import available_memory
-from pgmult.core.typing import TellsRows
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows, TellsRows, TellsRowsInTurn
 
 if TYPE_CHECKING:
     from pgmult.sampling.posterior import Posterior
@@ -88,7 +88,7 @@ def _made_old(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: "Poste
 def _of_rows(posterior: "Posterior", data: Any, random_seed: int) -> dict[str, dict[str, Any]]:
     """The groups that come of the data: each a mapping from variable to (dims, array)."""
     model = posterior.model
-    if not isinstance(model, TellsRows):
+    if not isinstance(model, TellsRows | TellsRowsInTurn):
         raise TypeError(
             "data must be left out: they are no multinomial rows to"
             f" {type(model).__name__}, whose draws go alone"
@@ -114,15 +114,16 @@ def _of_rows(posterior: "Posterior", data: Any, random_seed: int) -> dict[str, d
         )
     log_likelihood = np.empty((draws, len(full)))
     replicated = np.empty((draws if predicts else 0, *rows.counts.shape), dtype=np.int64)
-    counts, totals = rows.counts[full], rows.counts.sum(axis=1)
+    counts = rows.counts[full]
     coefficient = gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
     rng = np.random.default_rng(random_seed)
     variables = {name: posterior.stack(name) for name in posterior}
     for i in range(draws):
-        probs = model.row_probs({name: v[i] for name, v in variables.items()}, data)
-        log_likelihood[i] = coefficient + xlogy(counts, probs[full]).sum(axis=1)
-        if predicts:
-            replicated[i] = rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True))
+        draw = {name: values[i] for name, values in variables.items()}
+        scores, drawn = _of_draw(rng, model, draw, data, rows, full, predicts=predicts)
+        log_likelihood[i] = coefficient + scores
+        if drawn is not None:
+            replicated[i] = drawn
     row, category = rows.dims
     seen = f"seen_{row}" if len(full) < len(rows.counts) else row
     groups: dict[str, dict[str, Any]] = {
@@ -136,6 +137,28 @@ def _of_rows(posterior: "Posterior", data: Any, random_seed: int) -> dict[str, d
         drawn = replicated.reshape(*shape, *rows.counts.shape)
         groups["posterior_predictive"] = {"counts": ((row, category), drawn)}
     return groups
+
+
+def _of_draw(
+    rng: np.random.Generator,
+    model: TellsRows | TellsRowsInTurn,
+    draw: Mapping[str, Any],
+    data: Any,
+    rows: ObservedRows,
+    full: IntArray,
+    *,
+    predicts: bool,
+) -> tuple[FloatArray, IntArray | None]:
+    """Log likelihoods of the rows that are `full`, without coefficients, and new counts of all."""
+    if not isinstance(model, TellsRows):
+        new = model.replicate(rng, draw, data) if predicts else None
+        return model.log_predictive(draw, data)[full], new
+    probs = model.row_probs(draw, data)
+    scores = np.asarray(xlogy(rows.counts[full], probs[full]).sum(axis=1))
+    if not predicts:
+        return scores, None
+    totals = rows.counts.sum(axis=1)
+    return scores, rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True))
 
 
 def _dataset(variables: Mapping[str, Any], coords: Mapping[str, Any], *, with_draws: bool) -> Any:

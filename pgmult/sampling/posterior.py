@@ -378,9 +378,9 @@ class Posterior(Mapping[str, NDArray[Any]]):
         checked = 0
         for name in [*self._judged(), *self.sample_stats]:
             labels, draws, note = self.entries(name, CHECKED_ENTRIES)
-            notes += [note] if note else []
             if not labels:
                 continue
+            notes += [note] if note else []
             checked += len(labels)
             undefined += [labels[i] for i in np.flatnonzero(np.isnan(draws).any(axis=(0, 1)))]
             r_hat, ess = _worst(draws, separate=bool(matched) or self._is_labelled(name))
@@ -491,9 +491,10 @@ class Posterior(Mapping[str, NDArray[Any]]):
         Parameters
         ----------
         data : optional
-            What the posterior was sampled from, of a model whose data are multinomial rows
-            (fields, sequences, topics that exchange): with it come the groups ``log_likelihood``
-            (of each row, given what the draw keeps: a step's states, a document's proportions),
+            What the posterior was sampled from, of a model whose data are multinomial rows (fields,
+            sequences, topics, regressions): with it come the groups ``log_likelihood`` (of each
+            row, given what the draw keeps: a step's states, a document's proportions; with hidden
+            Markov models given the steps before it),
             ``observed_data``, ``posterior_predictive`` and ``constant_data``, for ``loo``,
             ``compare`` and ``plot_ppc``. Rows without counts are left out of the first of these.
             The variable is ``counts`` in each of them.
@@ -737,6 +738,8 @@ class Summary:
             for j, label in enumerate(labels)
         ]
         return "\n".join([*lines, *(f"({note})" for note in notes)])
+
+    __repr__ = __str__
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame, indexed by `rows`."""

@@ -92,6 +92,8 @@ class Verdict:
             lines.append(f"  {self.scores[i]:8.2f}  {self.p_values[i]:8.1e}  {name}")
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 # --------------------------------------------------------------------------- conditional ratio
 

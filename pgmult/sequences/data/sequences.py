@@ -21,9 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_repeats, as_strings, brief
 from pgmult.core.orders import as_order
+from pgmult.core.typing import ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
-__all__ = ["Sequences", "as_sequences", "simulate_symbols"]
+__all__ = ["Sequences", "as_sequences", "simulate_symbols", "step_rows"]
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
 
@@ -536,6 +537,17 @@ def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
             f"inputs must have shape ({total}, num_inputs), one row a step, got {array.shape}"
         )
     return array
+
+
+def step_rows(data: Sequences) -> ObservedRows:
+    """The steps as rows of counts, dense, with their totals, sequences and inputs."""
+    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
+    constants: dict[str, Any] = {
+        "totals": (("step",), data.totals), "sequence_of_step": (("step",), sequence),
+    }  # fmt: skip
+    if data.inputs is not None:
+        constants["inputs"] = (("step", "input"), data.inputs)
+    return ObservedRows(("step", "symbol"), data.to_csr().toarray(), constants)
 
 
 def simulate_symbols(

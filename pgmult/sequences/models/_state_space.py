@@ -25,7 +25,7 @@ from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
-from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
+from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.loadings import sample_loading_var
@@ -218,13 +218,7 @@ class StateSpace(ABC):
 
     def observed_rows(self, data: Sequences) -> ObservedRows:
         """The steps, with their totals, sequences and inputs."""
-        sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
-        constants: dict[str, Any] = {
-            "totals": (("step",), data.totals), "sequence_of_step": (("step",), sequence),
-        }  # fmt: skip
-        if data.inputs is not None:
-            constants["inputs"] = (("step", "input"), data.inputs)
-        return ObservedRows(("step", "symbol"), data.to_csr().toarray(), constants)
+        return step_rows(data)
 
     def row_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
         """Of ``probs``, or of ``states`` and what is kept by default: given the states."""

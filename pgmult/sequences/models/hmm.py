@@ -41,10 +41,10 @@ from scipy.special import xlogy
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import as_nonnegative, as_positive, as_positive_int, new_key
 from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols
+from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
 
 __all__ = ["MultinomialHMM", "MultinomialHMMState"]
 
@@ -339,10 +339,24 @@ class MultinomialHMM:
             Without multinomial coefficients; 0 at missing steps, -inf where a draw rules a step
             out (which then counts as missing for the steps after it).
         """
-        state = MultinomialHMMState(
-            draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
-        )
-        return _filtered(state, data)[0]
+        return _filtered(_state_of(draw), data)[0]
+
+    def observed_rows(self, data: Sequences) -> ObservedRows:
+        """The steps, with their totals and sequences."""
+        return step_rows(data)
+
+    def replicate(
+        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
+    ) -> IntArray:
+        """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
+        return np.asarray(self.simulate(rng, _state_of(draw), data).to_csr().toarray())
+
+
+def _state_of(draw: Mapping[str, FloatArray]) -> MultinomialHMMState:
+    """What a kept draw tells: its concentrations may not have been kept."""
+    return MultinomialHMMState(
+        draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
+    )
 
 
 _Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]

@@ -160,6 +160,8 @@ class SequenceScore:
             f" {self.num_draws} draw{'s' * (self.num_draws > 1)})"
         )
 
+    __repr__ = __str__
+
 
 def _blocks(sequence: IntArray) -> IntArray:
     """Which block each step is in: about `_BLOCKS` segments, none across two sequences."""

@@ -147,6 +147,8 @@ class Losses:
         )
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DocumentTable:

@@ -83,6 +83,8 @@ class NewDocuments:
             )
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def align_words(
     corpus: Any, vocabulary: Sequence[str] | NDArray[np.str_] | None, num_words: int

@@ -53,7 +53,7 @@ from pgmult.compiled.linalg import scatter
 from pgmult.core.arguments import as_real, as_repeats, as_share
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
 from pgmult.priors import (
     CovarianceScales,
@@ -334,6 +334,21 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         if name == "prevalence":
             return _prevalence(summary.exact[1])
         return AllocatedTopics.summarized(self, name, state, summary, data)
+
+    def observed_rows(self, data: TimedCorpus) -> ObservedRows:
+        """The documents, dense, with their totals and times."""
+        rows = AllocatedTopics.observed_rows(self, data.corpus)
+        times = {"time_of_document": (("document",), np.asarray(data.time_labels)[data.times])}
+        return rows._replace(constants={**rows.constants, **times})
+
+    def row_probs(self, draw: Mapping[str, Any], data: TimedCorpus) -> FloatArray:
+        """Of ``topics``, which have a time, and ``theta`` or ``psi``: given the proportions."""
+        theta, topics = self.kept_shares(draw, "topics", data)
+        probs = np.empty((len(theta), topics.shape[2]))
+        for time in np.unique(data.times):
+            here = data.times == time
+            probs[here] = theta[here] @ topics[:, time]
+        return probs
 
     def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Each topic's share of a time's tokens, ``(num_times, num_topics)``; 0 without tokens."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import CovarianceScales, Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums, as_block_rows, step
@@ -131,19 +131,6 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
         return self._around(rng, psi, topics.sample(rng), at.allocation.topic_counts, data)
 
 
-def document_rows(data: Corpus) -> ObservedRows:
-    """Documents as rows of counts, dense, with their totals."""
-    constants = {"totals": (("document",), data.totals)}
-    return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
-
-
-def kept_shares(draw: Mapping[str, Any], words: str, link: Any) -> tuple[FloatArray, FloatArray]:
-    """Theta and the variable `words` of a draw; an error names what was not kept."""
-    if words not in draw or not {"theta", "psi"} & set(draw):
-        raise ValueError(f"the posterior must have kept {words} and theta or psi (keep=)")
-    return draw["theta"] if "theta" in draw else link.probs(draw["psi"]), draw[words]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ExchangeableTopicsState:
     """One point of the chain, of n = K - 1 sticks or n = K coordinates of a softmax.
@@ -177,15 +164,6 @@ class ExchangeableTopics(GaussianTopics):
         """The prior of mu and Sigma, whether it was given or not."""
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
-
-    def observed_rows(self, data: Corpus) -> ObservedRows:
-        """The documents, dense, with their totals."""
-        return document_rows(data)
-
-    def row_probs(self, draw: Mapping[str, Any], data: Corpus) -> FloatArray:
-        """Of ``topics`` and ``theta`` or ``psi``: given the proportions."""
-        theta, topics = kept_shares(draw, "topics", self.link(data))
-        return np.asarray(theta @ topics)
 
     @abstractmethod
     def _sample_psi(

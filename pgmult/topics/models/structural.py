@@ -61,7 +61,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_real
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import made
 from pgmult.links import StickBreaking
 from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
@@ -72,7 +72,7 @@ from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.data.terms import Term
-from pgmult.topics.models.gaussian import GaussianTopics, document_rows, kept_shares
+from pgmult.topics.models.gaussian import GaussianTopics
 from pgmult.topics.priors.content import ContentPrior
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
@@ -574,16 +574,11 @@ class StructuralTopics(GaussianTopics):
         topics = np.ascontiguousarray(state.group_topics.swapaxes(0, 1))
         return topics.reshape(len(state.topics), -1)
 
-    def observed_rows(self, data: StructuredCorpus) -> ObservedRows:
-        """The documents, dense, with their totals."""
-        return document_rows(data)
-
     def row_probs(self, draw: Mapping[str, Any], data: StructuredCorpus) -> FloatArray:
         """Of ``theta`` or ``psi``, and ``topics`` or, with content, ``group_topics``."""
         if data.content is None:
-            theta, topics = kept_shares(draw, "topics", self.link(data))
-            return np.asarray(theta @ topics)
-        theta, groups = kept_shares(draw, "group_topics", self.link(data))
+            return GaussianTopics.row_probs(self, draw, data)
+        theta, groups = self.kept_shares(draw, "group_topics", data)
         probs = np.empty((data.num_documents, data.num_words))
         for g, topics in enumerate(groups):
             here = data.content.codes == g

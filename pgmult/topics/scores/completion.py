@@ -102,6 +102,8 @@ class CompletionScore:
     def __str__(self) -> str:
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
 
+    __repr__ = __str__
+
 
 def _check_tokens(held_out: Any, name: str = "held_out") -> None:
     as_kind(held_out, name, Corpus, "make one with as_corpus or split_tokens")

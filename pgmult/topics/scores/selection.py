@@ -26,8 +26,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, as_real, as_seed, brief
+from pgmult.core.notebook import columns_html
+from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, IntArray, Model, variable
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, split_tokens
@@ -125,6 +128,22 @@ class TopicChoice:
                 f"  {row.seconds:7.1f}"
             )
         return "\n".join([*lines, "", *self._in_words()])
+
+    __repr__ = __str__
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """A row a candidate."""
+        return {
+            name: np.array([getattr(row, name) for row in self.candidates])
+            for name in Candidate._fields
+        }
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
+
+    def _repr_html_(self) -> str:
+        return columns_html(self.to_columns(), notes=self._in_words())
 
     def _in_words(self) -> list[str]:
         best, fewest = self.best, self.smallest_within()

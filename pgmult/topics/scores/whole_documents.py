@@ -132,6 +132,8 @@ class DocumentScore:
             f" (Monte Carlo ± {self.monte_carlo_error:.3f}; {self.method})"
         )
 
+    __repr__ = __str__
+
 
 def topic_draws(posterior: Draws, *, max_draws: int = 20) -> list[TopicDraw]:
     """Draws of the topics and of the prior of theta, evenly spread over all chains.

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_list, as_seed
+from pgmult.core.notebook import lines_html
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -189,6 +190,9 @@ class PredictiveChecks:
     def __repr__(self) -> str:
         verdict = [line for s in self.verdict for line in wrapped(f"* {s}", WIDTH)]
         return "\n\n".join(["\n".join(verdict), *map(str, self.tables())])
+
+    def _repr_html_(self) -> str:
+        return lines_html(self.verdict) + "".join(one._repr_html_() for one in self.tables())
 
 
 def _number(x: float) -> str:

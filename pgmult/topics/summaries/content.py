@@ -23,7 +23,7 @@ from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import as_draws, as_topic_numbers, each_draw, names_along, share_of_draws
 from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, scope_of
-from pgmult.topics.summaries.tables import SummaryTable, interval, probability_text
+from pgmult.topics.summaries.tables import SummaryTable, Tabled, interval, probability_text
 
 __all__ = ["FEW_TOKENS", "Content", "GroupWords", "content"]
 
@@ -33,8 +33,8 @@ FEW_TOKENS = 50
 _PER = 1000.0  # words of text, that probabilities are told by
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupWords:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GroupWords(Tabled):
     """A topic's words that two groups use most differently; printed, a table.
 
     Attributes
@@ -125,12 +125,9 @@ class GroupWords:
 
         return perspectives(self).figure
 
-    def __repr__(self) -> str:
-        return str(self.table())
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Content:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Content(Tabled):
     """Words of topics by group of documents; printed, a table of what each group says most.
 
     Attributes
@@ -268,9 +265,6 @@ class Content:
             " hardly anything."
         )
         return SummaryTable(caption, columns, shown, [n < FEW_TOKENS for n in tokens])
-
-    def __repr__(self) -> str:
-        return str(self.table())
 
 
 def content(

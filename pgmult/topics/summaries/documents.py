@@ -6,12 +6,14 @@ model; a run keeps one or the other where ``keep=`` of `pgmult.sample` names it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, as_probability
+from pgmult.core.notebook import columns_html
+from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.draws import Draws, as_draws, names_along, quantile, with_model
@@ -45,6 +47,27 @@ class DocumentTopics:
     upper: FloatArray
     probability: float
     scope: str
+
+    def __repr__(self) -> str:
+        documents, topics = self.mean.shape
+        return f"DocumentTopics({documents:,} documents, {topics} topics; {self.scope})"
+
+    def to_columns(self) -> dict[str, Any]:
+        """A row a document and topic."""
+        documents, topics = self.mean.shape
+        return {
+            "document": np.repeat(np.asarray(self.documents, dtype=str), topics),
+            "topic": np.tile(np.arange(topics), documents),
+            **{name: getattr(self, name).ravel() for name in ("mean", "sd", "lower", "upper")},
+        }
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
+
+    def _repr_html_(self) -> str:
+        title = f"shares of topics, {100 * self.probability:g} % intervals over {self.scope}"
+        return columns_html(self.to_columns(), title)
 
 
 def document_topics(

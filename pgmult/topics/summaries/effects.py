@@ -63,6 +63,7 @@ from pgmult.topics.summaries.matching import (
 from pgmult.topics.summaries.settings import FEW, as_column, lay_out, value_text
 from pgmult.topics.summaries.tables import (
     SummaryTable,
+    Tabled,
     interval,
     percent,
     points,
@@ -84,7 +85,7 @@ __all__ = [
 _NAME_WORDS = 3
 
 
-class _OverDraws:
+class _OverDraws(Tabled):
     """Means and intervals of draws, nan where a draw's chain did not find the topic."""
 
     __slots__ = ()
@@ -107,7 +108,7 @@ class _OverDraws:
         return np.asarray(quantile(self.draws, 0.5 + 0.5 * self.probability, axis=0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Effects(_OverDraws):
     """Posterior of expected shares of topics at settings of a covariate; printed, a table.
 
@@ -268,11 +269,8 @@ class Effects(_OverDraws):
 
         return forest(self).figure
 
-    def __repr__(self) -> str:
-        return str(self.table())
 
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Difference(_OverDraws):
     """Posterior of how much more of each topic is expected in one setting than in another.
 
@@ -358,9 +356,6 @@ class Difference(_OverDraws):
         from pgmult.topics.plots import forest
 
         return forest(self).figure
-
-    def __repr__(self) -> str:
-        return str(self.table())
 
 
 def effects(

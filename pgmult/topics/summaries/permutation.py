@@ -28,7 +28,7 @@ from pgmult.topics.draws import as_draws
 from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import best_chain, mean_topics
 from pgmult.topics.summaries.settings import as_column
-from pgmult.topics.summaries.tables import SummaryTable
+from pgmult.topics.summaries.tables import SummaryTable, Tabled
 
 __all__ = ["PermutationTest", "permutation_test"]
 
@@ -36,8 +36,8 @@ _STEPS = 100  # of the climb to each document's proportions
 _BLOCK = 2**22  # numbers in memory at a time
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PermutationTest:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PermutationTest(Tabled):
     """Whether shares of topics go with a column more than by chance; printed, a table.
 
     Attributes
@@ -86,9 +86,6 @@ class PermutationTest:
             " other covariates are not held fixed."
         )
         return SummaryTable(caption, columns, shown)
-
-    def __repr__(self) -> str:
-        return str(self.table())
 
 
 def permutation_test(

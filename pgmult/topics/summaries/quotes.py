@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, as_strings
+from pgmult.core.notebook import columns_html
+from pgmult.core.tables import as_frame
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
@@ -69,6 +72,28 @@ class Quotes:
                         quote.text, 96, initial_indent=indent, subsequent_indent=indent
                     )
         return "\n".join(lines)
+
+    def to_columns(self) -> dict[str, NDArray[Any]]:
+        """A row a document of a topic: its share and, where texts are known, its text."""
+        rows = [
+            (topic, *quote)
+            for topic, of_topic in zip(self.topics, self.quotes, strict=True)
+            for quote in of_topic
+        ]
+        columns = dict(
+            zip(("topic", *Quote._fields), map(np.array, zip(*rows, strict=True)), strict=True)
+        )
+        if self.note:
+            del columns["text"]
+        return columns
+
+    def to_dataframe(self) -> Any:
+        """The table of `to_columns` as a pandas data frame."""
+        return as_frame(self.to_columns())
+
+    def _repr_html_(self) -> str:
+        title = f"shares of topics in documents, with {100 * self.probability:g} % intervals"
+        return columns_html(self.to_columns(), title, [self.note] if self.note else ())
 
 
 def quotes(

@@ -149,6 +149,8 @@ class TopicStability:
         head = f"{self.headline} ({self.breakdown}); those of chain {self.matches.reference}:"
         return "\n".join([head, *lines])
 
+    __repr__ = __str__
+
 
 _HEAD = ("topic", "share", "chains", "TV mean", "TV worst", "support", "", "words")
 

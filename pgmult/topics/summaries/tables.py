@@ -8,12 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from pgmult.core.notebook import columns_html
 from pgmult.core.tables import as_frame
 
-__all__ = ["WIDTH", "SummaryTable", "interval", "percent", "points", "probability_text", "wrapped"]
+__all__ = [
+    "WIDTH",
+    "SummaryTable",
+    "Tabled",
+    "interval",
+    "percent",
+    "points",
+    "probability_text",
+    "wrapped",
+]
 
 WIDTH = 100
 _GAP = "  "
+_MOST_ROWS = 100  # in a notebook
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +73,11 @@ class SummaryTable:
     def __repr__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        columns = zip(*self.rows(), strict=True) if len(self) else [()] * len(self.shown)
+        shown = dict(zip(self.shown, columns, strict=True))
+        return columns_html(shown, self.caption, most=_MOST_ROWS)
+
     def text(self, width: int = WIDTH) -> str:
         """The caption, in lines of at most `width`, and the table."""
         rows = [list(self.shown), *self.rows()]
@@ -75,6 +91,26 @@ class SummaryTable:
             for row in rows
         ]
         return "\n".join([*wrapped(self.caption, width), "", *lines])
+
+
+class Tabled:
+    """A result that shows itself, and hands its numbers on, as the table that it makes."""
+
+    __slots__ = ()
+
+    def table(self) -> SummaryTable:
+        """What it found, as a table."""
+        raise NotImplementedError
+
+    def to_dataframe(self) -> Any:
+        """The numbers of the table as a pandas data frame."""
+        return self.table().to_dataframe()
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
 
 def wrapped(text: str, width: int) -> list[str]:

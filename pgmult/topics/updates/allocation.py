@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import Sums, log_likelihood
 from pgmult.topics.compiled.tokens import allocate, entry_probs, pad_columns, pad_rows
@@ -81,6 +81,7 @@ class AllocatedTopics:
 
     __slots__ = ()
     link: Callable[[Any], Any]  # of those models whose proportions come from psi
+    dims: ClassVar[Mapping[str, tuple[str, ...]]]
     label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
     row_dim: ClassVar[str] = "document"
     summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
@@ -142,6 +143,27 @@ class AllocatedTopics:
     def theta(self, state: Any, data: Any) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
         return np.asarray(self.link(data).probs(state.psi))
+
+    def observed_rows(self, data: Any) -> ObservedRows:
+        """The documents, dense, with their totals."""
+        constants = {"totals": (("document",), data.totals)}
+        return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
+
+    def row_probs(self, draw: Mapping[str, Any], data: Any) -> FloatArray:
+        """Of ``topics`` and ``theta`` or ``psi``: given the proportions."""
+        theta, topics = self.kept_shares(draw, "topics", data)
+        return np.asarray(theta @ topics)
+
+    def kept_shares(
+        self, draw: Mapping[str, Any], words: str, data: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        """Theta and the variable `words` of a draw; an error names what was not kept."""
+        sources = [name for name in ("theta", "psi") if name in self.dims]
+        if words not in draw or not set(sources) & set(draw):
+            needed = f"{words} and {' or '.join(sources)}"
+            raise ValueError(f"the posterior must have kept {needed} (keep=)")
+        theta = draw["theta"] if "theta" in draw else self.link(data).probs(draw["psi"])
+        return theta, draw[words]
 
     def topic_shares(self, state: Any, data: Any) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""

@@ -211,3 +211,54 @@ def test_sequences_and_topics_have_rows_too(arviz):
         one.values.sum(axis=2), draws.sample_stats["log_likelihood"], rtol=1e-8
     )
     assert made.to_arviz(corpus)["log_likelihood"]["counts"].dims == ("chain", "draw", "document")
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_steps_of_hidden_markov_models_are_told_in_turn(arviz):
+    data = pgmult.sequences.as_sequences(["ABABABCA", ["A", None, "B", "C"]])
+    draws = pgmult.sample(
+        pgmult.sequences.MultinomialHMM(2), data, draws=40, tune=5, chains=2, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    made = draws.to_arviz(data)
+    each = made["log_likelihood"]["counts"]
+    assert each.sizes["seen_step"] == 11
+    np.testing.assert_allclose(each.values.sum(axis=2), draws.sample_stats["log_likelihood"])
+    drawn = made["posterior_predictive"]["counts"].values
+    assert (drawn.sum(axis=-1) == data.totals).all()
+    assert len(np.unique(drawn.reshape(80, -1), axis=0)) > 40
+    # state by state: a new first step follows the first state's law, averaged over draws
+    first = np.einsum("cdm,cdmk->cdk", draws["initial"], draws["emission"]).mean(axis=(0, 1))
+    np.testing.assert_allclose(drawn[:, :, 0].mean(axis=(0, 1)), first, atol=0.2)
+
+
+@pytest.mark.parametrize("name", ["LDA", "UncollapsedLDA", "DynamicTopics"])
+def test_documents_of_other_topic_models_are_told_given_their_proportions(arviz, name):
+    counts = np.random.default_rng(0).poisson(1.0, size=(6, 8))
+    corpus = pgmult.topics.as_corpus(counts)
+    timed = name == "DynamicTopics"
+    data = pgmult.topics.as_timed_corpus(corpus, [1990, 1990, 1991, 1991, 1995, 1995])
+    data = data if timed else corpus
+    few = {"draws": 4, "tune": 2, "chains": 2, "random_seed": 0, "progressbar": False}
+    model = getattr(pgmult.topics, name)(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draws = pgmult.sample(model, data, keep=["topics", "theta"], **few)
+        bare = pgmult.sample(model, data, **few)
+    made = draws.to_arviz(data)
+    topics = draws["topics"]
+    if timed:
+        topics = topics[:, :, :, data.times].transpose(0, 1, 3, 2, 4)
+        np.testing.assert_array_equal(
+            made["constant_data"]["time_of_document"].values, [1990, 1990, 1991, 1991, 1995, 1995]
+        )
+        probs = np.einsum("cdnk,cdnkv->cdnv", draws["theta"], topics)
+    else:
+        probs = draws["theta"] @ topics
+    expected = multinomial(counts.sum(axis=1), probs).logpmf(counts)
+    np.testing.assert_allclose(made["log_likelihood"]["counts"].values, expected)
+    np.testing.assert_array_equal(made["observed_data"]["counts"].values, counts)
+    drawn = made["posterior_predictive"]["counts"].values
+    assert (drawn.sum(axis=-1) == counts.sum(axis=1)).all()
+    with pytest.raises(ValueError, match="must have kept topics and theta"):
+        bare.to_arviz(data)
