@@ -12,11 +12,15 @@ from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_lower
 from pgmult.compiled.simd import WIDTH
-from pgmult.compiled.streams import exponential, gamma, normal, open_stream
+from pgmult.compiled.streams import exponential, gamma, normal, open_stream, uniform
 from pgmult.compiled.vectors import dot, exp_minus
 from pgmult.regression.compiled.weights import PANEL, ROWS, add_gram, pack_row
 
 DOF = 8.0  # of the Student-t
+REFLECTED = -1  # in the place of a number of moves
+_COS = -1.0 / 3.0  # of the angle of reflected moves
+_SIN = math.sqrt(8.0) / 3.0
+_SLICED = 0.125  # of the sweeps of reflected moves
 _REACH = 6.0  # standard deviations that expectations are summed over
 _MOST_STEPS = 100
 _NEAR_MODE, _NEAR = 0.1, 0.02  # posterior standard deviations: nearer, all bases are as good
@@ -223,16 +227,25 @@ def place_bases(worker, start, stop, gram, pull, mean, precision, base, root):
 
 
 @jit
+def _base(square, half, gaussian):
+    """Log density of the base at a squared distance from its mean, up to a constant."""
+    return -0.5 * square if gaussian else -half * math.log1p(square / DOF)
+
+
+@jit
 def slice_weights(
     worker, start, stop, x, offsets, successes, trials, known, mean, precision, base, root, moves,
     key, weights, out
 ):  # fmt: skip
     """Move each group's weights on ellipses of a Student-t around ``base[g]``.
 
-    As `pgmult.sampling.moves.slice_around` does, ``moves[g]`` times. `root` has lower roots of the
-    bases' precisions. All of the log density but the log normalisers of
-    the rows is quadratic in the cosine and sine of the angle. Returns 0, or 1 + a group whose log
-    density is not finite.
+    As `pgmult.sampling.moves.slice_around` does, ``moves[g]`` times. Where that is `REFLECTED`,
+    most sweeps are one Metropolis step instead, to an angle that is always the same on an ellipse
+    of the Gaussian itself (Neal 1999, "Regression and classification using Gaussian process
+    priors", section 5): where nearly all are accepted the weights come out negatively correlated
+    with those before. `root` has lower roots of the bases' precisions. All of the log density but
+    the log normalisers of the rows is quadratic in the cosine and sine of the angle. Returns 0, or
+    1 + a group whose log density is not finite.
     """
     size = x.shape[1]
     half = 0.5 * (DOF + size)
@@ -252,15 +265,21 @@ def slice_weights(
             centre[r] = known[begin + r] + dot(x[begin + r], base[g])
             along[r] = dot(x[begin + r], a)
         rest = _sum_softplus(counted, centre, along, along, 1.0, 0.0)
-        for _ in range(moves[g]):
+        reflected = moves[g] == REFLECTED
+        if reflected:
+            u, state = uniform(state)
+            reflected = u >= _SLICED
+        for _ in range(abs(moves[g])):
             for j in range(size):
                 z[j] = 0.0
             for i in range(size):
                 for j in range(i + 1):
                     z[j] += root[g, i, j] * a[i]
             here = dot(z, z)
-            mass, state = gamma(half, state)
-            stretch = math.sqrt(0.5 * (DOF + here) / mass)
+            stretch = 1.0
+            if not reflected:
+                mass, state = gamma(half, state)
+                stretch = math.sqrt(0.5 * (DOF + here) / mass)
             for i in range(size):
                 draw, state = normal(state)
                 noise[i] = b[i] = draw * stretch
@@ -279,20 +298,23 @@ def slice_weights(
                 square_a += a[i] * drag_a
                 square_ab += a[i] * drag_b
                 square_b += b[i] * drag_b
-            level = linear_a - 0.5 * square_a + half * math.log1p(here / DOF) - rest
+            level = linear_a - 0.5 * square_a - _base(here, half, reflected) - rest
             if not math.isfinite(level):
                 return 1 + g
             depth, state = exponential(state)
             level -= depth
             angle, left, right, state = open_bracket(state)
             while True:
-                cos, sin = math.cos(angle), math.sin(angle)
+                cos, sin = (_COS, _SIN) if reflected else (math.cos(angle), math.sin(angle))
                 new_rest = _sum_softplus(counted, centre, along, across, cos, sin)
                 square = here * cos * cos + 2.0 * both * cos * sin + there * sin * sin
                 value = linear_a * cos + linear_b * sin - new_rest
                 value -= 0.5 * (square_a * cos * cos + square_b * sin * sin)
-                value += half * math.log1p(square / DOF) - square_ab * cos * sin
+                value -= _base(square, half, reflected) + square_ab * cos * sin
                 if value >= level or angle == 0.0:
+                    break
+                if reflected:
+                    cos, sin, new_rest = 1.0, 0.0, rest
                     break
                 angle, left, right, state = shrink_bracket(angle, left, right, state)
             rest = new_rest

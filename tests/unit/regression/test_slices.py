@@ -17,6 +17,7 @@ from pgmult.regression import (
     fit_logistic_regression,
 )
 from pgmult.regression import updates as module
+from pgmult.regression.compiled.slices import REFLECTED
 from pgmult.regression.updates import Bases, find_potentials, move_weights
 from pgmult.sampling.diagnostics import ConvergenceWarning, augmentation_rate
 from pgmult.testing import rejects
@@ -49,6 +50,7 @@ def check_slices(
     base=-0.5,
     root=9.0,
     updates=1,
+    moves=2,
 ):
     """Exact draws, one a group, are exact draws after slices around a base that is far off."""
     rng = np.random.default_rng(0)
@@ -60,12 +62,12 @@ def check_slices(
     )  # fmt: skip
     bases = Bases(
         np.empty((0, 1, 1)), np.empty((0, 1)),
-        np.full((GROUPS, 1), base), np.full((GROUPS, 1, 1), root), np.full(GROUPS, 2), None,
+        np.full((GROUPS, 1), base), np.full((GROUPS, 1, 1), root), np.full(GROUPS, moves), None,
     )  # fmt: skip
     new = w
     for _ in range(updates):
         new = move_weights(rng, new, mean, precision, data, bases)
-    assert (new != w).all()
+    assert (new != w).all() if moves > 0 else (new != w).mean() > 0.2
     uniform = np.interp(new[:, 0], GRID, cdf)
     assert scipy.stats.kstest(uniform, "uniform").pvalue > 1e-4
 
@@ -74,6 +76,16 @@ def check_slices(
 def test_slices_leave_the_posterior_as_it_is(base, root):
     """Far off, too narrow, too wide: the posterior has mean -0.66 and sd 0.16."""
     check_slices(base=base, root=root)
+
+
+@pytest.mark.parametrize(("base", "root"), [(-0.6, 9.0), (-0.7, 4.0)])
+def test_reflected_steps_leave_the_posterior_as_it_is(base, root):
+    check_slices(base=base, root=root, moves=REFLECTED)
+
+
+def test_reflected_steps_of_another_posterior_are_refused():
+    wrong = SUCCESSES + np.array([0, 1, 0, 1])
+    rejects(check_slices, successes=wrong, base=-0.6, moves=REFLECTED)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +186,8 @@ def test_the_rule_looks_at_rows_columns_and_rarity():
     wide = np.column_stack([np.ones(60), rng.standard_normal((60, 79))])
     vague = MvNormal(np.zeros(80), 100.0 * np.eye(80))
     assert sweep(few, balanced) == (0, True)
-    assert sweep(*rare(100)) == (2, False)
+    assert sweep(*rare(100)) == (REFLECTED, False)
+    assert sweep(*rare(12, size=5)) == (2, False)
     assert sweep(*rare(1), MvNormal(np.zeros(9), 100.0 * np.eye(9))) == (4, False)
     assert sweep(wide, balanced, vague) == (2, True)
     assert sweep(wide, balanced, vague, update="gibbs") == (0, True)

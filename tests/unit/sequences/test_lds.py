@@ -100,6 +100,7 @@ def test_states_given_omega(case):
     rejects(conditional_ratio, joint, lambda x: broken.log_density(x).sum(), points)
 
 
+@pytest.mark.slow
 def test_states_without_omega(case):
     """What the slice takes for the log density of the states, up to what its ellipse stands for."""
     model, data, state = case

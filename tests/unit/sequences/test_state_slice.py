@@ -24,6 +24,7 @@ COUNTS = as_sequences([np.array([[1, 2, 0, 0], [0, 0, 0, 0], [3, 0, 1, 1]])])
 RARE = as_sequences([np.array([[990, 6, 4], [995, 3, 2], [1000, 0, 0]])])
 
 
+@pytest.mark.slow
 def test_sites_are_expectations():
     """One step, one state: J and h by quadrature, at moments that the guess leads to."""
     data = as_sequences([np.array([[30, 2, 1]])])
@@ -102,15 +103,18 @@ def uncorrected(model, state, data):
     return base
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [good, far])
 def test_any_base_leaves_the_law_as_it_is(base):
     assert one_step(base) > 1e-3
 
 
+@pytest.mark.slow
 def test_without_its_correction_a_slice_is_refused():
     assert one_step(uncorrected) < 1e-6
 
 
+@pytest.mark.slow
 def test_no_base_leaves_the_states_where_they_are():
     model, data = MultinomialLDS(2, update="both"), SYMBOLS
     state = model.prior(np.random.default_rng(0), data)
@@ -129,6 +133,7 @@ def test_rare_symbols_among_many_are_what_slices_are_for():
     assert not paths_are_slow(never)
 
 
+@pytest.mark.slow
 def test_auto_is_one_of_the_two():
     rng_of = np.random.default_rng
     for data, same in ((RARE, "both"), (COUNTS, "gibbs")):
