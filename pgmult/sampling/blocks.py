@@ -52,6 +52,7 @@ __all__ = [
     "as_block_rows",
     "block_rng",
     "blocks",
+    "empty_rows",
     "local_fields",
     "local_steps",
     "log_likelihood",

@@ -43,6 +43,7 @@ def problem(formula, keywords=None, random_effects="shared", **options):
         content=ContentPrior(2.0, 3.0, 10.0, start_sweeps=2),
         keywords=keywords,
         random_effects=random_effects,
+        block_rows=3,
     )
     state = model.prior(np.random.default_rng(0), data)
     statistics = {
