@@ -1,5 +1,6 @@
 """A model in blocks whose sweeps take microseconds, for tests of what carries blocks out."""
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -7,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmult.sampling.blocks import Sums, log_likelihood, step
+from pgmult.sampling.cluster.tasks import work
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +90,23 @@ class GaussianRows:
 
     def log_likelihood(self, state, data):
         return log_likelihood(self, state, data)
+
+
+class InThisProcess:
+    """Workers that are none: tasks are sent as bytes, and done by whoever asks."""
+
+    num_slots = 3
+
+    def __init__(self):
+        self.done = []
+
+    def run(self, task, home):
+        done = pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task)))))
+        self.done.append((task, done))
+        return done
+
+    def close(self):
+        raise AssertionError("it was not made by pgmult")
 
 
 def rows(size=53):

@@ -85,6 +85,12 @@ def add_topics(commands: Any) -> None:
         help="store proportions of topics in documents (default: if these are fewer than words,"
         " and with covariates)",
     )
+    fit.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="local, for worker processes, or the address of a Dask scheduler, tcp://...; no"
+        " proportions of documents are stored then",
+    )
     add_running(fit)
     add_corpus(fit.add_argument_group("corpus"))
     add_covariates(fit.add_argument_group("covariates, out of a table: a structural topic model"))
@@ -168,7 +174,9 @@ def _fit(options: argparse.Namespace) -> int:
         kind = partial(StructuralTopics, random_effects=options.random_effects or "shared")
     elif options.random_effects:
         raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")
-    running = {"cores": options.cores, "progressbar": not options.quiet}
+    running = {
+        "cores": options.cores, "progressbar": not options.quiet, "cluster": options.cluster
+    }  # fmt: skip
     try:
         if is_begun:
             for name in ("tune", "chains", "thin", "seed", "keep_theta", "random_effects"):
@@ -186,6 +194,7 @@ def _fit(options: argparse.Namespace) -> int:
             if keep_theta is None:  # less than the topics take, or needed for quotes and checks
                 few = corpus.num_documents <= corpus.num_words
                 keep_theta = few or isinstance(corpus, StructuredCorpus)
+                keep_theta = keep_theta and options.cluster is None
             posterior = sample(
                 model,
                 corpus,

@@ -138,8 +138,8 @@ def sample(
         client or the address of its scheduler, ``"tcp://..."``; or a place of your own
         (`pgmult.sampling.cluster.executors.Executor`). Needs `store`, a directory that all workers
         reach by the same path. Draws do not depend on it: they are those of this process.
-        Variables of single rows cannot be kept, and the states that `callback` sees have None in
-        their place.
+        Variables of single rows (documents) cannot be kept, and are not by default; the states
+        that `callback` sees have None in their place.
     shards : int, optional
         Pieces of work a sweep; as many as the cluster does at a time if left out.
     cut : int, optional
@@ -175,7 +175,7 @@ def sample(
         chains=as_positive_int(chains, "chains", 1, _MOST_CHAINS),
         thin=as_positive_int(thin, "thin", 1, _MOST_SWEEPS),
         entropy=as_seed(random_seed),
-        keep=_as_keep(keep, model),
+        keep=_as_keep(keep, model, cluster),
     )
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
     _check_cluster(cluster, shards, cut, model, settings.keep)
@@ -334,9 +334,13 @@ def _check_cluster(
             )
 
 
-def _as_keep(keep: Any, model: Model[Any, Any]) -> tuple[str, ...]:
+def _as_keep(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
     if keep is None:
-        return tuple(default_keep_of(model))
+        names = tuple(default_keep_of(model))
+        if cluster is None:
+            return names
+        row = (as_block_model(model).row_dim,)
+        return tuple(name for name in names if model.dims[name][:1] != row)
     names = tuple(dict.fromkeys(as_strings([keep] if isinstance(keep, str) else keep, "keep")))
     if LOG_LIKELIHOOD in names:
         raise ValueError(

@@ -17,10 +17,16 @@ import numpy as np
 import pgmult
 from pgmult.compiled.rows import row_threads
 from pgmult.topics.data.corpus import simulate_words
+from pgmult.topics.models.gaussian import ExchangeableTopicsState
 
 
 def simulated_corpus(rng, num_documents, num_words, num_topics, length):
     """Documents of about `length` tokens on a few correlated topics each."""
+    return simulated(rng, num_documents, num_words, num_topics, length)[0]
+
+
+def simulated(rng, num_documents, num_words, num_topics, length):
+    """Such documents, and the state that they were made from."""
     model = pgmult.topics.CorrelatedTopics(num_topics, word_concentration=0.02)
     root = rng.normal(size=(num_topics - 1, 10)) / np.sqrt(10.0)
     cov = 4.0 * root @ root.T + 2.0 * np.eye(num_topics - 1)
@@ -33,7 +39,9 @@ def simulated_corpus(rng, num_documents, num_words, num_topics, length):
         indptr=np.arange(num_documents + 1), words=np.zeros(num_documents, dtype=np.int32),
         counts=totals.astype(np.int32), num_words=num_words,
     )  # fmt: skip
-    return pgmult.topics.as_corpus(simulate_words(rng, assignments, topics, shape).to_csr())
+    corpus = pgmult.topics.as_corpus(simulate_words(rng, assignments, topics, shape).to_csr())
+    mean = model.gaussian.mean
+    return corpus, ExchangeableTopicsState(psi, mean, cov, topics, topic_counts)
 
 
 def measure(options, num_documents):

@@ -20,6 +20,7 @@ __all__ = ["DaskCluster"]
 
 _LOOK = 2.0  # seconds after which a worker that has not answered is looked for
 _REPLACED = 10.0  # seconds in which a worker's nanny may start it anew
+_CONNECT = 30.0  # seconds to wait for a scheduler
 _FIRST = 60.0  # seconds to wait for a first worker
 
 
@@ -40,7 +41,7 @@ class DaskCluster:
         distributed = _distributed()
         self._own = isinstance(client, str)
         try:
-            self._client = distributed.Client(client, timeout=30) if self._own else client
+            self._client = distributed.Client(client, timeout=_CONNECT) if self._own else client
         except OSError as error:
             raise ConnectionError(f"no Dask scheduler answers at {client}: {error}") from None
         self._lock = Lock()
@@ -70,12 +71,12 @@ class DaskCluster:
                 allow_other_workers=False, pure=False,
             )  # fmt: skip
             try:
-                if self._answered(future, address, self._patience.limit(task)):
-                    done: Done = future.result()
-                    self._patience.learn(done)
-                    return done
+                done = self._answer(future, address, self._patience.limit(task))
             finally:
                 future.release()
+            if done is not None:
+                self._patience.learn(done)
+                return done
             self._move(address)
         raise WorkersLostError(
             f"{ATTEMPTS} workers died or hung, one after the other, doing {task.words} (too little"
@@ -91,29 +92,25 @@ class DaskCluster:
         """Threads of the workers that live."""
         return {n: t for n, t in self._client.nthreads().items() if n not in self._hung}
 
-    def _answered(self, future: Any, address: str, limit: float) -> bool:
-        """Wait for a result or an error of the task's own; False if its worker is lost."""
+    def _answer(self, future: Any, address: str, limit: float) -> Done | None:
+        """Wait for a result, or an error of the task's own; None if its worker is lost."""
         distributed = _distributed()
         until = time.monotonic() + limit
         while time.monotonic() < until:
             try:
-                distributed.wait(future, timeout=min(_LOOK, max(0.01, until - time.monotonic())))
-            except (TimeoutError, distributed.TimeoutError):
-                if address not in self._alive():
-                    return False
-                continue
-            except distributed.CancelledError:
-                return False
-            if future.status == "finished":
-                return True
-            if future.status != "error":  # cancelled, lost
-                return False
-            lost = isinstance(future.exception(), distributed.KilledWorker)
-            return not lost
+                done: Done = future.result(min(_LOOK, max(0.01, until - time.monotonic())))
+                return done
+            except (distributed.CancelledError, distributed.KilledWorker):
+                return None
+            except TimeoutError:
+                if future.status == "error":  # it was not here that time ran out
+                    raise
+            if address not in self._alive():  # perhaps with a result that was not fetched
+                return None
         self._hung.add(address)
         future.cancel(force=True)
         self._client.restart_workers([address], timeout=_REPLACED, raise_for_error=False)
-        return False
+        return None
 
     def _move(self, address: str) -> None:
         """Give the homes of a worker that is lost to those that have the fewest."""

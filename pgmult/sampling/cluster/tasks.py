@@ -85,14 +85,15 @@ class Done(NamedTuple):
     Attributes
     ----------
     total : Total or None
-    seconds : float
-        Of the steps of rows themselves.
+    seconds, cpu : float
+        Of the rows themselves, of the clock and of a processor.
     again : int
         Sweeps that were made again, because the rows were not in memory.
     """
 
     total: Total | None
     seconds: float = 0.0
+    cpu: float = 0.0
     again: int = 0
 
 
@@ -210,7 +211,7 @@ def _work(task: Task) -> Done:
         _, key = files.read_shared(sweep + 1, task.modules)
         state, _ = local_steps(model, key, with_rows_of(model, then, state), part, first)
     state, sweep, total = with_rows_of(model, shared, state), task.sweep, None
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.thread_time()
     if task.kind == "step":
         state, total = local_steps(model, np.array(task.key, np.uint64), state, part, first)
         sweep += 1
@@ -219,7 +220,7 @@ def _work(task: Task) -> Done:
     local = {name: getattr(state, name) for name in local_fields(model, state)}
     if task.kind == "save":
         files.write_rows(sweep, task.start, local)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.thread_time() - cpu
     size = sum(array.nbytes for array in local.values())
     _memory.give(task, sweep, state, part, size)
-    return Done(total, seconds, task.sweep - rows.sweep)
+    return Done(total, seconds, cpu, task.sweep - rows.sweep)

@@ -80,6 +80,19 @@ class TestPack:
 
 
 class TestFit:
+    @pytest.mark.slow
+    def test_a_cluster_has_the_same_draws(self, capsys, corpus, tmp_path):
+        here, there = tmp_path / "here", tmp_path / "there"
+        assert fit(capsys, corpus, here, *SMALL)[0] == 0
+        code, _, errors = fit(capsys, corpus, there, *SMALL, "--cluster", "local", "--cores", 2)
+        assert (code, errors) == (0, "")
+        first, second = pgmult.load(here), pgmult.load(there)
+        assert set(second) == set(first) - {"theta"}
+        assert all(np.array_equal(first[name], second[name]) for name in second)
+        code, _, errors = fit(capsys, corpus, tmp_path / "no", *SMALL, "--cluster", "nowhere")
+        assert code == 2
+        assert "cluster must be 'local'" in errors
+
     def test_writes_draws_and_a_report(self, capsys, corpus, tmp_path):
         out = tmp_path / "run"
         code, output, errors = fit(capsys, corpus, out, *SMALL)

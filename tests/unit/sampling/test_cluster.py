@@ -2,7 +2,6 @@
 
 import errno
 import os
-import pickle
 import random
 import signal
 import threading
@@ -10,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from block_models import GaussianRows, Rows, rows, same
+from block_models import GaussianRows, InThisProcess, Rows, rows, same
 from chain_models import Normal, values
 
 import pgmult
@@ -25,23 +24,6 @@ from pgmult.sampling.cluster.tasks import Done, work
 SETTINGS = {"draws": 12, "tune": 3, "chains": 2, "random_seed": 1, "progressbar": False}
 GIVEN = {"model": GaussianRows(), "data": rows(), "progressbar": False}
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-
-
-class InThisProcess:
-    """Workers that are none: tasks are sent as bytes, and done by whoever asks."""
-
-    num_slots = 3
-
-    def __init__(self):
-        self.done = []
-
-    def run(self, task, home):
-        done = pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task)))))
-        self.done.append((task, done))
-        return done
-
-    def close(self):
-        raise AssertionError("it was not made by pgmult")
 
 
 class Faulty(InThisProcess):

@@ -1,0 +1,95 @@
+"""Models in blocks have the same draws on threads, processes and Dask, and wherever they go on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from block_models import InThisProcess, same
+
+import pgmult
+from pgmult.regression import GroupedLogisticRegression, as_labelled_rows
+from pgmult.topics import (
+    CorrelatedTopics,
+    DynamicTopics,
+    StructuralTopics,
+    UncollapsedLDA,
+    as_corpus,
+    as_timed_corpus,
+    with_covariates,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+SETTINGS = {"draws": 3, "tune": 2, "chains": 1, "random_seed": 1, "progressbar": False}
+
+
+def corpus(num_documents=330, num_words=60):
+    rng = np.random.default_rng(0)
+    return as_corpus(rng.poisson(0.4, size=(num_documents, num_words)))
+
+
+class TestCorrelatedTopics:
+    """With so many topics that linear algebra would split its work among threads of its own."""
+
+    model = CorrelatedTopics(80, start_sweeps=2, block_rows=32)
+
+    @pytest.fixture(scope="class")
+    def here(self):
+        return pgmult.sample(self.model, corpus(), cores=1, **SETTINGS)
+
+    def on(self, folder, **more):
+        return pgmult.sample(self.model, corpus(), store=folder / "run", **SETTINGS, **more)
+
+    def test_threads(self, here, tmp_path):
+        assert same(here, self.on(tmp_path, cores=2))
+
+    @pytest.mark.parametrize("shards", [1, 2, 5])
+    def test_shards(self, here, tmp_path, shards):
+        assert same(here, self.on(tmp_path, cluster=InThisProcess(), shards=shards, cut=2))
+
+    def test_processes_and_going_on_with_other_shards(self, here, tmp_path):
+        def enough(sweep):
+            if sweep.index == 3:
+                raise InterruptedError("enough")
+
+        with pytest.raises(InterruptedError):
+            self.on(tmp_path, cluster="local", cores=2, cut=2, callback=enough)
+        found = pgmult.resume(
+            tmp_path / "run", cluster="local", cores=2, shards=5, cut=1, progressbar=False
+        )
+        assert same(here, found)
+
+    def test_dask(self, here, tmp_path):
+        distributed = pytest.importorskip("distributed")
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            assert same(here, self.on(tmp_path, cluster=client))
+
+
+def problem(name):
+    rng = np.random.default_rng(1)
+    texts = corpus(90, 40)
+    columns = {"x": rng.normal(size=90), "who": rng.choice(list("abcdef"), 90)}
+    if name == "structural":
+        data = with_covariates(texts, columns, "~ x + (1 | who)")
+        return StructuralTopics(4, start_sweeps=2, block_rows=16), data
+    if name == "dynamic":
+        data = as_timed_corpus(texts, np.sort(rng.integers(0, 4, 90)))
+        return DynamicTopics(3, start_sweeps=2, block_rows=16), data
+    if name == "uncollapsed":
+        return UncollapsedLDA(4, block_rows=16), texts
+    groups = np.sort(rng.integers(0, 30, 90))
+    data = as_labelled_rows(rng.normal(size=(90, 2)), rng.integers(0, 2, 90), groups=groups)
+    return replace(GroupedLogisticRegression.like_wang_blei(2), block_rows=4), data
+
+
+@pytest.mark.parametrize("name", ["structural", "dynamic", "uncollapsed", "grouped"])
+def test_other_models(tmp_path, name):
+    model, data = problem(name)
+    found = pgmult.sample(
+        model, data, store=tmp_path / "run", cluster=InThisProcess(), shards=3, **SETTINGS
+    )
+    assert same(pgmult.sample(model, data, keep=list(found), **SETTINGS), found)
