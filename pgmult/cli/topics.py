@@ -178,6 +178,8 @@ def _fit(options: argparse.Namespace) -> int:
             if keep_theta is None:  # less than the topics take, or needed for quotes and checks
                 few = corpus.num_documents <= corpus.num_words
                 keep_theta = few or isinstance(corpus, StructuredCorpus)
+                if not keep_theta:
+                    print(_unkept(corpus, model.num_topics, options))
             posterior = sample(
                 model,
                 corpus,
@@ -204,6 +206,16 @@ def _fit(options: argparse.Namespace) -> int:
         _say_how_to_resume(options)
         return INTERRUPTED
     return 0
+
+
+def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
+    """What is not stored, and how to have it."""
+    draws = (options.draws or 1000) * (options.chains or 4)
+    size = 8e-9 * draws * corpus.num_documents * num_topics
+    return (
+        f"shares of topics in {corpus.num_documents:,} documents are not kept (--keep-theta would"
+        f" take {size:.3g} GB); pgmult.topics.fold_in draws those of chosen documents afterwards"
+    )
 
 
 def _take_formulas_of(options: argparse.Namespace) -> None:
