@@ -18,7 +18,7 @@ array([[0.75, 0.  ]])
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,7 @@ from pgmult.core.validate import (
     as_generator,
     as_positive_int,
     as_spd,
+    made,
     new_key,
 )
 
@@ -111,7 +112,9 @@ class MvNormal:
             combined = self.potential + potential
         else:
             combined = _dense(self.potential) + _dense(potential)
-        return MvNormal(self.prior_mean, self.prior_cov, combined)
+        return made(
+            MvNormal, prior_mean=self.prior_mean, prior_cov=self.prior_cov, potential=combined
+        )
 
     def precision(self) -> FloatArray:
         """Precision matrices, ``(n, n)`` or ``(num_rows, n, n)``."""
@@ -334,7 +337,7 @@ class NormalInverseWishart:
         if len(x) == 0:
             return self
         average = x.mean(axis=0)
-        return self._given(len(x), average, scatter(x, average))
+        return replace(self._given(len(x), average, scatter(x, average)))  # checked: x is anybody's
 
     def condition_moments(self, moments: "Moments") -> "NormalInverseWishart":
         """The posterior given observations by their moments."""
@@ -348,7 +351,8 @@ class NormalInverseWishart:
         strength = self.strength + count
         shift = average - self.mean
         between = (self.strength * count / strength) * np.outer(shift, shift)
-        return NormalInverseWishart(
+        return made(
+            NormalInverseWishart,
             mean=(self.strength * self.mean + count * average) / strength,
             strength=strength,
             dof=self.dof + count,

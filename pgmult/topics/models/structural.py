@@ -61,6 +61,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.validate import made
 from pgmult.links import StickBreaking
 from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.matrix_normal import linear_means
@@ -81,6 +82,7 @@ from pgmult.topics.updates.words import sample_topics
 __all__ = ["StructuralTopics", "StructuralTopicsState"]
 
 
+_GRAM = 3  # of the sums of a regression
 _NO_VECTOR, _NO_MATRIX, _NO_TABLES = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 
@@ -235,7 +237,10 @@ class StructuralTopics(GaussianTopics):
             if gram is None:
                 return MatrixNormalInverseWishart.weak(mean, data.covariates)
             n = self.num_topics - 1
-            return MatrixNormalInverseWishart(mean, gram, n + 2.0, np.eye(n))  # as `weak` has it
+            return made(
+                MatrixNormalInverseWishart, mean=mean, row_precision=gram, dof=n + 2.0,
+                scale=np.eye(n),
+            )  # fmt: skip
         if len(self.regression.mean) != len(names):
             raise ValueError(
                 f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"
@@ -415,7 +420,8 @@ class StructuralTopics(GaussianTopics):
         topic_counts, word_counts = self._allocate(rng, state, data)
         means = data.design.mean(state.coefficients, state.effects)
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
-        sums = _mixed(self._anywhere(data), psi, data).sums
+        anywhere = self._prior_of(data, np.eye(len(data.design.names)))
+        sums = _mixed(anywhere, psi, data).sums
         moved = replace(state, psi=psi, topic_counts=topic_counts)
         return moved, Sums((np.array(len(psi)), word_counts), sums)
 
@@ -430,24 +436,19 @@ class StructuralTopics(GaussianTopics):
         """All words, then the regression of psi; with `hold` concentrations of content stay."""
         count, word_counts = sums.exact
         state = self._sample_words(rng, state, word_counts, data, hold)
-        none = data.rows(slice(0, 0))
-        empty = _mixed(self._anywhere(none), np.empty((0, self.num_topics - 1)), none)
-        gram = empty.with_sums(empty.prior, int(count), sums.rounded).gram
         size = len(data.design.names)
-        prior = self._prior_of(none, gram[:size, :size] / max(1, int(count)))
+        gram = sums.rounded[_GRAM][:size, :size]
+        prior = self._prior_of(data, gram / max(1, int(count)))
         if self.scales is not None:
             prior = self.scales.given(rng, state.Sigma, prior)
-        regression = empty.with_sums(prior, int(count), sums.rounded)
+        designs, sizes = _designs(data)
+        regression = MixedRegression.of_sums(prior, int(count), designs, sizes, sums.rounded)
         variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
         coefficients, effects, Sigma = regression.sample(rng, variances)
         state = replace(state, coefficients=coefficients, Sigma=Sigma)
         if not data.design.terms:
             return state
         return replace(state, effects=effects, effect_variances=variances)
-
-    def _anywhere(self, data: StructuredCorpus) -> MatrixNormalInverseWishart:
-        """A prior of the same mean as that of all documents, for sums over some of them."""
-        return self._prior_of(data, np.eye(len(data.design.names)))
 
     def _sample_words(
         self,
@@ -578,6 +579,10 @@ def _mixed(
     prior: MatrixNormalInverseWishart, psi: FloatArray, data: StructuredCorpus
 ) -> MixedRegression:
     """The regression of psi on covariates and random terms."""
+    return MixedRegression.of(prior, psi, data.covariates, *_designs(data))
+
+
+def _designs(data: StructuredCorpus) -> tuple[list[Any], list[int]]:
+    """Designs and sizes of random terms."""
     terms = data.design.terms
-    designs, sizes = [term.design for term in terms], [term.size for term in terms]
-    return MixedRegression.of(prior, psi, data.covariates, designs, sizes)
+    return [term.design for term in terms], [term.size for term in terms]
