@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from pgmult.sampling.codec import fingerprint
 from pgmult.topics import as_corpus, open_corpus, pack_corpus, split_tokens
 from pgmult.topics.compiled.tokens import allocate
 from pgmult.topics.data import corpus as corpus_module
+from pgmult.topics.starts import searches
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -210,3 +212,21 @@ def test_a_killed_pack_leaves_nothing_that_opens(tmp_path):
         open_corpus(tmp_path / "corpus.part")
     assert pack_corpus(COUNTS, out).num_documents == 23
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
+
+
+def test_no_sweep_copies_the_corpus(tmp_path, monkeypatch):
+    """What is allocated from the start to the last draw is a small part of the words."""
+    monkeypatch.setattr(corpus_module, "_BLOCK", 2**13)
+    monkeypatch.setattr(searches, "_LARGE", (0, 0))
+    monkeypatch.setattr(searches, "_MOST_TOKENS", (5000, 1))
+    counts = np.random.default_rng(3).poisson(1.0, size=(600, 1500))
+    packed = pack_corpus(counts, tmp_path / "corpus", vocabulary=list(map(str, range(1500))))
+    model = replace(MODEL, block_rows=16)
+    pgmult.sample(model, packed, **FEW | {"draws": 1})  # compiled
+    tracemalloc.start()
+    try:
+        pgmult.sample(model, packed, **FEW | {"chains": 1, "cores": 1})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.5 * packed.words.nbytes  # a quarter of what is on disk
