@@ -24,7 +24,7 @@ FLOORS = [
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 OPTIONAL = {"arviz", "arviz_base", "formulaic", "matplotlib", "pandas", "pooch"}
-OPTIONAL |= {"polyagamma", "pypolyagamma", "sklearn", "xarray"}
+OPTIONAL |= {"polyagamma", "pyarrow", "pypolyagamma", "sklearn", "xarray"}
 
 
 def is_face(module):
