@@ -211,10 +211,11 @@ def _fit(options: argparse.Namespace) -> int:
 def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
     """What is not stored, and how to have it."""
     draws = (options.draws or 1000) * (options.chains or 4)
-    size = 8e-9 * draws * corpus.num_documents * num_topics
+    size = 8e-6 * draws * corpus.num_documents * num_topics
+    large = f"{size / 1000:.3g} GB" if size >= 1000 else f"{size:.2g} MB"
     return (
         f"shares of topics in {corpus.num_documents:,} documents are not kept (--keep-theta would"
-        f" take {size:.3g} GB); pgmult.topics.fold_in draws those of chosen documents afterwards"
+        f" take {large}); pgmult.topics.fold_in draws those of chosen documents afterwards"
     )
 
 
