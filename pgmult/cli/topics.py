@@ -195,6 +195,8 @@ def _fit(options: argparse.Namespace) -> int:
                 few = corpus.num_documents <= corpus.num_words
                 keep_theta = few or isinstance(corpus, StructuredCorpus)
                 keep_theta = keep_theta and options.cluster is None
+                if not keep_theta:
+                    print(_unkept(corpus, model.num_topics, options))
             posterior = sample(
                 model,
                 corpus,
@@ -221,6 +223,17 @@ def _fit(options: argparse.Namespace) -> int:
         _say_how_to_resume(options)
         return INTERRUPTED
     return 0
+
+
+def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
+    """What is not stored, and how to have it."""
+    draws = (options.draws or 1000) * (options.chains or 4)
+    size = 8e-6 * draws * corpus.num_documents * num_topics
+    large = f"{size / 1000:.3g} GB" if size >= 1000 else f"{size:.2g} MB"
+    return (
+        f"shares of topics in {corpus.num_documents:,} documents are not kept (--keep-theta would"
+        f" take {large}); pgmult.topics.fold_in draws those of chosen documents afterwards"
+    )
 
 
 def _take_formulas_of(options: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ a sum) is an array of its own, without a file.
 writes.
 """
 
+import errno
 import hashlib
 import os
 import struct
@@ -49,27 +50,30 @@ class ArrayFile(NamedTuple):
 
         Raises
         ------
+        FileNotFoundError
         ValueError
-            If the file is missing, or of another length or dtype.
+            If the file is of another length or dtype.
         """
         path = Path(self.path)
         if not path.is_file():
-            raise ValueError(f"{path}: no such file (was the corpus moved or deleted?)")
+            raise FileNotFoundError(
+                errno.ENOENT, "no such file (were the data moved or deleted?)", self.path
+            )
+        with path.open("rb") as file:
+            found = file.read(_HEADER)
         try:
-            with path.open("rb") as file:
-                found = file.read(_HEADER)
-            fits = found == _header(np.dtype(self.dtype), self.length)
+            dtype = np.dtype(self.dtype)
+            fits = dtype.kind in "biufUSM" and found == _header(dtype, self.length)
         except TypeError:  # no dtype
             fits = False
-        size = _HEADER + self.length * np.dtype(self.dtype).itemsize if fits else -1
-        if path.stat().st_size != size:
+        if not fits or path.stat().st_size != _HEADER + self.length * dtype.itemsize:
             raise ValueError(
                 f"{path} is damaged, truncated or of something else: expected {self.length:,}"
                 f" entries of {self.dtype}"
             )
         # "c": written pages would be ours alone. Compiled code is compiled anew for arrays that
         # cannot be written to.
-        array = np.memmap(path, self.dtype, "c", _HEADER, (self.length,)).view(MappedArray)
+        array = np.memmap(path, dtype, "c", _HEADER, (self.length,)).view(MappedArray)
         array.file = self
         return array
 

@@ -20,6 +20,7 @@ import shutil
 import sys
 import time
 import zipfile
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -437,6 +438,13 @@ def _csr_blocks(path: Path) -> Iterator[Any] | None:
 
 
 def _each_block(path: Path, shape: tuple[int, ...]) -> Iterator[Any]:
+    try:
+        yield from _rows_of(path, shape)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise ValueError(f"{path}: a damaged archive ({error or type(error).__name__})") from None
+
+
+def _rows_of(path: Path, shape: tuple[int, ...]) -> Iterator[Any]:
     with zipfile.ZipFile(path) as file:
         indptr, indices, data = (_Member(file, name) for name in ("indptr", "indices", "data"))
         last = indptr.read(1)

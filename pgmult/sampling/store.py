@@ -451,10 +451,9 @@ class ChainWriter:
         if self._waiting:
             _sync_folder(self._folder)
         kinds = {name: (shape, dtype.str) for name, (shape, dtype) in self._kinds.items()}
-        content = _bundle(
-            {"kept": stop, "kinds": kinds, **checkpoint}, self._seed("checkpoint.npz")
-        )
-        _replace(self._folder / "checkpoint.npz", content)
+        arrays = _arrays_of({"kept": stop, "kinds": kinds, **checkpoint})
+        seed = self._seed("checkpoint.npz")
+        _replace(self._folder / "checkpoint.npz", lambda file: _write_npz(file, arrays, seed))
         self._kept, self._waiting, self._bytes = stop, {}, 0
         ended = time.monotonic()
         self._next_time = ended + max(FLUSH_SECONDS, (ended - began) / FLUSH_SHARE)
@@ -695,7 +694,7 @@ def _unsealed(path: Path, seed: int, end: bytes = b"") -> bytes:
     """A sealed file's content up to its CRC-32, which is checked."""
     whole = _content(path)
     content = whole[: max(0, len(whole) - _CRC_DIGITS - len(end))]
-    if _sealed(content, seed, end) != whole:
+    if whole[len(content) :] != f"{zlib.crc32(content, seed):08x}".encode() + end:
         raise ValueError(
             f"{path} is damaged, or not of pgmult, or was written for another place: its CRC-32 is"
             " not the one at its end"
@@ -723,12 +722,42 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
 def _npz(arrays: Mapping[str, NDArray[Any]], seed: int) -> bytes:
     """The content of an .npz file that ends, in its comment, with the CRC-32 of all before."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
+    _write_npz(buffer, arrays, seed)
+    return buffer.getvalue()
+
+
+def _write_npz(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], seed: int) -> None:
+    """Write such a file, some megabytes at a time: a state may be half of what memory holds."""
+    sealing = _Sealing(file, seed)
+    with zipfile.ZipFile(sealing, "w") as archive:  # type: ignore[call-overload]
         for name, array in arrays.items():
-            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
-        file.comment = bytes(_CRC_DIGITS)
-    return _sealed(buffer.getvalue()[:-_CRC_DIGITS], seed)
+        archive.comment = bytes(_CRC_DIGITS)
+    file.write(f"{sealing.crc:08x}".encode())
+
+
+class _Sealing:
+    """Passes on what is written to a file, but for its end, and knows the CRC-32 of that."""
+
+    def __init__(self, file: BinaryIO, seed: int):
+        self._file, self.crc = file, seed
+        self._end = b""
+
+    def write(self, data: Any) -> int:
+        """Write some bytes, but for the last `_CRC_DIGITS` that there are by now."""
+        view = memoryview(data)
+        if len(view) < _CRC_DIGITS:
+            view = memoryview(self._end + bytes(view))
+            self._end = b""
+        for piece in (self._end, view[:-_CRC_DIGITS]):
+            self.crc = zlib.crc32(piece, self.crc)
+            self._file.write(piece)
+        self._end = bytes(view[-_CRC_DIGITS:])
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing waits but the end."""
 
 
 def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
@@ -754,6 +783,11 @@ def _parsed(content: bytes) -> NDArray[Any]:
 
 def _bundle(value: Mapping[str, Any], seed: int) -> bytes:
     """A mapping of encodable values as the content of an .npz file."""
+    return _npz(_arrays_of(value), seed)
+
+
+def _arrays_of(value: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """A mapping of encodable values as what an .npz file holds."""
     arrays: dict[str, NDArray[Any]] = {}
     texts = {"tree": encode(value, arrays)}
     files = {
@@ -764,7 +798,7 @@ def _bundle(value: Mapping[str, Any], seed: int) -> bytes:
     if files:
         texts["files"] = files
     packed = {name: np.frombuffer(json.dumps(x).encode(), np.uint8) for name, x in texts.items()}
-    return _npz(packed | {k: array for k, array in arrays.items() if k not in files}, seed)
+    return packed | {k: array for k, array in arrays.items() if k not in files}
 
 
 def _write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
@@ -773,14 +807,20 @@ def _write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
     _replace(folder / "meta.json", _sealed(content, zlib.crc32(b"meta.json"), _JSON_END))
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all; what stood there is replaced."""
+def _write(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
+    """Write a file so that it is there as a whole or not at all; what stood there is replaced.
+
+    The content may be a function that writes it.
+    """
     temporary = path.with_name(path.name + ".tmp")
     try:
         temporary.unlink(missing_ok=True)
         try:
             with open(temporary, "xb") as file:
-                file.write(content)
+                if callable(content):
+                    content(file)
+                else:
+                    file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
@@ -792,7 +832,7 @@ def _write(path: Path, content: bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
     """Write a file, and make its name last."""
     _write(path, content)
     _sync_folder(path.parent)

@@ -23,17 +23,8 @@ FLOORS = [
     {"cli"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-OPTIONAL = {
-    "arviz",
-    "arviz_base",
-    "dask",
-    "distributed",
-    "formulaic",
-    "matplotlib",
-    "pandas",
-    "pooch",
-}
-OPTIONAL |= {"polyagamma", "pypolyagamma", "sklearn", "xarray"}
+OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "formulaic", "matplotlib", "pandas"}
+OPTIONAL |= {"polyagamma", "pooch", "pyarrow", "pypolyagamma", "sklearn", "xarray"}
 
 
 def is_face(module):

@@ -52,6 +52,7 @@ __all__ = ["CorpusWriter", "is_packed", "losses_of", "open_corpus", "pack_corpus
 
 SCHEMA = 1
 _MANIFEST = "corpus.json"
+_ABOUT = ("dtype", "length", "SHA-256")  # what is said of an array
 _DTYPES = {"indptr": "<i8", "words": "<i4", "counts": "<i4"}
 
 
@@ -144,8 +145,8 @@ def open_corpus(path: str | os.PathLike[str], *, verify: bool = False) -> Corpus
     verify = as_flag(verify, "verify")
     manifest = _manifest(path)
     arrays: dict[str, Any] = {}
-    for name, about in manifest["arrays"].items():
-        file = ArrayFile(str(path.absolute() / f"{name}.npy"), *about)
+    for name, (dtype, length, sha256) in manifest["arrays"].items():
+        file = ArrayFile(str(path.absolute() / f"{name}.npy"), dtype, length, sha256)
         arrays[name] = file.open()
         if verify:
             arrays[name].check()
@@ -177,6 +178,18 @@ def _manifest(path: Path) -> dict[str, Any]:
         manifest = json.loads(file.read_bytes())
         if manifest["pgmult_corpus"] != SCHEMA or manifest.pop("crc32") != _crc(manifest):
             raise ValueError("its CRC-32 or schema is another")
+        arrays = manifest["arrays"]
+        kinds = {name: arrays[name][0] for name in _DTYPES}
+        labels = {name: about[0][:2] for name, about in arrays.items() if name not in _DTYPES}
+        known = {"vocabulary": "<U", "names": "<U"}
+        if kinds != _DTYPES or not labels.items() <= known.items():
+            raise ValueError(f"it has arrays of other kinds, {arrays}")
+        if not all(
+            type(about[1]) is int and len(about) == len(_ABOUT) for about in arrays.values()
+        ):
+            raise ValueError(f"it tells other things of arrays, {arrays}")
+        if type(manifest["num_words"]) is not int or "losses" not in manifest:
+            raise ValueError("it does not say how many words there are, or what was lost")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{file} is damaged, or not of this pgmult: {error}") from None
     return dict(manifest)

@@ -131,9 +131,10 @@ def _documents_with(words: Words, reference: Corpus) -> list[IntArray]:
     }
     topics = [[number.get(word, -1) for word in topic] for topic in names_of(words)]
     used = sorted({j for topic in topics for j in topic if j >= 0})
-    present = reference.to_csr()[:, used]
-    present.data = np.ones_like(present.data, dtype=np.int64)
     counts = np.zeros((len(used) + 1, len(used) + 1), dtype=np.int64)  # last: words unknown there
-    counts[:-1, :-1] = (present.T @ present).toarray()
+    for rows in reference.pieces():
+        present = reference.rows(rows).to_csr()[:, used]
+        present.data = np.ones_like(present.data, dtype=np.int64)
+        counts[:-1, :-1] += (present.T @ present).toarray()
     place = {j: i for i, j in enumerate(used)} | {-1: len(used)}
     return [counts[np.ix_(rows, rows)] for rows in ([place[j] for j in t] for t in topics)]

@@ -151,7 +151,9 @@ class TestFit:
             (many, ["--keep-theta"], True),
         ):
             out = tmp_path / f"{corpus.stem}{len(option)}{kept}"
-            assert fit(capsys, corpus, out, *SMALL, *option)[0] == 0
+            code, output, _ = fit(capsys, corpus, out, *SMALL, *option)
+            assert code == 0
+            assert ("in 8 documents are not kept" in output) is (corpus is many and not option)
             assert ("theta" in pgmult.load(out)) is kept
             page = (out / "report.html").read_text(encoding="utf-8")
             assert ("Representative documents" in page) is kept

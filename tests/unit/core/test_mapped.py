@@ -58,7 +58,7 @@ def test_damage_is_named(tmp_path):
     with pytest.raises(ValueError, match="is damaged"):
         ArrayFile(file.path, "what", 3, "").open()
     (tmp_path / "a.npy").unlink()
-    with pytest.raises(ValueError, match="no such file"):
+    with pytest.raises(FileNotFoundError, match="no such file"):
         file.open()
 
 

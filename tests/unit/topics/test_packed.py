@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,8 @@ from pgmult.sampling.codec import fingerprint
 from pgmult.topics import as_corpus, open_corpus, pack_corpus, split_tokens
 from pgmult.topics.compiled.tokens import allocate
 from pgmult.topics.data import corpus as corpus_module
+from pgmult.topics.data import packed as packed_module
+from pgmult.topics.starts import searches
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -115,8 +118,10 @@ def test_draws_are_those_of_the_corpus_in_memory(whole, packed, tmp_path):
 def test_a_run_goes_on_where_its_corpus_has_moved(packed, tmp_path):
     pgmult.sample(MODEL, packed, store=tmp_path / "run", **FEW)
     (tmp_path / "corpus").rename(tmp_path / "elsewhere")
-    with pytest.raises(ValueError, match=r"corpus.*\.npy: no such file \(was the corpus moved"):
+    with pytest.raises(FileNotFoundError, match=r"moved or deleted.*corpus.*\.npy"):
         pgmult.resume(tmp_path / "run", draws=5, progressbar=False)
+    with pytest.raises(ValueError, match="data must be given"):
+        _ = pgmult.load(tmp_path / "run").data
     moved = open_corpus(tmp_path / "elsewhere")
     assert pgmult.resume(tmp_path / "run", draws=5, data=moved, progressbar=False).num_draws == 5
 
@@ -158,6 +163,18 @@ def test_damage(packed, tmp_path):
         json.dumps({"pgmult_corpus": 2}).encode(),
     ):  # fmt: skip
         (folder / "corpus.json").write_bytes(changed)
+        with pytest.raises(ValueError, match=r"corpus\.json is damaged"):
+            open_corpus(folder)
+    for changes in (
+        {"arrays": {}}, {"arrays": 3}, {"num_words": "12"}, {"arrays": {"words": ["|O", 3, ""]}},
+        {"arrays": json.loads(manifest)["arrays"] | {"names": ["<U2", "3", ""]}},
+        {"arrays": json.loads(manifest)["arrays"] | {"table": ["<i4", 3, ""]}},
+        {"arrays": json.loads(manifest)["arrays"] | {"words": ["<i8", 3, ""]}},
+        {"arrays": json.loads(manifest)["arrays"] | {"words": ["<i4", 3, "", 1]}},
+    ):  # fmt: skip
+        told = json.loads(manifest) | changes
+        del told["crc32"]
+        (folder / "corpus.json").write_text(json.dumps(told | {"crc32": packed_module._crc(told)}))
         with pytest.raises(ValueError, match=r"corpus\.json is damaged"):
             open_corpus(folder)
     (folder / "corpus.json").write_bytes(manifest)
@@ -210,3 +227,21 @@ def test_a_killed_pack_leaves_nothing_that_opens(tmp_path):
         open_corpus(tmp_path / "corpus.part")
     assert pack_corpus(COUNTS, out).num_documents == 23
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
+
+
+def test_no_sweep_copies_the_corpus(tmp_path, monkeypatch):
+    """What is allocated from the start to the last draw is a small part of the words."""
+    monkeypatch.setattr(corpus_module, "_BLOCK", 2**13)
+    monkeypatch.setattr(searches, "_LARGE", (0, 0))
+    monkeypatch.setattr(searches, "_MOST_TOKENS", (5000, 1))
+    counts = np.random.default_rng(3).poisson(1.0, size=(600, 1500))
+    packed = pack_corpus(counts, tmp_path / "corpus", vocabulary=list(map(str, range(1500))))
+    model = replace(MODEL, block_rows=16)
+    pgmult.sample(model, packed, **FEW | {"draws": 1})  # compiled
+    tracemalloc.start()
+    try:
+        pgmult.sample(model, packed, **FEW | {"chains": 1, "cores": 1})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.5 * packed.words.nbytes  # a quarter of what is on disk
