@@ -92,7 +92,7 @@ def row_room(num_categories):
 
 @jit
 def sample_row(state, concentration, room, out):
-    """out ~ Dirichlet(concentration), out of one stream; `room` is from `row_room`.
+    """Draw `out` from Dirichlet(concentration) out of one stream; `room` is from `row_room`.
 
     A row whose gammas sum to next to nothing (all shapes tiny) is normalised around the largest
     logarithm, and nothing is lost.

@@ -73,8 +73,9 @@ class Progress:
         now = time.monotonic()
         counter = compilations()
         compiles = counter.running > 0
+        if compiles or not done:  # starts, and sweeps that compile, tell nothing of the others
+            self._speeds = deque([(now, done)])
         if compiles:
-            self._speeds = deque([(now, done)])  # sweeps that compile tell nothing of the others
             if self._log and not self._told_of_compiling and now > self._began + _PATIENCE:
                 self._say("compiling, once: the machine code is kept for next time")
                 self._told_of_compiling = True
