@@ -17,6 +17,7 @@ from .streams import exponential, gamma, open_stream, uniform
 
 _INVERSE_E = math.exp(-1.0)
 _SAFE_LOG = -700.0  # `exp_negative` goes no further
+_NOTHING = -746.0  # of this, and of all below, the exponential is 0
 _SAFE_TOTAL = 2.0**-30  # shares of it keep their digits down to 1e-298
 
 
@@ -75,7 +76,7 @@ def _decide_row(state, concentration, u, logs, out):
                 x, logs[k], state = gamma_below_one(concentration[k], state)
         else:
             if logs[k] < _SAFE_LOG:
-                x = math.exp(logs[k])
+                x = math.exp(logs[k]) if logs[k] > _NOTHING else 0.0
             if u[k] >= 1.0 - x and u[k] >= math.exp(-x):
                 x, logs[k], state = gamma_below_one(concentration[k], state)
         out[k] = x
@@ -84,49 +85,53 @@ def _decide_row(state, concentration, u, logs, out):
 
 
 @jit
-def _sample_row(state, concentration, u, logs, x, out):
-    """Write a draw of Dirichlet(concentration) to `out`.
+def row_room(num_categories):
+    """Where `sample_row` works: a row for each of its three steps, whole vectors long."""
+    return np.zeros((3, -(-num_categories // WIDTH) * WIDTH))
+
+
+@jit
+def sample_row(state, concentration, room, out):
+    """Draw `out` from Dirichlet(concentration) out of one stream; `room` is from `row_room`.
 
     A row whose gammas sum to next to nothing (all shapes tiny) is normalised around the largest
     logarithm, and nothing is lost.
     """
-    num_categories = concentration.size
+    u, logs, x = room[0], room[1], room[2]
     zero = splat(0.0)
     state = _propose_row(state, concentration, u, logs)
     for k in range(0, x.size, WIDTH):
         log_x = load(logs, k)  # above 0 it is no logarithm, and not used
         store(x, k, exp_negative(where_above(log_x, zero, zero, log_x)))
-    for k in range(num_categories):
+    for k in range(out.size):
         out[k] = x[k]
     total = _decide_row(state, concentration, u, logs, out)
     if total < _SAFE_TOTAL:
         largest = -math.inf
-        for k in range(num_categories):
+        for k in range(out.size):
             if u[k] == 0.0:
                 logs[k] = math.log(logs[k])
             largest = max(largest, logs[k])
         total = 0.0
-        for k in range(num_categories):
+        for k in range(out.size):
             out[k] = math.exp(logs[k] - largest)
             total += out[k]
     scale = 1.0 / total
-    for k in range(num_categories):
+    for k in range(out.size):
         out[k] *= scale
 
 
 @jit
 def sample_rows(worker, start, stop, key, concentration, out):
     """out[row] ~ Dirichlet(concentration[row])."""
-    room = -(-concentration.shape[1] // WIDTH) * WIDTH
-    u, logs, x = np.zeros(room), np.zeros(room), np.zeros(room)
+    room = row_room(concentration.shape[1])
     for row in range(start, stop):
-        _sample_row(open_stream(key, row), concentration[row], u, logs, x, out[row])
+        sample_row(open_stream(key, row), concentration[row], room, out[row])
 
 
 @jit
 def sample_seeded_rows(worker, start, stop, key, seeds, concentration, out):
     """As `sample_rows`, with the stream of a row under a number of its own instead of its place."""
-    room = -(-concentration.shape[1] // WIDTH) * WIDTH
-    u, logs, x = np.zeros(room), np.zeros(room), np.zeros(room)
+    room = row_room(concentration.shape[1])
     for row in range(start, stop):
-        _sample_row(open_stream(key, seeds[row]), concentration[row], u, logs, x, out[row])
+        sample_row(open_stream(key, seeds[row]), concentration[row], room, out[row])

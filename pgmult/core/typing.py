@@ -40,6 +40,7 @@ __all__ = [
     "label_dims_of",
     "label_parts_of",
     "label_rows_of",
+    "single_precision_of",
     "variable",
 ]
 
@@ -276,6 +277,11 @@ def label_rows_of(model: Any) -> Mapping[str, str]:
 def label_parts_of(model: Any) -> Mapping[str, str]:
     """For axes of arbitrary labels, the variable whose rows tell them apart in every part."""
     return dict(getattr(model, "label_parts", {}))
+
+
+def single_precision_of(model: Any) -> frozenset[str]:
+    """Variables so large that draws keep seven digits of them, in half the bytes."""
+    return frozenset(getattr(model, "single_precision", ()))
 
 
 def data_of(model: Any, data: Any) -> Any:

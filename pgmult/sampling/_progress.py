@@ -73,11 +73,12 @@ class Progress:
         now = time.monotonic()
         counter = compilations()
         compiles = counter.running > 0
-        if compiles:
-            self._speeds = deque([(now, done)])  # sweeps that compile tell nothing of the others
-            if self._log and not self._told_of_compiling and now > self._began + _PATIENCE:
-                self._say("compiling, once: the machine code is kept for next time")
-                self._told_of_compiling = True
+        if compiles or not done:  # starts, and sweeps that compile, tell nothing of the others
+            self._speeds = deque([(now, done)])
+        untold = self._log and not self._told_of_compiling
+        if compiles and untold and now > self._began + _PATIENCE:
+            self._say("compiling, once: the machine code is kept for next time")
+            self._told_of_compiling = True
         while len(self._speeds) > 1 and self._speeds[1][0] < now - _WINDOW:
             self._speeds.popleft()
         then, before = self._speeds[0]

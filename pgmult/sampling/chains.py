@@ -22,7 +22,13 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_flag
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import as_cores, available_memory
-from pgmult.core.typing import Model, kernel_set_of, label_dims_of, variable
+from pgmult.core.typing import (
+    Model,
+    kernel_set_of,
+    label_dims_of,
+    single_precision_of,
+    variable,
+)
 from pgmult.sampling._progress import Progress
 from pgmult.sampling.blocks import local_fields
 from pgmult.sampling.cluster.executors import Cluster
@@ -448,6 +454,7 @@ class _Variables:
         coords: Mapping[str, NDArray[Any]],
     ):
         self._model, self._coords = model, coords
+        self._single = single_precision_of(model)
         self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
 
     def __call__(self, log_likelihood: float, found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -458,6 +465,8 @@ class _Variables:
     def _checked(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
         if name not in self._kinds:
             self._check_axes(name, value)
+        if name in self._single:
+            value = value.astype(np.float32)
         shape, dtype = self._kinds.setdefault(name, (value.shape, value.dtype))
         if value.shape != shape or not np.can_cast(value.dtype, dtype, "safe"):
             raise ValueError(

@@ -4,6 +4,7 @@
     python tests/benchmarks/structural.py large            10,000 documents and words, K = 50, G = 4
     python tests/benchmarks/structural.py held-out         gain of content over none, and shuffled
     python tests/benchmarks/structural.py mixing           of rho, by its true value
+    python tests/benchmarks/structural.py directions       effective draws of everything, real data
 
 Corpora are simulated from the model with a known concentration of words by group.
 """
@@ -16,10 +17,13 @@ import warnings
 import numpy as np
 
 import pgmult
+from pgmult.core.typing import variable
 from pgmult.topics import (
     DocumentCompletion,
+    DynamicTopics,
     StructuralTopics,
     as_corpus,
+    as_timed_corpus,
     compare_scores,
     split_tokens,
     with_covariates,
@@ -162,9 +166,77 @@ def mixing(options):
         )
 
 
+CELLS = 300  # of topics, and of documents, that are followed
+
+
+def followed(model, state, data, likely, documents):
+    """Numbers of a state whose effective draws are counted."""
+    numbers = {"psi": state.psi[documents], "phi": np.log(likely(state))}
+    if isinstance(model, StructuralTopics):
+        numbers |= {
+            "coefficients": model.unscaled_coefficients(state, data),
+            "mu at average covariates": model.mu(state, data),
+            "Sigma": state.Sigma[np.tril_indices(len(state.Sigma))],
+            "log rho": np.log(state.effect_variances),
+            "effects": state.effects,
+            "log content concentration": np.log(state.content_concentration),
+        }
+        if len(state.effect_covariances):
+            numbers["log diag Omega"] = np.log(np.einsum("jkk->jk", state.effect_covariances))
+    else:
+        numbers |= {
+            "mu of times": state.mu,
+            "log prevalence drift": np.log(state.prevalence_drift),
+            "log drift of words": np.log(state.drift_var),
+            "log initial variance": np.log(state.initial_var),
+            "level of words": state.eta.mean(axis=1)[:, :10],
+            "base of words": state.base[:30],
+        }
+    return {name: np.ravel(value) for name, value in numbers.items()}
+
+
+def directions(options):
+    """Effective draws in 100 sweeps of State of the Union: the fewest, and the median."""
+    from pgmult.sampling.diagnostics import ess_bulk
+
+    corpus = pgmult.datasets.state_of_the_union()
+    decade = corpus.table.columns["year"] // 10
+    formula = "~ party * s(year) + (1 | president)"
+    structural = corpus.with_covariates(formula, content="~ party")
+    for name, model, data in (
+        ("shared effects", StructuralTopics(10), structural),
+        ("free effects", StructuralTopics(10, random_effects="free"), structural),
+        ("dynamic, by decade", DynamicTopics(10), as_timed_corpus(corpus, decade)),
+    ):
+        rng = np.random.default_rng(0)
+        state = model.init(rng, data)
+        begin = time.process_time()
+        for _ in range(options.sweeps // 2):
+            state = model.step(rng, state, data)
+        first = variable(model, state, data, "topics").reshape(-1, data.num_words)
+        cells = rng.choice(np.flatnonzero(first.ravel() > 1e-3), CELLS, replace=False)
+        documents = rng.choice(data.num_documents, CELLS // 10, replace=False)
+
+        def likely(state, model=model, data=data, cells=cells):
+            return np.ravel(variable(model, state, data, "topics"))[cells]
+
+        rows = []
+        for _ in range(options.sweeps):
+            state = model.step(rng, state, data)
+            rows.append(followed(model, state, data, likely, documents))
+        seconds = (time.process_time() - begin) / (1.5 * options.sweeps)
+        print(f"{name}: {seconds:.3f} CPU s a sweep; effective draws in 100 sweeps, min and median")
+        for of in rows[0]:
+            draws = np.array([row[of] for row in rows])[None]
+            effective = 100.0 * np.ravel(ess_bulk(draws)) / options.sweeps
+            print(
+                f"  {of:28s} {np.nanmin(effective):6.1f} {np.nanmedian(effective):6.1f}", flush=True
+            )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["sweep", "large", "held-out", "mixing"])
+    parser.add_argument("what", choices=["sweep", "large", "held-out", "mixing", "directions"])
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--words", type=int, default=3000)
     parser.add_argument("--topics", type=int, default=20)
@@ -178,4 +250,5 @@ if __name__ == "__main__":
         chosen.groups, chosen.length, chosen.sweeps, chosen.held = 4, 150, 3, 3
     elif chosen.what == "sweep":
         chosen.sweeps = 10
-    {"sweep": sweep, "large": sweep, "held-out": held_out, "mixing": mixing}[chosen.what](chosen)
+    commands = {"sweep": sweep, "large": sweep, "held-out": held_out, "mixing": mixing}
+    (commands | {"directions": directions})[chosen.what](chosen)

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from pgmult.compiled.dirichlet import row_room, sample_row
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import exponential, open_stream, uniform
 
@@ -72,6 +73,7 @@ def sample_tables(
     num_nodes, num_words, num_topics = parents.size, counts.shape[1], concentration.size
     shares = np.empty(num_nodes * num_words)
     times = np.empty(num_nodes * num_words, dtype=np.int64)
+    places = np.empty(num_nodes * num_words, dtype=np.int64)  # of their tables
     totals = np.empty(num_nodes, dtype=np.int64)
     for k in range(start, stop):
         state = open_stream(key, k)
@@ -81,12 +83,16 @@ def sample_tables(
             totals[g] = 0
             for v in range(num_words):
                 n = counts[row, v]
+                if n == 0:
+                    continue
+                totals[g] += n
+                tables[up, v] += 1  # the first token sits down at a table of its own
                 if n == 1:
                     ones += 1
-                elif n > 1:
+                else:
                     shares[size], times[size] = above[up, v], n
+                    places[size] = up * num_words + v
                     size += 1
-                totals[g] += n
         if not hold:
             x = math.log(concentration[k])
             here = _log_density(x, shape, rate, ones, totals, shares, times, size)
@@ -109,16 +115,26 @@ def sample_tables(
                 else:
                     right = new
             concentration[k] = math.exp(new)
-        c = concentration[k]
-        for g in range(num_nodes):
-            row, up = g * num_topics + k, parents[g] * num_topics + k
-            for v in range(num_words):
-                n = counts[row, v]
-                if n == 0:
-                    continue
-                tables[up, v] += 1
-                a = c * above[up, v]
-                for i in range(1, n):
-                    u, state = uniform(state)
-                    if u * (a + i) < a:
-                        tables[up, v] += 1
+        flat = tables.reshape(-1)
+        for cell in range(size):
+            a, more = concentration[k] * shares[cell], 0
+            for i in range(1, times[cell]):
+                u, state = uniform(state)
+                more += u * (a + i) < a
+            flat[places[cell]] += more
+
+
+@jit
+def sample_varied(worker, start, stop, key, counts, parents, above, concentration, words):
+    """words[row] ~ Dirichlet(c_k above + counts[row]), a row for each node and topic.
+
+    The arguments are those of `sample_tables`; words : out, (nodes * num_topics, num_words).
+    """
+    num_words, num_topics = words.shape[1], concentration.size
+    room, shapes = row_room(num_words), np.empty(num_words)
+    for row in range(start, stop):
+        k = row % num_topics
+        up = parents[row // num_topics] * num_topics + k
+        for v in range(num_words):
+            shapes[v] = concentration[k] * above[up, v] + counts[row, v]
+        sample_row(open_stream(key, row), shapes, room, words[row])

@@ -186,6 +186,10 @@ class StructuralTopics(GaussianTopics):
     which the largest grouping has A levels and the others r, some 10 J (A (p + r)**2 + (p + r)**3 +
     K**3) more for J terms, and K times that for a free covariance; with G groups O(G K V) gamma
     variates.
+
+    Draws keep ``group_topics`` in single precision, 4 G K V bytes each, which is more than all else
+    together where G > 2. Thin, or keep less: with ``keep=`` and no ``group_topics`` there is still
+    all that prevalence needs, but no `pgmult.topics.content` and no `pgmult.topics.fold_in`.
     """
 
     num_topics: int
@@ -215,6 +219,7 @@ class StructuralTopics(GaussianTopics):
         "keyword_shares": ("keyword_topic",),
         "keyword_words": ("keyword",),
     }
+    single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
     summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
     default_keep: ClassVar[tuple[str, ...]] = (

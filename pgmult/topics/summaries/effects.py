@@ -510,7 +510,8 @@ def variance_shares(
         "levels": [f"{term.size:,}" if term.kind == "group" else "" for term in terms],
     }
     caption = (
-        "What goes with random terms, of all that documents of the same covariates differ in:"
+        "How much of what documents differ in goes with each author (or other group) and with the"
+        " bends of curves, the straight-line effects of covariates aside:"
         f" posterior mean and {100.0 * probability:g} % interval, over all chains."
     )
     return SummaryTable(caption, columns, shown)

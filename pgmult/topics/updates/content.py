@@ -22,11 +22,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.topics.compiled.content import sample_tables
+from pgmult.topics.compiled.content import sample_tables, sample_varied
 from pgmult.topics.priors.content import ContentPrior
 from pgmult.topics.updates.words import sample_topics
 
@@ -49,14 +48,15 @@ def vary(
     concentration : array, ``(num_topics,)``
     counts : int64 array, ``(nodes, num_topics, num_words)``, optional
     """
-    shapes = above[parents]
-    shapes *= concentration[:, None]
-    if counts is not None:
-        shapes += counts
-    flat = shapes.reshape(-1, shapes.shape[2])
-    words = np.empty(flat.shape)
-    over_rows(sample_rows, len(flat), new_key(rng), flat, words, grain=1)
-    return words.reshape(shapes.shape)
+    num_topics, num_words = above.shape[1:]
+    if counts is None:
+        counts = np.zeros((len(parents), num_topics, num_words), dtype=np.int64)
+    words = np.empty(counts.shape)
+    over_rows(
+        sample_varied, len(parents) * num_topics, new_key(rng), counts.reshape(-1, num_words),
+        parents, above.reshape(-1, num_words), concentration, words.reshape(-1, num_words), grain=1,
+    )  # fmt: skip
+    return words
 
 
 def sample_content(
