@@ -326,8 +326,10 @@ def write_table(columns: Mapping[str, Any], out: Path | None, as_json: bool) -> 
 def _cell(value: Any) -> Any:
     import numpy as np
 
+    from pgmult.core.tables import date_text
+
     if isinstance(value, np.datetime64):
-        return str(value).removesuffix("T00:00:00")
+        return date_text(value)
     if isinstance(value, np.generic):
         value = value.item()
     return float(f"{value:.6g}") if isinstance(value, float) else value

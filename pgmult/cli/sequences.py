@@ -186,6 +186,8 @@ def _read_text(options: argparse.Namespace) -> Any:
 
 def _most_frequent(data: Any, most: int) -> Any:
     """The sequences with the steps of all but the most frequent symbols missing."""
+    from dataclasses import replace
+
     import numpy as np
     import scipy.sparse
 
@@ -197,7 +199,7 @@ def _most_frequent(data: Any, most: int) -> Any:
         counts[first:last] for first, last in zip(data.offsets[:-1], data.offsets[1:], strict=True)
     ]
     alphabet = None if data.alphabet is None else data.alphabet[kept].tolist()
-    return as_sequences(parts, alphabet=alphabet, names=data.names)
+    return replace(as_sequences(parts, alphabet=alphabet, names=data.names), starts=data.starts)
 
 
 def _resume(options: argparse.Namespace) -> int:

@@ -122,6 +122,7 @@ def line_chart(
     points: str = "observed share",
     gaps: Sequence[tuple[float, float]] = (),
     divider: float | None = None,
+    tell: Callable[[float], str] | None = None,
 ) -> str:
     """A figure of lines over one axis, with a legend below.
 
@@ -137,6 +138,8 @@ def line_chart(
         Stretches without data, shaded.
     divider : float, optional
         Where a dotted line stands: what is to the right of it lies ahead.
+    tell : function, optional
+        What to write at a place of the lower axis: dates.
     """
     xs = np.concatenate([line.x for line in lines])
     low, high = float(xs.min()), float(xs.max())
@@ -162,11 +165,12 @@ def line_chart(
         _, y = at(low, tick)
         parts.append(f'<path class="axis" d="M{_LEFT} {y:.1f}h{right - _LEFT}" opacity=".45"/>')
         parts.append(f'<text class="end" x="{_LEFT - 5}" y="{y + 4:.1f}">{tick:.4g}</text>')
-    for tick in _ticks(low, high, 7, whole=bool((xs == np.round(xs)).all())):
+    for tick in _ticks(low, high, 7 if tell is None else 4, whole=bool((xs == np.round(xs)).all())):
         x, _ = at(tick, 0.0)
         parts.append(f'<path class="axis" d="M{x:.1f} {floor}v4"/>')
         parts.append(
-            f'<text class="middle" x="{x:.1f}" y="{floor + rug + 15:.0f}">{_number(tick)}</text>'
+            f'<text class="middle" x="{x:.1f}" y="{floor + rug + 15:.0f}">'
+            f"{html.escape((tell or _number)(tick))}</text>"
         )
     parts.append(f'<path class="axis" d="M{_LEFT} {floor}H{right}"/>')
     if divider is not None:

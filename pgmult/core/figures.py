@@ -30,11 +30,11 @@ def style_of(number: int) -> tuple[str, Any]:
     return CYCLE[number % len(CYCLE)], _DASHES[number // len(CYCLE) % len(_DASHES)]
 
 
-def whole_numbers(axes: Axes) -> None:
+def whole_numbers(axes: Axes, most: int = 8) -> None:
     """Ticks of the lower axis at whole numbers alone: steps, years."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, steps=[1, 2, 5, 10]))
 
 
 def mark_gaps(axes: Axes, where: Any, missing: Any, step: float = 1.0) -> None:

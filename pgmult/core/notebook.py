@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pgmult.core.tables import date_text
+
 __all__ = ["columns_html", "lines_html"]
 
 _MOST_ROWS = 20
@@ -52,5 +54,5 @@ def lines_html(lines: Sequence[str]) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return f'<td style="text-align:right">{"-" if np.isnan(value) else f"{value:.4g}"}</td>'
-    text = str(value).removesuffix("T00:00:00")
+    text = date_text(value) if isinstance(value, np.datetime64) else str(value)
     return f"<td>{html.escape(text)}</td>"

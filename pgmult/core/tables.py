@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray
 
-__all__ = ["as_columns", "as_dates", "as_frame", "as_labels", "as_years", "chosen_columns"]
+__all__ = [
+    "as_columns",
+    "as_dates",
+    "as_frame",
+    "as_labels",
+    "as_years",
+    "chosen_columns",
+    "date_text",
+]
 
 _FEW = 8  # columns named in an error
 _YEAR = np.timedelta64(1, "Y")
@@ -152,6 +160,15 @@ def as_dates(years: FloatArray) -> NDArray[np.datetime64]:
     first, last = (y.astype("datetime64[s]").astype(np.int64) for y in (starts, starts + _YEAR))
     seconds = first + np.rint((years - whole) * (last - first)).astype(np.int64)
     return seconds.astype("datetime64[s]")
+
+
+def date_text(date: np.datetime64) -> str:
+    """A date as tables and figures have it: no midnight, and no day where years begin.
+
+    >>> date_text(np.datetime64("2024-03-01T00:00:00")), date_text(np.datetime64("2024-01-01", "Y"))
+    ('2024-03-01', '2024')
+    """
+    return str(date).removesuffix("T00:00:00")
 
 
 def as_frame(columns: Mapping[str, NDArray[Any]]) -> Any:

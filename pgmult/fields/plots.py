@@ -7,7 +7,7 @@ import numpy as np
 
 from pgmult.core.drawings import US_TILES
 from pgmult.core.figures import clean, mark_gaps, new_figure, style_of, whole_numbers
-from pgmult.core.typing import ArrayLike
+from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.fields.predictions import FieldPredictions
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def probability_series(
     Parameters
     ----------
     times : array, ``(num_new,)``
-        Of the rows of `predictions`.
+        Of the rows of `predictions`: numbers, or dates.
     predictions : FieldPredictions
     categories : sequence of str or int
         Labels, where the predictions have them, or numbers.
@@ -132,7 +132,7 @@ def probability_series(
     ValueError
         If a category is unknown, or there is not one time for each row.
     """
-    at = np.asarray(times, dtype=np.float64)
+    at = _numbers(times)
     num_new, num_categories = predictions.pi.shape[1:]
     if at.shape != (num_new,):
         raise ValueError(f"times must have shape ({num_new},), got {at.shape}")
@@ -150,7 +150,7 @@ def probability_series(
         )
         axes.plot(at[order], mean[order, k], linestyle=dashes, color=colour, label=str(category))
         if observed is not None:
-            when, counts = (np.asarray(part) for part in observed)
+            when, counts = _numbers(observed[0]), np.asarray(observed[1])
             totals = counts.sum(axis=1)
             seen = totals > 0
             axes.plot(
@@ -162,17 +162,30 @@ def probability_series(
                 alpha=0.7,
             )
     if observed is not None:
-        when, counts = (np.asarray(part) for part in observed)
+        when, counts = _numbers(observed[0]), np.asarray(observed[1])
         gaps = np.sort(np.unique(when[counts.sum(axis=1) == 0]))
-        apart = np.diff(np.unique(np.concatenate([at, when.astype(np.float64)])))
+        apart = np.diff(np.unique(np.concatenate([at, when])))
         mark_gaps(axes, gaps, slice(None), float(np.median(apart)) if len(apart) else 1.0)
-    if (at == np.round(at)).all():
+    if np.asarray(times).dtype.kind == "M":
+        axes.xaxis_date()
+    elif (at == np.round(at)).all():
         whole_numbers(axes)
     axes.set_ylim(bottom=0.0)
     axes.set_ylabel(f"probability, {round(100 * probability)} % band")
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     clean(axes)
     return axes
+
+
+def _numbers(times: ArrayLike) -> FloatArray:
+    """Times as the axis counts them: dates in days."""
+    when = np.asarray(times)
+    if when.dtype.kind != "M":
+        return when.astype(np.float64)
+    from matplotlib.dates import date2num
+
+    numbers: Any = date2num  # without types
+    return np.asarray(numbers(when), dtype=np.float64)
 
 
 def _place_of(category: str | int, labels: Any, size: int) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.arguments import as_kind, as_mapping, as_probability
 from pgmult.core.drawings import US_TILES, Line, line_chart, tile_map
 from pgmult.core.reports import Interval, Report, Section, check_section
-from pgmult.core.tables import as_years
+from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int, as_simplex
 from pgmult.fields.checks import predictive_checks
@@ -433,7 +433,7 @@ class _Grid:
 
 def _plain(value: Any) -> str:
     if isinstance(value, np.datetime64):
-        return str(value).removesuffix("T00:00:00")
+        return date_text(value)
     return f"{value:g}" if isinstance(value, np.floating | float) else str(value)
 
 

@@ -129,7 +129,8 @@ class StepProbs:
         """A tidy table, a row for each step and symbol, as a mapping from name to array.
 
         Its columns are ``sequence`` and ``symbol`` (names, or numbers from 0), ``step`` (from 0 in
-        each sequence), ``mean``, and ``q0.05`` and so on for each level.
+        each sequence), ``time`` where the sequences have it, ``mean``, and ``q0.05`` and so on for
+        each level.
         """
         rows = _places(self.sequences, np.arange(self.sequences.num_steps))
         return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
@@ -443,6 +444,7 @@ def _tidy(
     columns = {
         "sequence": sequence if data.names is None else data.names[sequence],
         "step": step,
+        **({} if (when := data.times(sequence, step)) is None else {"time": when}),
         "symbol": np.tile(symbols, len(mean)),
         "mean": mean.ravel(),
     }

@@ -15,6 +15,7 @@ from pgmult.core.figures import (
     style_of,
     whole_numbers,
 )
+from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sequences.data.sequences import Sequences
@@ -49,6 +50,7 @@ def symbol_probs(
     probs : StepProbs
         Of `data`, from `pgmult.sequences.smooth` or `pgmult.sequences.filter_sequences`.
     data : Sequences
+        Steps whose times are known have them below the axis.
     sequence : int
         Which of the sequences.
     symbols : sequence of str or int, or int
@@ -84,6 +86,7 @@ def symbol_probs(
     if totals.max() <= 1:
         axes.tick_params(axis="x", pad=3 + 3 * len(chosen))
     _label(axes, "step", "probability")
+    _tell_times(axes, data, sequence, 0)
     axes.margins(x=0.01)
     return axes
 
@@ -138,6 +141,7 @@ def forecast_fan(
     axes.axvline(0.5, color="0.4", linewidth=0.8, linestyle=":")
     axes.set_ylim(bottom=0.0)
     _label(axes, "steps after the last one", "probability")
+    _tell_times(axes, data, sequence, int(data.lengths[sequence]) - 1)
     axes.margins(x=0.01)
     return axes
 
@@ -242,6 +246,21 @@ def _chosen(symbols: Sequence[str | int] | int, mean: FloatArray, data: Sequence
 
 def _name(data: Sequences, k: int) -> str:
     return str(k) if data.alphabet is None else str(data.alphabet[k])
+
+
+def _tell_times(axes: Axes, data: Sequences, sequence: int, step: int) -> None:
+    """Write times below an axis that counts steps from `step` of a sequence, where it has times."""
+    if data.starts is None:
+        return
+
+    def told(x: float, _: Any) -> str:
+        times = data.times([sequence], [step + round(x)])
+        assert times is not None
+        return date_text(times[0]) if times.dtype.kind == "M" else str(times[0])
+
+    whole_numbers(axes, most=5)  # dates are long
+    axes.xaxis.set_major_formatter(told)
+    axes.set_xlabel("time")
 
 
 def _label(axes: Axes, x: str, y: str) -> None:

@@ -5,6 +5,7 @@ page.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from pgmult.core.arguments import as_kind, as_mapping, as_probability, brief
 from pgmult.core.drawings import Line, line_chart
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.scores import mean_by_token
+from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.sampling.posterior import Posterior
@@ -157,6 +159,14 @@ def _name(data: Sequences, s: int) -> str:
     return f"sequence {s}" if data.names is None else str(data.names[s])
 
 
+def _when(data: Sequences, s: int, step: float) -> str:
+    """The time of a step of a sequence, or its number."""
+    times = data.times([s], [round(step)])
+    if times is None:
+        return f"{step:.0f}"
+    return date_text(times[0]) if isinstance(times[0], np.datetime64) else str(times[0])
+
+
 def _range(past: StepProbs) -> tuple[FloatArray, FloatArray]:
     """Between which probabilities each symbol is at nine tenths of the steps."""
     low, high = np.quantile(past.mean, [0.05, 0.95], axis=0)
@@ -235,12 +245,16 @@ def _coming(ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] 
             k = int(mean.argmax())
             cell = Interval(float(mean[k]), float(lower[k]), float(upper[k]))
             truth = () if known is None else (f"{known[1][s, h, k]:.2f}",)
-            rows.append((_name(data, s), str(h + 1), names[k], cell, *truth))
+            when = () if data.starts is None else (_when(data, s, data.lengths[s] + h),)
+            rows.append((_name(data, s), str(h + 1), *when, names[k], cell, *truth))
     return Section(
         "What comes next",
         f"The most probable symbol so many steps ahead, and its probability [{percent}: where that"
         " may be, not which symbol comes].",
-        head=("sequence", "ahead", "symbol", "probability", *(() if known is None else ("truth",))),
+        head=(
+            "sequence", "ahead", *(() if data.starts is None else ("time",)), "symbol",
+            "probability", *(() if known is None else ("truth",)),
+        ),
         rows=rows, shown=9,
     )  # fmt: skip
 
@@ -285,7 +299,9 @@ def _figures(
         name = _name(data, int(s))
         panels.append(
             line_chart(
-                lines, label=f"probabilities along {name} and ahead of it", x_label="step",
+                lines, label=f"probabilities along {name} and ahead of it",
+                x_label="step" if data.starts is None else "time",
+                tell=None if data.starts is None else partial(_when, data, int(s)),
                 caption=name, band=percent,
                 gaps=gaps, divider=float(last - origin) - 0.5,
             )

@@ -52,6 +52,8 @@ class Sequences:
     alphabet : str array, ``(num_symbols,)``, or None
         What the symbols are called.
     names : str array, ``(num_sequences,)``, or None
+    starts : datetime64 or int64 array, ``(num_sequences,)``, or None
+        When each sequence's first step was, in units of a step: see `times`.
     """
 
     offsets: NDArray[np.int64]
@@ -63,6 +65,7 @@ class Sequences:
     inputs: NDArray[np.float64] | None = None
     alphabet: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
+    starts: NDArray[Any] | None = None
 
     @property
     def num_sequences(self) -> int:
@@ -89,6 +92,19 @@ class Sequences:
         """Observations of each step, ``(num_steps,)``: 0 where it is missing."""
         running = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
         return np.diff(running[self.indptr])
+
+    def times(self, sequences: ArrayLike, steps: ArrayLike) -> NDArray[Any] | None:
+        """When steps of sequences are, dates or whole numbers; None where that is not known.
+
+        Parameters
+        ----------
+        sequences, steps : int arrays of one shape
+            Numbers of sequences, and of steps from 0 in each; steps after the last are ahead.
+        """
+        if self.starts is None:
+            return None
+        when = self.starts[np.asarray(sequences)] + np.asarray(steps)
+        return when.astype("datetime64[s]") if when.dtype.kind == "M" else np.asarray(when)
 
     def to_csr(self) -> "scipy.sparse.csr_array":
         """The counts as a scipy sparse array, ``(num_steps, num_symbols)``."""
@@ -183,6 +199,11 @@ class Sequences:
             counts=self.counts[entries],
             inputs=None if self.inputs is None else self.inputs[steps],
             names=None if self.names is None else self.names[sequences],
+            starts=(
+                None
+                if self.starts is None
+                else self.starts[sequences] + (start - self.offsets[sequences])
+            ),
         )
 
     def __repr__(self) -> str:

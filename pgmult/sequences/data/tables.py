@@ -15,6 +15,7 @@ Steps between the first and the last of a sequence that have no row are missing.
 (array([1, 0, 1, 1]), array(['relapse', 'stable'], dtype='<U7'))
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def from_long(
         The column of steps, whole numbers or dates. Rows of one sequence and step add up, and steps
         without a row are missing. Left out, every row is a step and rows stand in their order.
     every : {"year", "month", "week", "day", "hour", "minute", "second"}, optional
-        How long a step is, where `time` has dates.
+        How long a step is, where `time` has dates. Tables and figures of what is found have a
+        date for each step, then: the first day of its month or year, the Thursday of its week.
     count : str, optional
         The column of counts; left out, every row is one observation.
     order : "frequency", "given" or a permutation, optional
@@ -103,10 +105,11 @@ def from_long(
         step = np.arange(num_rows)
     else:
         step = _steps(column(time, "time"), time, every)
-    parts = []
+    parts, starts = [], []
     for s in range(1 if names is None else len(names)):
         rows = of_sequence == s
-        at = step[rows] - step[rows].min()
+        starts.append(step[rows].min())
+        at = step[rows] - starts[-1]
         if time is None:
             at = np.arange(rows.sum())
         length = int(at.max()) + 1
@@ -120,9 +123,13 @@ def from_long(
                 (number[rows], (at, of_symbol[rows])), shape=(length, len(symbols))
             )
         )
-    return as_sequences(
+    sequences = as_sequences(
         parts, alphabet=symbols.tolist(), order=order, names=None if names is None else names
     )
+    if time is None:
+        return sequences
+    unit = None if every is None else f"datetime64[{_UNITS[every]}]"
+    return replace(sequences, starts=np.array(starts, dtype=np.int64).astype(unit or np.int64))
 
 
 def _steps(times: NDArray[Any], name: str, every: str | None) -> IntArray:

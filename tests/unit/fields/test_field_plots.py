@@ -88,3 +88,13 @@ def test_tiles_say_how_sure():
     assert image.get_alpha()[other] == 1.0
     with pytest.raises(ValueError, match="unknown states: XX"):
         state_tiles({"NY": 0.4}, uncertainty={"XX": 0.1})
+
+
+def test_series_of_dates_have_an_axis_of_dates():
+    days = np.arange("2024-02-27", "2024-03-04", dtype="datetime64[D]")
+    counts = np.array([[3, 1, 0], [0, 0, 0]])
+    axes = probability_series(days, PREDICTIONS, ["Ada"], observed=(days[:2], counts))
+    axes.figure.canvas.draw()
+    first, last = axes.lines[0].get_xdata()[[0, -1]].astype(int)
+    assert (first, last) == (days[0].astype(int), days[-1].astype(int))
+    assert any("2024" in tick.get_text() for tick in axes.get_xticklabels())

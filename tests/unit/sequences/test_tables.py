@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pgmult.sequences import Forecast, Imputed, StepProbs, as_sequences, from_long
+from pgmult.sequences.plots import forecast_fan
 
 VISITS = {
     "who": ["b", "a", "a", "b", "a"],
@@ -93,3 +94,44 @@ def test_answers_as_tables():
     rows = ahead[["sequence", "step"]].drop_duplicates().values.tolist()
     assert rows == [["a", 3], ["a", 4], ["b", 1], ["b", 2]]
     assert (ahead["q0.05"] == quantiles[0].ravel()).all()
+
+
+def visits():
+    days = np.array(["2024-02-27", "2024-03-01", "2024-03-02", "2024-03-04"], dtype="datetime64[D]")
+    table = {"who": ["a", "a", "b", "b"], "day": days, "state": ["x", "y", "y", "x"]}
+    return from_long(table, symbol="state", sequence="who", time="day", every="day")
+
+
+def test_steps_keep_their_dates_when_sequences_are_cut_taken_and_extended():
+    data = visits()
+    assert data.times([0, 0, 1], [0, 4, 0]).astype(str).tolist() == [
+        "2024-02-27T00:00:00", "2024-03-02T00:00:00", "2024-03-02T00:00:00",
+    ]  # fmt: skip
+    _, later = data.split(-1)
+    assert later.starts.astype(str).tolist() == ["2024-03-01", "2024-03-04"]
+    assert data.take([1]).starts.astype(str).tolist() == ["2024-03-02"]
+    assert data.extended(2).starts.tolist() == data.starts.tolist()
+    years = from_long({"y": [1990, 1992], "s": ["u", "v"]}, symbol="s", time="y")
+    assert years.times([0], [3]).tolist() == [1993]
+    assert from_long({"s": ["u", "v"]}, symbol="s").times([0], [0]) is None
+
+
+def test_months_are_counted_as_months():
+    months = np.array(["2023-11-20", "2024-02-03"], dtype="datetime64[D]")
+    table = {"t": months, "s": ["u", "v"]}
+    data = from_long(table, symbol="s", time="t", every="month")
+    assert data.times([0], [4])[0] == np.datetime64("2024-03-01")
+
+
+def test_forecasts_and_figures_tell_the_dates_of_steps_ahead():
+    data = visits()
+    mean = np.full((2, 3, 2), 0.5)
+    ahead = Forecast(mean, np.stack([mean, mean]), np.array([0.05, 0.95]), mean[:, :, 0], data)
+    table = ahead.to_columns()
+    assert list(table)[:4] == ["sequence", "step", "time", "symbol"]
+    assert table["time"][0] == np.datetime64("2024-03-02")  # the day after a's last
+    assert table["time"][-1] == np.datetime64("2024-03-07")
+    axes = forecast_fan(ahead, data)
+    axes.figure.canvas.draw()
+    assert "2024-03-02" in [tick.get_text() for tick in axes.get_xticklabels()]
+    assert axes.get_xlabel() == "time"

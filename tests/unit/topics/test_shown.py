@@ -1,0 +1,66 @@
+"""What results of topics show in a notebook, and hand on as data frames."""
+
+import numpy as np
+import pytest
+
+from pgmult.topics import DocumentTopics, TopicChoice
+from pgmult.topics.scores.selection import Candidate
+from pgmult.topics.summaries.quotes import Quote, Quotes
+from pgmult.topics.summaries.tables import SummaryTable, Tabled
+
+pytest.importorskip("pandas")
+
+
+def choice():
+    rows = (
+        Candidate(5, -7.0, -0.1, 0.02, 0.1, 8.0, 1.4, 0.0, 1.0),
+        Candidate(9, -6.9, 0.0, 0.0, 0.2, 9.0, 1.2, 0.3, 2.0),
+    )
+    return TopicChoice(rows, np.zeros((2, 3)), np.ones(3, dtype=np.int64))
+
+
+def quotes(note=""):
+    found = [[Quote("a<b", 0.9, 0.8, 1.0, None if note else "some words")], []]
+    return Quotes([0, 3], ["0 x", "3 y"], found, 0.9, note)
+
+
+def test_a_choice_of_topics_is_a_table_with_what_it_says():
+    frame = choice().to_dataframe()
+    assert frame["num_topics"].tolist() == [5, 9]
+    assert frame["difference"].tolist() == [-0.1, 0.0]
+    shown = choice()._repr_html_()
+    assert shown.count("<tr>") == 3
+    assert "9 topics predict held-out words best" in shown
+    assert repr(choice()) == str(choice())
+
+
+def test_quotes_are_a_table_without_texts_where_there_are_none():
+    assert quotes().to_dataframe().loc[0].tolist() == [0, "a<b", 0.9, 0.8, 1.0, "some words"]
+    assert "a&lt;b" in quotes()._repr_html_()
+    bare = quotes("only counts ship")
+    assert "text" not in bare.to_columns()
+    assert "<p>only counts ship</p>" in bare._repr_html_()
+
+
+def test_shares_of_documents_are_a_row_a_document_and_topic():
+    mean = np.array([[0.25, 0.75], [0.5, 0.5]])
+    found = DocumentTopics(["d", "e"], mean, 0.1 * mean, 0.5 * mean, 1.2 * mean, 0.9, "one chain")
+    frame = found.to_dataframe()
+    assert frame["document"].tolist() == ["d", "d", "e", "e"]
+    assert frame["topic"].tolist() == [0, 1, 0, 1]
+    assert frame["mean"].tolist() == mean.ravel().tolist()
+    assert repr(found) == "DocumentTopics(2 documents, 2 topics; one chain)"
+    assert "90 % intervals over one chain" in found._repr_html_()
+
+
+def test_summaries_show_and_hand_on_their_table():
+    class Found(Tabled):
+        def table(self):
+            return SummaryTable("What.", {"x": [1.5]}, {"x, %": ["150"]}, faint=[True])
+
+    assert Found().to_dataframe()["x"].tolist() == [1.5]
+    assert repr(Found()) == "What.\n\n x, %\n(150)"
+    assert "<p>What.</p>" in Found()._repr_html_()
+    assert "<td>(150)</td>" in Found()._repr_html_()
+    empty = SummaryTable("None.", {"x": []}, {"x": []})
+    assert "<th" in empty._repr_html_()
