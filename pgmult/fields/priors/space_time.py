@@ -208,10 +208,12 @@ class SpaceTimeProcess(StructuredField):
         """J and h of the centred field by time and known place, (num_columns, times, places)."""
         shape = (self.shape[1], len(cells.times), len(self._known.places))
         where = self._known_cells(cells)
-        J, h = np.zeros((2, shape[0], shape[1] * shape[2]))
-        for out, values in zip((J, h), self._centred(), strict=True):
-            np.add.at(out.T, where, values)
-        return J.reshape(shape), h.reshape(shape)
+        size = shape[1] * shape[2]
+        J, h = (
+            np.array([np.bincount(where, column, size) for column in values.T]).reshape(shape)
+            for values in self._centred()
+        )
+        return J, h
 
     def _solve(self, asked: Asked) -> Solved:
         new, rng, log_normalizers, means, variances, trend = asked
@@ -290,10 +292,16 @@ def _known_chain(
     return _chain(terms, cells, len(cells.places))
 
 
+@lru_cache(maxsize=8)
+def _steps(times: bytes) -> tuple[FloatArray, IntArray]:
+    """Different lengths of the steps between times, and which each step has; infinite before."""
+    return np.unique(np.diff(np.frombuffer(times), prepend=-np.inf), return_inverse=True)
+
+
 def _chain(terms: tuple[_Term, ...], cells: _Cells, observed: int) -> _Chain:
     """The dynamics at the times and places of `cells`, whose first `observed` places are known."""
     starts = np.cumsum([0, *(term.num_blocks for term in terms)])
-    steps, step_of = np.unique(np.diff(cells.times, prepend=-np.inf), return_inverse=True)
+    steps, step_of = _steps(cells.times.tobytes())
     A, Q, root_Q = np.zeros((3, len(steps), starts[-1], starts[-1]))
     covs = np.stack([term.cov(cells.places) for term in terms])
     roots = np.zeros_like(covs)
