@@ -59,7 +59,6 @@ class GaussianRows:
         return replace(state, x=x, signs=signs), sums
 
     def shared_step(self, rng, state, sums, data):
-        assert state.x is None
         (count, _), (total, squares) = sums
         var = (1.0 + 0.5 * squares) / rng.standard_gamma(2.0 + count)
         precision = 1.0 + count / var

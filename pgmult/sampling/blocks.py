@@ -299,7 +299,13 @@ def with_rows_of(model: Any, shared: State, state: State) -> State:
 
 
 def local_steps(
-    model: Any, key: NDArray[np.uint64], state: Any, data: Any, first: int = 0
+    model: Any,
+    key: NDArray[np.uint64],
+    state: Any,
+    data: Any,
+    first: int = 0,
+    *,
+    overwrite: bool = False,
 ) -> tuple[Any, Total]:
     """The local steps of neighbouring blocks, one after the other.
 
@@ -314,6 +320,9 @@ def local_steps(
         Of these rows.
     first : int
         Which block of the whole is the first of these.
+    overwrite : bool
+        Whether the rows of `state` may be written over: then no more than one block of them is in
+        memory twice.
 
     Returns
     -------
@@ -327,7 +336,7 @@ def local_steps(
             moved, sums = model.local_step(block_rng(key, first), state, data)
         total.add(first, sums)
         return moved, total
-    whole: Any = None
+    whole: Any = state if overwrite else None
     for b, part in enumerate(parts, first):
         here = take_rows(model, state, part)
         with _rows_named(model, b):

@@ -209,11 +209,13 @@ def _work(task: Task) -> Done:
     for sweep in range(rows.sweep, task.sweep):
         then, _ = files.read_shared(sweep, task.modules)
         _, key = files.read_shared(sweep + 1, task.modules)
-        state, _ = local_steps(model, key, with_rows_of(model, then, state), part, first)
+        moving = with_rows_of(model, then, state)
+        state, _ = local_steps(model, key, moving, part, first, overwrite=True)
     state, sweep, total = with_rows_of(model, shared, state), task.sweep, None
     began, cpu = time.perf_counter(), time.thread_time()
     if task.kind == "step":
-        state, total = local_steps(model, np.array(task.key, np.uint64), state, part, first)
+        key = np.array(task.key, np.uint64)
+        state, total = local_steps(model, key, state, part, first, overwrite=True)
         sweep += 1
     elif task.kind == "tell":
         total = summaries(model, state, part, first)

@@ -73,6 +73,7 @@ def test_draws_do_not_depend_on_what_workers_remember(here, tmp_path):
     assert max(again) <= 5  # since the last cut
 
 
+@pytest.mark.slow
 def test_a_worker_that_began_afresh_would_be_seen(here, tmp_path, monkeypatch):
     read = ChainFiles.read_rows
 
