@@ -57,6 +57,7 @@ from pgmult.topics.data.packed import CorpusWriter, open_corpus
 
 __all__ = ["pack_files"]
 
+_RAW = "words", "counts"  # of all words, before it is known which stay
 _MOST_WORDS = 500_000  # different ones in memory
 _ROWS = 4096  # documents that are looked at together
 _SHOW_SECONDS = 0.5
@@ -261,9 +262,6 @@ def _pack_texts(
         ngrams=choices.ngrams,
     )
     writer.finish(len(kept), np.array(kept), label=label if named else None, losses=losses)
-
-
-_RAW = ("words", "counts")
 
 
 def _flush(
