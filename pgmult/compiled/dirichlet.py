@@ -84,35 +84,49 @@ def _decide_row(state, concentration, u, logs, out):
 
 
 @jit
-def sample_rows(worker, start, stop, key, concentration, out):
-    """out[row] ~ Dirichlet(concentration[row]).
+def _sample_row(state, concentration, u, logs, x, out):
+    """Write a draw of Dirichlet(concentration) to `out`.
 
     A row whose gammas sum to next to nothing (all shapes tiny) is normalised around the largest
     logarithm, and nothing is lost.
     """
-    num_categories = concentration.shape[1]
-    room = -(-num_categories // WIDTH) * WIDTH
+    num_categories = concentration.size
     zero = splat(0.0)
+    state = _propose_row(state, concentration, u, logs)
+    for k in range(0, x.size, WIDTH):
+        log_x = load(logs, k)  # above 0 it is no logarithm, and not used
+        store(x, k, exp_negative(where_above(log_x, zero, zero, log_x)))
+    for k in range(num_categories):
+        out[k] = x[k]
+    total = _decide_row(state, concentration, u, logs, out)
+    if total < _SAFE_TOTAL:
+        largest = -math.inf
+        for k in range(num_categories):
+            if u[k] == 0.0:
+                logs[k] = math.log(logs[k])
+            largest = max(largest, logs[k])
+        total = 0.0
+        for k in range(num_categories):
+            out[k] = math.exp(logs[k] - largest)
+            total += out[k]
+    scale = 1.0 / total
+    for k in range(num_categories):
+        out[k] *= scale
+
+
+@jit
+def sample_rows(worker, start, stop, key, concentration, out):
+    """out[row] ~ Dirichlet(concentration[row])."""
+    room = -(-concentration.shape[1] // WIDTH) * WIDTH
     u, logs, x = np.zeros(room), np.zeros(room), np.zeros(room)
     for row in range(start, stop):
-        state = open_stream(key, row)
-        state = _propose_row(state, concentration[row], u, logs)
-        for k in range(0, room, WIDTH):
-            log_x = load(logs, k)  # above 0 it is no logarithm, and not used
-            store(x, k, exp_negative(where_above(log_x, zero, zero, log_x)))
-        for k in range(num_categories):
-            out[row, k] = x[k]
-        total = _decide_row(state, concentration[row], u, logs, out[row])
-        if total < _SAFE_TOTAL:
-            largest = -math.inf
-            for k in range(num_categories):
-                if u[k] == 0.0:
-                    logs[k] = math.log(logs[k])
-                largest = max(largest, logs[k])
-            total = 0.0
-            for k in range(num_categories):
-                out[row, k] = math.exp(logs[k] - largest)
-                total += out[row, k]
-        scale = 1.0 / total
-        for k in range(num_categories):
-            out[row, k] *= scale
+        _sample_row(open_stream(key, row), concentration[row], u, logs, x, out[row])
+
+
+@jit
+def sample_seeded_rows(worker, start, stop, key, seeds, concentration, out):
+    """As `sample_rows`, with the stream of a row under a number of its own instead of its place."""
+    room = -(-concentration.shape[1] // WIDTH) * WIDTH
+    u, logs, x = np.zeros(room), np.zeros(room), np.zeros(room)
+    for row in range(start, stop):
+        _sample_row(open_stream(key, seeds[row]), concentration[row], u, logs, x, out[row])

@@ -3,7 +3,7 @@
 Every message says the value, where it stands, what was expected and a hint.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +19,12 @@ __all__ = [
     "as_positive_int",
     "as_simplex",
     "as_spd",
+    "made",
     "new_key",
     "place_of",
 ]
+
+T = TypeVar("T")
 
 _LEAST_VARIANCE = 1e-300  # inverses of smaller ones overflow
 
@@ -139,6 +142,17 @@ def _has_root(matrix: NDArray[np.float64]) -> bool:
     from pgmult.compiled.linalg import cholesky
 
     return bool(cholesky(matrix.copy()) == 0)
+
+
+def made(kind: type[T], **values: Any) -> T:
+    """A frozen dataclass of fields that are known to be right: nothing is checked again.
+
+    Checks of small matrices would cost a sweep of small data more than what it does with them.
+    """
+    new = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(new, name, value)
+    return new
 
 
 def as_spd(

@@ -18,7 +18,7 @@ array([[0.75, 0.  ]])
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,10 +41,12 @@ from pgmult.core.validate import (
     as_generator,
     as_positive_int,
     as_spd,
+    made,
     new_key,
 )
 
 __all__ = [
+    "Moments",
     "MvNormal",
     "NormalInverseWishart",
     "expected_log_det",
@@ -110,7 +112,9 @@ class MvNormal:
             combined = self.potential + potential
         else:
             combined = _dense(self.potential) + _dense(potential)
-        return MvNormal(self.prior_mean, self.prior_cov, combined)
+        return made(
+            MvNormal, prior_mean=self.prior_mean, prior_cov=self.prior_cov, potential=combined
+        )
 
     def precision(self) -> FloatArray:
         """Precision matrices, ``(n, n)`` or ``(num_rows, n, n)``."""
@@ -248,6 +252,38 @@ def _apply(potential: DiagonalPotential | DensePotential, x: FloatArray) -> Floa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Sums over Gaussian observations, which add up where observations do.
+
+    Attributes
+    ----------
+    count : int
+    about : array, ``(n,)``
+        A point near them: digits are lost where it is many standard deviations away.
+    total : array, ``(n,)``
+        Sum of x - about.
+    squares : array, ``(n, n)``
+        Sum of (x - about)(x - about)'.
+    """
+
+    count: int
+    about: FloatArray
+    total: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, about: FloatArray) -> "Moments":
+        """Of rows, ``(num_rows, n)``."""
+        return cls(len(rows), about, (rows - about).sum(axis=0), scatter(rows, about))
+
+    def around(self, point: FloatArray) -> FloatArray:
+        """The sum of squares around another point."""
+        shift = point - self.about
+        cross = np.outer(self.total, shift)
+        return self.squares - (cross + cross.T) + self.count * np.outer(shift, shift)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class NormalInverseWishart:
     """The conjugate prior of a Gaussian's mean and covariance.
 
@@ -300,16 +336,27 @@ class NormalInverseWishart:
             raise ValueError(f"rows must have shape (rows, {len(self.mean)}), got {x.shape}")
         if len(x) == 0:
             return self
-        count = len(x)
         average = x.mean(axis=0)
+        return replace(self._given(len(x), average, scatter(x, average)))  # checked: x is anybody's
+
+    def condition_moments(self, moments: "Moments") -> "NormalInverseWishart":
+        """The posterior given observations by their moments."""
+        if moments.count == 0:
+            return self
+        average = moments.about + moments.total / moments.count
+        return self._given(moments.count, average, moments.around(average))
+
+    def _given(self, count: int, average: FloatArray, within: FloatArray) -> "NormalInverseWishart":
+        """The posterior given rows by their average and their scatter around it."""
         strength = self.strength + count
         shift = average - self.mean
         between = (self.strength * count / strength) * np.outer(shift, shift)
-        return NormalInverseWishart(
+        return made(
+            NormalInverseWishart,
             mean=(self.strength * self.mean + count * average) / strength,
             strength=strength,
             dof=self.dof + count,
-            scale=self.scale + scatter(x, average) + between,
+            scale=self.scale + within + between,
         )
 
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

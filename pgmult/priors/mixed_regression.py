@@ -148,15 +148,12 @@ class MixedRegression:
         sizes : sequence of int, optional
             Effects of each term; the largest level and one where left out.
         """
-        groupings = [design.ndim == 1 for design in designs]
         if sizes is None:
             sizes = [
-                int(design.max()) + 1 if is_grouping else design.shape[1]
-                for design, is_grouping in zip(designs, groupings, strict=True)
+                int(design.max()) + 1 if design.ndim == 1 else design.shape[1] for design in designs
             ]
         y = rows - linear_means(covariates, prior.mean)
-        candidates = [size if it else 0 for size, it in zip(sizes, groupings, strict=True)]
-        outer = int(np.argmax(candidates)) if any(candidates) else -1
+        outer = _outer(designs, sizes)
         columns = [covariates]
         for j, design in enumerate(designs):
             if j != outer:
@@ -171,6 +168,26 @@ class MixedRegression:
             prior, len(y), tuple(sizes), outer, sums[:, -1], sums[:, r:-1], sums[:, :r],
             both[:r, :r], both[:r, r:], both[r:, r:],
         )  # fmt: skip
+
+    @property
+    def sums(self) -> tuple[FloatArray, ...]:
+        """What is added where rows are."""
+        return (
+            self.outer_counts, self.outer_pull, self.outer_cross, self.gram, self.pull,
+            self.squares,
+        )  # fmt: skip
+
+    @classmethod
+    def of_sums(
+        cls,
+        prior: MatrixNormalInverseWishart,
+        num_rows: int,
+        designs: "Sequence[IntArray | FloatArray]",
+        sizes: Sequence[int],
+        sums: Sequence[FloatArray],
+    ) -> "MixedRegression":
+        """From `sums` over rows of terms like these, under a prior of the same mean."""
+        return cls(prior, num_rows, tuple(sizes), _outer(designs, sizes), *sums)
 
     def log_evidence(self, variances: FloatArray) -> float:
         """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""
@@ -230,6 +247,12 @@ class MixedRegression:
         dof = self.prior.dof + self.num_rows
         evidence = -0.5 * n * log_det - dof * float(np.sum(np.log(diagonal)))
         return _Solved(outer, half, np.einsum("qr,qn->rn", half, pulled), scale, evidence)
+
+
+def _outer(designs: "Sequence[IntArray | FloatArray]", sizes: Sequence[int]) -> int:
+    """The largest grouping, -1 where there is none."""
+    found = [size if x.ndim == 1 else 0 for x, size in zip(designs, sizes, strict=True)]
+    return int(np.argmax(found)) if any(found) else -1
 
 
 def _columns(design: "IntArray | FloatArray", size: int) -> FloatArray:

@@ -1,6 +1,6 @@
 """Rows with covariates and labels, of two classes or several: data of regressions.
 
-Rows of a group are kept next to each other, so that a group is a slice; `rows` says where each row
+Rows of a group are kept next to each other, so that a group is a slice; `given` says where each row
 came from.
 
 >>> x = [[1.0, 0.5], [1.0, -2.0], [1.0, 0.0]]
@@ -40,6 +40,7 @@ from scipy import sparse
 
 from pgmult.core.arguments import as_kind
 from pgmult.core.machine import refuse_unaffordable
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import (
@@ -77,7 +78,7 @@ class LabelledRows:
         trials is a missing label.
     offsets : int64 array, ``(num_groups + 1,)``
         Group g is the rows ``offsets[g]:offsets[g + 1]``; groups may be empty.
-    rows : int64 array, ``(num_rows,)``
+    given : int64 array, ``(num_rows,)``
         Which of the rows as given stands at each place.
     group_names : array, ``(num_groups,)``
     known : array, ``(num_rows,)``
@@ -88,7 +89,7 @@ class LabelledRows:
     successes: FloatArray
     trials: FloatArray
     offsets: IntArray
-    rows: IntArray
+    given: IntArray
     group_names: NDArray[Any]
     known: FloatArray
 
@@ -106,6 +107,26 @@ class LabelledRows:
     def num_groups(self) -> int:
         """Groups, empty ones included; 1 where none were given."""
         return len(self.offsets) - 1
+
+    def rows(self, part: slice) -> "LabelledRows":
+        """The rows of neighbouring groups, for sweeps in blocks of groups: nothing is copied.
+
+        They are the same object whenever they are asked for, so that what is found once for a data
+        set is found once for them.
+        """
+        start, stop, _ = part.indices(self.num_groups)
+        if (start, stop) == (0, self.num_groups):
+            return self
+        known = _parts(self)
+        if (start, stop) not in known:
+            bounds = self.offsets[start : stop + 1]
+            here = slice(bounds[0], bounds[-1])
+            known[start, stop] = LabelledRows(
+                self.covariates[here], self.successes[here], self.trials[here],
+                bounds - bounds[0], self.given[here], self.group_names[start:stop],
+                self.known[here],
+            )  # fmt: skip
+        return known[start, stop]
 
     def with_successes(self, successes: FloatArray | IntArray) -> "LabelledRows":
         """The same rows with other labels."""
@@ -138,6 +159,12 @@ class LabelledRows:
             f"LabelledRows({self.num_rows:,} rows, {self.num_covariates:,} covariates,{groups}"
             f" {_brief(self.successes.sum())} of {_brief(self.trials.sum())} trials successful)"
         )
+
+
+@once_a_data_set
+def _parts(data: LabelledRows) -> dict[tuple[int, int], LabelledRows]:
+    """Some groups of the data, by the first of them and the one after the last."""
+    return {}
 
 
 def as_labelled_rows(

@@ -28,10 +28,11 @@ shards, calls `local_steps` for each of them, merges the totals and calls the mo
 Sums(exact=(array([3]),), rounded=(array([0.3]),))
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,7 @@ __all__ = [
     "as_block_rows",
     "block_rng",
     "blocks",
+    "empty_rows",
     "local_fields",
     "local_steps",
     "log_likelihood",
@@ -81,7 +83,7 @@ class Sums(NamedTuple):
     rounded : tuple of float arrays
     """
 
-    exact: tuple[IntArray, ...]
+    exact: tuple[NDArray[Any], ...]
     rounded: tuple[FloatArray, ...]
 
 
@@ -124,7 +126,7 @@ class BlockModel(Protocol[Data, State]):
     def shared_step(self, rng: np.random.Generator, state: State, sums: Sums, data: Data) -> State:
         """Move the shared fields, given the sums over all blocks.
 
-        The local fields of `state` and of the result are None, and no row of `data` is read.
+        The local fields of `state` stay as they are, and may be None; no row of `data` is read.
         """
 
     def local_summary(self, state: State, data: Data) -> Sums:
@@ -214,19 +216,17 @@ class Total:
         ValueError
             If a block is missing.
         """
-        left = sorted(self.nodes, reverse=True)
-        ends = np.cumsum([0, *(2**level for level, _ in left)])
-        complete = all(
-            index << level == end for (level, index), end in zip(left, ends, strict=False)
-        )
-        if not complete or ends[-1] != num_blocks:
+        left, end = sorted(self.nodes, reverse=True), 0
+        for level, index in left:
+            end = end + (1 << level) if index << level == end else -1
+        if not left or end != num_blocks:
             raise ValueError(f"blocks are missing: {num_blocks} expected, there are {left}")
         values = self.nodes[left[-1]]
         for node in left[-2::-1]:
             values = _added(self.nodes[node], values)
         return Sums(tuple(self.exact), values)
 
-    def _add_exact(self, values: Sequence[IntArray]) -> None:
+    def _add_exact(self, values: Sequence[NDArray[Any]]) -> None:
         if not self.exact:
             self.exact = [np.array(value, dtype=np.int64) for value in values]
             return
@@ -249,8 +249,14 @@ def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tup
 
 def local_fields(model: Any, state: Any) -> tuple[str, ...]:
     """Names of the fields of a state that hold rows."""
-    row = model.row_dim
-    return tuple(f.name for f in fields(state) if model.dims.get(f.name, ())[:1] == (row,))
+    return _local_fields(cast(Hashable, type(model)), cast(Hashable, type(state)))
+
+
+@cache
+def _local_fields(model: Hashable, state: Hashable) -> tuple[str, ...]:
+    kind, dims = cast(Any, state), cast(Any, model).dims
+    row = (cast(Any, model).row_dim,)
+    return tuple(f.name for f in fields(kind) if dims.get(f.name, ())[:1] == row)
 
 
 def num_rows(model: Any, state: Any) -> int:
@@ -329,12 +335,20 @@ def local_steps(
     return whole, total
 
 
-def step(model: Any, rng: np.random.Generator, state: Any, data: Any) -> Any:
-    """One sweep of a `BlockModel`, all blocks in this process."""
+def step(
+    model: Any,
+    rng: np.random.Generator,
+    state: Any,
+    data: Any,
+    shared_step: Callable[..., Any] | None = None,
+) -> Any:
+    """One sweep of a `BlockModel`, all blocks in this process.
+
+    `shared_step` may be another than the model's.
+    """
     moved, total = local_steps(model, new_key(rng), state, data)
     sums = total.result(len(blocks(num_rows(model, state), model.block_rows)))
-    shared = model.shared_step(rng, without_rows(model, state), sums, data)
-    return with_rows_of(model, shared, moved)
+    return (shared_step or model.shared_step)(rng, moved, sums, data)
 
 
 def summaries(model: Any, state: Any, data: Any, first: int = 0) -> Total:

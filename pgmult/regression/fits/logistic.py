@@ -34,7 +34,7 @@ import numpy as np
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
-from pgmult.priors.gaussian import MvNormal
+from pgmult.priors.gaussian import Moments, MvNormal
 from pgmult.regression.data import LabelledRows
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.variational.logistic_sites import LOGISTIC_SITES
@@ -211,7 +211,7 @@ def fit_grouped_logistic_regression(
         shift = np.linalg.solve(curvature, gradient)
         mu = mu + shift
         start = weights.mean + pulled @ shift
-        dof, scale = model.Sigma_given(start, mu)
+        dof, scale = model.Sigma_given(Moments.of(start, mu), mu)
         if with_covariances:
             scale = scale + weights.cov.sum(axis=0)
         Sigma = scale / (dof - size - 1.0)

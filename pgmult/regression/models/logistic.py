@@ -38,20 +38,25 @@ approximate.
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from pgmult.compiled.linalg import sample_inverse_wishart, scatter
+from pgmult.compiled.linalg import sample_inverse_wishart
 from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, ObservedRows
 from pgmult.core.validate import as_generator, as_positive_int, as_spd, new_key
-from pgmult.priors.gaussian import MvNormal, inverse_wishart_log_density, lower_cholesky
+from pgmult.priors.gaussian import (
+    Moments,
+    MvNormal,
+    inverse_wishart_log_density,
+    lower_cholesky,
+)
 from pgmult.regression.data import LabelledRows, as_labelled_rows
 from pgmult.regression.priors import as_weights_prior, weights_prior
 from pgmult.regression.updates import (
@@ -63,6 +68,14 @@ from pgmult.regression.updates import (
     move_weights,
     slow_group,
     start_of,
+)
+from pgmult.sampling.blocks import (
+    BLOCK_ROWS,
+    Sums,
+    as_block_rows,
+    blocks,
+    log_likelihood,
+    step,
 )
 from pgmult.sampling.diagnostics import ConvergenceWarning
 
@@ -123,7 +136,7 @@ class _BinomialRows:
         ValueError
             If rows have weights that are not whole.
         """
-        first, trials = np.argsort(data.rows), data.whole_trials()
+        first, trials = np.argsort(data.given), data.whole_trials()
         successes = data.successes.astype(np.int64)
         group = np.repeat(np.arange(data.num_groups), np.diff(data.offsets))
         constants = {
@@ -138,7 +151,7 @@ class _BinomialRows:
         """Of ``weights``."""
         if "weights" not in draw:
             raise ValueError("the posterior must have kept weights (keep=)")
-        share = expit(_predictors(draw["weights"], data))[np.argsort(data.rows)]
+        share = expit(_predictors(draw["weights"], data))[np.argsort(data.given)]
         return np.column_stack([1.0 - share, share])
 
 
@@ -317,12 +330,15 @@ class GroupedLogisticRegression(_BinomialRows):
         How a sweep moves the weights: see `LogisticRegression`. The potentials that stand in for
         rows are found with the mu and Sigma of a few steps of EM, and each sweep's Gaussians have
         its own mu and Sigma.
+    block_rows : int
+        Groups of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
     """
 
     mean_prior: MvNormal
     dof: float
     scale: FloatArray
     update: str = "auto"
+    block_rows: int = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "weights": ("group", "covariate"),
@@ -331,10 +347,14 @@ class GroupedLogisticRegression(_BinomialRows):
     }
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "mu", "Sigma")
     label_dims: ClassVar[frozenset[str]] = frozenset()
+    row_dim: ClassVar[str] = "group"
+    summary_names: ClassVar[frozenset[str]] = frozenset()
+    in_blocks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         as_update(self.update)
         as_kind(self.mean_prior, "mean_prior", MvNormal)
+        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
         as_weights_prior(self.mean_prior, "mean_prior")
         size = self.mean_prior.size
         object.__setattr__(self, "scale", as_spd(self.scale, "scale", size, "mean_prior"))
@@ -372,7 +392,9 @@ class GroupedLogisticRegression(_BinomialRows):
         _warn_of_slow_groups(self, data)
         mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").prior_mean
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
-        weights = start_of(np.tile(mu, (data.num_groups, 1)), self._bases(data))
+        weights = np.tile(mu, (data.num_groups, 1))
+        for part in blocks(data.num_groups, self.block_rows):
+            weights[part] = start_of(weights[part], self._bases(data.rows(part)))
         return self.step(rng, GroupedLogisticRegressionState(weights, mu, Sigma), data)
 
     def step(
@@ -382,24 +404,62 @@ class GroupedLogisticRegression(_BinomialRows):
         data: LabelledRows,
     ) -> GroupedLogisticRegressionState:
         """One sweep: the weights, then mu, then Sigma."""
+        moved: GroupedLogisticRegressionState = step(self, rng, state, data)
+        return moved
+
+    def local_step(
+        self,
+        rng: np.random.Generator,
+        state: GroupedLogisticRegressionState,
+        data: LabelledRows,
+    ) -> tuple[GroupedLogisticRegressionState, Sums]:
+        """The weights of a block of groups; their moments about the old mu."""
         precision = _inverse(state.Sigma)
         weights = move_weights(
             rng, state.weights, state.mu, precision, data, self._bases(data), learned=True
         )
-        mu = self.mu_given(weights, state.Sigma).sample(rng)
-        Sigma = self._sample_Sigma(rng, *self.Sigma_given(weights, mu))
-        return GroupedLogisticRegressionState(weights, mu, Sigma)
+        of = Moments.of(weights, state.mu)
+        sums = Sums((np.array(of.count),), (of.total, of.squares))
+        return replace(state, weights=weights), sums
 
-    def mu_given(self, weights: FloatArray, Sigma: FloatArray) -> MvNormal:
+    def shared_step(
+        self,
+        rng: np.random.Generator,
+        state: GroupedLogisticRegressionState,
+        sums: Sums,
+        data: LabelledRows,
+    ) -> GroupedLogisticRegressionState:
+        """Mu, then Sigma."""
+        moments = Moments(int(sums.exact[0]), state.mu, *sums.rounded)
+        mu = self.mu_given(moments, state.Sigma).sample(rng)
+        Sigma = self._sample_Sigma(rng, *self.Sigma_given(moments, mu))
+        return replace(state, mu=mu, Sigma=Sigma)
+
+    def log_likelihood(self, state: GroupedLogisticRegressionState, data: LabelledRows) -> float:
+        """Log probability of the successes, without binomial coefficients."""
+        return log_likelihood(self, state, data)
+
+    def local_summary(self, state: GroupedLogisticRegressionState, data: LabelledRows) -> Sums:
+        """The log likelihood of a block of groups."""
+        return Sums((), (np.array(_BinomialRows.log_likelihood(self, state, data)),))
+
+    def summarized(
+        self, name: str, state: GroupedLogisticRegressionState, summary: Sums, data: LabelledRows
+    ) -> Any:
+        """Nothing else is summarized."""
+        raise KeyError(name)
+
+    def mu_given(self, weights: Moments, Sigma: FloatArray) -> MvNormal:
         """The Gaussian of mu given the groups' weights."""
         precision = _inverse(Sigma)
+        total = weights.count * weights.about + weights.total
         return self.mean_prior.condition(
-            DensePotential(len(weights) * precision, precision @ weights.sum(axis=0))
+            DensePotential(weights.count * precision, precision @ total)
         )
 
-    def Sigma_given(self, weights: FloatArray, mu: FloatArray) -> tuple[float, FloatArray]:
+    def Sigma_given(self, weights: Moments, mu: FloatArray) -> tuple[float, FloatArray]:
         """Degrees of freedom and scale of Sigma's inverse Wishart given weights and mu."""
-        return self.dof + len(weights), self.scale + scatter(weights, mu)
+        return self.dof + weights.count, self.scale + weights.around(mu)
 
     def augmentation_rates(self, data: LabelledRows) -> FloatArray:
         """How much a Gibbs step renews of each group's slowest weights, ``(num_groups,)``.
@@ -420,8 +480,9 @@ class GroupedLogisticRegression(_BinomialRows):
             gram, pull = find_potentials(data, mu, precision)
             covs = np.linalg.inv(precision + gram)
             weights = np.einsum("gij,gj->gi", covs, pull + precision @ mu)
-            mu = self.mu_given(weights, Sigma).mean()
-            dof, scale = self.Sigma_given(weights, mu)
+            moments = Moments.of(weights, mu)
+            mu = self.mu_given(moments, Sigma).mean()
+            dof, scale = self.Sigma_given(moments, mu)
             Sigma = (scale + covs.sum(axis=0)) / dof
         return mu, _inverse(Sigma)
 

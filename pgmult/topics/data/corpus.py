@@ -139,7 +139,19 @@ class Corpus:
             **self._rows_beside(chosen),
         )
 
-    def _rows_beside(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+    def rows(self, part: slice) -> Self:
+        """Neighbouring documents, for sweeps in blocks: nothing is copied, and no table is kept."""
+        start, stop, _ = part.indices(self.num_documents)
+        bounds = self.indptr[start : stop + 1]
+        entries = slice(bounds[0], bounds[-1])
+        return replace(
+            self, indptr=bounds - bounds[0], words=self.words[entries],
+            counts=self.counts[entries], table=None,
+            names=None if self.names is None else self.names[start:stop],
+            **self._rows_beside(slice(start, stop)),
+        )  # fmt: skip
+
+    def _rows_beside(self, rows: NDArray[np.int64] | slice) -> dict[str, Any]:
         """What else a kind of corpus has that goes with its documents, of some of them."""
         return {}
 

@@ -59,7 +59,7 @@ class Columns:
         """Labels of one column; none for numbers."""
         return [str(level) for level in self.levels[column, : self.num_levels[column]]]
 
-    def take(self, rows: IntArray) -> "Columns":
+    def take(self, rows: IntArray | slice) -> "Columns":
         """Some of the rows."""
         return replace(self, values=self.values[rows])
 
@@ -125,7 +125,7 @@ class Design:
             more += variance * term.unseen()
         return more
 
-    def take(self, rows: IntArray) -> "Design":
+    def take(self, rows: IntArray | slice) -> "Design":
         """The design of some documents, bases of splines as they are."""
         return replace(
             self, matrix=np.ascontiguousarray(self.matrix[rows]), columns=self.columns.take(rows),

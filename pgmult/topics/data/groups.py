@@ -69,7 +69,7 @@ class ContentGroups:
             labels += list(dict.fromkeys(" / ".join(row[:depth]) for row in self.values))
         return np.array(labels, dtype=np.str_)
 
-    def take(self, rows: IntArray) -> "ContentGroups":
+    def take(self, rows: IntArray | slice) -> "ContentGroups":
         """The groups of some documents; all groups stay."""
         return replace(self, codes=self.codes[rows])
 

@@ -74,7 +74,7 @@ class StructuredCorpus(Corpus):
             self.num_words * self.content.num_groups,
         )  # fmt: skip
 
-    def _rows_beside(self, rows: IntArray) -> dict[str, Any]:
+    def _rows_beside(self, rows: IntArray | slice) -> dict[str, Any]:
         return {
             "design": self.design.take(rows),
             "content": self.content and self.content.take(rows),

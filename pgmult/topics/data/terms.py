@@ -78,7 +78,7 @@ class GroupTerm:
         """1 for documents whose level is unknown, else 0: their share of the term's variance."""
         return (self.codes < 0).astype(np.float64)
 
-    def take(self, rows: IntArray) -> "GroupTerm":
+    def take(self, rows: IntArray | slice) -> "GroupTerm":
         """The term of some documents."""
         return replace(self, codes=self.codes[rows])
 
@@ -145,7 +145,7 @@ class SplineTerm:
         """Zeros: a curve is known everywhere."""
         return np.zeros(len(self.basis))
 
-    def take(self, rows: IntArray) -> "SplineTerm":
+    def take(self, rows: IntArray | slice) -> "SplineTerm":
         """The term of some documents."""
         return replace(self, basis=np.ascontiguousarray(self.basis[rows]))
 

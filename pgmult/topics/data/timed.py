@@ -1,7 +1,7 @@
 """A corpus whose documents have times."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,10 @@ class TimedCorpus:
     def totals(self) -> NDArray[np.int64]:
         """Tokens of each document, ``(num_documents,)``."""
         return self.corpus.totals
+
+    def rows(self, part: slice) -> "TimedCorpus":
+        """Neighbouring documents, for sweeps in blocks; all times stay."""
+        return replace(self, corpus=self.corpus.rows(part), times=self.times[part])
 
     def by_time(self, corpus: Corpus | None = None) -> Corpus:
         """The same tokens with a vocabulary of (time, word) pairs: word w at t is t num_words + w.

@@ -31,23 +31,22 @@ Sigma lives on sticks and depends on their order: read correlations of topics fr
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from pgmult.core.arguments import as_choice
-from pgmult.core.typing import IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors import CovarianceScales, NormalInverseWishart
+from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.collapsed import words_collapsed
 from pgmult.topics.updates.sticks import sample_sticks
-from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["CorrelatedTopics"]
 
@@ -96,6 +95,10 @@ class CorrelatedTopics(ExchangeableTopics):
     words : {"parallel", "collapsed"}
         How z is drawn: given the topics, documents side by side, or with the topics integrated out,
         token after token, which moves topics further a sweep and uses one thread. Both are exact.
+    block_rows : int
+        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
+        Every block adds up a table of num_topics times words: where that is large, take more.
+        Collapsed words are not drawn in blocks.
 
     Notes
     -----
@@ -110,12 +113,18 @@ class CorrelatedTopics(ExchangeableTopics):
     start_sweeps: int = START_SWEEPS
     scales: CovarianceScales | None = None
     words: Literal["parallel", "collapsed"] = "parallel"
+    block_rows: int = BLOCK_ROWS
 
     def __post_init__(self) -> None:
         ExchangeableTopics.__post_init__(self)
         gaussian = as_gaussian(self.gaussian, self._uniform(), "num_topics - 1")
         object.__setattr__(self, "gaussian", gaussian)
         as_choice(self.words, "words", ("parallel", "collapsed"))
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether documents are drawn independently, given what they share."""
+        return self.words == "parallel"
 
     def link(self, data: Any = None) -> StickBreaking:
         """The link from psi to topic proportions."""
@@ -150,21 +159,19 @@ class CorrelatedTopics(ExchangeableTopics):
     def step(
         self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
     ) -> ExchangeableTopicsState:
-        """One sweep over all blocks."""
-        if isinstance(state, CollapsedWordsState):
-            allocation = words_collapsed(
-                rng, data, state.assignments, self.theta(state, data), self.word_concentration
-            )
-            topic_counts, word_counts = allocation.topic_counts, allocation.word_counts.T
-        else:
-            topic_counts, word_counts = allocate_tokens(
-                rng, data, self.theta(state, data), state.topics
-            )
-        topics = sample_topics(rng, self.word_concentration, word_counts)
-        link = self.link(data)
-        psi = sample_sticks(rng, link, state.psi, topic_counts, state.mu, state.Sigma)
-        mu, Sigma = self._sample_gaussian(rng, psi, state.Sigma)
-        moved = ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
-        if isinstance(state, CollapsedWordsState):
-            return _with_assignments(moved, allocation.assignments)
-        return moved
+        """One sweep over all variables."""
+        if not isinstance(state, CollapsedWordsState):
+            return ExchangeableTopics.step(self, rng, state, data)
+        at = words_collapsed(
+            rng, data, state.assignments, self.theta(state, data), self.word_concentration
+        )
+        psi = self._sample_psi(rng, state, at.topic_counts)
+        sums = self._sums(psi, at.word_counts.T, state.mu)
+        moved = self.shared_step(rng, state, sums, data)
+        return replace(moved, psi=psi, topic_counts=at.topic_counts, assignments=at.assignments)  # type: ignore[call-arg]
+
+    def _sample_psi(
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, topic_counts: IntArray
+    ) -> FloatArray:
+        """All sticks in one of two steps: see `sample_sticks`."""
+        return sample_sticks(rng, self.link(), state.psi, topic_counts, state.mu, state.Sigma)

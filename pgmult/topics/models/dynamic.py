@@ -43,12 +43,13 @@ categorical data"), so step 4 does without. A stick that no token reached has J 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.compiled.linalg import scatter
 from pgmult.core.arguments import as_real, as_repeats, as_share
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DiagonalPotential
@@ -59,6 +60,7 @@ from pgmult.priors import (
     MvNormal,
     NormalInverseWishart,
 )
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows, step
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
@@ -68,11 +70,7 @@ from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import (
-    AllocatedTopics,
-    allocate_tokens,
-    words_log_likelihood,
-)
+from pgmult.topics.updates.allocation import AllocatedTopics
 from pgmult.topics.updates.sticks import sample_sticks
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
@@ -98,6 +96,8 @@ class DynamicTopicsState:
     initial_var, drift_var : arrays, ``(num_topics,)``
     topic_counts : int64 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
+    topics : array, ``(num_topics, num_times, num_words)``
+        Word probabilities: those of eta.
     """
 
     psi: FloatArray
@@ -109,6 +109,7 @@ class DynamicTopicsState:
     initial_var: FloatArray
     drift_var: FloatArray
     topic_counts: IntArray
+    topics: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +137,9 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
     scales : HalfTScales or CommonScale, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
+    block_rows : int
+        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
+        Every block adds up a table of num_topics times num_times times words.
 
     Notes
     -----
@@ -155,6 +159,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
     drift_scale: float = 0.05
     start_sweeps: int = START_SWEEPS
     scales: CovarianceScales | None = None
+    block_rows: int = 8 * BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
@@ -171,6 +176,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "effective_topics",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = GaussianTopics.label_dims
+    summary_names: ClassVar[frozenset[str]] = AllocatedTopics.summary_names | {"prevalence"}
 
     def __post_init__(self) -> None:
         num_topics = as_num_topics(self.num_topics)
@@ -178,6 +184,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         object.__setattr__(self, "num_topics", num_topics)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
         as_scales(self.scales)
+        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
         for name in (
             "prevalence_shape", "prevalence_scale", "base_var",
             "initial_shape", "initial_scale", "drift_shape", "drift_scale",
@@ -219,9 +226,11 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         drift_var = _inverse_gamma(rng, self.drift_shape, self.drift_scale, self.num_topics)
         eta = self._chains(base, initial_var, drift_var, data).sample(rng)
         topic_counts = self.link(data).simulate(rng, psi, data.totals)
+        topics = self.word_link(data).probs(eta)
         return DynamicTopicsState(
-            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
-        )
+            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts,
+            topics,
+        )  # fmt: skip
 
     def simulate(
         self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
@@ -229,7 +238,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         """Documents of the same lengths and times: a word for every token the state allocates."""
         rows = np.arange(self.num_topics) * data.num_times + data.times[:, None]
         assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
-        topics = self.topics(state, data).reshape(-1, data.num_words)
+        topics = state.topics.reshape(-1, data.num_words)
         words = simulate_words(rng, assignments, topics, data.corpus)
         return TimedCorpus(words, data.times, data.time_labels, data.order)
 
@@ -266,44 +275,83 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
             initial_var,
             drift_var,
             at.allocation.topic_counts,
+            self.word_link(data).probs(eta),
         )
 
     def step(
         self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
     ) -> DynamicTopicsState:
-        """One sweep over all blocks."""
+        """One sweep over all variables."""
+        moved: DynamicTopicsState = step(self, rng, state, data)
+        return moved
+
+    def local_step(
+        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
+    ) -> tuple[DynamicTopicsState, Sums]:
+        """Z and psi of a block of documents; moments of psi about the old mu of each time."""
         topic_counts, word_counts = self._allocate(rng, state, data)
         means = state.mu[data.times]
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
+        counts = np.bincount(data.times, minlength=data.num_times)
+        totals = np.zeros(state.mu.shape)
+        np.add.at(totals, data.times, psi - means)
+        squares = scatter(psi - means, np.zeros(psi.shape[1]))
+        moved = replace(state, psi=psi, topic_counts=topic_counts)
+        return moved, Sums((counts, word_counts), (totals, squares))
+
+    def shared_step(
+        self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus
+    ) -> DynamicTopicsState:
+        """Prevalence given psi, then words given z."""
+        counts, word_counts = sums.exact
         gaussian = self.gaussian_prior
         if self.scales is not None:
             gaussian = self.scales.given(rng, state.Sigma, gaussian)
+        seen = TimedRows.of_sums(counts, state.mu, *sums.rounded)
         prevalence_drift, mu, Sigma = self._sample_prevalence(
-            rng, state.prevalence_drift, psi, data, gaussian
+            rng, state.prevalence_drift, seen, data, gaussian
         )
+        word_counts = word_counts.reshape(state.topics.shape)
         moved = self._shift_words(rng, state, word_counts, data)
         potential = self.word_link(data).augment(rng, moved, word_counts)
         initial_var, drift_var, eta = self._sample_words(rng, state, potential, data)
         mean, var = self._base_given(eta, initial_var, drift_var)
         base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
-        return DynamicTopicsState(
-            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts
-        )
+        return replace(
+            state, mu=mu, Sigma=Sigma, prevalence_drift=prevalence_drift, eta=eta, base=base,
+            initial_var=initial_var, drift_var=drift_var, topics=self.word_link(data).probs(eta),
+        )  # fmt: skip
 
-    def log_likelihood(self, state: DynamicTopicsState, data: TimedCorpus) -> float:
-        """Log probability of the words given theta and the topics, assignments summed out."""
-        topics = self.topics(state, data).reshape(self.num_topics, -1)
-        return words_log_likelihood(data.by_time(), self.theta(state, data), topics)
+    def local_summary(self, state: DynamicTopicsState, data: TimedCorpus) -> Sums:
+        """Of a block of documents: tokens of topics, and by time; the log likelihood."""
+        tokens, words = AllocatedTopics.local_summary(self, state, data)
+        return Sums((*tokens, self._tokens(state, data)), words)
 
-    def topics(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
-        """Word probabilities, ``(num_topics, num_times, num_words)``."""
-        return self.word_link(data).probs(state.eta)
+    def summarized(
+        self, name: str, state: DynamicTopicsState, summary: Sums, data: TimedCorpus
+    ) -> Any:
+        """Prevalence, and what other topic models have."""
+        if name == "prevalence":
+            return _prevalence(summary.exact[1])
+        return AllocatedTopics.summarized(self, name, state, summary, data)
 
     def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Each topic's share of a time's tokens, ``(num_times, num_topics)``; 0 without tokens."""
-        counts = np.zeros((data.num_times, self.num_topics))
-        np.add.at(counts, data.times, state.topic_counts)
-        return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
+        return _prevalence(self._tokens(state, data))
+
+    def _tokens(self, state: DynamicTopicsState, data: TimedCorpus) -> IntArray:
+        """Tokens of each topic at each time, ``(num_times, num_topics)``."""
+        tokens = np.zeros((data.num_times, self.num_topics), dtype=np.int64)
+        np.add.at(tokens, data.times, state.topic_counts)
+        return tokens
+
+    def _corpus_of(self, data: TimedCorpus) -> Corpus:
+        """The words as pairs of a time and a word, so that one call serves all times."""
+        return data.by_time()
+
+    def _topics_of(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
+        """Topics over these pairs, ``(num_topics, num_times * num_words)``."""
+        return state.topics.reshape(self.num_topics, -1)
 
     def word_link(self, data: TimedCorpus) -> StickBreaking:
         """The link from eta to the words of a topic, frequent words first."""
@@ -321,29 +369,15 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         """The prior of eta."""
         return ScalarChains(base, initial_var, drift_var, data.num_times, self.persistence)
 
-    def _allocate(
-        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
-    ) -> tuple[IntArray, IntArray]:
-        """Draw z: topics in documents, and words in topics ``(num_topics, num_times, num_words)``.
-
-        A word of the corpus by time is a (time, word) pair, so one call serves all times.
-        """
-        topics = self.topics(state, data)
-        topic_counts, pair_counts = allocate_tokens(
-            rng, data.by_time(), self.theta(state, data), topics.reshape(self.num_topics, -1)
-        )
-        return topic_counts, pair_counts.reshape(topics.shape)
-
     def _sample_prevalence(
         self,
         rng: np.random.Generator,
         drift: float,
-        psi: FloatArray,
+        seen: TimedRows,
         data: TimedCorpus,
         gaussian: NormalInverseWishart,
     ) -> tuple[float, FloatArray, FloatArray]:
         """prevalence_drift given psi alone, then mu and Sigma."""
-        seen = TimedRows.of(psi, data.times, data.num_times)
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
             prior = _log_inverse_gamma(log_drift, self.prevalence_shape, self.prevalence_scale)
@@ -406,6 +440,10 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         linear = linear + (1.0 / initial_var) @ eta[:, 0]
         linear = linear + (pull / drift_var) @ innovation.sum(axis=1)
         return linear / precision, float(1.0 / precision)
+
+
+def _prevalence(tokens: IntArray) -> FloatArray:
+    return np.asarray(tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1))
 
 
 def _uniform_sticks(size: int) -> FloatArray:

@@ -5,20 +5,24 @@ They differ in the link, in what the mean of psi depends on, and so in their swe
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.priors import CovarianceScales, Dirichlet, MvNormal, NormalInverseWishart
+from pgmult.priors.gaussian import Moments
+from pgmult.sampling.blocks import Sums, as_block_rows, step
 from pgmult.topics.data.corpus import Corpus, as_num_topics
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.updates.allocation import AllocatedTopics
+from pgmult.topics.updates.words import sample_topics
 
 __all__ = [
     "ExchangeableTopics",
@@ -62,6 +66,7 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
     word_concentration: float
     start_sweeps: int
     scales: CovarianceScales | None
+    block_rows: int
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("document", "stick"),
@@ -88,6 +93,7 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
         object.__setattr__(self, "word_concentration", word_concentration)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
         as_scales(self.scales)
+        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
         if self.order is not None:
             order = as_permutation(self.order, self.num_topics)
             object.__setattr__(self, "order", tuple(order.tolist()))
@@ -181,14 +187,46 @@ class ExchangeableTopics(GaussianTopics):
         theta, topics = kept_shares(draw, "topics", self.link(data))
         return np.asarray(theta @ topics)
 
-    def _sample_gaussian(
-        self, rng: np.random.Generator, psi: FloatArray, Sigma: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mu and Sigma given psi, after the scales of the old Sigma where they are learned."""
+    @abstractmethod
+    def _sample_psi(
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, topic_counts: IntArray
+    ) -> FloatArray:
+        """Psi given the topics of the tokens and mu and Sigma."""
+
+    def step(
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
+    ) -> ExchangeableTopicsState:
+        """One sweep over all variables."""
+        moved: ExchangeableTopicsState = step(self, rng, state, data)
+        return moved
+
+    def local_step(
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
+    ) -> tuple[ExchangeableTopicsState, Sums]:
+        """Z and psi of a block of documents."""
+        topic_counts, word_counts = self._allocate(rng, state, data)
+        psi = self._sample_psi(rng, state, topic_counts)
+        moved = replace(state, psi=psi, topic_counts=topic_counts)
+        return moved, self._sums(psi, word_counts, state.mu)
+
+    def shared_step(
+        self, rng: np.random.Generator, state: ExchangeableTopicsState, sums: Sums, data: Corpus
+    ) -> ExchangeableTopicsState:
+        """Topics given z; mu and Sigma given psi, after the scales where they are learned."""
+        (count, word_counts), (total, squares) = sums
+        topics = sample_topics(rng, self.word_concentration, word_counts)
         gaussian = self.gaussian_prior
         if self.scales is not None:
-            gaussian = self.scales.given(rng, Sigma, gaussian)
-        return gaussian.condition(psi).sample(rng)
+            gaussian = self.scales.given(rng, state.Sigma, gaussian)
+        moments = Moments(int(count), state.mu, total, squares)
+        mu, Sigma = gaussian.condition_moments(moments).sample(rng)
+        return replace(state, topics=topics, mu=mu, Sigma=Sigma)
+
+    @staticmethod
+    def _sums(psi: FloatArray, word_counts: NDArray[Any], mu: FloatArray) -> Sums:
+        """Documents, words of topics; first and second moments of psi about the old mu."""
+        moments = Moments.of(psi, mu)
+        return Sums((np.array(moments.count), word_counts), (moments.total, moments.squares))
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""

@@ -9,7 +9,7 @@ The baseline that a correlated topic model must beat (Blei, Ng and Jordan 2003):
     z_di, x_di  ~ theta_d, topics_{z_di}                            each token's topic and word
 
 `LDA` integrates theta and the topics out and draws the tokens' topics z one after another
-(Griffiths and Steyvers 2004): few sweeps, each of them serial. `UncollapsedLDA` keeps theta and the
+(Griffiths and Steyvers 2004): few sweeps, each of them serial. `UncollapsedLDA` has theta and the
 topics and draws all of z at once, documents in parallel, but mixes slower. Their posterior is the
 same. alpha and eta are drawn given z alone by an exact augmentation in both
 (`pgmult.topics.updates.concentrations`). A fixed symmetric alpha of 1 is a straw man; a learned one
@@ -26,28 +26,37 @@ is a strong baseline (Wallach, Mimno and McCallum 2009).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from pgmult.compiled.dirichlet import sample_seeded_rows
+from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows, step
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import AllocatedTopics, allocate_tokens
+from pgmult.topics.updates.allocation import AllocatedTopics
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
     count_topics,
     random_allocation,
 )
-from pgmult.topics.updates.concentrations import sample_concentration, sample_concentrations
+from pgmult.topics.updates.concentrations import (
+    concentration_sums,
+    concentrations_given,
+    sample_concentration,
+    sample_concentrations,
+)
+from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["LDA", "LDAState", "UncollapsedLDA", "UncollapsedLDAState"]
 
@@ -231,9 +240,13 @@ class LDA(_DirichletTopics):
 class UncollapsedLDAState:
     """One point of the chain.
 
+    Theta is a draw given all else, made anew whenever it is asked for: so alpha may be drawn with
+    theta integrated out, after the documents.
+
     Attributes
     ----------
-    theta : array, ``(num_documents, num_topics)``
+    seeds : int64 array, ``(num_documents,)``
+        Of the draws of theta.
     topics : array, ``(num_topics, num_words)``
         Word probabilities of each topic; rows sum to 1.
     topic_counts : int64 array, ``(num_documents, num_topics)``
@@ -242,7 +255,7 @@ class UncollapsedLDAState:
     word_concentration : float
     """
 
-    theta: FloatArray
+    seeds: IntArray
     topics: FloatArray
     topic_counts: IntArray
     alpha: FloatArray
@@ -259,16 +272,20 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         As for `LDA`.
     start_sweeps : int
         Collapsed sweeps of the search that a chain starts from: see `pgmult.topics.find_start`.
+    block_rows : int
+        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
 
     Notes
     -----
-    A sweep draws z given theta and the topics; each concentration given z alone; then theta and
-    the topics given all of these. It costs O(tokens + entries K + D K + K V).
+    A sweep draws theta given alpha and z, and z given theta and the topics; each concentration
+    given z alone; then the topics given all of these. It costs O(tokens + entries K + D K + K V).
     """
 
     start_sweeps: int = 5
+    block_rows: int = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "seeds": ("document",),
         "theta": ("document", "topic"),
         "topics": ("topic", "word"),
         "topic_counts": ("document", "topic"),
@@ -282,6 +299,7 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
     def __post_init__(self) -> None:
         _DirichletTopics.__post_init__(self)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
+        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
         """A state from the prior, its topic counts from the documents' totals."""
@@ -289,7 +307,7 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         theta = Dirichlet(alpha).sample(rng, (data.num_documents, self.num_topics))
         topics = Dirichlet(eta).sample(rng, (self.num_topics, data.num_words))
         topic_counts = rng.multinomial(data.totals, theta)
-        return UncollapsedLDAState(theta, topics, topic_counts, alpha, eta)
+        return UncollapsedLDAState(_seeds(rng, len(theta)), topics, topic_counts, alpha, eta)
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -301,19 +319,57 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         """A state with these topics in this order."""
         alpha = at.alpha if self.alpha is None else np.array(self.alpha)
         topics = Dirichlet(at.eta).condition(at.allocation.word_counts.T).sample(rng)
-        return UncollapsedLDAState(at.theta(), topics, at.allocation.topic_counts, alpha, at.eta)
+        topic_counts = at.allocation.topic_counts
+        seeds = _seeds(rng, len(topic_counts))
+        return UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta)
 
     def step(
         self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus
     ) -> UncollapsedLDAState:
-        """One sweep over all blocks."""
-        topic_counts, word_counts = allocate_tokens(rng, data, state.theta, state.topics)
-        alpha = self._sample_alpha(rng, state.alpha, topic_counts)
+        """One sweep over all variables."""
+        moved: UncollapsedLDAState = step(self, rng, state, data)
+        return moved
+
+    def local_step(
+        self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus
+    ) -> tuple[UncollapsedLDAState, Sums]:
+        """Theta and z of a block of documents, and what alpha is drawn from."""
+        topic_counts, word_counts = self._allocate(rng, state, data)
+        tables, log_beta = self._alpha_sums(rng, state.alpha, topic_counts)
+        seeds = _seeds(rng, len(topic_counts))
+        sums = Sums((word_counts, tables), (np.array(log_beta),))
+        return replace(state, seeds=seeds, topic_counts=topic_counts), sums
+
+    def shared_step(
+        self, rng: np.random.Generator, state: UncollapsedLDAState, sums: Sums, data: Corpus
+    ) -> UncollapsedLDAState:
+        """Concentrations that are learned given z alone, then the topics."""
+        (word_counts, tables), (log_beta,) = sums
+        alpha = state.alpha
+        if self.alpha is None:
+            alpha = concentrations_given(
+                rng, tables, float(log_beta), self.alpha_shape, self.alpha_rate
+            )
         eta = self._sample_word_concentration(rng, state.word_concentration, word_counts.T)
-        theta = Dirichlet(alpha).condition(topic_counts).sample(rng)
-        topics = Dirichlet(eta).condition(word_counts).sample(rng)
-        return UncollapsedLDAState(theta, topics, topic_counts, alpha, eta)
+        topics = sample_topics(rng, eta, word_counts)
+        return replace(state, topics=topics, alpha=alpha, word_concentration=eta)
+
+    def _alpha_sums(
+        self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
+    ) -> tuple[IntArray, float]:
+        """What a block of documents says of alpha, nothing where that is not learned."""
+        if self.alpha is not None:
+            return np.zeros(0, dtype=np.int64), 0.0
+        return concentration_sums(rng, alpha, topic_counts)
 
     def theta(self, state: UncollapsedLDAState, data: Corpus) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
-        return state.theta
+        concentration = state.topic_counts + state.alpha
+        theta = np.empty(concentration.shape)
+        key = np.zeros(2, dtype=np.uint64)
+        over_rows(sample_seeded_rows, len(theta), key, state.seeds, concentration, theta)
+        return theta
+
+
+def _seeds(rng: np.random.Generator, size: int) -> IntArray:
+    return rng.integers(0, 2**63, size=size)

@@ -44,12 +44,10 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, new_key
 from pgmult.links import LogisticNormal
 from pgmult.priors import CovarianceScales, NormalInverseWishart
+from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.compiled.softmax import sample_rows
-from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import allocate_tokens
-from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["LogisticNormalTopics"]
 
@@ -78,6 +76,9 @@ class LogisticNormalTopics(ExchangeableTopics):
         repeat their results. By default every draw is from PG(N_d, .) itself.
     scales : HalfTScales or CommonScale, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
+    block_rows : int
+        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
+        Every block adds up a table of num_topics times words: where that is large, take more.
 
     Notes
     -----
@@ -90,6 +91,7 @@ class LogisticNormalTopics(ExchangeableTopics):
     start_sweeps: int = START_SWEEPS
     approximate_trials: int | None = None
     scales: CovarianceScales | None = None
+    block_rows: int = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **ExchangeableTopics.dims,
@@ -109,18 +111,6 @@ class LogisticNormalTopics(ExchangeableTopics):
     def link(self, data: Any = None) -> LogisticNormal:
         """The link from psi to topic proportions."""
         return LogisticNormal()
-
-    def step(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
-    ) -> ExchangeableTopicsState:
-        """One sweep over all blocks."""
-        topic_counts, word_counts = allocate_tokens(
-            rng, data, self.theta(state, data), state.topics
-        )
-        topics = sample_topics(rng, self.word_concentration, word_counts)
-        psi = self._sample_psi(rng, state, topic_counts)
-        mu, Sigma = self._sample_gaussian(rng, psi, state.Sigma)
-        return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
 
     def _sample_psi(
         self, rng: np.random.Generator, state: ExchangeableTopicsState, topic_counts: IntArray

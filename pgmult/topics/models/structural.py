@@ -61,17 +61,18 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.validate import made
 from pgmult.links import StickBreaking
 from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.priors.mixed_regression import MixedRegression, prior_effects, prior_variances
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import GaussianTopics, document_rows, kept_shares
 from pgmult.topics.priors.content import ContentPrior
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import allocate_tokens, words_log_likelihood
 from pgmult.topics.updates.content import sample_content, vary
 from pgmult.topics.updates.effects import sample_variances
 from pgmult.topics.updates.keywords import Keywords, as_keywords
@@ -81,6 +82,7 @@ from pgmult.topics.updates.words import sample_topics
 __all__ = ["StructuralTopics", "StructuralTopicsState"]
 
 
+_GRAM = 3  # of the sums of a regression
 _NO_VECTOR, _NO_MATRIX, _NO_TABLES = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 
@@ -163,6 +165,8 @@ class StructuralTopics(GaussianTopics):
         How far words by group may stray from those of their topic.
     keywords : mapping from str to sequence of str, optional
         Words of the first topics, by names of your own: ``{"economy": ["tax", "jobs"]}``.
+    block_rows : int
+        Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
 
     Notes
     -----
@@ -181,6 +185,7 @@ class StructuralTopics(GaussianTopics):
     effect_scale: float = 1.0
     content: ContentPrior = field(default_factory=ContentPrior)
     keywords: Any = None
+    block_rows: int = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
@@ -197,6 +202,7 @@ class StructuralTopics(GaussianTopics):
         "keyword_words": ("keyword",),
     }
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
+    summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
     default_keep: ClassVar[tuple[str, ...]] = (
         "coefficients", "effects", "effect_variances", "group_topics", "group_tokens",
         "content_concentration", "keyword_shares", *GaussianTopics.default_keep,
@@ -217,12 +223,24 @@ class StructuralTopics(GaussianTopics):
                 f" got {self.regression.mean.shape[1]}"
             )
 
-    def _prior_of(self, data: StructuredCorpus) -> MatrixNormalInverseWishart:
+    def _prior_of(
+        self, data: StructuredCorpus, gram: FloatArray | None = None
+    ) -> MatrixNormalInverseWishart:
+        """The prior of the regression; `gram` stands in for X'X / num_documents, where given.
+
+        Its mean is the same for any.
+        """
         names = data.design.names
         if self.regression is None:
             mean = np.zeros((len(names), self.num_topics - 1))
             mean[0] = self._uniform()
-            return MatrixNormalInverseWishart.weak(mean, data.covariates)
+            if gram is None:
+                return MatrixNormalInverseWishart.weak(mean, data.covariates)
+            n = self.num_topics - 1
+            return made(
+                MatrixNormalInverseWishart, mean=mean, row_precision=gram, dof=n + 2.0,
+                scale=np.eye(n),
+            )  # fmt: skip
         if len(self.regression.mean) != len(names):
             raise ValueError(
                 f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"
@@ -363,8 +381,9 @@ class StructuralTopics(GaussianTopics):
             start = Keywords.of(self.keywords, data).start()
             state = self._with_keywords(state, *start, data)
         if data.content is not None:
+            hold = partial(self.shared_step, hold=True)
             for _ in range(self.content.start_sweeps):
-                state = self._sweep(rng, state, data, hold=True)
+                state = step(self, rng, state, data, hold)
         return state
 
     def _around(
@@ -390,41 +409,46 @@ class StructuralTopics(GaussianTopics):
     def step(
         self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
     ) -> StructuralTopicsState:
-        """One sweep over all blocks."""
-        return self._sweep(rng, state, data)
+        """One sweep over all variables."""
+        moved: StructuralTopicsState = step(self, rng, state, data)
+        return moved
 
-    def _sweep(
+    def local_step(
+        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+    ) -> tuple[StructuralTopicsState, Sums]:
+        """Z and psi of a block of documents."""
+        topic_counts, word_counts = self._allocate(rng, state, data)
+        means = data.design.mean(state.coefficients, state.effects)
+        psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
+        anywhere = self._prior_of(data, np.eye(len(data.design.names)))
+        sums = _mixed(anywhere, psi, data).sums
+        moved = replace(state, psi=psi, topic_counts=topic_counts)
+        return moved, Sums((np.array(len(psi)), word_counts), sums)
+
+    def shared_step(
         self,
         rng: np.random.Generator,
         state: StructuralTopicsState,
+        sums: Sums,
         data: StructuredCorpus,
         hold: bool = False,
     ) -> StructuralTopicsState:
-        """One sweep; with `hold` concentrations of content stay as they are."""
-        topic_counts, word_counts = allocate_tokens(
-            rng, data.by_group(), self.theta(state, data), _by_group(state, data)
-        )
-        state = self._sample_words(rng, replace(state, topic_counts=topic_counts), word_counts,
-                                   data, hold)  # fmt: skip
-        terms = data.design.terms
-        if terms:
-            means = data.design.mean(state.coefficients, state.effects)
-        else:
-            means = linear_means(data.covariates, state.coefficients)
-        psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
-        prior = self._prior_of(data)
+        """All words, then the regression of psi; with `hold` concentrations of content stay."""
+        count, word_counts = sums.exact
+        state = self._sample_words(rng, state, word_counts, data, hold)
+        size = len(data.design.names)
+        gram = sums.rounded[_GRAM][:size, :size]
+        prior = self._prior_of(data, gram / max(1, int(count)))
         if self.scales is not None:
             prior = self.scales.given(rng, state.Sigma, prior)
-        if not terms:
-            coefficients, Sigma = prior.condition(psi, data.covariates).sample(rng)
-            return replace(state, psi=psi, coefficients=coefficients, Sigma=Sigma)
-        regression = _mixed(prior, psi, data)
+        designs, sizes = _designs(data)
+        regression = MixedRegression.of_sums(prior, int(count), designs, sizes, sums.rounded)
         variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
         coefficients, effects, Sigma = regression.sample(rng, variances)
-        return replace(
-            state, psi=psi, coefficients=coefficients, Sigma=Sigma, effects=effects,
-            effect_variances=variances,
-        )  # fmt: skip
+        state = replace(state, coefficients=coefficients, Sigma=Sigma)
+        if not data.design.terms:
+            return state
+        return replace(state, effects=effects, effect_variances=variances)
 
     def _sample_words(
         self,
@@ -475,11 +499,35 @@ class StructuralTopics(GaussianTopics):
         assert isinstance(words, StructuredCorpus)  # all else of `data` stays
         return words
 
-    def log_likelihood(self, state: StructuralTopicsState, data: StructuredCorpus) -> float:
-        """Log probability of the words given theta and the topics, assignments summed out."""
-        return words_log_likelihood(
-            data.by_group(), self.theta(state, data), _by_group(state, data)
-        )
+    def local_summary(self, state: StructuralTopicsState, data: StructuredCorpus) -> Sums:
+        """Of a block: tokens of topics, and by group; the log likelihood, sums of covariates."""
+        (tokens,), (words,) = GaussianTopics.local_summary(self, state, data)
+        count = np.array(data.num_documents)
+        total = data.covariates.sum(axis=0)
+        return Sums((tokens, self.group_tokens(state, data), count), (words, total))
+
+    def summarized(
+        self, name: str, state: StructuralTopicsState, summary: Sums, data: StructuredCorpus
+    ) -> Any:
+        """Tokens by group and mu, and what other topic models have."""
+        _, groups, count = summary.exact
+        if name == "group_tokens":
+            return groups
+        if name == "mu":
+            average = summary.rounded[1] / count
+            return np.asarray(np.einsum("p,pn->n", average, state.coefficients))
+        return GaussianTopics.summarized(self, name, state, summary, data)
+
+    def _corpus_of(self, data: StructuredCorpus) -> Corpus:
+        """The words as pairs of a group and a word."""
+        return data.by_group()
+
+    def _topics_of(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
+        """Topics over these pairs, ``(num_topics, num_groups * num_words)``."""
+        if not len(state.group_topics):
+            return state.topics
+        topics = np.ascontiguousarray(state.group_topics.swapaxes(0, 1))
+        return topics.reshape(len(state.topics), -1)
 
     def observed_rows(self, data: StructuredCorpus) -> ObservedRows:
         """The documents, dense, with their totals."""
@@ -519,22 +567,22 @@ class StructuralTopics(GaussianTopics):
 
         With Sigma it says how topics go together in documents of the same covariates.
         """
-        average = data.covariates.mean(axis=0)
+        parts = blocks(data.num_documents, self.block_rows)
+        total = Total()
+        for b, part in enumerate(parts):
+            total.add(b, Sums((), (data.covariates[part].sum(axis=0),)))
+        average = total.result(len(parts)).rounded[0] / data.num_documents
         return np.asarray(np.einsum("p,pn->n", average, state.coefficients))
-
-
-def _by_group(state: StructuralTopicsState, data: Corpus) -> FloatArray:
-    """Topics over (group, word) pairs, ``(num_topics, num_groups * num_words)``."""
-    if not len(state.group_topics):
-        return state.topics
-    topics = np.ascontiguousarray(state.group_topics.swapaxes(0, 1))
-    return topics.reshape(len(state.topics), -1)
 
 
 def _mixed(
     prior: MatrixNormalInverseWishart, psi: FloatArray, data: StructuredCorpus
 ) -> MixedRegression:
     """The regression of psi on covariates and random terms."""
+    return MixedRegression.of(prior, psi, data.covariates, *_designs(data))
+
+
+def _designs(data: StructuredCorpus) -> tuple[list[Any], list[int]]:
+    """Designs and sizes of random terms."""
     terms = data.design.terms
-    designs, sizes = [term.design for term in terms], [term.size for term in terms]
-    return MixedRegression.of(prior, psi, data.covariates, designs, sizes)
+    return [term.design for term in terms], [term.size for term in terms]

@@ -77,6 +77,27 @@ class TimedRows:
         averages /= np.maximum(counts, 1)[:, None]
         return cls(counts, averages, scatter(x - averages[t], np.zeros(x.shape[1])))
 
+    @classmethod
+    def of_sums(
+        cls, counts: IntArray, about: FloatArray, totals: FloatArray, squares: FloatArray
+    ) -> "TimedRows":
+        """Rows by their sums.
+
+        Parameters
+        ----------
+        counts : int64 array, ``(num_times,)``
+        about : array, ``(num_times, n)``
+            A point near the rows of each time.
+        totals : array, ``(num_times, n)``
+            Sums of x - about.
+        squares : array, ``(n, n)``
+            Sum of (x - about)(x - about)', over all times.
+        """
+        shifts = totals / np.maximum(counts, 1)[:, None]
+        between = scatter(np.sqrt(counts)[:, None] * shifts, np.zeros(totals.shape[1]))
+        averages = np.where(counts[:, None] > 0, about + shifts, 0.0)
+        return cls(counts, averages, squares - between)
+
     def posterior(self, prior: MatrixNormalInverseWishart) -> MatrixNormalInverseWishart:
         """The prior of ``(num_times, n)`` means given the rows."""
         if self.averages.shape != prior.mean.shape:

@@ -15,6 +15,7 @@ from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.sampling.blocks import Sums, log_likelihood
 from pgmult.topics.compiled.tokens import allocate, entry_probs, pad_columns, pad_rows
 from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 
@@ -27,13 +28,14 @@ __all__ = [
 
 def allocate_tokens(
     rng: np.random.Generator, data: Corpus, theta: FloatArray, topics: FloatArray
-) -> tuple[IntArray, IntArray]:
+) -> tuple[IntArray, NDArray[np.int32]]:
     """Draw z given theta and the topics.
 
     Returns
     -------
     topic_counts : int64 array, ``(num_documents, num_topics)``
-    word_counts : int64 array, ``(num_topics, num_words)``
+    word_counts : int32 array, ``(num_topics, num_words)``
+        Laid out word by word.
 
     Raises
     ------
@@ -58,7 +60,9 @@ def allocate_tokens(
         raise FloatingPointError(
             f"document {min(failed)} holds a word of probability 0 under every topic"
         )
-    return topic_counts, word_counts.sum(axis=0, dtype=np.int64).T
+    if len(word_counts) == 1:
+        return topic_counts, word_counts[0].T
+    return topic_counts, word_counts.sum(axis=0, dtype=np.int32).T
 
 
 def words_log_likelihood(data: Corpus, theta: FloatArray, topics: FloatArray) -> float:
@@ -78,6 +82,13 @@ class AllocatedTopics:
     __slots__ = ()
     link: Callable[[Any], Any]  # of those models whose proportions come from psi
     label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
+    row_dim: ClassVar[str] = "document"
+    summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether documents are drawn independently, given what they share."""
+        return True
 
     def as_data(self, data: Any) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
@@ -97,7 +108,36 @@ class AllocatedTopics:
 
     def log_likelihood(self, state: Any, data: Any) -> float:
         """Log probability of the words given theta and the topics, assignments summed out."""
-        return words_log_likelihood(data, self.theta(state, data), state.topics)
+        return log_likelihood(self, state, data)
+
+    def local_summary(self, state: Any, data: Any) -> Sums:
+        """Of a block of documents: tokens of each topic; the log likelihood."""
+        words = words_log_likelihood(
+            self._corpus_of(data), self.theta(state, data), self._topics_of(state, data)
+        )
+        return Sums((state.topic_counts.sum(axis=0),), (np.array(words),))
+
+    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
+        """Topic shares, or how many topics that is, from the tokens of each topic."""
+        shares = _shares(summary.exact[0])
+        return shares if name == "topic_shares" else _effective(shares)
+
+    def _corpus_of(self, data: Any) -> Corpus:
+        """The tokens, of the words that `_topics_of` has probabilities of."""
+        tokens: Corpus = data
+        return tokens
+
+    def _topics_of(self, state: Any, data: Any) -> FloatArray:
+        """Word probabilities, ``(num_topics, num_words)``."""
+        return np.asarray(state.topics)
+
+    def _allocate(
+        self, rng: np.random.Generator, state: Any, data: Any
+    ) -> tuple[IntArray, NDArray[np.int32]]:
+        """Draw z of a block of documents: see `allocate_tokens`."""
+        return allocate_tokens(
+            rng, self._corpus_of(data), self.theta(state, data), self._topics_of(state, data)
+        )
 
     def theta(self, state: Any, data: Any) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
@@ -105,11 +145,17 @@ class AllocatedTopics:
 
     def topic_shares(self, state: Any, data: Any) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
-        totals = state.topic_counts.sum(axis=0)
-        return np.asarray(totals / max(1, totals.sum()))
+        return _shares(state.topic_counts.sum(axis=0))
 
     def effective_topics(self, state: Any, data: Any) -> float:
         """Exponential of the entropy of the topic shares: the same under any labels."""
-        shares = self.topic_shares(state, data)
-        used = shares[shares > 0]
-        return float(np.exp(-np.sum(used * np.log(used))))
+        return _effective(self.topic_shares(state, data))
+
+
+def _shares(tokens: IntArray) -> FloatArray:
+    return np.asarray(tokens / max(1, tokens.sum()))
+
+
+def _effective(shares: FloatArray) -> float:
+    used = shares[shares > 0]
+    return float(np.exp(-np.sum(used * np.log(used))))

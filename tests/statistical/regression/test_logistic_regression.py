@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from same_draws import forget_a_block
 
 from pgmult.priors import MvNormal
-from pgmult.priors.gaussian import inverse_wishart_log_density
+from pgmult.priors.gaussian import Moments, inverse_wishart_log_density
 from pgmult.regression import updates as module
 from pgmult.regression.compiled.slices import slice_weights
 from pgmult.regression.compiled.weights import sample_weights
@@ -28,6 +29,8 @@ from pgmult.testing import (
 
 pytestmark = pytest.mark.slow
 
+ABOUT = np.array([0.3, -1.0])  # of moments: any point will do
+
 # Nine rows of three groups, the second without rows; one row has no trial, some have several.
 X = np.array(
     [[1.0, 0.5], [1.0, -1.2], [1.0, 2.0], [1.0, 0.0], [1.0, -0.3], [1.0, 1.1], [1.0, -2.0],
@@ -44,7 +47,7 @@ GIBBS, SLICE = LogisticRegression(PRIOR, "gibbs"), LogisticRegression(PRIOR, "sl
 GROUPED = GroupedLogisticRegression(PRIOR, 5.0, np.array([[2.0, -0.5], [-0.5, 1.0]]))
 
 
-GROUPED_BOTH = replace(GROUPED, update="both")
+GROUPED_BOTH = replace(GROUPED, update="both", block_rows=1)
 
 
 @pytest.mark.parametrize("model", [SLICE, LogisticRegression(), GIBBS, GROUPED_BOTH])
@@ -124,7 +127,7 @@ def test_conditional_ratio_refuses_broken_weights(broken):
 
 
 def mu_block(state, model=GROUPED):
-    posterior = model.mu_given(state.weights, state.Sigma)
+    posterior = model.mu_given(Moments.of(state.weights, ABOUT), state.Sigma)
     return (
         lambda mu: PRIOR.log_density(mu) + log_weights(state.weights, mu, state.Sigma),
         lambda mu: posterior.log_density(mu),
@@ -145,7 +148,7 @@ def test_conditional_ratio_refuses_a_broken_mu(state):
 
 
 def Sigma_block(state, model=GROUPED):
-    posterior = model.Sigma_given(state.weights, state.mu)
+    posterior = model.Sigma_given(Moments.of(state.weights, ABOUT), state.mu)
     return (
         lambda Sigma: (
             inverse_wishart_log_density(Sigma, GROUPED.dof, GROUPED.scale)
@@ -172,26 +175,21 @@ def test_conditional_ratio_refuses_a_broken_Sigma(state, kind):
 
 EXTRA_GROUP = mutant(
     GROUPED,
-    mu_given=lambda self, weights, Sigma: GROUPED.mu_given(
-        np.vstack([weights, weights[:1]]), Sigma
-    ),
+    mu_given=lambda self, w, Sigma: GROUPED.mu_given(replace(w, count=w.count + 1), Sigma),
 )
 BROKEN_SIGMA = {
     "one degree too few": mutant(
         GROUPED,
         Sigma_given=lambda self, w, mu: (
-            GROUPED.dof + len(w) - 1.0,
-            self.scale + scatter_of(w - mu),
+            GROUPED.dof + w.count - 1.0,
+            self.scale + w.around(mu),
         ),
     ),
     "scatter around zero": mutant(
-        GROUPED, Sigma_given=lambda self, w, mu: (GROUPED.dof + len(w), self.scale + scatter_of(w))
+        GROUPED,
+        Sigma_given=lambda self, w, mu: (GROUPED.dof + w.count, self.scale + w.around(0.0 * mu)),
     ),
 }
-
-
-def scatter_of(rows):
-    return rows.T @ rows
 
 
 def changed_kernel(change):
@@ -278,10 +276,16 @@ def test_geweke_refuses_a_broken_learned_prior(kind):
     rejects(check_geweke, broken, DATA, replicates=5000)
 
 
+def test_geweke_refuses_a_block_that_is_forgotten(monkeypatch):
+    forget_a_block(monkeypatch)
+    rejects(check_geweke, replace(GROUPED, block_rows=1), DATA, replicates=1000)
+
+
 def test_geweke_refuses_a_stale_mu():
     def step(self, rng, state, data):
         new = GROUPED.step(rng, state, data)
-        stale = GROUPED.mu_given(state.weights, state.Sigma).sample(rng)
+        old = Moments.of(state.weights, state.mu)
+        stale = GROUPED.mu_given(old, state.Sigma).sample(rng)
         return GroupedLogisticRegressionState(new.weights, stale, new.Sigma)
 
     rejects(check_geweke, mutant(GROUPED, step=step), DATA, replicates=5000)

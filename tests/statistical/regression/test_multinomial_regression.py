@@ -62,7 +62,7 @@ def test_broken_samplers_are_refused(what, monkeypatch):
     elif what == "all totals":
 
         def of_all(rng, w, mean, P, sticks, bases, **options):
-            totals = COUNTS.sum(axis=1).astype(float)[sticks.rows]
+            totals = COUNTS.sum(axis=1).astype(float)[sticks.given]
             return RIGHT(rng, w, mean, P, replace_trials(sticks, totals), None)
 
         monkeypatch.setattr(module, "move_weights", of_all)

@@ -35,8 +35,8 @@ def test_rows_are_sorted_by_group_and_know_where_they_were():
     x = np.arange(10.0).reshape(5, 2)
     data = as_labelled_rows(x, [0, 1, 1, 0, 1], list("badab"), group_names=list("abcd"))
     assert list(data.offsets) == [0, 2, 4, 4, 5]
-    np.testing.assert_array_equal(data.covariates, x[data.rows])
-    assert list(data.rows) == [1, 3, 0, 4, 2]
+    np.testing.assert_array_equal(data.covariates, x[data.given])
+    assert list(data.given) == [1, 3, 0, 4, 2]
     assert list(data.successes) == [1, 0, 0, 1, 1]
     assert repr(data) == "LabelledRows(5 rows, 2 covariates, 4 groups, 3 of 5 trials successful)"
 

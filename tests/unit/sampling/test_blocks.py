@@ -57,7 +57,6 @@ class RowsModel:
         return replace(state, x=x), Sums((np.array(len(x)),), (x.sum(),))
 
     def shared_step(self, rng, state, sums, data):
-        assert state.x is None
         (count,), (total,) = sums
         mu = (total + rng.standard_normal() * np.sqrt(count + 1.0)) / (count + 1.0)
         return replace(state, mu=float(mu))

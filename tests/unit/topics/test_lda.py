@@ -299,7 +299,7 @@ def test_uncollapsed_lda_starts_where_its_parameters_say(rng, corpus):
         np.testing.assert_array_equal(state.alpha, alpha)
         assert state.word_concentration == 0.3
         np.testing.assert_array_equal(state.topic_counts.sum(axis=1), corpus.totals)
-        np.testing.assert_allclose(state.theta.sum(axis=1), 1.0)
+        np.testing.assert_allclose(model.theta(state, corpus).sum(axis=1), 1.0)
         np.testing.assert_allclose(state.topics.sum(axis=1), 1.0)
         state = model.step(rng, state, corpus)
     with pytest.raises(ValueError, match="start_sweeps must be at least 0, got -1"):

@@ -1,0 +1,90 @@
+"""Topic models in blocks of documents: the same draws for any shards; data by rows."""
+
+import numpy as np
+import pytest
+from same_draws import check_shards_do_not_matter
+
+from pgmult.priors import HalfTScales
+from pgmult.sampling.blocks import as_block_model
+from pgmult.topics import (
+    LDA,
+    CorrelatedTopics,
+    DynamicTopics,
+    LogisticNormalTopics,
+    StructuralTopics,
+    UncollapsedLDA,
+    as_corpus,
+    as_timed_corpus,
+    with_covariates,
+)
+
+COUNTS = np.random.default_rng(6).poisson(0.4, size=(37, 12))
+CORPUS = as_corpus(COUNTS, [f"word{v}" for v in range(12)], [f"document {d}" for d in range(37)])
+COLUMNS = {
+    "year": np.arange(37) % 7,
+    "party": ["D", "R", "R"] * 12 + ["D"],
+    "author": [f"author {i // 2 % 5}" for i in range(37)],
+    "editor": [f"editor {i % 3}" for i in range(37)],
+}
+SMALL = {"num_topics": 3, "start_sweeps": 1, "block_rows": 6}
+
+
+def structured(formula="~ year", **options):
+    return with_covariates(CORPUS, COLUMNS, formula, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (CorrelatedTopics(**SMALL, scales=HalfTScales()), CORPUS),
+        (LogisticNormalTopics(**SMALL), CORPUS),
+        (UncollapsedLDA(**SMALL, word_concentration=None), CORPUS),
+        (UncollapsedLDA(**SMALL, alpha=0.5), CORPUS),
+        (StructuralTopics(**SMALL), structured()),
+        (
+            StructuralTopics(**SMALL, keywords={"one": ["word3"]}),
+            structured("~ s(year) + (1 | author) + (1 | editor)", content="~ party"),
+        ),
+        (DynamicTopics(**SMALL), as_timed_corpus(CORPUS, COLUMNS["year"])),
+    ],
+    ids=[
+        "correlated", "softmax", "lda", "lda of a fixed alpha", "structural", "terms and groups",
+        "dynamic",
+    ],
+)  # fmt: skip
+def test_shards_do_not_matter(model, data):
+    assert as_block_model(model) is model
+    check_shards_do_not_matter(model, data)
+
+
+def test_models_whose_documents_depend_on_each_other_have_no_blocks():
+    with pytest.raises(ValueError, match="take words='parallel'"):
+        as_block_model(CorrelatedTopics(3, words="collapsed"))
+    with pytest.raises(TypeError, match="rows that are independent"):
+        as_block_model(LDA(3))
+
+
+def test_rows_of_a_corpus_are_views():
+    data = structured("~ year + (1 | author)", content="~ party")
+    here = data.rows(slice(10, 20))
+    chosen = data[10:20]
+    for name in ("indptr", "words", "counts", "names", "covariates"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(chosen, name))
+    np.testing.assert_array_equal(here.content.codes, chosen.content.codes)
+    np.testing.assert_array_equal(here.design.terms[0].codes, chosen.design.terms[0].codes)
+    for mine, whole in (
+        (here.words, data.words),
+        (here.counts, data.counts),
+        (here.covariates, data.covariates),
+    ):
+        assert np.shares_memory(mine, whole)
+    nothing = data.rows(slice(0, 0))
+    assert nothing.num_documents == nothing.num_tokens == 0
+    assert nothing.vocabulary is data.vocabulary
+
+
+@pytest.mark.parametrize("block_rows", [0, 2.5, "many"])
+def test_a_bad_number_of_rows_a_block_is_refused(block_rows):
+    for kind in (CorrelatedTopics, UncollapsedLDA, DynamicTopics):
+        with pytest.raises((ValueError, TypeError), match="block_rows must be"):
+            kind(3, block_rows=block_rows)
