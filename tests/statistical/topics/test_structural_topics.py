@@ -157,8 +157,8 @@ def sums_of_others(sums, psi, data):
     return MixedRegression.of(PRIOR, psi, covariates, [], []).sums
 
 
-def squares_forgotten(sums, psi, data):
-    return (*sums[:-1], np.trace(sums[-1]) / 2.0 * np.eye(2))
+def errors_twice(sums, psi, data):
+    return (*sums[:-1], 2.0 * sums[-1])
 
 
 BROKEN_MODELS = {
@@ -166,7 +166,7 @@ BROKEN_MODELS = {
     "the prior mean forgotten": with_prior(mean=np.zeros((3, 2))),
     "a degree of freedom lost": with_prior(dof=PRIOR.dof - 1.0),
     "covariates of the document before": with_sums(sums_of_others),
-    "products of errors forgotten": with_sums(squares_forgotten),
+    "errors counted twice": with_sums(errors_twice),
     "sticks of the coefficients exchanged": with_state(
         lambda state, data: replace(state, coefficients=state.coefficients[:, ::-1].copy())
     ),
