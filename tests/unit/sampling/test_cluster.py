@@ -259,6 +259,12 @@ def test_bad_arguments_are_refused_in_a_sentence(tmp_path, arguments, sentence):
         pgmult.sample(given.pop("model"), given.pop("data"), **given, **SETTINGS)
 
 
+def test_a_model_of_a_script_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(GaussianRows, "__module__", "__main__")
+    with pytest.raises(ValueError, match="GaussianRows is defined in the script or notebook"):
+        pgmult.sample(GaussianRows(), rows(), store=tmp_path, cluster="local", **SETTINGS)
+
+
 def test_patience_grows_with_what_a_task_may_have_to_do_again():
     patience = Patience(10.0)
     task = tasks.Task("step", "run", "id", "session", 0, 0, 8, 5, 2, (), (), ())
