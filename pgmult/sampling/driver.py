@@ -326,6 +326,12 @@ def _check_cluster(
     if cluster is None:
         return
     row = as_block_model(model).row_dim
+    if type(model).__module__ == "__main__":
+        raise ValueError(
+            "model must be of a class that workers can import where there is a cluster, and"
+            f" {type(model).__name__} is defined in the script or notebook that runs (put it into"
+            " a module)"
+        )
     for name in keep:
         if model.dims[name][:1] == (row,):
             raise ValueError(

@@ -10,6 +10,7 @@
       chain-0/
         checkpoint.npz      state, generator and counters after some sweep
         mu.000000000-000000250.1c291ca3.npy     draws 0 to 249 of mu
+        rows.*  shared.*  of a run on a cluster: see `pgmult.sampling.cluster.files`
 
 Draws are appended in parts, and each part is on disk before the checkpoint that counts it. Every
 file is written beside its place, synced and renamed into it, so there is a whole one or none; parts

@@ -82,9 +82,11 @@ def place(options):
         finally:
             workers.close()
         return
+    import dask
     import distributed
 
     with (
+        dask.config.set({"distributed.admin.low-level-log-length": 0}),  # else logs grow for hours
         distributed.LocalCluster(
             options.workers, threads_per_worker=1, dashboard_address=None
         ) as cluster,

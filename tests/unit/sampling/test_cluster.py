@@ -20,6 +20,7 @@ from pgmult.sampling.cluster.files import ChainFiles, Part
 from pgmult.sampling.cluster.processes import Processes
 from pgmult.sampling.cluster.rows import shards_of
 from pgmult.sampling.cluster.tasks import Done, work
+from pgmult.topics import as_corpus
 
 SETTINGS = {"draws": 12, "tune": 3, "chains": 2, "random_seed": 1, "progressbar": False}
 GIVEN = {"model": GaussianRows(), "data": rows(), "progressbar": False}
@@ -211,6 +212,8 @@ def test_shards_have_whole_blocks_and_like_costs():
     assert shards_of(np.ones(3), 3, 8, 4) == [(0, 3)]
     costs = np.repeat([9.0, 1.0], [8, 40])
     assert shards_of(costs, 48, 8, 2) == [(0, 8), (8, 48)]
+    corpus = as_corpus(np.repeat([[1] * 60, [1] + [0] * 59], [100, 500], axis=0))
+    assert shards_of(corpus.row_costs, 600, 10, 2) == [(0, 250), (250, 600)]
     rng = np.random.default_rng(0)
     for size in rng.integers(1, 400, size=50):
         shards = int(rng.integers(1, 20))
@@ -254,6 +257,12 @@ def test_bad_arguments_are_refused_in_a_sentence(tmp_path, arguments, sentence):
     given = {"model": GaussianRows(), "data": rows(), "store": tmp_path / "run"} | arguments
     with pytest.raises((TypeError, ValueError), match=sentence):
         pgmult.sample(given.pop("model"), given.pop("data"), **given, **SETTINGS)
+
+
+def test_a_model_of_a_script_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(GaussianRows, "__module__", "__main__")
+    with pytest.raises(ValueError, match="GaussianRows is defined in the script or notebook"):
+        pgmult.sample(GaussianRows(), rows(), store=tmp_path, cluster="local", **SETTINGS)
 
 
 def test_patience_grows_with_what_a_task_may_have_to_do_again():
