@@ -78,12 +78,16 @@ _PART = re.compile(r"((\w+)\.(\d{9,})-(\d{9,}))\.([0-9a-f]{8})\.npy")
 _CHAIN = re.compile(r"chain-\d+")
 _FILES = ("coords.npz", "meta.json", "inputs.npz")
 _CRC_DIGITS = 8
+_PIECE = 2**22  # bytes that are looked at together
+_UNSEALED = (
+    "{} is damaged, or not of pgmult, or was written for another place: its CRC-32 is not the one"
+    " at its end"
+)
 _JSON_END = b'"\n}'
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-_NO_FILES = np.frombuffer(b"{}", np.uint8)
 _LEAST = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "entropy": 0}
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
@@ -301,11 +305,12 @@ class Run:
     ) -> dict[str, Any]:
         """Some entries of a mapping that was written to a file."""
         file = self.path / place
-        content = _unsealed(file, self._seed(place))
-        with reading(file):
-            arrays = _unpacked(content)
+        with _archive(file, self._seed(place)) as archive:
+            there = [name.removesuffix(".npy") for name in archive.namelist()]
+            chosen = [key for key in there if "." not in key or key.split(".")[1] in names]
+            arrays = {key: _parsed(archive.read(f"{key}.npy")) for key in chosen}
             entries = json.loads(arrays["tree"].tobytes())["$dict"]
-            files = json.loads(arrays.pop("files", _NO_FILES).tobytes())
+            files = json.loads(arrays["files"].tobytes()) if "files" in arrays else {}
         for key, about in files.items():
             if key.split(".")[1] in names:
                 arrays[key] = ArrayFile(*about).open()
@@ -696,19 +701,39 @@ def _unsealed(path: Path, seed: int, end: bytes = b"") -> bytes:
     whole = _content(path)
     content = whole[: max(0, len(whole) - _CRC_DIGITS - len(end))]
     if whole[len(content) :] != f"{zlib.crc32(content, seed):08x}".encode() + end:
-        raise ValueError(
-            f"{path} is damaged, or not of pgmult, or was written for another place: its CRC-32 is"
-            " not the one at its end"
-        )
+        raise ValueError(_UNSEALED.format(path))
     return content
+
+
+@contextmanager
+def _archive(path: Path, seed: int) -> Iterator[zipfile.ZipFile]:
+    """A sealed .npz file, its CRC-32 checked, some megabytes at a time, before it is opened."""
+    with _regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        crc, left = seed, size - _CRC_DIGITS
+        while left > 0 and (piece := file.read(min(left, _PIECE))):
+            crc, left = zlib.crc32(piece, crc), left - len(piece)
+        if file.read() != f"{crc:08x}".encode():
+            raise ValueError(_UNSEALED.format(path))
+        with reading(path), zipfile.ZipFile(file) as archive:
+            if sum(member.file_size for member in archive.infolist()) > size:
+                raise ValueError("it is compressed")
+            yield archive
 
 
 def _content(path: Path) -> bytes:
     """All bytes of a regular file."""
+    with _regular(path) as file:
+        return file.read()
+
+
+def _regular(path: Path) -> BinaryIO:
+    """An open file that is no link, folder or pipe."""
     try:
-        with open(path, "rb", opener=_open_itself) as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return file.read()
+        file = open(path, "rb", opener=_open_itself)  # noqa: SIM115
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file
+        file.close()
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO):
             raise

@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -392,6 +393,30 @@ def test_a_model_that_nobody_wrote(run, name):
             pgmult.load(run)
     with pytest.raises(ValueError, match=r"damaged|not of pgmult"):
         pgmult.resume(run, data=values())
+
+
+def test_large_states_are_written_and_counted_without_copies(run):
+    state = {"psi": np.ones((4000, 2000)), "seeds": np.arange(5)}
+
+    def share_of_state(step):
+        tracemalloc.start()
+        try:
+            step()
+            return tracemalloc.get_traced_memory()[1] / state["psi"].nbytes
+        finally:
+            tracemalloc.stop()
+
+    with RunWriter(run) as writer:
+        before = writer.counters(0)
+        told = {"sweep": before.sweep, "seconds": before.seconds, "state": state}
+        told = writer.checkpoint(0, {"chain_models"}) | told
+        chain = writer.chain(0)
+        assert share_of_state(lambda: chain.commit(told)) < 0.5
+        assert share_of_state(lambda: writer.counters(0)) < 0.2
+        assert share_of_state(lambda: writer.checkpoint(0)) < 2.2  # its bytes, and the array
+        assert writer.counters(0) == before
+        found = writer.checkpoint(0)["state"]
+    assert np.array_equal(found["psi"], state["psi"])
 
 
 def rewrite_checkpoint(run, change):
