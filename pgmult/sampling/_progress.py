@@ -107,6 +107,8 @@ class Progress:
 
     def close(self) -> None:
         """Leave the line standing and go to the next."""
+        if self._display is not None:
+            self._display.finish()
         if self.enabled and self._terminal and self._width:
             sys.stderr.write("\n")
             sys.stderr.flush()
@@ -140,14 +142,22 @@ class _Display:
         self._handle: Any = None
         self._kept = ""
         self._shown = 0.0
+        self._waiting = ""
 
     def keep(self, sentence: str) -> None:
         self._kept += sentence + "\n"
 
+    def finish(self) -> None:
+        """Show the last line, if it came too soon."""
+        if self._waiting:
+            self._shown = 0.0
+            self.show(self._waiting)
+
     def show(self, line: str) -> None:
+        self._waiting = line
         if time.monotonic() < self._shown + 0.5:
             return
-        self._shown = time.monotonic()
+        self._shown, self._waiting = time.monotonic(), ""
         display: Any = sys.modules["IPython"].display.display
 
         bundle = {"text/plain": self._kept + line}

@@ -608,7 +608,10 @@ def test_notebooks_have_one_line_that_is_updated(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", fake)
     posterior = short()
     assert shown[0].startswith(("tuning", "sampling"))
-    assert posterior.num_draws > 0
+    made = posterior.num_chains * posterior.num_draws
+    total = int(shown[-1].split("/")[1].split()[0].replace(",", ""))
+    assert total >= made
+    assert shown[-1].startswith(f"sampling {total:,}/{total:,} sweeps")  # not the last but one
     count = len(shown)
     short(progressbar=False)
     assert len(shown) == count
