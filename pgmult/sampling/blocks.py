@@ -321,18 +321,34 @@ def local_steps(
     size, total = num_rows(model, state), Total()
     parts = blocks(size, model.block_rows)
     if len(parts) == 1:
-        moved, sums = model.local_step(block_rng(key, first), state, data)
+        moved, sums = _local_step(model, key, first, state, data)
         total.add(first, sums)
         return moved, total
     whole: Any = None
     for b, part in enumerate(parts, first):
         here = take_rows(model, state, part)
-        moved, sums = model.local_step(block_rng(key, b), here, data.rows(part))
+        moved, sums = _local_step(model, key, b, here, data.rows(part))
         total.add(b, sums)
         if whole is None:
             whole = empty_rows(model, moved, size)
         put_rows(model, whole, part, moved)
     return whole, total
+
+
+def _local_step(
+    model: Any, key: NDArray[np.uint64], b: int, state: Any, data: Any
+) -> tuple[Any, Sums]:
+    """The local step of block b; what it raises says where the block is."""
+    try:
+        moved, sums = model.local_step(block_rng(key, b), state, data)
+    except Exception as error:
+        if b > 0:
+            error.add_note(
+                f"in block {b}, which begins at {model.row_dim} {b * model.block_rows}: add that to"
+                f" the number of a {model.row_dim}"
+            )
+        raise
+    return moved, sums
 
 
 def step(

@@ -177,3 +177,19 @@ def test_models_without_blocks_are_told_so():
     assert as_block_model(RowsModel()) is not None
     with pytest.raises(TypeError, match="rows that are independent given what they share"):
         as_block_model(3)
+
+
+def test_errors_say_where_a_block_begins():
+    @dataclass(frozen=True, slots=True, eq=False)
+    class Failing(RowsModel):
+        def local_step(self, rng, state, data):
+            if np.isnan(data.y).any():
+                raise FloatingPointError("row 1 has no number")
+            return RowsModel.local_step(self, rng, state, data)
+
+    y = np.zeros(23)
+    y[13] = np.nan
+    state = RowsState(np.zeros(23), 0.0)
+    with pytest.raises(FloatingPointError, match="row 1 has") as raised:
+        Failing(4).step(np.random.default_rng(0), state, Rows(y))
+    assert "in block 3, which begins at row 12" in raised.value.__notes__[0]
