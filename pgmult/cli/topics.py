@@ -4,7 +4,6 @@ import argparse
 import errno
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -184,10 +183,12 @@ def _fit(options: argparse.Namespace) -> int:
                     option = name.replace("_", "-")
                     raise ValueError(f"--{option} cannot change when a run is resumed")
             begun: Any = load(options.out).model
-            model = options.topics and replace(begun, num_topics=options.topics)
-            posterior = resume(
-                options.out, draws=options.draws, model=model, data=corpus, **running
-            )
+            if options.topics not in (None, begun.num_topics):
+                raise ValueError(
+                    f"--topics must be {begun.num_topics}, as in the model of the run,"
+                    f" got {options.topics}"
+                )
+            posterior = resume(options.out, draws=options.draws, data=corpus, **running)
         else:
             model = kind(options.topics or 50)
             keep_theta = options.keep_theta

@@ -9,6 +9,7 @@ def tables(paper_scripts, monkeypatch, shared_data):
     return paper_scripts("wang2013")["tables"]
 
 
+@pytest.mark.slow
 def test_yeast_in_table_1(tables):
     results = tables.multilabel("yeast", methods=("laplace", "delta"))
     assert results["laplace"] == pytest.approx((80.13, -0.4490), abs=1e-2)

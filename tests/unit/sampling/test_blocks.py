@@ -177,3 +177,18 @@ def test_models_without_blocks_are_told_so():
     assert as_block_model(RowsModel()) is not None
     with pytest.raises(TypeError, match="rows that are independent given what they share"):
         as_block_model(3)
+
+
+def test_errors_name_rows_by_their_number_in_the_whole():
+    @dataclass(frozen=True, slots=True, eq=False)
+    class Failing(RowsModel):
+        def local_step(self, rng, state, data):
+            if np.isnan(data.y).any():
+                raise FloatingPointError("row 1 has no number")
+            return RowsModel.local_step(self, rng, state, data)
+
+    y = np.zeros(23)
+    y[13] = np.nan
+    state = RowsState(np.zeros(23), 0.0)
+    with pytest.raises(FloatingPointError, match="row 13 has no number"):
+        Failing(4).step(np.random.default_rng(0), state, Rows(y))

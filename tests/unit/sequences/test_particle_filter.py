@@ -17,6 +17,8 @@ from pgmult.sequences.scores.particle_filter import (
 )
 from pgmult.testing import rejects
 
+pytestmark = pytest.mark.slow  # no other quick test compiles these kernels
+
 LINKS = {"stick_breaking": StickBreaking([0, 2, 3, 1]), "softmax": LogisticNormal()}
 
 

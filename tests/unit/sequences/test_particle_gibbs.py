@@ -237,6 +237,7 @@ def test_blocks_cover_every_step_once(length):
             assert not ends & begins  # no two of a call touch
 
 
+@pytest.mark.slow
 def test_bad_input():
     rng, draw, data = np.random.default_rng(5), make_draw(), make_data()
     with pytest.raises(ValueError, match=r"states must have shape \(8, 1\), got \(8, 2\)"):
