@@ -79,3 +79,21 @@ def check_shards_do_not_matter(model, data, sweeps=3):
                     blocks.shared_variable(model, shared, summary, bare, name),
                     variable(model, state, data, name), err_msg=name,
                 )  # fmt: skip
+
+
+def forget_a_block(monkeypatch):
+    """From now on nothing is added of what the second block of a sweep says."""
+    right = blocks.Total.add
+
+    def add(self, b, sums):
+        if b == 1:
+            sums = blocks.Sums(*(tuple(0 * value for value in values) for values in sums))
+        right(self, b, sums)
+
+    monkeypatch.setattr(blocks.Total, "add", add)
+
+
+def repeat_the_first_block(monkeypatch):
+    """From now on all blocks of a sweep draw the same numbers."""
+    right = blocks.block_rng
+    monkeypatch.setattr(blocks, "block_rng", lambda key, b: right(key, 0))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from same_draws import forget_a_block
 
 from pgmult.priors import MvNormal
 from pgmult.priors.gaussian import Moments, inverse_wishart_log_density
@@ -46,7 +47,7 @@ GIBBS, SLICE = LogisticRegression(PRIOR, "gibbs"), LogisticRegression(PRIOR, "sl
 GROUPED = GroupedLogisticRegression(PRIOR, 5.0, np.array([[2.0, -0.5], [-0.5, 1.0]]))
 
 
-GROUPED_BOTH = replace(GROUPED, update="both")
+GROUPED_BOTH = replace(GROUPED, update="both", block_rows=1)
 
 
 @pytest.mark.parametrize("model", [SLICE, LogisticRegression(), GIBBS, GROUPED_BOTH])
@@ -273,6 +274,11 @@ def test_geweke_refuses_broken_slices(monkeypatch, kind):
 def test_geweke_refuses_a_broken_learned_prior(kind):
     broken = {**BROKEN_SIGMA, "a group counted twice": EXTRA_GROUP}[kind]
     rejects(check_geweke, broken, DATA, replicates=5000)
+
+
+def test_geweke_refuses_a_block_that_is_forgotten(monkeypatch):
+    forget_a_block(monkeypatch)
+    rejects(check_geweke, replace(GROUPED, block_rows=1), DATA, replicates=1000)
 
 
 def test_geweke_refuses_a_stale_mu():

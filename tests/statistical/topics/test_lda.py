@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from same_draws import forget_a_block
 
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 from pgmult.topics import LDA, UncollapsedLDA, as_corpus
@@ -18,8 +19,9 @@ LEARNED = LDA(
     3, word_concentration=None, word_shape=3.0, word_rate=4.0, alpha_shape=1.5, alpha_rate=2.0
 )
 UNCOLLAPSED = UncollapsedLDA(
-    3, word_concentration=None, word_shape=3.0, word_rate=4.0, alpha_shape=1.5, alpha_rate=2.0
-)
+    3, word_concentration=None, word_shape=3.0, word_rate=4.0, alpha_shape=1.5, alpha_rate=2.0,
+    block_rows=2,
+)  # fmt: skip
 ALPHA = np.array([0.3, 0.9, 2.0])
 GIVEN = {
     "all learned": {},
@@ -79,20 +81,27 @@ def test_geweke_refuses_broken_lda(kind):
     rejects(check_geweke, mutant(LEARNED, **BROKEN[kind]), CORPUS)
 
 
-def changed_step(change):
-    """`UNCOLLAPSED` that steps from another state."""
-    return {
-        "step": lambda self, rng, state, data: UNCOLLAPSED.step(rng, change(state), data),
-    }
+def stale_seeds(rng, state, data):
+    """Documents whose theta is drawn with the same numbers in every sweep."""
+    moved, sums = UNCOLLAPSED.local_step(rng, state, data)
+    return replace(moved, seeds=state.seeds), sums
 
 
 BROKEN_UNCOLLAPSED = {
     **{kind: BROKEN[kind] for kind in ("another prior rate", "the number of words forgotten")},
-    "theta forgotten": changed_step(
-        lambda state: replace(state, theta=np.full_like(state.theta, 1 / 3))
-    ),
+    "theta forgotten": {
+        "theta": lambda self, state, data: np.full(state.topic_counts.shape, 1 / 3)
+    },
+    "theta given other topics": {
+        "theta": lambda self, state, data: UNCOLLAPSED.theta(
+            replace(state, topic_counts=np.roll(state.topic_counts, 1, axis=1)), data
+        )
+    },
+    "theta of last time": {
+        "local_step": lambda self, rng, state, data: stale_seeds(rng, state, data)
+    },
     "tables of other topics": {
-        "_sample_alpha": lambda self, rng, alpha, counts: UNCOLLAPSED._sample_alpha(
+        "_alpha_sums": lambda self, rng, alpha, counts: UNCOLLAPSED._alpha_sums(
             rng, alpha, np.roll(counts, 1, axis=1)
         )
     },
@@ -102,3 +111,8 @@ BROKEN_UNCOLLAPSED = {
 @pytest.mark.parametrize("kind", BROKEN_UNCOLLAPSED)
 def test_geweke_refuses_broken_uncollapsed_lda(kind):
     rejects(check_geweke, mutant(UNCOLLAPSED, **BROKEN_UNCOLLAPSED[kind]), CORPUS)
+
+
+def test_geweke_refuses_uncollapsed_lda_that_forgets_a_block(monkeypatch):
+    forget_a_block(monkeypatch)
+    rejects(check_geweke, UNCOLLAPSED, CORPUS)

@@ -42,6 +42,7 @@ def problem(formula, keywords=None, **options):
         regression=MatrixNormalInverseWishart(np.zeros((p, 2)), np.eye(p), 8.0, 5.0 * np.eye(2)),
         content=ContentPrior(2.0, 3.0, 10.0, start_sweeps=2),
         keywords=keywords,
+        block_rows=3,
     )
     state = model.prior(np.random.default_rng(0), data)
     statistics = {

@@ -8,7 +8,9 @@ from scipy import stats
 
 from pgmult import MatrixNormalInverseWishart, Posterior, StickBreaking
 from pgmult.priors import CommonScale
+from pgmult.priors.mixed_regression import MixedRegression
 from pgmult.sampling import Origin
+from pgmult.sampling.blocks import Sums
 from pgmult.testing import check_geweke, check_model, check_sbc, conditional_ratio, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, difference, effects, with_covariates
 
@@ -48,10 +50,10 @@ IDENTIFIED = ["log_likelihood", "effective_topics"]
     "model",
     [
         MODEL,
-        replace(MODEL, order=(2, 0, 1)),
-        StructuralTopics(2, word_concentration=1.5, scales=CommonScale(3.0, 2.0)),
+        replace(MODEL, order=(2, 0, 1), block_rows=2),
+        StructuralTopics(2, word_concentration=1.5, scales=CommonScale(3.0, 2.0), block_rows=2),
     ],
-    ids=["3 topics", "another order of sticks", "2 topics, scale of Sigma"],
+    ids=["3 topics", "another order of sticks, blocks", "2 topics, scale of Sigma, blocks"],
 )
 def test_structural_topics(model):
     own = {"log_likelihood": model.log_likelihood, "theta": model.theta}
@@ -131,8 +133,40 @@ def with_state(change):
     )
 
 
+def with_sums(change):
+    """A model whose blocks say other things: change(sums, psi, data)."""
+
+    def local_step(self, rng, state, data):
+        moved, sums = MODEL.local_step(rng, state, data)
+        return moved, Sums(sums.exact, change(sums.rounded, moved.psi, data))
+
+    return mutant(MODEL, local_step=local_step)
+
+
+def with_prior(**changes):
+    """A model that takes the regression to have another prior, once it is under way."""
+    other = replace(MODEL, regression=replace(PRIOR, **changes))
+    return mutant(
+        MODEL,
+        shared_step=lambda self, rng, state, sums, data: other.shared_step(rng, state, sums, data),
+    )
+
+
+def sums_of_others(sums, psi, data):
+    covariates = np.roll(data.covariates, 1, axis=0)
+    return MixedRegression.of(PRIOR, psi, covariates, [], []).sums
+
+
+def errors_twice(sums, psi, data):
+    return (*sums[:-1], 2.0 * sums[-1])
+
+
 BROKEN_MODELS = {
-    **{name: replace(MODEL, regression=prior) for name, prior in BROKEN_PRIORS.items()},
+    "the prior precision forgotten": with_prior(row_precision=0.01 * PRIOR.row_precision),
+    "the prior mean forgotten": with_prior(mean=np.zeros((3, 2))),
+    "a degree of freedom lost": with_prior(dof=PRIOR.dof - 1.0),
+    "covariates of the document before": with_sums(sums_of_others),
+    "errors counted twice": with_sums(errors_twice),
     "sticks of the coefficients exchanged": with_state(
         lambda state, data: replace(state, coefficients=state.coefficients[:, ::-1].copy())
     ),

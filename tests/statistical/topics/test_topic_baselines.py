@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from same_draws import forget_a_block
 
 from pgmult import DiagonalPotential, NormalInverseWishart, StickBreaking
 from pgmult.priors import CommonScale
@@ -48,9 +49,9 @@ SOFTMAX_STATISTICS = {
     [
         SOFTMAX,
         LogisticNormalTopics(num_topics=5, word_concentration=0.5, start_sweeps=0),
-        LogisticNormalTopics(2, word_concentration=1.5, scales=CommonScale(3.0, 2.0)),
+        LogisticNormalTopics(2, word_concentration=1.5, scales=CommonScale(3.0, 2.0), block_rows=2),
     ],
-    ids=["3 topics", "5 topics", "2 topics, scale of Sigma"],
+    ids=["3 topics", "5 topics", "2 topics, scale of Sigma, blocks"],
 )
 def test_logistic_normal_topics(model):
     check_model(
@@ -83,8 +84,8 @@ def centred_psi(self, rng, state, counts):
     return psi - psi.mean(axis=1, keepdims=True)
 
 
-def degree_lost(self, rows):
-    right = NIW.condition(rows)
+def degree_lost(self, count, average, within):
+    right = NIW._given(count, average, within)
     return replace(right, dof=right.dof - 1.0)
 
 
@@ -98,7 +99,7 @@ BROKEN_SOFTMAX = {
         lambda state, counts: (replace(state, Sigma=np.linalg.inv(state.Sigma)), counts)
     ),
     "psi centred in each document": mutant(SOFTMAX, _sample_psi=centred_psi),
-    "a degree of freedom lost": replace(SOFTMAX, gaussian=mutant(NIW, condition=degree_lost)),
+    "a degree of freedom lost": replace(SOFTMAX, gaussian=mutant(NIW, _given=degree_lost)),
 }
 
 
@@ -171,10 +172,13 @@ def dynamic_statistics(model):
     ("model", "data"),
     [
         (DYNAMIC, TIMED),
-        (DynamicTopics(2, drift_scale=0.5, prevalence_scale=0.5, start_sweeps=0), TIMED),
+        (
+            DynamicTopics(2, drift_scale=0.5, prevalence_scale=0.5, start_sweeps=0, block_rows=2),
+            TIMED,
+        ),
         (DynamicTopics(2, start_sweeps=1, scales=CommonScale(4.0, 2.0)), SHORT),
     ],
-    ids=["3 topics that return", "2 topics that walk", "one time, scale of Sigma"],
+    ids=["3 topics that return", "2 topics that walk, blocks", "one time, scale of Sigma"],
 )
 def test_dynamic_topics(model, data):
     check_model(model, data, replicates=1000, statistics=dynamic_statistics(model))
@@ -197,7 +201,8 @@ def test_dynamic_topics_reach_the_posterior():
 
 def words_at_reversed_times(self, rng, state, data):
     topic_counts, word_counts = DYNAMIC._allocate(rng, state, data)
-    return topic_counts, word_counts[:, ::-1].copy()
+    reversed_times = word_counts.reshape(state.topics.shape)[:, ::-1]
+    return topic_counts, reversed_times.reshape(word_counts.shape)
 
 
 def eta_of_other_variances(self, rng, state, potential, data):
@@ -256,6 +261,13 @@ BROKEN_DYNAMIC = {
 def test_geweke_refuses_broken_dynamic_topics(kind):
     statistics = dynamic_statistics(DYNAMIC)
     rejects(check_geweke, BROKEN_DYNAMIC[kind], TIMED, statistics=statistics, replicates=600)
+
+
+def test_geweke_refuses_dynamic_topics_that_forget_a_block(monkeypatch):
+    forget_a_block(monkeypatch)
+    statistics = dynamic_statistics(DYNAMIC)
+    model = replace(DYNAMIC, block_rows=2)
+    rejects(check_geweke, model, TIMED, statistics=statistics, replicates=600)
 
 
 def test_the_coin_refuses_the_likelihood_of_other_times():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from same_draws import forget_a_block, repeat_the_first_block
 
 from pgmult import DiagonalPotential, Dirichlet, MvNormal, NormalInverseWishart, StickBreaking
 from pgmult.priors import CommonScale, HalfTScales
@@ -66,11 +67,11 @@ IDENTIFIED = {
     "model",
     [
         MODEL,
-        replace(MODEL, order=(2, 0, 1)),
+        replace(MODEL, order=(2, 0, 1), block_rows=2),
         CorrelatedTopics(num_topics=2, word_concentration=1.5),
         CorrelatedTopics(num_topics=5, word_concentration=0.5, start_sweeps=0),
     ],
-    ids=["3 topics", "another order of sticks", "2 topics", "5 topics"],
+    ids=["3 topics", "another order of sticks, blocks", "2 topics", "5 topics"],
 )
 def test_correlated_topics(model):
     own = {"log_likelihood": model.log_likelihood, "theta": model.theta}
@@ -89,9 +90,9 @@ COLLAPSED = replace(MODEL, words="collapsed")
     [
         COLLAPSED,
         replace(MODEL, scales=HalfTScales(6.0, 1.0)),
-        replace(MODEL, scales=CommonScale(3.0, 2.0)),
+        replace(MODEL, scales=CommonScale(3.0, 2.0), block_rows=1),
     ],
-    ids=["words collapsed", "half t", "common scale"],
+    ids=["words collapsed", "half t", "common scale, blocks"],
 )
 def test_options_of_correlated_topics(model):
     finite = {name: STATISTICS[name] for name in ("topics", "topic_counts", "fit")}
@@ -236,22 +237,22 @@ BROKEN_LINKS = {
 BROKEN_LINKS = {name: changed_augment(change) for name, change in BROKEN_LINKS.items()}
 
 
-def degree_lost(self, rows):
-    right = NIW.condition(rows)
+def degree_lost(self, count, average, within):
+    right = NIW._given(count, average, within)
     return replace(right, dof=right.dof - 1.0)
 
 
-def prior_mean_forgotten(self, rows):
-    return replace(NIW, mean=np.zeros(2)).condition(rows)
+def prior_mean_forgotten(self, count, average, within):
+    return replace(NIW, mean=np.zeros(2))._given(count, average, within)
 
 
-def scatter_around_zero(self, rows):
-    right = NIW.condition(rows)
-    return replace(right, scale=NIW.scale + rows.T @ rows)
+def scatter_around_zero(self, count, average, within):
+    right = NIW._given(count, average, within)
+    return replace(right, scale=NIW.scale + within + count * np.outer(average, average))
 
 
-def strength_kept(self, rows):
-    return replace(NIW.condition(rows), strength=NIW.strength)
+def strength_kept(self, count, average, within):
+    return replace(NIW._given(count, average, within), strength=NIW.strength)
 
 
 BROKEN_PRIORS = {
@@ -279,7 +280,7 @@ def test_conditional_ratio_refuses_broken_gaussians(state, kind):
 
 @pytest.mark.parametrize("kind", BROKEN_PRIORS)
 def test_conditional_ratio_refuses_broken_priors(state, kind):
-    broken = mutant(NIW, condition=BROKEN_PRIORS[kind])
+    broken = mutant(NIW, _given=BROKEN_PRIORS[kind])
     rejects(conditional_ratio, *mu_Sigma_block(state, broken), mu_Sigma_points())
 
 
@@ -292,8 +293,8 @@ def test_conditional_ratio_refuses_another_concentration():
 
 BROKEN_MODELS = {
     **{
-        name: replace(MODEL, gaussian=mutant(NIW, condition=condition))
-        for name, condition in BROKEN_PRIORS.items()
+        name: replace(MODEL, gaussian=mutant(NIW, _given=given))
+        for name, given in BROKEN_PRIORS.items()
     },
     "the mean of psi forgotten": mutant(
         MODEL,
@@ -329,6 +330,13 @@ BROKEN_MODELS = {
 @pytest.mark.parametrize("kind", BROKEN_MODELS)
 def test_geweke_refuses_broken_correlated_topics(kind):
     rejects(check_geweke, BROKEN_MODELS[kind], CORPUS, statistics=STATISTICS, replicates=1000)
+
+
+@pytest.mark.parametrize("broken", [forget_a_block, repeat_the_first_block])
+def test_geweke_refuses_broken_blocks(broken, monkeypatch):
+    broken(monkeypatch)
+    model = replace(MODEL, block_rows=2)
+    rejects(check_geweke, model, CORPUS, statistics=STATISTICS, replicates=1000)
 
 
 def last_topic_forgotten(counts):

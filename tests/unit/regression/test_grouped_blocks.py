@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from same_draws import check_shards_do_not_matter
 
 from pgmult.regression.data import as_labelled_rows
 from pgmult.regression.models.logistic import GroupedLogisticRegression
-from tests.same_draws import check_shards_do_not_matter
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from same_draws import check_shards_do_not_matter
 
 from pgmult.priors import HalfTScales
 from pgmult.sampling.blocks import as_block_model
@@ -16,7 +17,6 @@ from pgmult.topics import (
     as_timed_corpus,
     with_covariates,
 )
-from tests.same_draws import check_shards_do_not_matter
 
 COUNTS = np.random.default_rng(6).poisson(0.4, size=(37, 12))
 CORPUS = as_corpus(COUNTS, [f"word{v}" for v in range(12)], [f"document {d}" for d in range(37)])
