@@ -54,7 +54,7 @@ from pgmult.sampling.chains import (
     _meta,
     _Settings,
 )
-from pgmult.sampling.cluster.executors import opened
+from pgmult.sampling.cluster.executors import check_cluster, opened
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.origin import Origin
@@ -168,6 +168,7 @@ def sample(
         If a kept value has a split R-hat above 1.01 or an effective sample size below 100 a chain.
     """
     _check_model(model)
+    _check_place(cluster, shards, cut)
     store = None if store is None else as_path(store, "store")
     settings = _Settings(
         draws=as_positive_int(draws, "draws", 1, _MOST_SWEEPS),
@@ -178,7 +179,7 @@ def sample(
         keep=_as_keep(keep, model, cluster),
     )
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
-    _check_cluster(cluster, shards, cut, model, settings.keep)
+    _check_model_in_blocks(cluster, model, settings.keep)
     if cluster is not None and store is None:
         raise ValueError(
             "store must be a directory that all workers reach where there is a cluster, got None"
@@ -255,6 +256,7 @@ def resume(
     BlockingIOError
         If another process is writing to the run.
     """
+    _check_place(cluster, shards, cut)
     with ExitStack() as stack:
         writer = stack.enter_context(RunWriter(as_path(store, "store")))
         meta = writer.meta
@@ -280,7 +282,7 @@ def resume(
                 stacklevel=2,
             )
         coords = coords_of(model, data)
-        _check_cluster(cluster, shards, cut, model, settings.keep)
+        _check_model_in_blocks(cluster, model, settings.keep)
         place = stack.enter_context(opened(cluster, shards, cut, as_cores(cores)))
         run = _Chains(
             model, data, settings, coords, initvals, callback, cores, progressbar, {}, place
@@ -314,15 +316,18 @@ def _check_model(model: Any) -> None:
         )
 
 
-def _check_cluster(
-    cluster: Any, shards: int | None, cut: int | None, model: Any, keep: Sequence[str]
-) -> None:
-    """Refuse what no cluster can do, before anything is begun."""
+def _check_place(cluster: Any, shards: int | None, cut: int | None) -> None:
+    """Refuse what is no cluster, or no way to use one."""
+    check_cluster(cluster)
     for name, value in (("shards", shards), ("cut", cut)):
         if value is not None:
             as_positive_int(value, name, 1, _MOST_SWEEPS)
             if cluster is None:
                 raise ValueError(f"{name} must be left out where there is no cluster, got {value}")
+
+
+def _check_model_in_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> None:
+    """Refuse what no cluster can do, before anything is begun."""
     if cluster is None:
         return
     row = as_block_model(model).row_dim

@@ -117,20 +117,23 @@ def opened(
             executor.close()
 
 
+def check_cluster(cluster: Any) -> None:
+    """Refuse what is no cluster, and no word for one."""
+    distributed = sys.modules.get("distributed")
+    is_client = distributed is not None and isinstance(cluster, distributed.Client)
+    is_executor = isinstance(cluster, Executor) and not isinstance(cluster, type)
+    is_named = isinstance(cluster, str) and (cluster == "local" or "://" in cluster)
+    if cluster is not None and not (is_named or is_client or is_executor):
+        raise (ValueError if isinstance(cluster, str) else TypeError)(
+            "cluster must be 'local' (processes of this machine), the address of a Dask scheduler"
+            f" such as 'tcp://10.0.0.1:8786', or a dask.distributed.Client, got {brief(cluster)}"
+        )
+
+
 def _executor(cluster: Any, cores: int) -> Executor:
     from pgmult.sampling.cluster.dask import DaskCluster
     from pgmult.sampling.cluster.processes import Processes
 
-    if isinstance(cluster, str) and cluster == "local":
-        return Processes(cores)
-    if isinstance(cluster, str) and "://" in cluster:
-        return DaskCluster(cluster)
-    distributed = sys.modules.get("distributed")
-    if distributed is not None and isinstance(cluster, distributed.Client):
-        return DaskCluster(cluster)
-    if isinstance(cluster, Executor) and not isinstance(cluster, type):
-        return cluster
-    raise (ValueError if isinstance(cluster, str) else TypeError)(
-        "cluster must be 'local' (processes of this machine), the address of a Dask scheduler such"
-        f" as 'tcp://10.0.0.1:8786', or a dask.distributed.Client, got {brief(cluster)}"
-    )
+    if isinstance(cluster, str):
+        return Processes(cores) if cluster == "local" else DaskCluster(cluster)
+    return cluster if isinstance(cluster, Executor) else DaskCluster(cluster)
