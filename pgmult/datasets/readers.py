@@ -304,7 +304,10 @@ def texts_in(folder: Path) -> list[Path]:
     """The files of text in a folder and below, in the order of their names."""
     files = sorted(f for f in folder.rglob("*") if f.is_file() and suffix_of(f) == ".txt")
     if not files:
-        raise ValueError(f"{folder}: no .txt or .txt.gz file in this folder")
+        raise ValueError(
+            f"{folder}: no .txt or .txt.gz file in this folder, and path must be a file of text or"
+            " a folder with some"
+        )
     return files
 
 
