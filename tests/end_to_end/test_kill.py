@@ -126,7 +126,7 @@ QUICK = [("_write", 2), ("replace", 1)]
 def test_killed_between_any_two_writes(tmp_path, unbroken, act, stage):
     """Kill half-way through a given file, or before one takes its name or a folder is made."""
     code = (
-        "import os, signal, sys, warnings\n"
+        "import io, os, signal, sys, warnings\n"
         "from pathlib import Path\n"
         "import pgmult\n"
         "from pgmult.sampling import store\n"
@@ -140,8 +140,11 @@ def test_killed_between_any_two_writes(tmp_path, unbroken, act, stage):
         "    left -= 1\n"
         "    if left < 0:\n"
         "        if act == '_write':\n"
-        "            half = content[0][: len(content[0]) // 2]\n"
-        "            path.with_name(path.name + '.tmp').write_bytes(half)\n"
+        "            whole = content[0]\n"
+        "            if callable(whole):\n"
+        "                whole(buffer := io.BytesIO())\n"
+        "                whole = buffer.getvalue()\n"
+        "            path.with_name(path.name + '.tmp').write_bytes(whole[: len(whole) // 2])\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    proper(path, *content, **options)\n"
         "setattr(place, act, dying)\n"

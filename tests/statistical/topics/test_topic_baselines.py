@@ -272,7 +272,7 @@ def test_geweke_refuses_dynamic_topics_that_forget_a_block(monkeypatch):
 
 def test_the_coin_refuses_the_likelihood_of_other_times():
     def reversed_times(self, state, data):
-        return DYNAMIC.log_likelihood(replace(state, eta=state.eta[:, ::-1].copy()), data)
+        return DYNAMIC.log_likelihood(replace(state, topics=state.topics[:, ::-1].copy()), data)
 
     check_likelihood(DYNAMIC, TIMED, replicates=1000)
     rejects(check_likelihood, mutant(DYNAMIC, log_likelihood=reversed_times), TIMED)
