@@ -34,7 +34,7 @@ PATIENCE = 300.0
 """Seconds that a worker may take longer than others did, before it is taken to hang."""
 
 
-class WorkersLostError(RuntimeError):
+class WorkersLostError(ConnectionError):
     """A task whose every worker was lost."""
 
 
