@@ -29,7 +29,7 @@ from pgmult.sampling.blocks import (
     take_rows,
     without_rows,
 )
-from pgmult.sampling.cluster.executors import Executor
+from pgmult.sampling.cluster.executors import Executor, WorkersLostError
 from pgmult.sampling.cluster.files import ChainFiles, Part
 from pgmult.sampling.cluster.tasks import Done, Task
 
@@ -205,6 +205,8 @@ class RowsElsewhere:
         for i in range(_TRIES - 1):
             try:
                 return self._executor.run(task, home + i)
+            except WorkersLostError:
+                raise
             except OSError:
                 time.sleep(_PAUSE)
         return self._executor.run(task, home + _TRIES - 1)
