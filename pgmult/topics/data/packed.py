@@ -21,7 +21,7 @@ The folder is written beside its place, synced and renamed into it, so there is 
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     corpus = pack_corpus(counts, f"{folder}/corpus")
 ...     print(open_corpus(f"{folder}/corpus"))
-Corpus(20 documents, 30 words, 282 tokens)
+Corpus(20 documents, 30 words, 326 tokens)
 """
 
 import errno
