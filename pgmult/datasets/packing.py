@@ -11,7 +11,7 @@ it known which words stay, and a second pass, over the numbers, leaves out the o
 ...     _ = Path(folder, "speeches.txt").write_text("Peace and trade\nWar, and war again\n")
 ...     corpus = pack_files(f"{folder}/speeches.txt", f"{folder}/corpus", progressbar=False)
 ...     print(corpus, corpus.vocabulary)
-Corpus(2 documents, 4 words, 4 tokens) ['peace' 'trade' 'war']
+Corpus(2 documents, 3 words, 4 tokens) ['peace' 'trade' 'war']
 """
 
 import json
