@@ -33,13 +33,15 @@ def write(path, table):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("cli")
+    """Where ``speeches.csv`` is."""
+    folder = tmp_path_factory.mktemp("cli")
+    write(folder / "speeches.csv", list(rows()))
+    return folder
 
 
 @pytest.fixture(scope="module")
 def run(folder):
     """A run directory, and what was printed when it was made."""
-    write(folder / "speeches.csv", list(rows()))
     arguments = ["topics", "fit", str(folder / "speeches.csv"), *FIT, "--out", str(folder / "run")]
     assert cli.main(arguments) == 0
     return folder / "run"
