@@ -230,10 +230,11 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
     """What is not stored, and how to have it."""
     draws = (options.draws or 1000) * (options.chains or 4)
     size = 8e-6 * draws * corpus.num_documents * num_topics
-    large = f"{size / 1000:.3g} GB" if size >= 1000 else f"{size:.2g} MB"
+    large = f"{size / 1000:.3g} GB" if size >= 1000 else f"{size:.0f} MB"
+    option = "" if options.cluster else f" (--keep-theta would take {large})"
     return (
-        f"shares of topics in {corpus.num_documents:,} documents are not kept (--keep-theta would"
-        f" take {large}); pgmult.topics.fold_in draws those of chosen documents afterwards"
+        f"shares of topics in {corpus.num_documents:,} documents are not kept{option};"
+        " pgmult.topics.fold_in draws those of chosen documents afterwards"
     )
 
 
