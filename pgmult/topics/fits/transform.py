@@ -21,6 +21,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_probability, as_seed, brief
+from pgmult.core.notebook import lines_html
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.structured import StructuredCorpus
@@ -84,6 +85,13 @@ class NewDocuments:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def to_dataframe(self) -> Any:
+        """Proportions of topics, a row a document and topic, as a pandas data frame."""
+        return self.topics.to_dataframe()
+
+    def _repr_html_(self) -> str:
+        return lines_html(str(self).splitlines()) + self.topics._repr_html_()
 
 
 def align_words(

@@ -27,7 +27,9 @@ import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_kind, brief
+from pgmult.core.notebook import lines_html
 from pgmult.core.scores import mean_by_token, paired_difference
+from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, variable
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.compiled.tokens import entry_probs
@@ -103,6 +105,14 @@ class CompletionScore:
         return f"{self.log_predictive:.3f} ± {self.standard_error:.3f} nats a token"
 
     __repr__ = __str__
+
+    def to_dataframe(self) -> Any:
+        """A row a document, as a pandas data frame: its summed log probability, over all chains."""
+        numbers = np.arange(len(self.by_document))
+        return as_frame({"document": numbers, "log_predictive": self.by_document})
+
+    def _repr_html_(self) -> str:
+        return lines_html([str(self)])
 
 
 def _check_tokens(held_out: Any, name: str = "held_out") -> None:

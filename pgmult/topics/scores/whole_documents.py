@@ -57,7 +57,7 @@ topics and the prior before the logarithm, so they estimate log p(w | training c
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -65,7 +65,9 @@ from scipy.special import logsumexp
 from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_kind, as_list, as_repeats, as_seed
 from pgmult.core.machine import as_cores
+from pgmult.core.notebook import lines_html
 from pgmult.core.scores import mean_by_token
+from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_simplex, new_key
 from pgmult.links import StickBreaking
@@ -133,6 +135,16 @@ class DocumentScore:
         )
 
     __repr__ = __str__
+
+    def to_dataframe(self) -> Any:
+        """A row a document, as a pandas data frame: its log probability and Monte Carlo error."""
+        numbers = np.arange(len(self.by_document))
+        return as_frame(
+            {"document": numbers, "log_prob": self.by_document, "error": self.error_by_document}
+        )
+
+    def _repr_html_(self) -> str:
+        return lines_html([str(self)])
 
 
 def topic_draws(posterior: Draws, *, max_draws: int = 20) -> list[TopicDraw]:

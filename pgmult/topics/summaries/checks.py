@@ -30,6 +30,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_kind, as_list, as_seed
 from pgmult.core.notebook import lines_html
+from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -190,6 +191,13 @@ class PredictiveChecks:
     def __repr__(self) -> str:
         verdict = [line for s in self.verdict for line in wrapped(f"* {s}", WIDTH)]
         return "\n\n".join(["\n".join(verdict), *map(str, self.tables())])
+
+    def to_dataframe(self) -> Any:
+        """All tables below each other as a pandas data frame; ``of`` says of what they are."""
+        each = [table.columns for table in self.tables()]
+        columns = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+        of = np.repeat([one.of for one in self.dependence], len(self.names))
+        return as_frame({"of": of, **columns})
 
     def _repr_html_(self) -> str:
         return lines_html(self.verdict) + "".join(one._repr_html_() for one in self.tables())

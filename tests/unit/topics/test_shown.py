@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from pgmult.topics import DocumentTopics, TopicChoice
+from pgmult.topics import (
+    CompletionScore,
+    DocumentScore,
+    DocumentTopics,
+    NewDocuments,
+    PredictiveChecks,
+    TopicChoice,
+    as_corpus,
+)
 from pgmult.topics.scores.selection import Candidate
+from pgmult.topics.summaries.checks import Dependence
 from pgmult.topics.summaries.quotes import Quote, Quotes
 from pgmult.topics.summaries.tables import SummaryTable, Tabled
 
@@ -51,6 +60,36 @@ def test_shares_of_documents_are_a_row_a_document_and_topic():
     assert frame["mean"].tolist() == mean.ravel().tolist()
     assert repr(found) == "DocumentTopics(2 documents, 2 topics; one chain)"
     assert "90 % intervals over one chain" in found._repr_html_()
+
+
+def test_scores_hand_on_a_row_a_document():
+    ones = np.ones(2)
+    score = CompletionScore(-1.0, 0.1, -ones, 3, -ones[None], 2)
+    assert score.to_dataframe()["log_predictive"].tolist() == [-1.0, -1.0]
+    assert score._repr_html_() == f"<p>{score}</p>"
+    whole = DocumentScore("annealed", -ones, 0.1 * ones, -1.0, 0.1, 0.1, 3)
+    assert whole.to_dataframe()["error"].tolist() == [0.1, 0.1]
+    assert whole._repr_html_() == f"<p>{whole}</p>"
+
+
+def test_new_documents_show_what_was_lost_and_hand_on_their_shares():
+    mean = np.array([[0.25, 0.75]])
+    shares = DocumentTopics(["d"], mean, 0.1 * mean, 0.5 * mean, 1.2 * mean, 0.9, "one chain")
+    found = NewDocuments(shares, as_corpus([[1, 0]]), 1, 1, 2, [], {})
+    assert found.to_dataframe()["mean"].tolist() == [0.25, 0.75]
+    assert "1 new documents" in found._repr_html_()
+    assert "<table>" in found._repr_html_()
+
+
+def test_checks_hand_on_the_words_of_documents_and_of_groups():
+    def one(of):
+        return Dependence(of, ones, ones, ones, [[("a", 1.0)], []], is_modelled=False)
+
+    ones = np.ones(2)
+    checks = PredictiveChecks(1.0, 1.0, 0.5, (one("document"), one("party")), ["0 x", "1 y"], 9)
+    frame = checks.to_dataframe()
+    assert frame["of"].tolist() == ["document"] * 2 + ["party"] * 2
+    assert frame["keeping"].tolist() == ["a +1.00", ""] * 2
 
 
 def test_summaries_show_and_hand_on_their_table():
