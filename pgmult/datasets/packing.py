@@ -16,8 +16,6 @@ Corpus(2 documents, 3 words, 4 tokens) ['peace' 'trade' 'war']
 
 import json
 import os
-import shutil
-import sys
 import time
 import zipfile
 import zlib
@@ -36,6 +34,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_path
 from pgmult.core.mapped import ArrayWriter
+from pgmult.core.terminal import StatusLine
 from pgmult.datasets.columns import cells_of_file, kind_of_cell, labels_of_cells
 from pgmult.datasets.files import Meter, each_line, read_file, suffix_of
 from pgmult.datasets.readers import (
@@ -131,7 +130,7 @@ def pack_files(
         raise ValueError(f"names are a column of a table, and {path} is a {source.kind}")
     files = texts_in(source.path) if source.path.is_dir() else [source.path]
     meter = Meter(files)
-    with CorpusWriter(out) as writer, _Progress(writer, meter, enabled) as progress:
+    with CorpusWriter(out) as writer, _Progress(meter, enabled) as progress:
         if holds_counts:
             words = as_words(source.vocabulary if vocabulary is None else vocabulary)
             pack = _pack_ldac if source.kind == "LDA-C" else _pack_npz
@@ -487,18 +486,16 @@ _HEADER_2 = np.lib.format.read_array_header_2_0
 class _Progress:
     """How far packing is: a line that rewrites itself, or a line a minute."""
 
-    def __init__(self, writer: CorpusWriter, meter: Meter, enabled: bool):
-        closed = sys.stderr is None or sys.stderr.closed
+    def __init__(self, meter: Meter, enabled: bool):
         self.meter = meter
-        self._enabled = enabled and not closed
-        self._terminal = self._enabled and sys.stderr.isatty()
+        self._line = StatusLine()
+        self._enabled = enabled and self._line.is_open
         self._began = self._said = time.monotonic()
-        self._width = 0
 
     def show(self, doing: str, documents: int, words: int) -> None:
         """Say it, if it is time to."""
         now = time.monotonic()
-        wait = _SHOW_SECONDS if self._terminal else _LOG_SECONDS
+        wait = _SHOW_SECONDS if self._line.is_terminal else _LOG_SECONDS
         if not self._enabled or now < self._said + wait:
             return
         self._said = now
@@ -507,13 +504,7 @@ class _Progress:
         if doing == "reading" and share > 0.0:
             left = (now - self._began) * (1.0 - share) / share
             line += f", {share:.0%} of the files, {left:.0f} s left"
-        if self._terminal:
-            line = line[: shutil.get_terminal_size().columns - 1]
-            sys.stderr.write("\r" + line.ljust(self._width))
-            self._width = len(line)
-        else:
-            sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        self._line.show(line)
 
     def __enter__(self) -> "_Progress":
         return self
@@ -524,5 +515,4 @@ class _Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._width:
-            sys.stderr.write("\n")
+        self._line.finish()

@@ -6,7 +6,6 @@ minute, one line says what is sampled, how large the draws get and how long it w
 first sweeps.
 """
 
-import shutil
 import sys
 import time
 from collections import deque
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmult.compiled.compilations import compilations
+from pgmult.core.terminal import StatusLine
 
 __all__ = ["Progress", "in_notebook"]
 
@@ -37,13 +37,11 @@ class Progress:
     """
 
     def __init__(self, total: int, start: int = 0, what: str = "", *, enabled: bool = True):
-        closed = sys.stderr is None or sys.stderr.closed
-        self._display = _Display() if enabled and in_notebook() else None
-        self._terminal = self._display is None and not closed and sys.stderr.isatty()
-        self._log = self._display is None and not closed and not self._terminal
-        self.enabled = enabled and (self._display is not None or not closed)
+        line, shows = StatusLine(), enabled and in_notebook()
+        self._line: StatusLine | _Display = _Display() if shows else line
+        self._log = not shows and line.is_open and not line.is_terminal
+        self.enabled = enabled and (shows or line.is_open)
         self._total, self._what = total, what
-        self._width = 0
         self._began = self._said = time.monotonic()
         self._speeds: deque[tuple[float, int]] = deque([(self._began, start)])
         self._announced = not what
@@ -77,7 +75,7 @@ class Progress:
             self._speeds = deque([(now, done)])
         untold = self._log and not self._told_of_compiling
         if compiles and untold and now > self._began + _PATIENCE:
-            self._say("compiling, once: the machine code is kept for next time")
+            self._line.keep("compiling, once: the machine code is kept for next time")
             self._told_of_compiling = True
         while len(self._speeds) > 1 and self._speeds[1][0] < now - _WINDOW:
             self._speeds.popleft()
@@ -89,7 +87,9 @@ class Progress:
         if not self._announced and done > before and now - then > _SURE:
             self._announced = True
             if left > _LONG:
-                self._say(f"{self._what}{_size(size)}; about {_duration(left)} by the first sweeps")
+                self._line.keep(
+                    f"{self._what}{_size(size)}; about {_duration(left)} by the first sweeps"
+                )
         if self._log and now < self._said + _LOG_SECONDS:
             return
         self._said = now
@@ -103,36 +103,12 @@ class Progress:
         if log_likelihoods:
             values = " ".join(f"{value:.7g}" for value in log_likelihoods)
             parts.append(f"log likelihood {values}")
-        self._write("  ".join(parts))
+        self._line.show("  ".join(parts))
 
     def close(self) -> None:
         """Leave the line standing and go to the next."""
-        if self._display is not None:
-            self._display.finish()
-        if self.enabled and self._terminal and self._width:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
-
-    def _say(self, sentence: str) -> None:
-        """A line that stays."""
-        if self._display is not None:
-            self._display.keep(sentence)
-        else:
-            start = "\r" if self._terminal else ""
-            sys.stderr.write(f"{start}{sentence.ljust(self._width)}\n")
-            sys.stderr.flush()
-
-    def _write(self, line: str) -> None:
-        if self._display is not None:
-            self._display.show(line)
-            return
-        if self._terminal:
-            line = line[: shutil.get_terminal_size().columns - 1]
-            sys.stderr.write("\r" + line.ljust(self._width))
-            self._width = len(line)
-        else:
-            sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        if self.enabled:
+            self._line.finish()
 
 
 class _Display:

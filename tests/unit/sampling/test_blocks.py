@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from block_models import Rows
 
 from pgmult.sampling.blocks import (
     Sums,
@@ -24,14 +25,6 @@ from pgmult.sampling.blocks import (
     with_rows_of,
     without_rows,
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    y: Any
-
-    def rows(self, part):
-        return Rows(self.y[part])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
