@@ -74,7 +74,7 @@ class TestFields:
     def test_fit_tells_what_moved_and_writes_a_page(self, capsys, field_run):
         code, out, errors = run(capsys, "fields", "show", field_run)
         assert (code, errors) == (0, "")
-        assert "From year 2000 to 2005 (over 3 places) Ada rose most" in out
+        assert "From year 2000 to 2005 (mean over 3 places) Ada rose most" in out
         assert "counts at 3 inputs that were held out" in out
         assert "At the new inputs" in out
         assert "2006, OR" in out
