@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,35 +30,13 @@ from pgmult.sampling.blocks import (
 )
 from pgmult.sampling.cluster.executors import Executor, WorkersLostError
 from pgmult.sampling.cluster.files import ChainFiles, Part
+from pgmult.sampling.cluster.shards import costs_of, shards_of
 from pgmult.sampling.cluster.tasks import Done, Task
 
-__all__ = ["RowsElsewhere", "rows_here", "shards_of"]
+__all__ = ["RowsElsewhere", "rows_here"]
 
 _TRIES = 3  # of a task that could not read or write a file
 _PAUSE = 1.0  # seconds between them: a file system may be late
-
-
-def shards_of(costs: NDArray[Any], num_rows: int, block_rows: int, shards: int) -> list[Part]:
-    """Rows cut between blocks into so many shards, or fewer, of about the same cost.
-
-    Parameters
-    ----------
-    costs : array, ``(num_rows,)``
-    num_rows, block_rows, shards : int
-    """
-    if num_rows == 0:
-        raise ValueError("data must have rows for a cluster to work on, got none")
-    parts = blocks(num_rows, block_rows)
-    starts = np.array([part.start for part in parts])
-    ends = np.cumsum(np.add.reduceat(costs, starts))
-    shards = min(shards, len(parts))
-    ideal = ends[-1] * np.arange(1, shards) / shards
-    nearest = np.searchsorted(ends - np.diff(ends, prepend=0) / 2, ideal)
-    least = np.arange(1, shards)  # a block in every shard
-    bounds = np.clip(nearest, least, len(parts) - shards + least)
-    bounds = np.maximum.accumulate(bounds - least) + least
-    rows = [0, *(int(starts[b]) for b in bounds), num_rows]
-    return [Part(start, stop) for start, stop in pairwise(rows)]
 
 
 def rows_here(
@@ -109,7 +86,7 @@ class RowsElsewhere:
         """Write the rows of a state to files, if they are not there: what is left of it."""
         model = self._model
         size = max(part.stop for part in parts) if parts else num_rows(model, state)
-        costs = _costs(self._data, size)
+        costs = costs_of(self._data, size)
         self._mine = shards_of(costs, size, model.block_rows, self._shards)
         self._num_blocks = len(blocks(size, model.block_rows))
         if not parts:
@@ -210,9 +187,3 @@ class RowsElsewhere:
             except OSError:
                 time.sleep(_PAUSE)
         return self._executor.run(task, home + _TRIES - 1)
-
-
-def _costs(data: Any, size: int) -> NDArray[Any]:
-    """What each row costs in proportion, as far as the data say."""
-    costs = getattr(data, "row_costs", None)
-    return np.ones(size) if costs is None else np.asarray(costs)

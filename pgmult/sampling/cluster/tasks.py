@@ -10,19 +10,33 @@ import ctypes
 import importlib
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core._version import __version__
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import available_memory
-from pgmult.sampling.blocks import Total, local_fields, local_steps, summaries, with_rows_of
+from pgmult.core.typing import IntArray
+from pgmult.sampling.blocks import (
+    Total,
+    local_fields,
+    local_steps,
+    num_rows,
+    put_rows,
+    summaries,
+    take_rows,
+    with_rows_of,
+)
 from pgmult.sampling.cluster.files import ChainFiles, Part
+from pgmult.sampling.cluster.shards import costs_of, shards_of
 from pgmult.sampling.codec import decode
 from pgmult.sampling.store import Run, reading
 
@@ -116,14 +130,14 @@ class _Memory:
     """What this process has in memory: models and data of runs, and rows of chains."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self.lock = Lock()
         self._runs: dict[str, tuple[Any, Any]] = {}
         self._sessions: dict[tuple[str, int], str] = {}
         self._rows: dict[tuple[str, int, int, int], _Rows] = {}
 
     def run(self, task: Task) -> tuple[Any, Any]:
         """The model and data of a task's run."""
-        with self._lock:
+        with self.lock:
             if task.run not in self._runs:
                 run = Run(task.store)
                 if run.meta["id"] != task.run:
@@ -132,7 +146,7 @@ class _Memory:
                     importlib.import_module(module)
                 with reading(run.path / "meta.json"):
                     model = decode(run.meta["model"], modules=task.modules)
-                self._runs[task.run] = model, run.inputs(task.modules)["data"]
+                self._runs[task.run] = model, run.inputs(task.modules, ("data",))["data"]
             return self._runs[task.run]
 
     def take(self, task: Task) -> _Rows | None:
@@ -140,7 +154,7 @@ class _Memory:
 
         They are the caller's until it gives them back: what is lost on the way is in files.
         """
-        with self._lock:
+        with self.lock:
             chain = task.run, task.chain
             if self._sessions.get(chain) != task.session:  # another driver, perhaps other shards
                 self._sessions[chain] = task.session
@@ -153,7 +167,7 @@ class _Memory:
 
     def give(self, task: Task, sweep: int, state: Any, data: Any, size: int) -> None:
         """Keep rows of so many bytes, and drop others where less than that is left."""
-        with self._lock:
+        with self.lock:
             if self._sessions.get((task.run, task.chain)) != task.session:
                 return
             key = task.run, task.chain, task.start, task.stop
@@ -164,7 +178,7 @@ class _Memory:
 
     def forget(self, task: Task) -> None:
         """Drop a chain's rows, and the run's data with the last of its chains."""
-        with self._lock:
+        with self.lock:
             self._sessions.pop((task.run, task.chain), None)
             for key in [key for key in self._rows if key[:2] == (task.run, task.chain)]:
                 del self._rows[key]
@@ -173,10 +187,11 @@ class _Memory:
 
 
 _memory = _Memory()
+_busy = 0  # tasks that this process does now
 
 
-def work(task: Task) -> Done:
-    """Do a task.
+def work(task: Task, threads: int = 1) -> Done:
+    """Do a task, with so many threads: nothing but time depends on it.
 
     Raises
     ------
@@ -196,8 +211,8 @@ def work(task: Task) -> Done:
         _memory.forget(task)
         return Done(None)
     try:
-        with one_blas_thread():
-            return _work(task)
+        with one_blas_thread(), _share_of(threads) as mine:
+            return _work(task, mine)
     except Exception as error:
         error.add_note(f"by a worker, about {task.words}")
         raise
@@ -217,7 +232,21 @@ def _hold_memory() -> None:
             library.mallopt(_M_TRIM_THRESHOLD, 2**28)
 
 
-def _work(task: Task) -> Done:
+@contextmanager
+def _share_of(threads: int) -> Iterator[int]:
+    """So many threads, less where this process does several tasks at a time, as of two chains."""
+    global _busy
+    with _memory.lock:
+        _busy += 1
+        mine = max(1, threads // _busy)
+    try:
+        yield mine
+    finally:
+        with _memory.lock:
+            _busy -= 1
+
+
+def _work(task: Task, threads: int) -> Done:
     model, data = _memory.run(task)
     files = ChainFiles(f"{task.store}/chain-{task.chain}", task.run)
     shared, _ = files.read_shared(task.sweep, task.modules)
@@ -230,13 +259,14 @@ def _work(task: Task) -> Done:
     for sweep in range(rows.sweep, task.sweep):
         then, _ = files.read_shared(sweep, task.modules)
         _, key = files.read_shared(sweep + 1, task.modules)
-        moving = with_rows_of(model, then, state)
-        state, _ = local_steps(model, key, moving, part, first, overwrite=True)
+        state, *_ = _moved(model, key, with_rows_of(model, then, state), part, first, threads)
     state, sweep, total = with_rows_of(model, shared, state), task.sweep, None
     began, cpu = time.perf_counter(), time.thread_time()
     if task.kind == "step":
         key = np.array(task.key, np.uint64)
-        state, total = local_steps(model, key, state, part, first, overwrite=True)
+        state, total, helped = _moved(model, key, state, part, first, threads)
+        total.exact = [_narrowed(counts) for counts in total.exact]
+        cpu -= helped
         sweep += 1
     elif task.kind == "tell":
         total = summaries(model, state, part, first)
@@ -247,3 +277,41 @@ def _work(task: Task) -> Done:
     size = sum(array.nbytes for array in local.values())
     _memory.give(task, sweep, state, part, size)
     return Done(total, seconds, cpu, task.sweep - rows.sweep)
+
+
+def _moved(
+    model: Any, key: NDArray[np.uint64], state: Any, data: Any, first: int, threads: int
+) -> tuple[Any, Total, float]:
+    """One sweep of these rows, in place: their state, their sums and what other threads took.
+
+    Every thread has neighbouring blocks of its own, and their sums meet here.
+    """
+    size = num_rows(model, state)
+    parts = shards_of(costs_of(data, size), size, model.block_rows, threads)
+    if len(parts) == 1:
+        return *local_steps(model, key, state, data, first, overwrite=True), 0.0
+
+    def move(part: Part) -> tuple[Total, float]:
+        began, rows = time.thread_time(), slice(*part)
+        here = take_rows(model, state, rows)
+        b = first + part.start // model.block_rows
+        moved, total = local_steps(model, key, here, data.rows(rows), b, overwrite=True)
+        if moved is not here:  # of a single block
+            put_rows(model, state, rows, moved)
+        return total, time.thread_time() - began
+
+    with ThreadPoolExecutor(len(parts) - 1, "pgmult-rows") as pool:
+        others = [pool.submit(move, part) for part in parts[1:]]
+        whole, _ = move(parts[0])
+    helped = 0.0
+    for other in others:
+        total, took = other.result()
+        whole.merge(total)
+        helped += took
+    return state, whole, helped
+
+
+def _narrowed(counts: IntArray) -> NDArray[Any]:
+    """Counts in no more bytes than they need, on their way to the driver."""
+    least, most = int(counts.min(initial=0)), int(counts.max(initial=0))
+    return counts.astype(np.result_type(np.min_scalar_type(least), np.min_scalar_type(most)))

@@ -18,7 +18,7 @@ from pgmult.sampling.cluster import tasks
 from pgmult.sampling.cluster.executors import Patience, WorkersLostError
 from pgmult.sampling.cluster.files import ChainFiles, Part
 from pgmult.sampling.cluster.processes import Processes
-from pgmult.sampling.cluster.rows import shards_of
+from pgmult.sampling.cluster.shards import shards_of
 from pgmult.sampling.cluster.tasks import Done, work
 from pgmult.topics import as_corpus
 
@@ -39,7 +39,7 @@ class Faulty(InThisProcess):
         with self._lock:
             forgets, repeats = self._chance.random() < 0.3, self._chance.random() < 0.3
         if forgets:
-            with tasks._memory._lock:
+            with tasks._memory.lock:
                 tasks._memory._rows.clear()
         if repeats and task.kind != "forget":
             super().run(task, home)
