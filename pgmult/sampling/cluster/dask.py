@@ -132,7 +132,7 @@ class DaskCluster:
             except (distributed.CancelledError, distributed.KilledWorker):
                 return None
 
-        waiting = self._soon(gather())
+        waiting: Future[Done | None] = self._soon(gather())
         until = time.monotonic() + limit
         while (left := until - time.monotonic()) > 0.0:
             try:
