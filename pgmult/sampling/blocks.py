@@ -55,6 +55,7 @@ __all__ = [
     "Ask",
     "BlockModel",
     "Moved",
+    "StartsInBlocks",
     "Sums",
     "Total",
     "as_block_model",
@@ -67,11 +68,13 @@ __all__ = [
     "is_of_rows",
     "local_answers",
     "local_fields",
+    "local_starts",
     "local_steps",
     "log_likelihood",
     "num_rows",
     "put_rows",
     "shared_variable",
+    "started",
     "step",
     "summaries",
     "take_rows",
@@ -178,6 +181,22 @@ class BlockModel(Protocol[Data, State]):
 
     def summarized(self, name: str, state: State, summary: Sums, data: Data) -> Any:
         """A variable out of `summary_names` from shared fields and the sum of all summaries."""
+
+
+@runtime_checkable
+class StartsInBlocks(Protocol):
+    """A `BlockModel` whose rows start by themselves, too, given what a chain starts from."""
+
+    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Any] | None:
+        """A state, of which the shared fields count, and what rows start from: a small dataclass.
+
+        None where rows start together, by ``init``: then no random number is drawn.
+        """
+
+    def local_start(
+        self, rng: np.random.Generator, found: Any, data: Any
+    ) -> Mapping[str, NDArray[Any]]:
+        """The local fields of one block."""
 
 
 @runtime_checkable
@@ -395,6 +414,27 @@ class Moved(NamedTuple):
     state: Any
     held: list[Any]
     total: Total
+
+
+def started(model: Any, rng: np.random.Generator, state: State, found: Any, data: Any) -> State:
+    """The state with rows where those of a `StartsInBlocks` model start, all in this process."""
+    return replace(state, **local_starts(model, new_key(rng), found, data))  # type: ignore[type-var]
+
+
+def local_starts(
+    model: Any, key: NDArray[np.uint64], found: Any, data: Any, first: int = 0
+) -> dict[str, NDArray[Any]]:
+    """Local fields of neighbouring blocks where they start: arguments as of `local_steps`."""
+    size = len(data.row_costs)
+    whole: dict[str, NDArray[Any]] = {}
+    for b, part in enumerate(blocks(size, model.block_rows), first):
+        with _rows_named(model, b):
+            rows = model.local_start(block_rng(key, b), found, data.rows(part))
+        for name, values in rows.items():
+            if name not in whole:
+                whole[name] = np.empty((size, *values.shape[1:]), dtype=values.dtype)
+            whole[name][part] = values
+    return whole
 
 
 def local_steps(
