@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import available_memory
@@ -30,6 +31,7 @@ from pgmult.sampling.blocks import (
     cells,
     local_answers,
     local_fields,
+    local_starts,
     local_steps,
     summaries,
     with_rows_of,
@@ -50,9 +52,9 @@ class Task:
     Attributes
     ----------
     kind : str
-        "step": move the rows by one sweep, and tell its sums; "answer": what the sweep's shared
-        step asks; "tell": what is kept of the draw; "save": write the rows to a file; "forget":
-        give their memory back.
+        "start": write the rows where they start to a file; "step": move them by one sweep, and
+        tell its sums; "answer": what the sweep's shared step asks; "tell": what is kept of the
+        draw; "save": write the rows to a file; "forget": give their memory back.
     store : str
         The run directory, by a path that is right everywhere.
     run, session : str
@@ -72,7 +74,7 @@ class Task:
         Of the driver's pgmult.
     """
 
-    kind: Literal["step", "answer", "tell", "save", "forget"]
+    kind: Literal["start", "step", "answer", "tell", "save", "forget"]
     store: str
     run: str
     session: str
@@ -254,6 +256,8 @@ def _share_of(threads: int) -> Iterator[int]:
 def _work(task: Task, threads: int) -> Done:
     model, data = _memory.run(task)
     files = ChainFiles(f"{task.store}/chain-{task.chain}", task.run)
+    if task.kind == "start":
+        return _start(task, model, data, files, threads)
     sweeps = _Sweeps(task, model, files, threads)
     rows = _memory.take(task)
     if rows is None or not sweeps.leads_to(rows):
@@ -278,6 +282,15 @@ def _work(task: Task, threads: int) -> Done:
     seconds = time.perf_counter() - began
     _memory.give(task, rows, sum(array.nbytes for array in local.values()))
     return Done(total and total.narrowed(), seconds, max(0, task.sweep - before))
+
+
+def _start(task: Task, model: Any, data: Any, files: ChainFiles, threads: int) -> Done:
+    began, part = time.perf_counter(), slice(task.start, task.stop)
+    found, key = files.read_start(task.modules), np.array(task.key, np.uint64)
+    with row_threads(threads):
+        rows = local_starts(model, key, found, data.rows(part), task.start // model.block_rows)
+    files.write_rows(task.sweep, cells(data, part).start, rows)
+    return Done(None, time.perf_counter() - began)
 
 
 class _Sweeps:
