@@ -117,27 +117,27 @@ def test_answers_do_not_depend_on_what_workers_remember(tmp_path, seed):
 def test_rows_start_where_they_are(tmp_path, monkeypatch):
     whole = pgmult.sample(StartingRows(), rows(), **SETTINGS)
     for shards, workers in ((1, InThisProcess()), (5, Faulty(3))):
-        run, kinds = tmp_path / f"run-{shards}", []
+        run, kinds = tmp_path / f"run-{shards}", set()
+
+        def look(sweep, run=run, kinds=kinds):
+            paths = (run / f"chain-{sweep.chain}").iterdir()
+            kinds.update(path.name.split(".")[0] for path in paths)
+
         with monkeypatch.context() as patch:
             patch.setattr(StartingRows, "init", None)  # that holds all rows
             found = pgmult.sample(
                 StartingRows(), rows(), store=run, cluster=workers, shards=shards, cut=4,
-                callback=lambda sweep, run=run, kinds=kinds: kinds.extend(
-                    path.name.split(".")[0] for path in (run / "chain-0").iterdir()
-                ),
-                **SETTINGS,
+                callback=look, **SETTINGS,
             )  # fmt: skip
         assert same(whole, found)
         assert {task.kind for task, _ in workers.done} >= {"start", "step"}
         assert "rows" in kinds
         assert "start" not in kinds  # since the first cut
+    given = SETTINGS | {"initvals": {"mu": np.ones(2)}}
     again = pgmult.sample(
-        StartingRows(), rows(), store=tmp_path / "given", cluster=InThisProcess(), shards=2,
-        initvals={"mu": np.ones(2)}, **SETTINGS,
-    )  # fmt: skip
-    assert same(
-        again, pgmult.sample(StartingRows(), rows(), initvals={"mu": np.ones(2)}, **SETTINGS)
+        StartingRows(), rows(), store=tmp_path / "given", cluster=InThisProcess(), shards=2, **given
     )
+    assert same(again, pgmult.sample(StartingRows(), rows(), **given))
     assert not same(again, whole)
 
 
