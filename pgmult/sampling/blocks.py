@@ -119,11 +119,14 @@ class Ask(NamedTuple):
     moves : bool
         Whether the answer changes local fields or `held`. One that does not is never given again to
         make up for rows that were lost.
+    draws : bool
+        Whether it needs random numbers: without, the method gets None for `rng`.
     """
 
     method: str
     arrays: tuple[NDArray[Any], ...]
     moves: bool
+    draws: bool = True
 
 
 class RowData(Protocol):
@@ -211,8 +214,8 @@ def as_block_model(model: Any) -> Any:
     if not isinstance(model, _InBlocks):
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
-            " (CorrelatedTopics, StructuralTopics, DynamicTopics, UncollapsedLDA and"
-            " GroupedLogisticRegression do)"
+            " (CorrelatedTopics, StructuralTopics, DynamicTopics, UncollapsedLDA,"
+            " GroupedLogisticRegression and MultinomialLDS do)"
         )
     if not model.in_blocks:
         raise ValueError(
@@ -493,18 +496,17 @@ def local_answers(
     """
     method = getattr(model, ask.method)
 
-    def answer(rng: np.random.Generator, here: Any, of: Any, i: int) -> tuple[Any, Any, Sums]:
+    def answer(rng: Any, here: Any, of: Any, i: int) -> tuple[Any, Any, Sums]:
         return method(rng, here, moved.held[i], of, *ask.arrays)  # type: ignore[no-any-return]
 
-    state, held, total = _each_block(
-        model, (key, number), moved.state, data, first, answer, True, threads
-    )
+    seed = (key, number) if ask.draws else None
+    state, held, total = _each_block(model, seed, moved.state, data, first, answer, True, threads)
     return Moved(state, held, total) if ask.moves else Moved(moved.state, moved.held, total)
 
 
 def _each_block(
     model: Any,
-    seed: tuple[NDArray[np.uint64], int],
+    seed: tuple[NDArray[np.uint64], int] | None,
     state: Any,
     data: Any,
     first: int,
@@ -524,7 +526,7 @@ def _each_block(
         place = cells(data, parts[i])
         here = state if alone else take_rows(model, state, place)
         with _rows_named(model, first + i):
-            rng = block_rng(seed[0], first + i, seed[1])
+            rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
             moved, kept[i], sums = move(rng, here, data if alone else data.rows(parts[i]), i)
         with lock:
             if alone:
@@ -596,18 +598,55 @@ def step(
     `shared_step` may be another than the model's.
     """
     key = new_key(rng)
+    size = num_rows(model, state, data)
+    take = shared_step or model.shared_step
+    if 2 * size < 3 * model.block_rows:
+        return _step_of_one(model, rng, key, state, data, take)
     moved = local_steps(model, key, state, data)
-    count = len(blocks(num_rows(model, state, data), model.block_rows))
+    count = len(blocks(size, model.block_rows))
 
     def answers(number: int, ask: Ask) -> Sums:
         nonlocal moved
         moved = local_answers(model, key, number, ask, moved, data)
         return moved.total.result(count)
 
-    found = (shared_step or model.shared_step)(rng, moved.state, moved.total.result(count), data)
+    found = take(rng, moved.state, moved.total.result(count), data)
     if not isinstance(found, Generator):
         return found
     return with_rows_of(model, finished(found, answers), moved.state)
+
+
+def _step_of_one(
+    model: Any,
+    rng: np.random.Generator,
+    key: NDArray[np.uint64],
+    state: Any,
+    data: Any,
+    take: Callable[..., Any],
+) -> Any:
+    """The same where there is one block, without what several need: few rows ask often."""
+    given = model.local_step(block_rng(key, 0), state, data)
+    state, held = given[0], given[1]
+
+    def answers(number: int, ask: Ask) -> Sums:
+        nonlocal state, held
+        own = block_rng(key, 0, number) if ask.draws else None
+        after, kept, sums = getattr(model, ask.method)(own, state, held, data, *ask.arrays)
+        if ask.moves:
+            state, held = after, kept
+        return _as_result(sums)
+
+    found = take(rng, state, _as_result(given[-1]), data)
+    if not isinstance(found, Generator):
+        return found
+    return with_rows_of(model, finished(found, answers), state)
+
+
+def _as_result(sums: Sums) -> Sums:
+    """Sums of one block as `Total.result` gives them."""
+    if not sums.exact:
+        return sums
+    return Sums(tuple(np.array(value, dtype=np.int64) for value in sums.exact), sums.rounded)
 
 
 def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 1) -> Total:
