@@ -322,8 +322,12 @@ class Total:
 
 
 def _least_type(values: NDArray[Any]) -> np.dtype[Any]:
+    """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    return np.result_type(np.min_scalar_type(least), np.min_scalar_type(most))
+    for info in map(np.iinfo, ("u1", "i1", "u2", "i2", "u4", "i4")):
+        if info.min <= least and most <= info.max:
+            return info.dtype
+    return np.dtype(np.int64)
 
 
 def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
