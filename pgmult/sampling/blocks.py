@@ -324,9 +324,9 @@ class Total:
 def _least_type(values: NDArray[Any]) -> np.dtype[Any]:
     """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    for info in map(np.iinfo, ("u1", "i1", "u2", "i2", "u4", "i4")):
-        if info.min <= least and most <= info.max:
-            return info.dtype
+    for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            return np.dtype(kind)
     return np.dtype(np.int64)
 
 

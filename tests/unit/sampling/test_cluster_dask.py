@@ -110,6 +110,23 @@ def test_errors_of_the_model_come_back(client, tmp_path):
         )
 
 
+def test_a_worker_of_many_threads_does_one_task_a_sweep(here, tmp_path):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=3, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        place = DaskCluster(client)
+        assert place.num_slots == 1
+        assert same(here, on(place, tmp_path / "run"))
+
+
+def test_a_worker_that_cannot_be_reached_from_here(here, client, tmp_path, monkeypatch):
+    monkeypatch.setattr(DaskCluster, "_reaches", lambda place, address: False)
+    assert same(here, on(client, tmp_path / "run"))
+
+
 def test_nobody_at_the_address(monkeypatch):
     monkeypatch.setattr("pgmult.sampling.cluster.dask._CONNECT", 0.5)
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp:"):
