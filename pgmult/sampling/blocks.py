@@ -558,10 +558,10 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
             with lock:  # siblings meet here, so that few nodes are in memory
                 total.put((0, first + i), sums.rounded)
         with lock:
-            if total.exact:
+            if total.exact and mine.exact:  # a thread may have come too late for a block
                 total.add_exact(mine.exact)
             else:
-                total.exact = mine.exact
+                total.exact = total.exact or mine.exact
             total.cpu += time.thread_time() - began
 
     others = min(threads, count) - 1
