@@ -322,8 +322,12 @@ class Total:
 
 
 def _least_type(values: NDArray[Any]) -> np.dtype[Any]:
+    """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    return np.result_type(np.min_scalar_type(least), np.min_scalar_type(most))
+    for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)
 
 
 def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
@@ -554,10 +558,10 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
             with lock:  # siblings meet here, so that few nodes are in memory
                 total.put((0, first + i), sums.rounded)
         with lock:
-            if total.exact:
+            if total.exact and mine.exact:  # a thread may have come too late for a block
                 total.add_exact(mine.exact)
             else:
-                total.exact = mine.exact
+                total.exact = total.exact or mine.exact
             total.cpu += time.thread_time() - began
 
     others = min(threads, count) - 1
