@@ -9,6 +9,7 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core.typing import absent_of, default_keep_of, variable
 from pgmult.core.validate import new_key
 from pgmult.sampling import blocks
+from pgmult.topics.updates.allocation import WordTables
 
 
 def check_threads_do_not_matter(model, data, sweeps=3):
@@ -109,6 +110,16 @@ def forget_a_block(monkeypatch):
         right(self, b, sums)
 
     monkeypatch.setattr(blocks.Total, "add", add)
+    allocate = WordTables.allocate
+
+    def forget_words(self, rng, data, theta):
+        first = not self.counts()[0].any()
+        topic_counts = allocate(self, rng, data, theta)
+        if first:
+            self.counts()[0][:] = 0
+        return topic_counts
+
+    monkeypatch.setattr(WordTables, "allocate", forget_words)
 
 
 def repeat_the_first_block(monkeypatch):

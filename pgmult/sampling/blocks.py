@@ -141,6 +141,11 @@ class BlockModel(Protocol[Data, State]):
     that one which local fields begin with. With ``asks = True`` its `shared_step` is a generator,
     which yields `Ask` and is sent `Sums`, and its `local_step` gives ``state, held, sums``.
 
+    Where blocks need tables as large as what is shared, those done one after the other may have
+    them in common: ``sweep_tables(state, data)`` makes them, and they go to ``local_step(rng,
+    state, data, tables)``, which leaves out of its sums what it counts in them. Their ``counts()``,
+    a tuple of int64 arrays, come last in the exact sums.
+
     Attributes
     ----------
     row_dim : str
@@ -403,14 +408,19 @@ def local_steps(
         Whether the rows of `state` may be written over: then no more than one block of them is in
         memory twice.
     """
+    make = getattr(model, "sweep_tables", None)
+    tables = () if make is None else (make(state, data),)
 
     def move(rng: np.random.Generator, here: Any, of: Any, _: int) -> tuple[Any, Any, Sums]:
         if getattr(model, "asks", False):
-            return model.local_step(rng, here, of)  # type: ignore[no-any-return]
-        moved, sums = model.local_step(rng, here, of)
+            return model.local_step(rng, here, of, *tables)  # type: ignore[no-any-return]
+        moved, sums = model.local_step(rng, here, of, *tables)
         return moved, None, sums
 
-    return _each_block(model, (key, 0), state, data, first, move, overwrite)
+    moved = _each_block(model, (key, 0), state, data, first, move, overwrite)
+    for table in tables:
+        moved.total.exact.extend(table.counts())
+    return moved
 
 
 def local_answers(

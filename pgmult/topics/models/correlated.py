@@ -166,7 +166,7 @@ class CorrelatedTopics(ExchangeableTopics):
             rng, data, state.assignments, self.theta(state, data), self.word_concentration
         )
         psi = self._sample_psi(rng, state, at.topic_counts)
-        sums = self._sums(psi, at.word_counts.T, state.mu)
+        sums = self._sums(psi, (at.word_counts.T,), state.mu)
         moved = self.shared_step(rng, state, sums, data)
         return replace(moved, psi=psi, topic_counts=at.topic_counts, assignments=at.assignments)  # type: ignore[call-arg]
 

@@ -70,7 +70,7 @@ from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import AllocatedTopics
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables
 from pgmult.topics.updates.sticks import sample_sticks
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
@@ -286,10 +286,14 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         return moved
 
     def local_step(
-        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
+        self,
+        rng: np.random.Generator,
+        state: DynamicTopicsState,
+        data: TimedCorpus,
+        tables: WordTables | None = None,
     ) -> tuple[DynamicTopicsState, Sums]:
         """Z and psi of a block of documents; moments of psi about the old mu of each time."""
-        topic_counts, word_counts = self._allocate(rng, state, data)
+        topic_counts, words = self._allocate(rng, state, data, tables)
         means = state.mu[data.times]
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
         counts = np.bincount(data.times, minlength=data.num_times)
@@ -297,7 +301,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         np.add.at(totals, data.times, psi - means)
         squares = scatter(psi - means, np.zeros(psi.shape[1]))
         moved = replace(state, psi=psi, topic_counts=topic_counts)
-        return moved, Sums((counts, word_counts), (totals, squares))
+        return moved, Sums((counts, *words), (totals, squares))
 
     def shared_step(
         self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus

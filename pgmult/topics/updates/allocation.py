@@ -21,20 +21,70 @@ from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 
 __all__ = [
     "AllocatedTopics",
+    "WordTables",
     "allocate_tokens",
     "words_log_likelihood",
 ]
 
 
+class WordTables:
+    """What draws of z read of the topics, and write of the words.
+
+    Both are as large as the topics are, and may be more than a block of documents: all blocks that
+    are done one after the other in a sweep share them.
+
+    Parameters
+    ----------
+    topics : array, ``(num_topics, num_words)``
+    num_documents : int
+        At most, of a call of `allocate`.
+    """
+
+    __slots__ = ("_by_word", "_topics", "_word_counts")
+
+    def __init__(self, topics: FloatArray, num_documents: int):
+        num_topics, num_words = topics.shape
+        width = -(-num_topics // WIDTH) * WIDTH
+        self._topics = topics
+        self._by_word = np.empty((num_words, width), dtype=np.float32)
+        over_rows(pad_columns, num_words, topics, self._by_word)
+        tables = num_workers(num_documents)
+        self._word_counts = np.zeros((tables, num_words, num_topics), dtype=np.int64)
+
+    def allocate(self, rng: np.random.Generator, data: Corpus, theta: FloatArray) -> IntArray:
+        """Topics of documents' tokens, ``(num_documents, num_topics)``; words are counted here.
+
+        Arguments and errors are those of `allocate_tokens`.
+        """
+        topic_counts = np.zeros(theta.shape, dtype=np.int64)
+        padded = np.empty((len(theta), self._by_word.shape[1]), dtype=np.float32)
+        over_rows(pad_rows, len(theta), theta, padded)
+        statuses = over_rows(
+            allocate, data.num_documents, new_key(rng), data.indptr, data.words, data.counts,
+            padded, self._by_word, theta, self._topics, topic_counts, self._word_counts,
+        )  # fmt: skip
+        failed = [status - 1 for status in statuses if status]
+        if failed:
+            raise FloatingPointError(
+                f"document {min(failed)} holds a word of probability 0 under every topic"
+            )
+        return topic_counts
+
+    def counts(self) -> tuple[IntArray]:
+        """The tokens so far: one array, ``(num_topics, num_words)``, laid out word by word."""
+        tables = self._word_counts
+        return ((tables[0] if len(tables) == 1 else tables.sum(axis=0)).T,)
+
+
 def allocate_tokens(
     rng: np.random.Generator, data: Corpus, theta: FloatArray, topics: FloatArray
-) -> tuple[IntArray, NDArray[np.int32]]:
+) -> tuple[IntArray, IntArray]:
     """Draw z given theta and the topics.
 
     Returns
     -------
     topic_counts : int64 array, ``(num_documents, num_topics)``
-    word_counts : int32 array, ``(num_topics, num_words)``
+    word_counts : int64 array, ``(num_topics, num_words)``
         Laid out word by word.
 
     Raises
@@ -42,27 +92,8 @@ def allocate_tokens(
     FloatingPointError
         If a document holds a word that has probability 0 under all its topics.
     """
-    topic_counts = np.zeros(theta.shape, dtype=np.int64)
-    word_counts = np.zeros(
-        (num_workers(data.num_documents), data.num_words, theta.shape[1]), dtype=np.int32
-    )
-    width = -(-theta.shape[1] // WIDTH) * WIDTH
-    padded = np.empty((len(theta), width), dtype=np.float32)
-    by_word = np.empty((data.num_words, width), dtype=np.float32)
-    over_rows(pad_rows, len(theta), theta, padded)
-    over_rows(pad_columns, data.num_words, topics, by_word)
-    statuses = over_rows(
-        allocate, data.num_documents, new_key(rng), data.indptr, data.words, data.counts,
-        padded, by_word, theta, topics, topic_counts, word_counts,
-    )  # fmt: skip
-    failed = [status - 1 for status in statuses if status]
-    if failed:
-        raise FloatingPointError(
-            f"document {min(failed)} holds a word of probability 0 under every topic"
-        )
-    if len(word_counts) == 1:
-        return topic_counts, word_counts[0].T
-    return topic_counts, word_counts.sum(axis=0, dtype=np.int32).T
+    tables = WordTables(topics, data.num_documents)
+    return tables.allocate(rng, data, theta), *tables.counts()
 
 
 def words_log_likelihood(data: Corpus, theta: FloatArray, topics: FloatArray) -> float:
@@ -132,13 +163,17 @@ class AllocatedTopics:
         """Word probabilities, ``(num_topics, num_words)``."""
         return np.asarray(state.topics)
 
+    def sweep_tables(self, state: Any, data: Any) -> WordTables:
+        """What blocks of documents share in a sweep: the topics, and where words are counted."""
+        return WordTables(self._topics_of(state, data), self._corpus_of(data).num_documents)
+
     def _allocate(
-        self, rng: np.random.Generator, state: Any, data: Any
-    ) -> tuple[IntArray, NDArray[np.int32]]:
-        """Draw z of a block of documents: see `allocate_tokens`."""
-        return allocate_tokens(
-            rng, self._corpus_of(data), self.theta(state, data), self._topics_of(state, data)
-        )
+        self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None
+    ) -> tuple[IntArray, tuple[IntArray, ...]]:
+        """Draw z of a block of documents, and what to say of its words: nothing, with `tables`."""
+        own = tables or self.sweep_tables(state, data)
+        topic_counts = own.allocate(rng, self._corpus_of(data), self.theta(state, data))
+        return topic_counts, () if tables else own.counts()
 
     def theta(self, state: Any, data: Any) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
