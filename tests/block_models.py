@@ -7,13 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmult.sampling.blocks import Ask, Sums, log_likelihood, step
+from pgmult.sampling.blocks import Ask, Sums, log_likelihood, started, step
 from pgmult.sampling.cluster.tasks import work
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     y: Any
+
+    @property
+    def row_costs(self):
+        return np.ones(len(self.y))
 
     def rows(self, part):
         return Rows(self.y[part])
@@ -89,6 +93,31 @@ class GaussianRows:
 
     def log_likelihood(self, state, data):
         return log_likelihood(self, state, data)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StartingFrom:
+    shift: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StartingRows(GaussianRows):
+    """Rows that start where a few of them say, and depend on where they were."""
+
+    def init(self, rng, data):
+        return started(self, rng, *self.shared_start(rng, data), data)
+
+    def shared_start(self, rng, data):
+        some = data.y[:5]
+        state = GaussianRows.init(self, rng, Rows(some))
+        return state, StartingFrom(some.mean(axis=0) + rng.standard_normal(2))
+
+    def local_start(self, rng, found, data):
+        x = data.y - found.shift + rng.standard_normal(data.y.shape)
+        return {"x": x, "signs": x[:, 0] > 0.0}
+
+    def local_step(self, rng, state, data):
+        return GaussianRows.local_step(self, rng, state, Rows(0.5 * (data.y + state.x)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,6 +37,7 @@ __all__ = [
     "add_run",
     "add_table",
     "add_writing",
+    "complete",
     "drawn",
     "finish",
     "load_run",
@@ -143,6 +144,28 @@ def add_writing(parser: argparse.ArgumentParser) -> None:
         "--out", type=table_file, metavar="FILE", help=".csv or .json; else on screen"
     )
     add_json(parser)
+
+
+def complete(
+    path: Path, table: Mapping[str, Any], options: Mapping[str, str | None], what_to_do: str
+) -> None:
+    """Refuse a table with an empty cell in a column that an option names.
+
+    Raises
+    ------
+    ValueError
+        With the file, the column, how many cells, and the row of the first below the header.
+    """
+    for option, name in options.items():
+        if name is None or name not in table:
+            continue  # `from_long` says what is wrong
+        rows = [row for row, cell in enumerate(table[name].tolist(), 1) if cell is None]
+        if rows:
+            raise ValueError(
+                f"{path}: column {name!r} ({option}) has no value in {len(rows):,} of"
+                f" {len(table[name]):,} rows, first in row {rows[0]:,} below the header:"
+                f" {what_to_do}"
+            )
 
 
 class Job:

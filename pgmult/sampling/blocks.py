@@ -33,11 +33,14 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 """
 
 import re
+import time
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
+from threading import Lock, get_ident
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
@@ -52,6 +55,7 @@ __all__ = [
     "Ask",
     "BlockModel",
     "Moved",
+    "StartsInBlocks",
     "Sums",
     "Total",
     "as_block_model",
@@ -64,11 +68,13 @@ __all__ = [
     "is_of_rows",
     "local_answers",
     "local_fields",
+    "local_starts",
     "local_steps",
     "log_likelihood",
     "num_rows",
     "put_rows",
     "shared_variable",
+    "started",
     "step",
     "summaries",
     "take_rows",
@@ -113,11 +119,14 @@ class Ask(NamedTuple):
     moves : bool
         Whether the answer changes local fields or `held`. One that does not is never given again to
         make up for rows that were lost.
+    draws : bool
+        Whether it needs random numbers: without, the method gets None for `rng`.
     """
 
     method: str
     arrays: tuple[NDArray[Any], ...]
     moves: bool
+    draws: bool = True
 
 
 class RowData(Protocol):
@@ -144,7 +153,9 @@ class BlockModel(Protocol[Data, State]):
     Where blocks need tables as large as what is shared, those done one after the other may have
     them in common: ``sweep_tables(state, data)`` makes them, and they go to ``local_step(rng,
     state, data, tables)``, which leaves out of its sums what it counts in them. Their ``counts()``,
-    a tuple of int64 arrays, come last in the exact sums.
+    a tuple of int64 arrays, come last in the exact sums; ``another()`` gives those of another
+    thread. In the same way ``summary_table(state, data)`` goes to ``local_summary(state, data,
+    table)``.
 
     Attributes
     ----------
@@ -183,6 +194,22 @@ class BlockModel(Protocol[Data, State]):
 
 
 @runtime_checkable
+class StartsInBlocks(Protocol):
+    """A `BlockModel` whose rows start by themselves, too, given what a chain starts from."""
+
+    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Any] | None:
+        """A state, of which the shared fields count, and what rows start from: a small dataclass.
+
+        None where rows start together, by ``init``: then no random number is drawn.
+        """
+
+    def local_start(
+        self, rng: np.random.Generator, found: Any, data: Any
+    ) -> Mapping[str, NDArray[Any]]:
+        """The local fields of one block."""
+
+
+@runtime_checkable
 class _InBlocks(Protocol):
     in_blocks: Any
     local_step: Any
@@ -194,8 +221,8 @@ def as_block_model(model: Any) -> Any:
     if not isinstance(model, _InBlocks):
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
-            " (CorrelatedTopics, StructuralTopics, DynamicTopics, UncollapsedLDA and"
-            " GroupedLogisticRegression do)"
+            " (CorrelatedTopics, StructuralTopics, DynamicTopics, UncollapsedLDA,"
+            " GroupedLogisticRegression and MultinomialLDS do)"
         )
     if not model.in_blocks:
         raise ValueError(
@@ -233,26 +260,36 @@ class Total:
 
     Attributes
     ----------
-    exact : list of int64 arrays
+    exact : list of int arrays
+        In int64, unless `narrowed`.
     nodes : dict from (level, index) to tuple of arrays
         Sums of `rounded` over the blocks ``index * 2**level, ..., (index + 1) * 2**level - 1``,
         whose siblings are not known yet.
+    cpu : float
+        Seconds that the blocks took, of processors.
     """
 
-    exact: list[IntArray] = field(default_factory=list)
+    exact: list[NDArray[Any]] = field(default_factory=list)
     nodes: dict[tuple[int, int], tuple[FloatArray, ...]] = field(default_factory=dict)
+    cpu: float = 0.0
 
     def add(self, b: int, sums: Sums) -> None:
         """Add block b."""
-        self._add_exact(sums.exact)
-        self._put((0, b), sums.rounded)
+        self.add_exact(sums.exact)
+        self.put((0, b), sums.rounded)
 
     def merge(self, other: "Total") -> None:
         """Add the blocks of another total, of other blocks."""
         if other.nodes:
-            self._add_exact(other.exact)
+            self.add_exact(other.exact)
         for node, values in other.nodes.items():
-            self._put(node, values)
+            self.put(node, values)
+        self.cpu += other.cpu
+
+    def narrowed(self) -> "Total":
+        """The same, integers in no more bytes than they need: for the way to another machine."""
+        exact = [value.astype(_least_type(value)) for value in self.exact]
+        return Total(exact, self.nodes, self.cpu)
 
     def result(self, num_blocks: int) -> Sums:
         """The sums, when all blocks are there.
@@ -272,14 +309,16 @@ class Total:
             values = _added(self.nodes[node], values)
         return Sums(tuple(self.exact), values)
 
-    def _add_exact(self, values: Sequence[NDArray[Any]]) -> None:
+    def add_exact(self, values: Sequence[NDArray[Any]]) -> None:
+        """Add integers alone."""
         if not self.exact:
             self.exact = [np.array(value, dtype=np.int64) for value in values]
             return
         for whole, value in zip(self.exact, values, strict=True):
             np.add(whole, value, out=whole)
 
-    def _put(self, node: tuple[int, int], values: tuple[FloatArray, ...]) -> None:
+    def put(self, node: tuple[int, int], values: tuple[FloatArray, ...]) -> None:
+        """Add the sums of a node alone."""
         while (sibling := (node[0], node[1] ^ 1)) in self.nodes:
             other = self.nodes.pop(sibling)
             first, second = (values, other) if node < sibling else (other, values)
@@ -287,6 +326,11 @@ class Total:
         if node in self.nodes:
             raise ValueError(f"blocks were added twice: {node}")
         self.nodes[node] = values
+
+
+def _least_type(values: NDArray[Any]) -> np.dtype[Any]:
+    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    return np.result_type(np.min_scalar_type(least), np.min_scalar_type(most))
 
 
 def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
@@ -382,6 +426,27 @@ class Moved(NamedTuple):
     total: Total
 
 
+def started(model: Any, rng: np.random.Generator, state: State, found: Any, data: Any) -> State:
+    """The state with rows where those of a `StartsInBlocks` model start, all in this process."""
+    return replace(state, **local_starts(model, new_key(rng), found, data))  # type: ignore[type-var]
+
+
+def local_starts(
+    model: Any, key: NDArray[np.uint64], found: Any, data: Any, first: int = 0
+) -> dict[str, NDArray[Any]]:
+    """Local fields of neighbouring blocks where they start: arguments as of `local_steps`."""
+    size = len(data.row_costs)
+    whole: dict[str, NDArray[Any]] = {}
+    for b, part in enumerate(blocks(size, model.block_rows), first):
+        with _rows_named(model, b):
+            rows = model.local_start(block_rng(key, b), found, data.rows(part))
+        for name, values in rows.items():
+            if name not in whole:
+                whole[name] = np.empty((size, *values.shape[1:]), dtype=values.dtype)
+            whole[name][part] = values
+    return whole
+
+
 def local_steps(
     model: Any,
     key: NDArray[np.uint64],
@@ -390,8 +455,9 @@ def local_steps(
     first: int = 0,
     *,
     overwrite: bool = False,
+    threads: int = 1,
 ) -> Moved:
-    """The local steps of neighbouring blocks, one after the other.
+    """The local steps of neighbouring blocks.
 
     Parameters
     ----------
@@ -406,21 +472,45 @@ def local_steps(
         Which block of the whole is the first of these.
     overwrite : bool
         Whether the rows of `state` may be written over: then no more than one block of them is in
-        memory twice.
+        memory twice, for each thread.
+    threads : int
+        How many blocks are moved at a time.
     """
-    make = getattr(model, "sweep_tables", None)
-    tables = () if make is None else (make(state, data),)
+    tables = _Tables(model, state, data)
 
     def move(rng: np.random.Generator, here: Any, of: Any, _: int) -> tuple[Any, Any, Sums]:
         if getattr(model, "asks", False):
-            return model.local_step(rng, here, of, *tables)  # type: ignore[no-any-return]
-        moved, sums = model.local_step(rng, here, of, *tables)
+            return model.local_step(rng, here, of, *tables.mine())  # type: ignore[no-any-return]
+        moved, sums = model.local_step(rng, here, of, *tables.mine())
         return moved, None, sums
 
-    moved = _each_block(model, (key, 0), state, data, first, move, overwrite)
-    for table in tables:
-        moved.total.exact.extend(table.counts())
+    moved = _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
+    moved.total.exact.extend(tables.counts())
     return moved
+
+
+class _Tables:
+    """Tables that blocks share, if the model has any: each thread counts in its own."""
+
+    def __init__(self, model: Any, state: Any, data: Any):
+        make = getattr(model, "sweep_tables", None)
+        self._first = None if make is None else make(state, data)
+        self._lock, self._of_threads = Lock(), dict[int, Any]()
+
+    def mine(self) -> tuple[Any, ...]:
+        """Those of this thread, or none."""
+        if self._first is None:
+            return ()
+        with self._lock:
+            tables, me = self._of_threads, get_ident()
+            if me not in tables:
+                tables[me] = self._first.another() if tables else self._first
+            return (tables[me],)
+
+    def counts(self) -> list[IntArray]:
+        """What was counted in all of them."""
+        found = [tables.counts() for tables in self._of_threads.values()]
+        return [reduce(np.add, same) for same in zip(*found, strict=True)]
 
 
 def local_answers(
@@ -431,6 +521,8 @@ def local_answers(
     moved: Moved,
     data: Any,
     first: int = 0,
+    *,
+    threads: int = 1,
 ) -> Moved:
     """What neighbouring blocks say to an `Ask`, the `number`-th of a sweep, from 1.
 
@@ -438,41 +530,78 @@ def local_answers(
     """
     method = getattr(model, ask.method)
 
-    def answer(rng: np.random.Generator, here: Any, of: Any, i: int) -> tuple[Any, Any, Sums]:
+    def answer(rng: Any, here: Any, of: Any, i: int) -> tuple[Any, Any, Sums]:
         return method(rng, here, moved.held[i], of, *ask.arrays)  # type: ignore[no-any-return]
 
-    state, held, total = _each_block(model, (key, number), moved.state, data, first, answer, True)
+    seed = (key, number) if ask.draws else None
+    state, held, total = _each_block(model, seed, moved.state, data, first, answer, True, threads)
     return Moved(state, held, total) if ask.moves else Moved(moved.state, moved.held, total)
 
 
 def _each_block(
     model: Any,
-    seed: tuple[NDArray[np.uint64], int],
+    seed: tuple[NDArray[np.uint64], int] | None,
     state: Any,
     data: Any,
     first: int,
     move: Callable[..., tuple[Any, Any, Sums]],
     overwrite: bool,
+    threads: int,
 ) -> Moved:
     """`move` of every block: its generator, rows, data and number among these."""
-    total, kept = Total(), []
     parts = blocks(num_rows(model, state, data), model.block_rows)
+    alone = len(parts) == 1
     whole: Any = state if overwrite else None
-    for i, part in enumerate(parts):
-        alone, place = len(parts) == 1, cells(data, part)
+    kept: list[Any] = [None] * len(parts)
+    lock = Lock()
+
+    def act(i: int) -> Sums:
+        nonlocal whole
+        place = cells(data, parts[i])
         here = state if alone else take_rows(model, state, place)
         with _rows_named(model, first + i):
-            rng = block_rng(seed[0], first + i, seed[1])
-            moved, held, sums = move(rng, here, data if alone else data.rows(part), i)
-        total.add(first + i, sums)
-        kept.append(held)
-        if alone:
-            return Moved(moved, kept, total)
-        if whole is None:
-            whole = empty_rows(model, moved, _num_cells(model, state))
-        if moved is not here or whole is not state:
+            rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
+            moved, kept[i], sums = move(rng, here, data if alone else data.rows(parts[i]), i)
+        with lock:
+            if alone:
+                whole = moved
+            elif whole is None:
+                whole = empty_rows(model, moved, _num_cells(model, state))
+        if not alone and (moved is not here or whole is not state):
             put_rows(model, whole, place, moved)
+        return sums
+
+    total = _total(act, len(parts), first, threads)
     return Moved(whole, kept, total)
+
+
+def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> Total:
+    """The total of ``act(i)`` for so many blocks, of which each thread takes the next."""
+    total, lock = Total(), Lock()
+    left = iter(range(count))
+
+    def work() -> None:
+        began, mine = time.thread_time(), Total()
+        for i in left:
+            sums = act(i)
+            mine.add_exact(sums.exact)
+            with lock:  # siblings meet here, so that few nodes are in memory
+                total.put((0, first + i), sums.rounded)
+        with lock:
+            if mine.exact:  # else there was no block left for this thread
+                total.add_exact(mine.exact)
+            total.cpu += time.thread_time() - began
+
+    others = min(threads, count) - 1
+    if others < 1:
+        work()
+        return total
+    with ThreadPoolExecutor(others, "pgmult-blocks") as pool:
+        helpers = [pool.submit(work) for _ in range(others)]
+        work()
+    for helper in helpers:
+        helper.result()
+    return total
 
 
 def finished(found: Any, answers: Callable[[int, Ask], Sums]) -> Any:
@@ -501,30 +630,72 @@ def step(
     `shared_step` may be another than the model's.
     """
     key = new_key(rng)
+    size = num_rows(model, state, data)
+    take = shared_step or model.shared_step
+    if 2 * size < 3 * model.block_rows:
+        return _step_of_one(model, rng, key, state, data, take)
     moved = local_steps(model, key, state, data)
-    count = len(blocks(num_rows(model, state, data), model.block_rows))
+    count = len(blocks(size, model.block_rows))
 
     def answers(number: int, ask: Ask) -> Sums:
         nonlocal moved
         moved = local_answers(model, key, number, ask, moved, data)
         return moved.total.result(count)
 
-    found = (shared_step or model.shared_step)(rng, moved.state, moved.total.result(count), data)
+    found = take(rng, moved.state, moved.total.result(count), data)
     if not isinstance(found, Generator):
         return found
     return with_rows_of(model, finished(found, answers), moved.state)
 
 
-def summaries(model: Any, state: Any, data: Any, first: int = 0) -> Total:
+def _step_of_one(
+    model: Any,
+    rng: np.random.Generator,
+    key: NDArray[np.uint64],
+    state: Any,
+    data: Any,
+    take: Callable[..., Any],
+) -> Any:
+    """The same where there is one block, without what several need: few rows ask often."""
+    given = model.local_step(block_rng(key, 0), state, data)
+    state, held = given[0], given[1]
+
+    def answers(number: int, ask: Ask) -> Sums:
+        nonlocal state, held
+        own = block_rng(key, 0, number) if ask.draws else None
+        after, kept, sums = getattr(model, ask.method)(own, state, held, data, *ask.arrays)
+        if ask.moves:
+            state, held = after, kept
+        return _as_result(sums)
+
+    found = take(rng, state, _as_result(given[-1]), data)
+    if not isinstance(found, Generator):
+        return found
+    return with_rows_of(model, finished(found, answers), state)
+
+
+def _as_result(sums: Sums) -> Sums:
+    """Sums of one block as `Total.result` gives them."""
+    if not sums.exact:
+        return sums
+    return Sums(tuple(np.asarray(value, dtype=np.int64) for value in sums.exact), sums.rounded)
+
+
+def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 1) -> Total:
     """What is kept of neighbouring blocks: arguments as of `local_steps`."""
-    total = Total()
     parts = blocks(num_rows(model, state, data), model.block_rows)
-    for b, part in enumerate(parts, first):
-        whole = len(parts) == 1
-        here = state if whole else take_rows(model, state, cells(data, part))
-        with _rows_named(model, b):
-            total.add(b, model.local_summary(here, data if whole else data.rows(part)))
-    return total
+    alone = len(parts) == 1
+    make = getattr(model, "summary_table", None)
+    table = () if make is None else (make(state, data),)
+
+    def act(i: int) -> Sums:
+        here = state if alone else take_rows(model, state, cells(data, parts[i]))
+        of = data if alone else data.rows(parts[i])
+        with _rows_named(model, first + i):
+            found: Sums = model.local_summary(here, of, *table)
+        return found
+
+    return _total(act, len(parts), first, threads)
 
 
 @contextmanager

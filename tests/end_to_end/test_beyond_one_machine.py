@@ -17,6 +17,7 @@ from pgmult.topics import (
     as_timed_corpus,
     with_covariates,
 )
+from pgmult.topics.starts import searches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 SETTINGS = {"draws": 3, "tune": 2, "chains": 1, "random_seed": 1, "progressbar": False}
@@ -84,6 +85,25 @@ def problem(name):
     groups = np.sort(rng.integers(0, 30, 90))
     data = as_labelled_rows(rng.normal(size=(90, 2)), rng.integers(0, 2, 90), groups=groups)
     return replace(GroupedLogisticRegression.like_wang_blei(2), block_rows=4), data
+
+
+@pytest.mark.parametrize("name", ["correlated", "structural", "dynamic", "uncollapsed"])
+def test_chains_of_a_large_corpus_start_on_workers(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(searches, "_LARGE", (50, 500))  # here: workers have no need to know
+    monkeypatch.setattr(searches, "_MOST_TOKENS", (600, 1))
+    model, data = problem(name) if name != "correlated" else (
+        CorrelatedTopics(4, start_sweeps=20, block_rows=16), corpus(90, 40)
+    )  # fmt: skip
+    one, two = (pgmult.sample(model, data, cores=threads, **SETTINGS) for threads in (1, 2))
+    assert same(one, two)
+    workers = InThisProcess()
+    for cluster, shards in ((workers, 3), ("local", 2)):
+        found = pgmult.sample(
+            model, data, store=tmp_path / f"run-{shards}", cluster=cluster, shards=shards, cores=2,
+            **SETTINGS,
+        )  # fmt: skip
+        assert same(pgmult.sample(model, data, keep=list(found), **SETTINGS), found)
+    assert [task.kind for task, _ in workers.done].count("start") == 3
 
 
 @pytest.mark.parametrize("name", ["structural", "dynamic", "uncollapsed", "grouped"])

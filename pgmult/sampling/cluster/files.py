@@ -3,6 +3,7 @@
 ::
 
     chain-0/
+      start.npz                      what all rows start from, until they have
       shared.000000120.npz           what all rows share after 120 sweeps, and how to make the last
       rows.000000100.0-65536.npz     what is of rows 0 to 65,535 alone after 100 sweeps
 
@@ -32,6 +33,7 @@ from pgmult.sampling.store import _bundle, _seed, _sync_folder, _unpacked, _unse
 __all__ = ["ChainFiles", "Part", "Shared"]
 
 _OURS = re.compile(r"(shared|rows)\.(\d{9,})\..*")
+_START = "start.npz"
 _CHUNK = 2**22  # bytes of an array that are read or written at a time
 
 
@@ -95,6 +97,19 @@ class ChainFiles:
             asks = tuple((number, Ask(*ask)) for number, *ask in read["asks"])
         return Shared(read["state"], read["key"], asks)
 
+    def write_start(self, found: Any) -> None:
+        """What all rows start from."""
+        content = _bundle({"found": found}, self._seed(_START))
+        _put(self.folder / _START, lambda file: file.write(content))
+
+    def read_start(self, modules: Collection[str] = ()) -> Any:
+        """What was written."""
+        content = _unsealed(self.folder / _START, self._seed(_START))
+        with reading(self.folder / _START):
+            arrays = _unpacked(content)
+            entries = json.loads(arrays["tree"].tobytes())["$dict"]
+            return decode(entries["found"], arrays, modules)
+
     def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[Any]]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
         name = _rows_name(sweep, start, start + _num_rows(rows))
@@ -141,6 +156,7 @@ class ChainFiles:
 
     def drop_all_but(self, sweep: float, parts: Collection[Part]) -> None:
         """Remove what a chain does not need that goes on from these files of rows."""
+        (self.folder / _START).unlink(missing_ok=True)
         needed = {_rows_name(int(sweep), *part) for part in parts}
         for path in self.folder.iterdir():
             match = _OURS.fullmatch(path.name)

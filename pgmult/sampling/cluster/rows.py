@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import (
     Ask,
+    StartsInBlocks,
     Sums,
     Total,
     blocks,
@@ -37,6 +38,7 @@ from pgmult.sampling.blocks import (
 from pgmult.sampling.cluster.executors import Executor, WorkersLostError
 from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
 from pgmult.sampling.cluster.tasks import Done, Task
+from pgmult.sampling.codec import contiguous
 
 __all__ = ["RowsElsewhere", "rows_here", "shards_of"]
 
@@ -110,6 +112,37 @@ class RowsElsewhere:
             0, 0, 0, 0, (), (), (), theirs,
         )  # fmt: skip
         self._pool: ThreadPoolExecutor | None = None
+        self._sweep = self._cut = 0
+        self.parts: tuple[Part, ...] = ()
+
+    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[Part, ...]] | None:
+        """Have workers find where rows start: what they share, and files of rows.
+
+        None where rows start together. The draws are those of the model's ``init``.
+        """
+        if not isinstance(self._model, StartsInBlocks):
+            return None
+        begun = self._model.shared_start(rng, self._data)
+        if begun is None:
+            return None
+        state, found = begun
+        key = new_key(rng)
+        self._cut_up(len(self._data.row_costs))
+        self._files.write_start(contiguous(found))
+        for _ in self._each("start", tuple(int(word) for word in key)):
+            pass
+        self._files.settle()
+        return without_rows(self._model, state), self._places
+
+    def _cut_up(self, size: int) -> None:
+        """So many rows into shards."""
+        costs, block_rows = _costs(self._data, size), self._model.block_rows
+        self._mine = shards_of(costs, size, block_rows, self._shards)
+        self._num_blocks = len(blocks(size, block_rows))
+        places = [cells(self._data, slice(*part)) for part in self._mine]
+        self._places = tuple(Part(place.start, place.stop) for place in places)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
 
     def begin(self, state: Any, parts: Sequence[Part], sweep: int) -> Any:
         """Write the rows of a state to files, if they are not there: what is left of it.
@@ -121,13 +154,10 @@ class RowsElsewhere:
             size = max(part.stop for part in parts)
         else:
             size = num_rows(model, state, self._data)
-        costs = _costs(self._data, size)
-        self._mine = shards_of(costs, size, model.block_rows, self._shards)
-        self._num_blocks = len(blocks(size, model.block_rows))
-        places = [cells(self._data, slice(*part)) for part in self._mine]
-        self._places = tuple(Part(place.start, place.stop) for place in places)
+        self._cut_up(size)
         if not parts:
-            for place in places:
+            for part in self._places:
+                place = slice(*part)
                 rows = take_rows(model, state, place)
                 names = local_fields(model, state)
                 self._files.write_rows(
@@ -138,7 +168,6 @@ class RowsElsewhere:
         self.parts, self._cut, self._sweep = tuple(map(Part._make, parts)), sweep, sweep
         self._state = without_rows(model, state)
         self._files.write_shared(sweep, Shared(self._state, np.zeros(2, np.uint64)))
-        self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
         return self._state
 
     def step(self, rng: np.random.Generator) -> Any:

@@ -10,7 +10,8 @@ import ctypes
 import importlib
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
@@ -19,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import available_memory
@@ -29,6 +31,7 @@ from pgmult.sampling.blocks import (
     cells,
     local_answers,
     local_fields,
+    local_starts,
     local_steps,
     summaries,
     with_rows_of,
@@ -49,9 +52,9 @@ class Task:
     Attributes
     ----------
     kind : str
-        "step": move the rows by one sweep, and tell its sums; "answer": what the sweep's shared
-        step asks; "tell": what is kept of the draw; "save": write the rows to a file; "forget":
-        give their memory back.
+        "start": write the rows where they start to a file; "step": move them by one sweep, and
+        tell its sums; "answer": what the sweep's shared step asks; "tell": what is kept of the
+        draw; "save": write the rows to a file; "forget": give their memory back.
     store : str
         The run directory, by a path that is right everywhere.
     run, session : str
@@ -71,7 +74,7 @@ class Task:
         Of the driver's pgmult.
     """
 
-    kind: Literal["step", "answer", "tell", "save", "forget"]
+    kind: Literal["start", "step", "answer", "tell", "save", "forget"]
     store: str
     run: str
     session: str
@@ -107,15 +110,14 @@ class Done(NamedTuple):
     Attributes
     ----------
     total : Total or None
-    seconds, cpu : float
-        Of the rows themselves, of the clock and of a processor.
+    seconds : float
+        Of the clock, that the rows themselves took.
     again : int
         Sweeps that were made again, because the rows were not in memory.
     """
 
     total: Total | None
     seconds: float = 0.0
-    cpu: float = 0.0
     again: int = 0
 
 
@@ -138,14 +140,14 @@ class _Memory:
     """What this process has in memory: models and data of runs, and rows of chains."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self.lock = Lock()
         self._runs: dict[str, tuple[Any, Any]] = {}
         self._sessions: dict[tuple[str, int], str] = {}
         self._rows: dict[tuple[str, int, int, int], _Rows] = {}
 
     def run(self, task: Task) -> tuple[Any, Any]:
         """The model and data of a task's run."""
-        with self._lock:
+        with self.lock:
             if task.run not in self._runs:
                 run = Run(task.store)
                 if run.meta["id"] != task.run:
@@ -154,7 +156,7 @@ class _Memory:
                     importlib.import_module(module)
                 with reading(run.path / "meta.json"):
                     model = decode(run.meta["model"], modules=task.modules)
-                self._runs[task.run] = model, run.inputs(task.modules)["data"]
+                self._runs[task.run] = model, run.inputs(task.modules, ("data",))["data"]
             return self._runs[task.run]
 
     def take(self, task: Task) -> _Rows | None:
@@ -162,7 +164,7 @@ class _Memory:
 
         They are the caller's until it gives them back: what is lost on the way is in files.
         """
-        with self._lock:
+        with self.lock:
             chain = task.run, task.chain
             if self._sessions.get(chain) != task.session:  # another driver, perhaps other shards
                 self._sessions[chain] = task.session
@@ -172,7 +174,7 @@ class _Memory:
 
     def give(self, task: Task, rows: _Rows, size: int) -> None:
         """Keep rows of so many bytes, and drop others where less than that is left."""
-        with self._lock:
+        with self.lock:
             if self._sessions.get((task.run, task.chain)) != task.session:
                 return
             key = task.run, task.chain, task.start, task.stop
@@ -183,7 +185,7 @@ class _Memory:
 
     def forget(self, task: Task) -> None:
         """Drop a chain's rows, and the run's data with the last of its chains."""
-        with self._lock:
+        with self.lock:
             self._sessions.pop((task.run, task.chain), None)
             for key in [key for key in self._rows if key[:2] == (task.run, task.chain)]:
                 del self._rows[key]
@@ -192,10 +194,11 @@ class _Memory:
 
 
 _memory = _Memory()
+_busy = 0  # tasks that this process does now
 
 
-def work(task: Task) -> Done:
-    """Do a task.
+def work(task: Task, threads: int = 1) -> Done:
+    """Do a task, with so many threads: nothing but time depends on it.
 
     Raises
     ------
@@ -215,8 +218,8 @@ def work(task: Task) -> Done:
         _memory.forget(task)
         return Done(None)
     try:
-        with one_blas_thread():
-            return _work(task)
+        with one_blas_thread(), _share_of(threads) as mine:
+            return _work(task, mine)
     except Exception as error:
         error.add_note(f"by a worker, about {task.words}")
         raise
@@ -236,10 +239,26 @@ def _hold_memory() -> None:
             library.mallopt(_M_TRIM_THRESHOLD, 2**28)
 
 
-def _work(task: Task) -> Done:
+@contextmanager
+def _share_of(threads: int) -> Iterator[int]:
+    """So many threads, less where this process does several tasks at a time, as of two chains."""
+    global _busy
+    with _memory.lock:
+        _busy += 1
+        mine = max(1, threads // _busy)
+    try:
+        yield mine
+    finally:
+        with _memory.lock:
+            _busy -= 1
+
+
+def _work(task: Task, threads: int) -> Done:
     model, data = _memory.run(task)
     files = ChainFiles(f"{task.store}/chain-{task.chain}", task.run)
-    sweeps = _Sweeps(task, model, files)
+    if task.kind == "start":
+        return _start(task, model, data, files, threads)
+    sweeps = _Sweeps(task, model, files, threads)
     rows = _memory.take(task)
     if rows is None or not sweeps.leads_to(rows):
         shared, place = sweeps.shared(task.cut), cells(data, slice(task.start, task.stop))
@@ -248,28 +267,37 @@ def _work(task: Task) -> Done:
         rows = _Rows(task.cut, sweeps.asked(task.cut), replace(shared, **local), [], part, 0.0)
     before = rows.sweep
     rows = sweeps.made(rows)
-    total, began, cpu = None, time.perf_counter(), time.thread_time()
+    total, began = None, time.perf_counter()
     if task.kind == "step":
         rows, total = sweeps.begun(rows)
     elif task.kind == "answer":
         rows, total = sweeps.answered(rows, *task.asks[-1])
     elif task.kind == "tell":
         state = with_rows_of(model, sweeps.shared(task.sweep), rows.state)
-        total = summaries(model, state, rows.data, task.start // model.block_rows)
+        total = summaries(model, state, rows.data, task.start // model.block_rows, threads)
     local = {name: getattr(rows.state, name) for name in local_fields(model, rows.state)}
     if task.kind == "save":
         start = cells(data, slice(task.start, task.start)).start
         files.write_rows(task.sweep, start, local)
-    seconds, cpu = time.perf_counter() - began, time.thread_time() - cpu
+    seconds = time.perf_counter() - began
     _memory.give(task, rows, sum(array.nbytes for array in local.values()))
-    return Done(total, seconds, cpu, max(0, task.sweep - before))
+    return Done(total and total.narrowed(), seconds, max(0, task.sweep - before))
+
+
+def _start(task: Task, model: Any, data: Any, files: ChainFiles, threads: int) -> Done:
+    began, part = time.perf_counter(), slice(task.start, task.stop)
+    found, key = files.read_start(task.modules), np.array(task.key, np.uint64)
+    with row_threads(threads):
+        rows = local_starts(model, key, found, data.rows(part), task.start // model.block_rows)
+    files.write_rows(task.sweep, cells(data, part).start, rows)
+    return Done(None, time.perf_counter() - began)
 
 
 class _Sweeps:
     """The sweeps of some rows, out of what their driver wrote and says."""
 
-    def __init__(self, task: Task, model: Any, files: ChainFiles):
-        self._task, self._model, self._files = task, model, files
+    def __init__(self, task: Task, model: Any, files: ChainFiles, threads: int):
+        self._task, self._model, self._files, self._threads = task, model, files, threads
         self._first = task.start // model.block_rows
         self._known: dict[int, Shared] = {}
 
@@ -306,14 +334,18 @@ class _Sweeps:
         rows.held.clear()  # there is room for the next
         state = with_rows_of(self._model, self.shared(rows.sweep), rows.state)
         key = self._key(rows.sweep + 1)
-        moved = local_steps(self._model, key, state, rows.data, self._first, overwrite=True)
+        moved = local_steps(
+            self._model, key, state, rows.data, self._first, overwrite=True, threads=self._threads
+        )
         return _Rows(rows.sweep + 1, (), moved.state, moved.held, rows.data, 0.0), moved.total
 
     def answered(self, rows: _Rows, number: int, ask: Ask) -> tuple[_Rows, Total]:
         """The rows after an answer in their sweep."""
         moved = Moved(rows.state, rows.held, Total())
         key = self._key(rows.sweep)
-        moved = local_answers(self._model, key, number, ask, moved, rows.data, self._first)
+        moved = local_answers(
+            self._model, key, number, ask, moved, rows.data, self._first, threads=self._threads
+        )
         asked = (*rows.asked, number) if ask.moves else rows.asked
         return rows._replace(state=moved.state, held=moved.held, asked=asked), moved.total
 

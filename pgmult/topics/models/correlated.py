@@ -97,7 +97,6 @@ class CorrelatedTopics(ExchangeableTopics):
         token after token, which moves topics further a sweep and uses one thread. Both are exact.
     block_rows : int
         Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
-        Every block adds up a table of num_topics times words: where that is large, take more.
         Collapsed words are not drawn in blocks.
 
     Notes

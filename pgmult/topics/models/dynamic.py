@@ -139,7 +139,6 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     block_rows : int
         Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
-        Every block adds up a table of num_topics times num_times times words.
 
     Notes
     -----
@@ -326,9 +325,11 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
             initial_var=initial_var, drift_var=drift_var, topics=self.word_link(data).probs(eta),
         )  # fmt: skip
 
-    def local_summary(self, state: DynamicTopicsState, data: TimedCorpus) -> Sums:
+    def local_summary(
+        self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None
+    ) -> Sums:
         """Of a block of documents: tokens of topics, and by time; the log likelihood."""
-        tokens, words = AllocatedTopics.local_summary(self, state, data)
+        tokens, words = AllocatedTopics.local_summary(self, state, data, by_word)
         return Sums((*tokens, self._tokens(state, data)), words)
 
     def summarized(

@@ -27,10 +27,10 @@ is a strong baseline (Wallach, Mimno and McCallum 2009).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from pgmult.compiled.dirichlet import sample_seeded_rows
@@ -322,6 +322,13 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         topic_counts = at.allocation.topic_counts
         seeds = _seeds(rng, len(topic_counts))
         return UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta)
+
+    def _rows_at(
+        self, rng: np.random.Generator, at: Searched, data: Corpus
+    ) -> dict[str, NDArray[Any]]:
+        """Allocated tokens, and the seeds of theta."""
+        topic_counts = at.allocation.topic_counts
+        return {"seeds": _seeds(rng, len(topic_counts)), "topic_counts": topic_counts}
 
     def step(
         self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus

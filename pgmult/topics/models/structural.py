@@ -64,7 +64,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import made
 from pgmult.links import StickBreaking
-from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.free_effects import prior_covariances
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.priors.mixed_regression import MixedRegression, prior_effects, prior_variances
@@ -394,22 +394,22 @@ class StructuralTopics(GaussianTopics):
         groups = keywords.mixed(state.group_topics, shares, words)
         return replace(mixed, group_topics=groups, plain_topics=state.topics)
 
+    def in_order(self, at: Searched, data: StructuredCorpus) -> Searched:
+        """Topics with keywords first."""
+        if not self.keywords:
+            return at
+        word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
+        return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
+
     def from_allocation(
         self, rng: np.random.Generator, at: Searched, data: StructuredCorpus
     ) -> StructuralTopicsState:
-        """A state with these topics in this order, those with keywords first.
+        """A state with these topics in this order.
 
         With groups, some sweeps follow in which these are free to differ.
         """
-        word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
-        topic_counts, order = at.allocation.topic_counts, None
-        if self.keywords:
-            order = Keywords.of(self.keywords, data).best_order(word_counts)
-            word_counts = word_counts[order]
-            topic_counts = np.ascontiguousarray(topic_counts[:, order])
-        psi = at.psi(self.link(data), order)
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
-        state: StructuralTopicsState = self._around(rng, psi, topics, topic_counts, data)
+        state: StructuralTopicsState = GaussianTopics.from_allocation(self, rng, at, data)
+        topics = state.topics
         if data.content is not None:
             factors, content = len(data.content.names), self.content
             state = replace(
@@ -554,9 +554,14 @@ class StructuralTopics(GaussianTopics):
         assert isinstance(words, StructuredCorpus)  # all else of `data` stays
         return words
 
-    def local_summary(self, state: StructuralTopicsState, data: StructuredCorpus) -> Sums:
+    def local_summary(
+        self,
+        state: StructuralTopicsState,
+        data: StructuredCorpus,
+        by_word: FloatArray | None = None,
+    ) -> Sums:
         """Of a block: tokens of topics, and by group; the log likelihood, sums of covariates."""
-        (tokens,), (words,) = GaussianTopics.local_summary(self, state, data)
+        (tokens,), (words,) = GaussianTopics.local_summary(self, state, data, by_word)
         count = np.array(data.num_documents)
         total = data.covariates.sum(axis=0)
         return Sums((tokens, self.group_tokens(state, data), count), (words, total))

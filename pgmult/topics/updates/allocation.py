@@ -5,6 +5,7 @@ Given topic proportions theta ``(num_documents, num_topics)`` and word probabili
 as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -51,6 +52,12 @@ class WordTables:
         tables = num_workers(num_documents)
         self._word_counts = np.zeros((tables, num_words, num_topics), dtype=np.int64)
 
+    def another(self) -> "WordTables":
+        """Tables of the same topics, to be counted in by another thread."""
+        other = copy.copy(self)
+        other._word_counts = np.zeros_like(self._word_counts)
+        return other
+
     def allocate(self, rng: np.random.Generator, data: Corpus, theta: FloatArray) -> IntArray:
         """Topics of documents' tokens, ``(num_documents, num_topics)``; words are counted here.
 
@@ -96,12 +103,15 @@ def allocate_tokens(
     return tables.allocate(rng, data, theta), *tables.counts()
 
 
-def words_log_likelihood(data: Corpus, theta: FloatArray, topics: FloatArray) -> float:
-    """Log probability of the words given theta and the topics, assignments summed out."""
+def words_log_likelihood(data: Corpus, theta: FloatArray, by_word: FloatArray) -> float:
+    """Log probability of the words given theta and the topics, assignments summed out.
+
+    `by_word` are the topics word by word, ``(num_words, num_topics)``.
+    """
     probs = np.empty(len(data.words))
     over_rows(
         entry_probs, data.num_documents, data.indptr, data.words,
-        theta, np.ascontiguousarray(topics.T), probs,
+        theta, by_word, probs,
     )  # fmt: skip
     with np.errstate(divide="ignore"):
         return float(np.sum(data.counts * np.log(probs)))
@@ -142,11 +152,15 @@ class AllocatedTopics:
         """Log probability of the words given theta and the topics, assignments summed out."""
         return log_likelihood(self, state, data)
 
-    def local_summary(self, state: Any, data: Any) -> Sums:
+    def summary_table(self, state: Any, data: Any) -> FloatArray:
+        """What summaries of blocks share: the topics word by word, ``(num_words, num_topics)``."""
+        return np.ascontiguousarray(self._topics_of(state, data).T)
+
+    def local_summary(self, state: Any, data: Any, by_word: FloatArray | None = None) -> Sums:
         """Of a block of documents: tokens of each topic; the log likelihood."""
-        words = words_log_likelihood(
-            self._corpus_of(data), self.theta(state, data), self._topics_of(state, data)
-        )
+        if by_word is None:
+            by_word = self.summary_table(state, data)
+        words = words_log_likelihood(self._corpus_of(data), self.theta(state, data), by_word)
         return Sums((state.topic_counts.sum(axis=0),), (np.array(words),))
 
     def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:

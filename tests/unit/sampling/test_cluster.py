@@ -9,7 +9,16 @@ import warnings
 
 import numpy as np
 import pytest
-from block_models import AskingPaths, GaussianRows, InThisProcess, Rows, paths, rows, same
+from block_models import (
+    AskingPaths,
+    GaussianRows,
+    InThisProcess,
+    Rows,
+    StartingRows,
+    paths,
+    rows,
+    same,
+)
 from chain_models import Normal, values
 
 import pgmult
@@ -39,7 +48,7 @@ class Faulty(InThisProcess):
         with self._lock:
             forgets, repeats = self._chance.random() < 0.3, self._chance.random() < 0.3
         if forgets:
-            with tasks._memory._lock:
+            with tasks._memory.lock:
                 tasks._memory._rows.clear()
         if repeats and task.kind != "forget":
             super().run(task, home)
@@ -103,6 +112,33 @@ def test_answers_do_not_depend_on_what_workers_remember(tmp_path, seed):
     assert same(whole, found)
     asked = [len(task.asks) for task, _ in workers.done if task.kind == "answer"]
     assert max(asked) == 2
+
+
+def test_rows_start_where_they_are(tmp_path, monkeypatch):
+    whole = pgmult.sample(StartingRows(), rows(), **SETTINGS)
+    for shards, workers in ((1, InThisProcess()), (5, Faulty(3))):
+        run, kinds = tmp_path / f"run-{shards}", set()
+
+        def look(sweep, run=run, kinds=kinds):
+            paths = (run / f"chain-{sweep.chain}").iterdir()
+            kinds.update(path.name.split(".")[0] for path in paths)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(StartingRows, "init", None)  # that holds all rows
+            found = pgmult.sample(
+                StartingRows(), rows(), store=run, cluster=workers, shards=shards, cut=4,
+                callback=look, **SETTINGS,
+            )  # fmt: skip
+        assert same(whole, found)
+        assert {task.kind for task, _ in workers.done} >= {"start", "step"}
+        assert "rows" in kinds
+        assert "start" not in kinds  # since the first cut
+    given = SETTINGS | {"initvals": {"mu": np.ones(2)}}
+    again = pgmult.sample(
+        StartingRows(), rows(), store=tmp_path / "given", cluster=InThisProcess(), shards=2, **given
+    )
+    assert same(again, pgmult.sample(StartingRows(), rows(), **given))
+    assert not same(again, whole)
 
 
 def test_variables_of_cells_cannot_be_kept_elsewhere(tmp_path):
