@@ -9,6 +9,7 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core.typing import absent_of, default_keep_of, variable
 from pgmult.core.validate import new_key
 from pgmult.sampling import blocks
+from pgmult.topics.updates.allocation import WordTables
 
 
 def check_threads_do_not_matter(model, data, sweeps=3):
@@ -79,7 +80,7 @@ def _sweep_of_shards(rng, chain_rng, model, state, data, parts, pieces):
         for i in rng.permutation(len(pieces)):
             with row_threads(1 + i % 2, grain=1):
                 of, first = data.rows(places[i]), int(pieces[i][0])
-                moved[i] = do(model, key, *given, moved[i], of, first)
+                moved[i] = do(model, key, *given, moved[i], of, first, threads=1 + i % 3)
             total.merge(moved[i].total)
         return total.result(len(parts))
 
@@ -101,14 +102,28 @@ def _rows_of(piece, parts):
 
 def forget_a_block(monkeypatch):
     """From now on nothing is added of what the first block of a sweep says."""
-    right = blocks.Total.add
+    right = blocks._total
 
-    def add(self, b, sums):
-        if b == 0:
-            sums = blocks.Sums(*(tuple(0 * value for value in values) for values in sums))
-        right(self, b, sums)
+    def total(act, count, first, threads):
+        def say(i):
+            sums = act(i)
+            if first + i == 0:
+                sums = blocks.Sums(*(tuple(0 * value for value in values) for values in sums))
+            return sums
 
-    monkeypatch.setattr(blocks.Total, "add", add)
+        return right(say, count, first, threads)
+
+    monkeypatch.setattr(blocks, "_total", total)
+    allocate = WordTables.allocate
+
+    def forget_words(self, rng, data, theta):
+        first = not self.counts()[0].any()
+        topic_counts = allocate(self, rng, data, theta)
+        if first:
+            self.counts()[0][:] = 0
+        return topic_counts
+
+    monkeypatch.setattr(WordTables, "allocate", forget_words)
 
 
 def repeat_the_first_block(monkeypatch):

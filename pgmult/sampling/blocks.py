@@ -38,16 +38,16 @@ from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
-from pgmult.core.typing import FloatArray, variable
+from pgmult.core.typing import FloatArray, IntArray, variable
 from pgmult.core.validate import as_positive_int, new_key
 
 __all__ = [
@@ -151,6 +151,13 @@ class BlockModel(Protocol[Data, State]):
     that one which local fields begin with. With ``asks = True`` its `shared_step` is a generator,
     which yields `Ask` and is sent `Sums`, and its `local_step` gives ``state, held, sums``. And
     ``whole_names`` are variables that no sum over rows tells, as it would cost too much.
+
+    Where blocks need tables as large as what is shared, those done one after the other may have
+    them in common: ``sweep_tables(state, data)`` makes them, and they go to ``local_step(rng,
+    state, data, tables)``, which leaves out of its sums what it counts in them. Their ``counts()``,
+    a tuple of int64 arrays, come last in the exact sums; ``another()`` gives those of another
+    thread. In the same way ``summary_table(state, data)`` goes to ``local_summary(state, data,
+    table)``.
 
     Attributes
     ----------
@@ -324,8 +331,12 @@ class Total:
 
 
 def _least_type(values: NDArray[Any]) -> np.dtype[Any]:
+    """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    return np.result_type(np.min_scalar_type(least), np.min_scalar_type(most))
+    for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)
 
 
 def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
@@ -476,14 +487,41 @@ def local_steps(
     threads : int
         How many blocks are moved at a time.
     """
+    tables = _Tables(model, state, data)
 
     def move(rng: np.random.Generator, here: Any, of: Any, _: int) -> tuple[Any, Any, Sums]:
         if getattr(model, "asks", False):
-            return model.local_step(rng, here, of)  # type: ignore[no-any-return]
-        moved, sums = model.local_step(rng, here, of)
+            return model.local_step(rng, here, of, *tables.mine())  # type: ignore[no-any-return]
+        moved, sums = model.local_step(rng, here, of, *tables.mine())
         return moved, None, sums
 
-    return _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
+    moved = _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
+    moved.total.exact.extend(tables.counts())
+    return moved
+
+
+class _Tables:
+    """Tables that blocks share, if the model has any: each thread counts in its own."""
+
+    def __init__(self, model: Any, state: Any, data: Any):
+        make = getattr(model, "sweep_tables", None)
+        self._first = None if make is None else make(state, data)
+        self._lock, self._of_threads = Lock(), dict[int, Any]()
+
+    def mine(self) -> tuple[Any, ...]:
+        """Those of this thread, or none."""
+        if self._first is None:
+            return ()
+        with self._lock:
+            tables, me = self._of_threads, get_ident()
+            if me not in tables:
+                tables[me] = self._first.another() if tables else self._first
+            return (tables[me],)
+
+    def counts(self) -> list[IntArray]:
+        """What was counted in all of them."""
+        found = [tables.counts() for tables in self._of_threads.values()]
+        return [reduce(np.add, same) for same in zip(*found, strict=True)]
 
 
 def local_answers(
@@ -561,10 +599,8 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
             with lock:  # siblings meet here, so that few nodes are in memory
                 total.put((0, first + i), sums.rounded)
         with lock:
-            if total.exact:
+            if mine.exact:  # else there was no block left for this thread
                 total.add_exact(mine.exact)
-            else:
-                total.exact = mine.exact
             total.cpu += time.thread_time() - began
 
     others = min(threads, count) - 1
@@ -653,18 +689,21 @@ def _as_result(sums: Sums) -> Sums:
     """Sums of one block as `Total.result` gives them."""
     if not sums.exact:
         return sums
-    return Sums(tuple(np.array(value, dtype=np.int64) for value in sums.exact), sums.rounded)
+    return Sums(tuple(np.asarray(value, dtype=np.int64) for value in sums.exact), sums.rounded)
 
 
 def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 1) -> Total:
     """What is kept of neighbouring blocks: arguments as of `local_steps`."""
     parts = blocks(num_rows(model, state, data), model.block_rows)
     alone = len(parts) == 1
+    make = getattr(model, "summary_table", None)
+    table = () if make is None else (make(state, data),)
 
     def act(i: int) -> Sums:
         here = state if alone else take_rows(model, state, cells(data, parts[i]))
+        of = data if alone else data.rows(parts[i])
         with _rows_named(model, first + i):
-            found: Sums = model.local_summary(here, data if alone else data.rows(parts[i]))
+            found: Sums = model.local_summary(here, of, *table)
         return found
 
     return _total(act, len(parts), first, threads)

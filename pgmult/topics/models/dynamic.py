@@ -20,16 +20,15 @@ they change) and prevalence_drift (how fast topics rise and fall). A sweep:
 1. z | psi, eta, x                        a multinomial a (document, word) entry
 2. psi | z, mu, Sigma                     Pólya-gamma, then Gaussian, as in `CorrelatedTopics`
 3. prevalence_drift | psi                 mu and Sigma integrated out; then mu, Sigma | the rest
-4. eta_{k,.,v} + constant | z             a slice update of each chain's level, without omega
-5. omega | eta, z                         Pólya-gamma, PG(N_{k,t,>=v}, eta_{k,t,v})
-6. initial_var, drift_var | omega, z      slice updates, eta integrated out by Kalman filters;
-   then eta | the rest                    scalar chains, filtered forwards and sampled backwards
-7. base | eta                             Gaussian
+4. eta_{k,.,v} | z, variances, base       an elliptical slice of each chain around a Gaussian
+5. initial_var, eta | z or, as often, drift_var, eta | z    a slice of each topic's variance,
+   along with all its chains
+6. base | eta                             Gaussian
 
-Three things would crawl. Variances given thousands of sticks that no token informs: steps 3 and 6
-integrate out what would hold them. The level of a rare word's stick given omega: of N tokens that
-reach it and one that stops there, omega remembers all N (Johndrow et al. 2019, "MCMC for imbalanced
-categorical data"), so step 4 does without. A stick that no token reached has J = h = 0.
+Two things would crawl. Chains of rare words given Pólya-gamma variables: of N tokens that reach a
+stick and one that stops there, they remember all N (Johndrow et al. 2019, "MCMC for imbalanced
+categorical data"), so step 4 does without. Variances given thousands of sticks: step 3 integrates
+out what would hold them, and step 5 keeps surrogate data instead (`pgmult.topics.priors.chains`).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
@@ -52,7 +51,6 @@ from numpy.typing import NDArray
 from pgmult.compiled.linalg import scatter
 from pgmult.core.arguments import as_real, as_repeats, as_share
 from pgmult.core.machine import refuse_unaffordable
-from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
 from pgmult.priors import (
@@ -70,13 +68,13 @@ from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import AllocatedTopics
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables
 from pgmult.topics.updates.sticks import sample_sticks
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
 
 _START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
-_SLICE_WIDTH = 0.5  # of log variances
+_SLICE_WIDTH = 0.15  # of log variances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +137,6 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     block_rows : int
         Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
-        Every block adds up a table of num_topics times num_times times words.
 
     Notes
     -----
@@ -286,10 +283,14 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         return moved
 
     def local_step(
-        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
+        self,
+        rng: np.random.Generator,
+        state: DynamicTopicsState,
+        data: TimedCorpus,
+        tables: WordTables | None = None,
     ) -> tuple[DynamicTopicsState, Sums]:
         """Z and psi of a block of documents; moments of psi about the old mu of each time."""
-        topic_counts, word_counts = self._allocate(rng, state, data)
+        topic_counts, words = self._allocate(rng, state, data, tables)
         means = state.mu[data.times]
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
         counts = np.bincount(data.times, minlength=data.num_times)
@@ -297,7 +298,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         np.add.at(totals, data.times, psi - means)
         squares = scatter(psi - means, np.zeros(psi.shape[1]))
         moved = replace(state, psi=psi, topic_counts=topic_counts)
-        return moved, Sums((counts, word_counts), (totals, squares))
+        return moved, Sums((counts, *words), (totals, squares))
 
     def shared_step(
         self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus
@@ -312,9 +313,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
             rng, state.prevalence_drift, seen, data, gaussian
         )
         word_counts = word_counts.reshape(state.topics.shape)
-        moved = self._shift_words(rng, state, word_counts, data)
-        potential = self.word_link(data).augment(rng, moved, word_counts)
-        initial_var, drift_var, eta = self._sample_words(rng, state, potential, data)
+        initial_var, drift_var, eta = self._sample_words(rng, state, word_counts, data)
         mean, var = self._base_given(eta, initial_var, drift_var)
         base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
         return replace(
@@ -322,9 +321,11 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
             initial_var=initial_var, drift_var=drift_var, topics=self.word_link(data).probs(eta),
         )  # fmt: skip
 
-    def local_summary(self, state: DynamicTopicsState, data: TimedCorpus) -> Sums:
+    def local_summary(
+        self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None
+    ) -> Sums:
         """Of a block of documents: tokens of topics, and by time; the log likelihood."""
-        tokens, words = AllocatedTopics.local_summary(self, state, data)
+        tokens, words = AllocatedTopics.local_summary(self, state, data, by_word)
         return Sums((*tokens, self._tokens(state, data)), words)
 
     def summarized(
@@ -396,50 +397,38 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
             prior = _log_inverse_gamma(log_drift, self.prevalence_shape, self.prevalence_scale)
-            walk = mean_walk(gaussian, float(np.exp(log_drift[0])), data.num_times)
-            return prior + seen.log_evidence(walk)
+            return prior + seen.log_evidence(gaussian, float(np.exp(log_drift[0])))
 
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
         drift = float(np.exp(log_drift[0]))
         return drift, *seen.posterior(mean_walk(gaussian, drift, data.num_times)).sample(rng)
 
-    def _shift_words(
+    def _sample_words(
         self,
         rng: np.random.Generator,
         state: DynamicTopicsState,
         word_counts: IntArray,
         data: TimedCorpus,
-    ) -> FloatArray:
-        """Eta after one move of each word's chain as a whole, omega integrated out."""
-        taken = word_counts[..., data.order[:-1]]
-        reaching = self.word_link(data).totals(word_counts)
-        chains = self._chains(state.base, state.initial_var, state.drift_var, data)
-        return chains.shift(rng, state.eta, taken, reaching)
-
-    def _sample_words(
-        self,
-        rng: np.random.Generator,
-        state: DynamicTopicsState,
-        potential: DiagonalPotential,
-        data: TimedCorpus,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """initial_var and drift_var given the potential alone, then eta."""
+        """initial_var, drift_var and eta given the tokens' topics."""
+        taken = word_counts[..., data.order[:-1]].astype(np.float64, order="C")
+        reaching = self.word_link(data).totals(word_counts).astype(np.float64, order="C")
         chains = self._chains(state.base, state.initial_var, state.drift_var, data)
-        chains = chains.condition(potential)
+        eta = chains.slice(rng, state.eta, taken, reaching)
+        name, shape, scale = "innovation_var", self.drift_shape, self.drift_scale
+        if rng.random() < 0.5:
+            name, shape, scale = "initial_var", self.initial_shape, self.initial_scale
+        given = chains.condition(chains.surrogate(rng, eta, taken, reaching))
+        noise = given.noise_of(eta)
 
-        def initial_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
-            prior = _log_inverse_gamma(log_var, self.initial_shape, self.initial_scale)
-            return prior + chains.with_vars(initial_var=np.exp(log_var)).log_normalizer(active)
+        def log_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
+            moved = given.with_vars(**{name: np.exp(log_var)})
+            likelihood = moved.log_place(noise, taken, reaching, active)
+            return _log_inverse_gamma(log_var, shape, scale) + likelihood
 
-        def drift_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
-            prior = _log_inverse_gamma(log_var, self.drift_shape, self.drift_scale)
-            return prior + chains.with_vars(innovation_var=np.exp(log_var)).log_normalizer(active)
-
-        log_var = slice_sample(rng, initial_density, np.log(state.initial_var), _SLICE_WIDTH)
-        chains = chains.with_vars(initial_var=np.exp(log_var))
-        log_var = slice_sample(rng, drift_density, np.log(state.drift_var), _SLICE_WIDTH)
-        chains = chains.with_vars(innovation_var=np.exp(log_var))
-        return chains.initial_var, chains.innovation_var, chains.sample(rng)
+        log_var = slice_sample(rng, log_density, np.log(getattr(chains, name)), _SLICE_WIDTH)
+        moved = given.with_vars(**{name: np.exp(log_var)})
+        return moved.initial_var, moved.innovation_var, moved.place(noise)
 
     def _base_given(
         self, eta: FloatArray, initial_var: FloatArray, drift_var: FloatArray

@@ -76,6 +76,7 @@ from pgmult.topics.models.gaussian import GaussianTopics
 from pgmult.topics.priors.content import ContentPrior
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
+from pgmult.topics.updates.allocation import WordTables
 from pgmult.topics.updates.content import sample_content, vary
 from pgmult.topics.updates.effects import Effects, sample_effects
 from pgmult.topics.updates.keywords import Keywords, as_keywords
@@ -458,16 +459,20 @@ class StructuralTopics(GaussianTopics):
         return moved
 
     def local_step(
-        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+        self,
+        rng: np.random.Generator,
+        state: StructuralTopicsState,
+        data: StructuredCorpus,
+        tables: WordTables | None = None,
     ) -> tuple[StructuralTopicsState, Sums]:
         """Z and psi of a block of documents."""
-        topic_counts, word_counts = self._allocate(rng, state, data)
+        topic_counts, words = self._allocate(rng, state, data, tables)
         means = data.design.mean(state.coefficients, state.effects)
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
         anywhere = self._prior_of(data, np.eye(len(data.design.names)))
         sums = _mixed(anywhere, psi, data).sums
         moved = replace(state, psi=psi, topic_counts=topic_counts)
-        return moved, Sums((np.array(len(psi)), word_counts), sums)
+        return moved, Sums((np.array(len(psi)), *words), sums)
 
     def shared_step(
         self,
@@ -549,9 +554,14 @@ class StructuralTopics(GaussianTopics):
         assert isinstance(words, StructuredCorpus)  # all else of `data` stays
         return words
 
-    def local_summary(self, state: StructuralTopicsState, data: StructuredCorpus) -> Sums:
+    def local_summary(
+        self,
+        state: StructuralTopicsState,
+        data: StructuredCorpus,
+        by_word: FloatArray | None = None,
+    ) -> Sums:
         """Of a block: tokens of topics, and by group; the log likelihood, sums of covariates."""
-        (tokens,), (words,) = GaussianTopics.local_summary(self, state, data)
+        (tokens,), (words,) = GaussianTopics.local_summary(self, state, data, by_word)
         count = np.array(data.num_documents)
         total = data.covariates.sum(axis=0)
         return Sums((tokens, self.group_tokens(state, data), count), (words, total))
