@@ -2,6 +2,7 @@
 
     python tests/benchmarks/beyond_one_machine.py overhead --documents 100000 --topics 100
     python tests/benchmarks/beyond_one_machine.py overhead --where dask --workers 1 --threads 2
+    python tests/benchmarks/beyond_one_machine.py overhead --model paths --words 20 --topics 3
     python tests/benchmarks/beyond_one_machine.py sums --topics 200 --words 100000 --shards 32
     python tests/benchmarks/beyond_one_machine.py flat --sweeps 500
 
@@ -10,9 +11,11 @@ with its kept draws and a cut, and makes the same sweeps here. It tells, in CPU 
 (other work on the machine changes wall clock), what one process needs; what the workers need for
 the rows, and for all else (reading, telling, replaying); what the driver needs; and what the same
 processes need in the same time when there is nothing to do. Places take turns, and the spread over
-repetitions is told. ``quiet`` is Dask without its profiler and with seldom looks at itself.
-``sums`` tells what the driver needs for the sums of so many shards. ``flat`` tells memory of driver
-and workers, files of a chain and tasks of the scheduler as a long run goes on.
+repetitions is told. With ``--model paths`` it is MultinomialLDS: documents are sequences of so many
+steps, words the symbols and topics the dimensions of the state. ``quiet`` is Dask without its
+profiler and with seldom looks at itself. ``sums`` tells what the driver needs for the sums of so
+many shards. ``flat`` tells memory of driver and workers, files of a chain and tasks of the
+scheduler as a long run goes on.
 """
 
 import argparse
@@ -117,14 +120,33 @@ def place(options, where):
 
 
 def problem(options):
-    """A corpus, the state that it was simulated from, and the model."""
+    """Data, the state that they were simulated from, and the model."""
+    if options.model == "paths":
+        return paths(options)
     corpus, state = simulated(
         np.random.default_rng(0), options.documents, options.words, options.topics, options.length
     )
     threads = f" of {options.threads} threads" if options.threads > 1 else ""
     print(f"{corpus}, K = {options.topics}, {options.workers} workers{threads}", flush=True)
-    model = pgmult.topics.CorrelatedTopics(options.topics, block_rows=options.block_rows)
+    model = pgmult.topics.CorrelatedTopics(options.topics, block_rows=options.block_rows or 2048)
     return corpus, state, model
+
+
+def paths(options):
+    """Sequences of symbols whose states move slowly."""
+    rng, D, size = np.random.default_rng(0), options.topics, options.documents
+    empty = [np.arange(options.length) % options.words] * size
+    model = pgmult.sequences.MultinomialLDS(D, block_rows=options.block_rows or 256)
+    like = model.as_data(empty)
+    state = replace(
+        model.prior(rng, like), transition=0.9 * np.eye(D), noise_cov=0.2 * np.eye(D),
+        initial_mean=np.zeros(D), initial_cov=np.eye(D), offset=model._offset_moments(like)[0],
+        loadings=rng.standard_normal((options.words - 1, D)), loading_var=np.ones(D),
+    )  # fmt: skip
+    state = replace(state, states=model._law(state, like).sample(rng))
+    data = model.simulate(rng, state, like)
+    print(f"{data}, D = {D}, {options.workers} workers", flush=True)
+    return data, state, model
 
 
 def here(options, corpus, state, model):
@@ -167,14 +189,16 @@ def there(options, where, corpus, state, model):
     wall, driver, cpu, faults = (ended - began) / n
     seconds, own, theirs, _ = after - before
     tasks = workers.done[first:last]
-    kinds = {
-        kind: sum(task_cpu for task, _, task_cpu in tasks if task.kind == kind) / n
-        for kind in ("step", "tell")
-    }
+    kinds = {"step": 0.0, "tell": 0.0}
+    for task, _, task_cpu in tasks:
+        kind = "step" if task.kind == "answer" else task.kind
+        if kind in kinds:
+            kinds[kind] += task_cpu / n
     slowest = {}
     for task, done, _ in tasks:
-        if task.kind == "step":
-            slowest[task.sweep] = max(slowest.get(task.sweep, 0.0), done.seconds)
+        if task.kind in ("step", "answer"):
+            what = task.sweep, *(number for number, _ in task.asks[-1:])
+            slowest[what] = max(slowest.get(what, 0.0), done.seconds)
     at_rest = (own + theirs) / seconds * wall
     besides = cpu - kinds["step"] - kinds["tell"] + driver
     return {
@@ -276,7 +300,8 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1, help="of a Dask worker")
     parser.add_argument("--shards", type=int)
-    parser.add_argument("--block-rows", type=int, default=2048)
+    parser.add_argument("--model", choices=["topics", "paths"], default="topics")
+    parser.add_argument("--block-rows", type=int, help="2048, and 256 of paths, if left out")
     parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--words", type=int, default=5000)

@@ -245,13 +245,13 @@ class MultinomialLDS(StateSpace):
             state = replace(
                 state, states=slice_states(rng, self._around(state, data), state.states)
             )
-        active, whole = ActiveSticks.of(data), data.whole
+        active = ActiveSticks.of(data)
         design, weights = self._design(state.states, data), self._weights(state)
         always = self._path_share(data) == 1.0
         held = Augmented(
             rng, active, active.augment(rng, design, weights), data.offsets, design,
             self._driving(data), state.noise_cov, (state.initial_mean, state.initial_cov),
-            keep=always, only=data.num_sequences == whole.num_sequences,
+            keep=always, only=data.num_sequences == data.whole.num_sequences,
         )  # fmt: skip
         if not always:
             return state, held, Sums((), (np.zeros(()),))

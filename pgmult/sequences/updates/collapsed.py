@@ -133,7 +133,7 @@ class Augmented:
         active, work = self.active, self._work or self._room(weights, dynamics)
         if self.keep or self._only:
             self._work = work
-        if len(self._factors) == 2:
+        if len(self._factors) == (2 if self.keep else 1):
             _, roots, means = self._factors.pop()
         else:
             roots, means = np.empty_like(work.J), np.empty_like(work.h)
@@ -153,7 +153,7 @@ class Augmented:
         if not growth < MAX_GROWTH:  # nor where there is none
             return Sums((), (np.array(-math.inf), following, zz, squares, linear)), None
         factors = _Factors((dynamics.tobytes(), weights.tobytes()), roots, means)
-        if self.keep:
+        if self.keep or self._only:
             self._factors.append(factors)
         work.design[:, :D] = means
         pairs = -(-n // symbols.STICKS)

@@ -12,7 +12,7 @@ invariant,
 
     x_first ~ N(0, V),    V = A V A' + Q
 
-(`sample_stationary_dynamics`). Inputs enter from the second step of a sequence on: see
+(`draw_stationary_dynamics`). Inputs enter from the second step of a sequence on: see
 `pgmult.sequences.priors.dynamics.input_drive`.
 
 All depend on sums over rows alone (`RegressionSums`), which add up over blocks of sequences.
