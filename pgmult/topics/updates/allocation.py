@@ -85,11 +85,9 @@ class WordTables:
 
         Arguments and errors are those of `allocate_tokens`.
         """
-        tokens = int(data.counts.sum(dtype=np.int64))
-        if self._tokens + tokens > _MOST:
+        if self._tokens > _MOST // 2:
             (self._before,) = (counts.T for counts in self.counts())
             self._word_counts[:], self._tokens = 0, 0
-        self._tokens += tokens
         topic_counts = np.zeros(theta.shape, dtype=np.int64)
         padded = np.empty((len(theta), self._by_word.shape[1]), dtype=np.float32)
         over_rows(pad_rows, len(theta), theta, padded)
@@ -102,11 +100,15 @@ class WordTables:
             raise FloatingPointError(
                 f"document {min(failed)} holds a word of probability 0 under every topic"
             )
+        self._tokens += int(topic_counts.sum())
         return topic_counts
 
     def counts(self) -> tuple[IntArray]:
         """The tokens so far: one array, ``(num_topics, num_words)``, laid out word by word."""
-        whole: IntArray = self._word_counts.sum(axis=0, dtype=np.int64)
+        first, *others = self._word_counts
+        whole = first.astype(np.int64)
+        for table in others:
+            whole += table
         return ((whole if self._before is None else whole + self._before).T,)
 
 
