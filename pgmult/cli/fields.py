@@ -36,8 +36,13 @@ _OTHER = "(other)"
 def add_fields(commands: Any) -> None:
     """``pgmult fields`` with its actions."""
     fields = commands.add_parser(
-        "fields", help="shares of categories that move over time and space (Gaussian processes)"
-    )
+        "fields", help="shares of categories that move over time and space (Gaussian processes)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example:\n"
+        "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
+        "    --category name --count n --hold-out 0.1 --out run\n"
+        "  pgmult fields predict run --at elsewhere.csv --out probabilities.csv",
+    )  # fmt: skip
     actions = fields.add_subparsers(required=True, metavar="ACTION")
     fit = add_fit(
         actions, "sample the probabilities behind a tidy table of counts", draws=400, tune=400

@@ -55,12 +55,15 @@ def add_fit(actions: Any, what: str, *, draws: int, tune: int) -> argparse.Argum
     fit: argparse.ArgumentParser = actions.add_parser("fit", help=what)
     fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
     fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
-    for name, value, least in (
-        ("draws", draws, 1), ("tune", tune, 0), ("chains", 4, 1), ("thin", 1, 1)
+    for name, value, least, told in (
+        ("draws", draws, 1, "kept of each chain"), ("tune", tune, 0, "sweeps before the first"),
+        ("chains", 4, 1, "from starts of their own, to be compared"),
+        ("thin", 1, 1, "sweeps for each draw that is kept"),
     ):  # fmt: skip
         fit.add_argument(
-            f"--{name}", type=at_least(least), default=value, metavar="N", help=f"default: {value}"
-        )
+            f"--{name}", type=at_least(least), default=value, metavar="N",
+            help=f"{told}; default: {value}",
+        )  # fmt: skip
     add_running(fit)
     add_json(fit)
     return fit

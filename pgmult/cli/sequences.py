@@ -38,8 +38,14 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 def add_sequences(commands: Any) -> None:
     """``pgmult sequences`` with its actions."""
     sequences = commands.add_parser(
-        "sequences", help="symbols whose probabilities move from step to step (linear dynamics)"
-    )
+        "sequences", help="symbols whose probabilities move from step to step (linear dynamics)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n"
+        "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
+        "    --every day --hold-out 14 --out run\n"
+        "  pgmult sequences fit genes.fasta --out run\n"
+        "  pgmult sequences forecast run --steps 14 --out ahead.csv",
+    )  # fmt: skip
     actions = sequences.add_subparsers(required=True, metavar="ACTION")
     fit = add_fit(
         actions, "sample the dynamics behind a tidy table, a FASTA file or a text",

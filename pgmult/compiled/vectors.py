@@ -40,6 +40,30 @@ def exp_minus(a):
     return p * np.int64((np.int64(n) + np.int64(1023)) << np.int64(52)).view(np.float64)
 
 
+@jit(inline=True)
+def log1p(u):
+    """log(1 + u) for u in [0, 1], to a few units in the last place, in what vectorises."""
+    t = u / (2.0 + u)
+    s = t * t
+    p = 1.0 / 31.0
+    p = p * s + 1.0 / 29.0
+    p = p * s + 1.0 / 27.0
+    p = p * s + 1.0 / 25.0
+    p = p * s + 1.0 / 23.0
+    p = p * s + 1.0 / 21.0
+    p = p * s + 1.0 / 19.0
+    p = p * s + 1.0 / 17.0
+    p = p * s + 1.0 / 15.0
+    p = p * s + 1.0 / 13.0
+    p = p * s + 1.0 / 11.0
+    p = p * s + 1.0 / 9.0
+    p = p * s + 1.0 / 7.0
+    p = p * s + 1.0 / 5.0
+    p = p * s + 1.0 / 3.0
+    p = p * s + 1.0
+    return 2.0 * t * p
+
+
 @jit(reassociate=True)
 def combine(row, constant, z, out):
     """``out[i]`` = constant + sum_d row[d] z[d, i]."""

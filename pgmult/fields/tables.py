@@ -176,7 +176,7 @@ def _coordinates(
 
 def _numbers_of(column: NDArray[Any], name: str) -> IntArray:
     """A column of counts."""
-    for row, item in enumerate(column.tolist() if column.dtype.kind in "OUS" else ()):
+    for row, item in enumerate(column.tolist() if column.dtype.kind in "OUSf" else ()):
         if item is None or item != item:
             raise ValueError(
                 f"column {name!r} must have a count in every row, got none at row {row} (0 where"

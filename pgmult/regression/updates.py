@@ -179,6 +179,9 @@ def augmentation_rates(data: LabelledRows, mean: FloatArray, precision: FloatArr
     return np.minimum(rates, 1.0)
 
 
+_RARE = 0.1  # share of successes or failures above which it is not for want of them
+
+
 def slow_group(rates: FloatArray, data: LabelledRows, name: Callable[[int], str]) -> str | None:
     """The group that Gibbs steps move least, in words, where that is next to nothing."""
     g = int(np.argmin(rates))
@@ -187,7 +190,10 @@ def slow_group(rates: FloatArray, data: LabelledRows, name: Callable[[int], str]
     rows = slice(data.offsets[g], data.offsets[g + 1])
     taken, trials = data.successes[rows].sum(), data.trials[rows].sum()
     rare, what = (taken, "successes") if 2 * taken <= trials else (trials - taken, "failures")
-    told = f"the weights{name(g)}, for want of {what}"
+    why = f"for want of {what}"
+    if rare > _RARE * trials:
+        why = f"as the covariates all but separate {what} from the rest"
+    told = f"the weights{name(g)}, {why}"
     return slow_in_words(told, rare, trials, float(rates[g]), 'update="auto" or "slice"')
 
 

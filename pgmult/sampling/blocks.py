@@ -78,6 +78,7 @@ __all__ = [
     "step",
     "summaries",
     "take_rows",
+    "takes_all_rows",
     "with_rows_of",
     "without_rows",
 ]
@@ -146,9 +147,10 @@ class BlockModel(Protocol[Data, State]):
     Fields of the state whose axes, in `dims`, begin with `row_dim` are *local*, of rows; all others
     are *shared*. Where there are no rows, local fields are None.
 
-    A model may have two more class variables. With ``cell_dim``, the axis of its rows' cells, it is
+    A model may have more class variables. With ``cell_dim``, the axis of its rows' cells, it is
     that one which local fields begin with. With ``asks = True`` its `shared_step` is a generator,
-    which yields `Ask` and is sent `Sums`, and its `local_step` gives ``state, held, sums``.
+    which yields `Ask` and is sent `Sums`, and its `local_step` gives ``state, held, sums``. And
+    ``whole_names`` are variables that no sum over rows tells, as it would cost too much.
 
     Where blocks need tables as large as what is shared, those done one after the other may have
     them in common: ``sweep_tables(state, data)`` makes them, and they go to ``local_step(rng,
@@ -329,8 +331,12 @@ class Total:
 
 
 def _least_type(values: NDArray[Any]) -> np.dtype[Any]:
+    """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    return np.result_type(np.min_scalar_type(least), np.min_scalar_type(most))
+    for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)
 
 
 def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
@@ -340,6 +346,11 @@ def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tup
 def _axis(model: Any) -> str:
     """The axis that local fields begin with."""
     return str(getattr(model, "cell_dim", model.row_dim))
+
+
+def takes_all_rows(model: Any, name: str) -> bool:
+    """Whether a variable that is not of rows can be told by nobody but who has them all."""
+    return name in getattr(model, "whole_names", ())
 
 
 def is_of_rows(model: Any, name: str) -> bool:

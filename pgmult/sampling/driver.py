@@ -43,7 +43,7 @@ from pgmult.core.typing import (
     default_keep_of,
 )
 from pgmult.core.validate import as_positive_int
-from pgmult.sampling.blocks import as_block_model, is_of_rows
+from pgmult.sampling.blocks import as_block_model, is_of_rows, takes_all_rows
 from pgmult.sampling.chains import (
     LOG_LIKELIHOOD,
     Callback,
@@ -342,6 +342,11 @@ def _check_model_in_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> Non
             raise ValueError(
                 f"keep must name no variable of single rows where there is a cluster, got {name!r},"
                 f" which has a value for each {model.dims[name][0]}"
+            )
+        if takes_all_rows(model, name):
+            raise ValueError(
+                "keep must name no variable that is made of all rows at once where there is a"
+                f" cluster, got {name!r}"
             )
 
 

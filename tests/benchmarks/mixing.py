@@ -1,13 +1,23 @@
-"""Regressions that mix slowly: Pólya-gamma Gibbs, slices around a Gaussian, and NUTS.
+"""Models that mix slowly, beside NUTS, and what a sweep of tiny data costs.
 
-    python tests/benchmarks/mixing.py                     # everything
-    python tests/benchmarks/mixing.py --only iris wine    # some of it
+    python -m tests.benchmarks.mixing                           # all of it
+    python -m tests.benchmarks.mixing regressions [--only iris wine] [--sweeps 3000] [--draws 500]
+    python -m tests.benchmarks.mixing sequences [--only small large dna alice]
+    python -m tests.benchmarks.mixing tiny
 
-For each posterior the effective sample sizes of the weights' means a CPU second, smallest and
-median, of one chain after warm-up; the search for the Gaussian is counted, the compilation of
-anything is not. Then how far the samplers' means and standard deviations are from each other, in
-Monte-Carlo standard errors. NUTS is numpyro's, in float64, where it is installed. Run with
-OPENBLAS_NUM_THREADS=1 and XLA_FLAGS=--xla_cpu_multi_thread_eigen=false.
+`regressions`: Pólya-gamma Gibbs, slices around a Gaussian, and NUTS. For each posterior the
+effective sample sizes of the weights' means a CPU second, smallest and median, of one chain after
+warm-up; the search for the Gaussian is counted, the compilation of anything is not. Then how far
+the samplers' means and standard deviations are from each other, in Monte-Carlo standard errors.
+
+`sequences`: the linear dynamical system of `tests.benchmarks.sequences_mixing`; 80 steps of one
+dimension and three symbols (`small`), two and five (`large`), both beside NUTS; DNA and Alice,
+which need PGMULT_DATA.
+
+`tiny`: milliseconds of a processor a sweep of next to no data, for every model.
+
+NUTS is numpyro's, in float64, where it is installed. Run with OPENBLAS_NUM_THREADS=1 and
+XLA_FLAGS=--xla_cpu_multi_thread_eigen=false.
 """
 
 import argparse
@@ -18,7 +28,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from pgmult import MvNormal
+from pgmult import MvNormal, fields, mixtures, regression, sequences, topics
+from pgmult.fields.covariances import Matern
 from pgmult.regression import (
     LogisticRegression,
     SoftmaxRegression,
@@ -26,6 +37,7 @@ from pgmult.regression import (
     as_labelled_rows,
 )
 from pgmult.sampling.diagnostics import ess_mean
+from tests.benchmarks import sequences_mixing
 
 
 def standardised(load):
@@ -118,8 +130,8 @@ def agreement(one, other):
     print(f"  slices and NUTS: means within {means.max():.1f} errors, sds {spreads.max():.1f}")
 
 
-def main(options):
-    for name in options.only:
+def regressions(options):
+    for name in options.only or POSTERIORS:
         load, var = POSTERIORS[name]
         x, y = load()
         size, classes = x.shape[1], len(np.unique(y))
@@ -141,9 +153,89 @@ def main(options):
             agreement(draws, others)
 
 
-if __name__ == "__main__":
+SMALL = {"small": (1, 3), "large": (2, 5)}  # dimensions of states, symbols
+TEXTS = {"dna": sequences_mixing.dna, "alice": sequences_mixing.alice}
+
+
+def systems(options):
+    for name in options.only or (*SMALL, *TEXTS):
+        print(name)
+        if name in TEXTS:
+            sequences_mixing.ours(sequences.MultinomialLDS(10), TEXTS[name](), 1000, False)
+            continue
+        model, data = (
+            sequences.MultinomialLDS(SMALL[name][0]),
+            sequences_mixing.simulated(*SMALL[name]),
+        )
+        kept = sequences_mixing.ours(model, data, 4000, True)
+        if find_spec("numpyro") is not None:
+            sequences_mixing.compare(kept, sequences_mixing.nuts(model, data, 4000))
+
+
+def tiny_models():
+    """Names, models and data: 20 documents, 80 steps, 20 rows, 6 places."""
+    rng = np.random.default_rng(0)
+    words, x = rng.poisson(2.0, size=(20, 30)), rng.standard_normal((20, 2))
+    yield "CorrelatedTopics", topics.CorrelatedTopics(5), topics.as_corpus(words)
+    yield "LogisticNormalTopics", topics.LogisticNormalTopics(5), topics.as_corpus(words)
+    yield "LDA", topics.LDA(5), topics.as_corpus(words)
+    covered = topics.with_covariates(words, {"x": x[:, 0]})
+    yield "StructuralTopics", topics.StructuralTopics(5), covered
+    timed = topics.as_timed_corpus(words, np.arange(20) // 5)
+    yield "DynamicTopics", topics.DynamicTopics(5), timed
+    steps = sequences_mixing.simulated(1, 3)
+    yield "MultinomialLDS", sequences.MultinomialLDS(1), steps
+    yield "LogisticNormalLDS", sequences.LogisticNormalLDS(1), steps
+    yield "MultinomialHMM", sequences.MultinomialHMM(2), steps
+    vectors = sequences.as_vector_sequences(steps)
+    yield "GaussianLDS", sequences.GaussianLDS(1), vectors
+    for structure, size in (("dense", 6), ("state_space", 80)):
+        field = fields.as_field(np.arange(float(size)), rng.poisson(2.0, size=(size, 3)))
+        yield (
+            f"MultinomialGP, {structure}", fields.MultinomialGP(Matern(1.5), structure=structure),
+            field,
+        )  # fmt: skip
+    labels = np.arange(20) % 2
+    rows = as_labelled_rows(x, labels)
+    yield "LogisticRegression", LogisticRegression(), rows
+    grouped = as_labelled_rows(x, labels, np.arange(20) % 4)
+    around = MvNormal(np.zeros(2), np.eye(2))
+    groups = regression.GroupedLogisticRegression(around, 4.0, np.eye(2))
+    yield "GroupedLogisticRegression", groups, grouped
+    counted = as_counted_rows(x, np.arange(20) % 3)
+    yield "StickBreakingRegression", regression.StickBreakingRegression(), counted
+    yield "SoftmaxRegression", SoftmaxRegression(), counted
+    pairs = mixtures.as_alignments([0, 0, 1, 2, 2], [0, 1, 1, 0, 2], np.zeros(5))
+    yield "TranscriptExpression", mixtures.TranscriptExpression(), pairs
+
+
+def tiny(options):
+    for name, model, given in tiny_models():
+        rng = np.random.default_rng(0)
+        data = model.as_data(given) if hasattr(model, "as_data") else given
+        state, best = model.step(rng, model.init(rng, data), data), np.inf
+        for _ in range(7):
+            begun = time.process_time()
+            for _ in range(options.repeats):
+                state = model.step(rng, state, data)
+            best = min(best, (time.process_time() - begun) / options.repeats)
+        print(f"{name:28s} {1e3 * best:7.3f} ms a sweep", flush=True)
+
+
+def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", default=list(POSTERIORS), choices=list(POSTERIORS))
+    parser.add_argument("part", nargs="?", choices=["regressions", "sequences", "tiny"])
+    names = [*POSTERIORS, *SMALL, *TEXTS]
+    parser.add_argument("--only", nargs="*", default=[], choices=names)
     parser.add_argument("--sweeps", type=int, default=3000)
-    parser.add_argument("--draws", type=int, default=500, help="of NUTS")
-    main(parser.parse_args())
+    parser.add_argument("--draws", type=int, default=500, help="of NUTS, for a regression")
+    parser.add_argument("--repeats", type=int, default=100, help="sweeps of a timing")
+    options = parser.parse_args()
+    parts = {"regressions": regressions, "sequences": systems, "tiny": tiny}
+    for name, part in parts.items():
+        if options.part in (None, name):
+            part(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -144,7 +144,8 @@ def cluster(options, folder):
     held_by = []
 
     def look(sweep):
-        held_by.append((time.perf_counter(), peak.own))
+        theirs = max(held("RssAnon", pid) for pid in workers.pids)
+        held_by.append((time.perf_counter(), peak.own, theirs))
 
     began = time.perf_counter()
     workers = Processes(options.threads)
@@ -153,14 +154,13 @@ def cluster(options, folder):
             model, corpus, draws=1, tune=options.sweeps, chains=1, random_seed=1, callback=look,
             store=f"{store}/run", cluster=workers, progressbar=False, thin=1,
         )  # fmt: skip
-        theirs = max(held("RssAnon", pid) for pid in workers.pids)
     workers.close()
-    times = [when - began for when, _ in held_by]
+    times, _, theirs = zip(*held_by, strict=True)
     print(
         f"{corpus}, K = {options.topics}, {options.threads} processes: first sweep done after"
-        f" {times[0]:.0f} s, sweep {min(np.diff(times)):.1f} s; the driver holds"
+        f" {times[0] - began:.0f} s, sweep {min(np.diff(times)):.1f} s; the driver holds"
         f" {held_by[0][1]:.2f} GB of its own at most by then, {peak.own:.2f} GB in all, a worker"
-        f" {theirs:.2f} GB",
+        f" {max(theirs):.2f} GB",
         flush=True,
     )
 

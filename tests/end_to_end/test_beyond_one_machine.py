@@ -8,6 +8,7 @@ from block_models import InThisProcess, same
 
 import pgmult
 from pgmult.regression import GroupedLogisticRegression, as_labelled_rows
+from pgmult.sequences import MultinomialLDS, as_sequences, forecast
 from pgmult.topics import (
     CorrelatedTopics,
     DynamicTopics,
@@ -82,6 +83,12 @@ def problem(name):
         return DynamicTopics(3, start_sweeps=2, block_rows=16), data
     if name == "uncollapsed":
         return UncollapsedLDA(4, block_rows=16), texts
+    if name == "sequences":
+        lengths = 1 + np.arange(30) % 12
+        inputs = rng.normal(size=(lengths.sum(), 1))
+        return MultinomialLDS(2, update="both", block_rows=4), as_sequences(
+            [rng.integers(-1, 4, length) for length in lengths], inputs=inputs
+        )
     groups = np.sort(rng.integers(0, 30, 90))
     data = as_labelled_rows(rng.normal(size=(90, 2)), rng.integers(0, 2, 90), groups=groups)
     return replace(GroupedLogisticRegression.like_wang_blei(2), block_rows=4), data
@@ -106,10 +113,36 @@ def test_chains_of_a_large_corpus_start_on_workers(tmp_path, monkeypatch, name):
     assert [task.kind for task, _ in workers.done].count("start") == 3
 
 
-@pytest.mark.parametrize("name", ["structural", "dynamic", "uncollapsed", "grouped"])
+@pytest.mark.parametrize("name", ["structural", "dynamic", "uncollapsed", "grouped", "sequences"])
 def test_other_models(tmp_path, name):
     model, data = problem(name)
     found = pgmult.sample(
         model, data, store=tmp_path / "run", cluster=InThisProcess(), shards=3, **SETTINGS
     )
     assert same(pgmult.sample(model, data, keep=list(found), **SETTINGS), found)
+
+
+def test_paths_that_go_on_with_other_workers(tmp_path):
+    """All blocks answer every leapfrog, wherever they are and whoever has begun."""
+    model, data = problem("sequences")
+    run, settings = tmp_path / "run", SETTINGS | {"draws": 6}
+
+    def enough(sweep):
+        if sweep.index == 4:
+            raise InterruptedError("enough")
+
+    with pytest.raises(InterruptedError):
+        pgmult.sample(
+            model, data, store=run, cluster="local", cores=2, shards=2, cut=3, callback=enough,
+            **settings,
+        )  # fmt: skip
+    found = pgmult.resume(run, cluster="local", cores=2, shards=5, cut=1, progressbar=False)
+    assert same(pgmult.sample(model, data, keep=list(found), cores=2, **settings), found)
+    with pytest.raises(ValueError, match=r"must have kept last_states .* new=True"):
+        forecast(found, data, 2, inputs=np.zeros((30, 2, 1)))
+    ahead = forecast(found, data, 2, inputs=np.zeros((30, 2, 1)), new=True)
+    assert ahead.mean.shape == (30, 2, 4)
+    with pytest.raises(ValueError, match=r"made of all rows at once .* 'mean_probs'"):
+        pgmult.sample(
+            model, data, store=tmp_path / "other", cluster="local", keep="mean_probs", **settings
+        )

@@ -13,7 +13,7 @@ from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_lower
 from pgmult.compiled.simd import WIDTH
 from pgmult.compiled.streams import exponential, gamma, normal, open_stream, uniform
-from pgmult.compiled.vectors import dot, exp_minus
+from pgmult.compiled.vectors import dot, exp_minus, log1p
 from pgmult.regression.compiled.weights import PANEL, ROWS, add_gram, pack_row
 
 DOF = 8.0  # of the Student-t
@@ -26,37 +26,13 @@ _MOST_STEPS = 100
 _NEAR_MODE, _NEAR = 0.1, 0.02  # posterior standard deviations: nearer, all bases are as good
 
 
-@jit(inline=True)
-def _log1p(u):
-    """log(1 + u) for u in [0, 1], to a few units in the last place, in what vectorises."""
-    t = u / (2.0 + u)
-    s = t * t
-    p = 1.0 / 31.0
-    p = p * s + 1.0 / 29.0
-    p = p * s + 1.0 / 27.0
-    p = p * s + 1.0 / 25.0
-    p = p * s + 1.0 / 23.0
-    p = p * s + 1.0 / 21.0
-    p = p * s + 1.0 / 19.0
-    p = p * s + 1.0 / 17.0
-    p = p * s + 1.0 / 15.0
-    p = p * s + 1.0 / 13.0
-    p = p * s + 1.0 / 11.0
-    p = p * s + 1.0 / 9.0
-    p = p * s + 1.0 / 7.0
-    p = p * s + 1.0 / 5.0
-    p = p * s + 1.0 / 3.0
-    p = p * s + 1.0
-    return 2.0 * t * p
-
-
 @jit(reassociate=True)
 def _sum_softplus(trials, centre, along, across, cos, sin):
     """sum_n trials_n log(1 + exp psi_n), psi = centre + along cos + across sin."""
     total = 0.0
     for n in range(trials.size):
         psi = centre[n] + cos * along[n] + sin * across[n]
-        total += trials[n] * (max(psi, 0.0) + _log1p(exp_minus(abs(psi))))
+        total += trials[n] * (max(psi, 0.0) + log1p(exp_minus(abs(psi))))
     return total
 
 
@@ -76,7 +52,7 @@ def _expect(mean, scale):
         tail = exp_minus(abs(psi))
         part = 1.0 / (1.0 + tail)
         total += weight
-        softplus += weight * (max(psi, 0.0) + _log1p(tail))
+        softplus += weight * (max(psi, 0.0) + log1p(tail))
         share += weight * (part if psi > 0.0 else tail * part)
         spread += weight * tail * part * part
     return softplus / total, share / total, spread / total

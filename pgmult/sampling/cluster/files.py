@@ -162,7 +162,8 @@ class ChainFiles:
             match = _OURS.fullmatch(path.name)
             older = match is not None and (match[1] == "rows" or int(match[2]) < sweep)
             if older and path.name not in needed:
-                path.unlink(missing_ok=True)
+                with suppress(PermissionError):  # Windows removes no open file: the next time
+                    path.unlink(missing_ok=True)
 
     def _seed(self, name: str) -> int:
         return _seed(self.run, f"{self.folder.name}/{name}")

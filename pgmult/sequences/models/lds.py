@@ -154,6 +154,7 @@ class MultinomialLDS(StateSpace):
     asks: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
     summary_names: ClassVar[frozenset[str]] = frozenset()
+    whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
 
     def __post_init__(self) -> None:
         StateSpace.__post_init__(self)

@@ -20,16 +20,15 @@ they change) and prevalence_drift (how fast topics rise and fall). A sweep:
 1. z | psi, eta, x                        a multinomial a (document, word) entry
 2. psi | z, mu, Sigma                     Pólya-gamma, then Gaussian, as in `CorrelatedTopics`
 3. prevalence_drift | psi                 mu and Sigma integrated out; then mu, Sigma | the rest
-4. eta_{k,.,v} + constant | z             a slice update of each chain's level, without omega
-5. omega | eta, z                         Pólya-gamma, PG(N_{k,t,>=v}, eta_{k,t,v})
-6. initial_var, drift_var | omega, z      slice updates, eta integrated out by Kalman filters;
-   then eta | the rest                    scalar chains, filtered forwards and sampled backwards
-7. base | eta                             Gaussian
+4. eta_{k,.,v} | z, variances, base       an elliptical slice of each chain around a Gaussian
+5. initial_var, eta | z or, as often, drift_var, eta | z    a slice of each topic's variance,
+   along with all its chains
+6. base | eta                             Gaussian
 
-Three things would crawl. Variances given thousands of sticks that no token informs: steps 3 and 6
-integrate out what would hold them. The level of a rare word's stick given omega: of N tokens that
-reach it and one that stops there, omega remembers all N (Johndrow et al. 2019, "MCMC for imbalanced
-categorical data"), so step 4 does without. A stick that no token reached has J = h = 0.
+Two things would crawl. Chains of rare words given Pólya-gamma variables: of N tokens that reach a
+stick and one that stops there, they remember all N (Johndrow et al. 2019, "MCMC for imbalanced
+categorical data"), so step 4 does without. Variances given thousands of sticks: step 3 integrates
+out what would hold them, and step 5 keeps surrogate data instead (`pgmult.topics.priors.chains`).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
@@ -52,7 +51,6 @@ from numpy.typing import NDArray
 from pgmult.compiled.linalg import scatter
 from pgmult.core.arguments import as_real, as_repeats, as_share
 from pgmult.core.machine import refuse_unaffordable
-from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
 from pgmult.priors import (
@@ -76,7 +74,7 @@ from pgmult.topics.updates.sticks import sample_sticks
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
 
 _START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
-_SLICE_WIDTH = 0.5  # of log variances
+_SLICE_WIDTH = 0.15  # of log variances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -315,9 +313,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
             rng, state.prevalence_drift, seen, data, gaussian
         )
         word_counts = word_counts.reshape(state.topics.shape)
-        moved = self._shift_words(rng, state, word_counts, data)
-        potential = self.word_link(data).augment(rng, moved, word_counts)
-        initial_var, drift_var, eta = self._sample_words(rng, state, potential, data)
+        initial_var, drift_var, eta = self._sample_words(rng, state, word_counts, data)
         mean, var = self._base_given(eta, initial_var, drift_var)
         base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
         return replace(
@@ -401,50 +397,38 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
             prior = _log_inverse_gamma(log_drift, self.prevalence_shape, self.prevalence_scale)
-            walk = mean_walk(gaussian, float(np.exp(log_drift[0])), data.num_times)
-            return prior + seen.log_evidence(walk)
+            return prior + seen.log_evidence(gaussian, float(np.exp(log_drift[0])))
 
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
         drift = float(np.exp(log_drift[0]))
         return drift, *seen.posterior(mean_walk(gaussian, drift, data.num_times)).sample(rng)
 
-    def _shift_words(
+    def _sample_words(
         self,
         rng: np.random.Generator,
         state: DynamicTopicsState,
         word_counts: IntArray,
         data: TimedCorpus,
-    ) -> FloatArray:
-        """Eta after one move of each word's chain as a whole, omega integrated out."""
-        taken = word_counts[..., data.order[:-1]]
-        reaching = self.word_link(data).totals(word_counts)
-        chains = self._chains(state.base, state.initial_var, state.drift_var, data)
-        return chains.shift(rng, state.eta, taken, reaching)
-
-    def _sample_words(
-        self,
-        rng: np.random.Generator,
-        state: DynamicTopicsState,
-        potential: DiagonalPotential,
-        data: TimedCorpus,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """initial_var and drift_var given the potential alone, then eta."""
+        """initial_var, drift_var and eta given the tokens' topics."""
+        taken = word_counts[..., data.order[:-1]].astype(np.float64, order="C")
+        reaching = self.word_link(data).totals(word_counts).astype(np.float64, order="C")
         chains = self._chains(state.base, state.initial_var, state.drift_var, data)
-        chains = chains.condition(potential)
+        eta = chains.slice(rng, state.eta, taken, reaching)
+        name, shape, scale = "innovation_var", self.drift_shape, self.drift_scale
+        if rng.random() < 0.5:
+            name, shape, scale = "initial_var", self.initial_shape, self.initial_scale
+        given = chains.condition(chains.surrogate(rng, eta, taken, reaching))
+        noise = given.noise_of(eta)
 
-        def initial_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
-            prior = _log_inverse_gamma(log_var, self.initial_shape, self.initial_scale)
-            return prior + chains.with_vars(initial_var=np.exp(log_var)).log_normalizer(active)
+        def log_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
+            moved = given.with_vars(**{name: np.exp(log_var)})
+            likelihood = moved.log_place(noise, taken, reaching, active)
+            return _log_inverse_gamma(log_var, shape, scale) + likelihood
 
-        def drift_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
-            prior = _log_inverse_gamma(log_var, self.drift_shape, self.drift_scale)
-            return prior + chains.with_vars(innovation_var=np.exp(log_var)).log_normalizer(active)
-
-        log_var = slice_sample(rng, initial_density, np.log(state.initial_var), _SLICE_WIDTH)
-        chains = chains.with_vars(initial_var=np.exp(log_var))
-        log_var = slice_sample(rng, drift_density, np.log(state.drift_var), _SLICE_WIDTH)
-        chains = chains.with_vars(innovation_var=np.exp(log_var))
-        return chains.initial_var, chains.innovation_var, chains.sample(rng)
+        log_var = slice_sample(rng, log_density, np.log(getattr(chains, name)), _SLICE_WIDTH)
+        moved = given.with_vars(**{name: np.exp(log_var)})
+        return moved.initial_var, moved.innovation_var, moved.place(noise)
 
     def _base_given(
         self, eta: FloatArray, initial_var: FloatArray, drift_var: FloatArray

@@ -8,6 +8,14 @@ Row r holds num_chains chains that share their variances; chain i of every row s
 Diagonal potentials keep this form, so draws and the normaliser take O(num_times) a chain. The
 normaliser as a function of the variances is their likelihood with the chains integrated out.
 
+Binomial counts of logits x are no potential. Given them, chains move by elliptical slices around a
+Gaussian (`slice`), and variances together with all chains of a row (`log_place`), given *surrogate
+data* (Murray and Adams 2010, "Slice sampling covariance hyperparameters of latent Gaussian
+models"): g = x + noise, about as precise as the counts are, stand in for them, and the numbers from
+which `place` makes x given g stay when variances change. Neither x, whose thousands of steps leave
+their variance no room, nor Pólya-gamma variables, which know more of rare words than counts do,
+hold a variance where it is.
+
 >>> import numpy as np
 >>> from pgmult.core.potentials import DiagonalPotential
 >>> prior = ScalarChains(np.zeros(1), np.array([1.0]), np.array([0.5]), num_times=2)
@@ -23,9 +31,23 @@ import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_nonnegative, as_positive, as_positive_int, new_key
-from pgmult.topics.compiled.chains import log_normalizers, sample_chains, shift_chains
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
+from pgmult.core.validate import (
+    as_finite,
+    as_nonnegative,
+    as_positive,
+    as_positive_int,
+    made,
+    new_key,
+)
+from pgmult.topics.compiled.chains import (
+    log_densities,
+    log_normalizers,
+    noise_of_chains,
+    normal_rows,
+    place_chains,
+    slice_chains,
+)
 
 __all__ = ["ScalarChains"]
 
@@ -92,59 +114,103 @@ class ScalarChains:
     def with_vars(
         self, *, initial_var: FloatArray | None = None, innovation_var: FloatArray | None = None
     ) -> "ScalarChains":
-        """The same chains and potential under other variances."""
-        return replace(
-            self,
+        """The same chains and potential under other variances, which must be positive."""
+        return made(
+            ScalarChains,
+            centre=self.centre,
             initial_var=self.initial_var if initial_var is None else initial_var,
             innovation_var=self.innovation_var if innovation_var is None else innovation_var,
+            num_times=self.num_times,
+            persistence=self.persistence,
+            potential=self.potential,
         )
 
-    def log_normalizer(self, rows: BoolArray | None = None) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_rows,)``.
-
-        Parameters
-        ----------
-        rows : bool array, ``(num_rows,)``, optional
-            The rows to work out; others get 0.
-        """
+    def log_normalizer(self) -> FloatArray:
+        """Log of the integral of the prior times the potential, ``(num_rows,)``."""
         out = np.zeros(len(self.initial_var))
-        if self.potential is None:
-            return out
-        active = np.ones(len(out), dtype=np.bool_) if rows is None else rows
-        over_rows(
-            log_normalizers, len(out), active, self.potential.J, self.potential.h, self.centre,
-            self.persistence, self.initial_var, self.innovation_var, out, grain=1,
-        )  # fmt: skip
+        if self.potential is not None:
+            over_rows(log_normalizers, len(out), *self._filtered(), out, grain=1)
         return out
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw, ``(num_rows, num_times, num_chains)``."""
+        return self.place(self._noise(rng))
+
+    def place(self, noise: FloatArray) -> FloatArray:
+        """The draw that standard normal `noise` of shape `shape` makes."""
         out = np.empty(self.shape)
-        potential = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
-        over_rows(
-            sample_chains, len(out), new_key(rng), potential.J, potential.h, self.centre,
-            self.persistence, self.initial_var, self.innovation_var, out, grain=1,
-        )  # fmt: skip
+        over_rows(place_chains, len(out), *self._filtered(), noise, out, grain=1)
         return out
 
-    def shift(
-        self, rng: np.random.Generator, x: FloatArray, taken: IntArray, reaching: IntArray
-    ) -> FloatArray:
-        """One Markov step of every chain's level given binomial counts: ``x + constant``.
+    def noise_of(self, x: FloatArray) -> FloatArray:
+        """The noise that `place` makes x from."""
+        noise = np.empty(self.shape)
+        over_rows(noise_of_chains, len(noise), *self._filtered(), x, noise, grain=1)
+        return noise
 
-        Leaves this prior times the likelihood of `taken` out of `reaching`, of logit x, invariant.
+    def surrogate(
+        self, rng: np.random.Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
+    ) -> DiagonalPotential:
+        """The potential of surrogate data of x: as precise as the counts of all times together."""
+        share = (taken.sum(axis=1, keepdims=True) + 0.5) / (
+            reaching.sum(axis=1, keepdims=True) + 1.0
+        )
+        J = reaching * (share * (1.0 - share))
+        return DiagonalPotential(J, J * x + np.sqrt(J) * self._noise(rng))
+
+    def log_place(
+        self, noise: FloatArray, taken: FloatArray, reaching: FloatArray, rows: BoolArray
+    ) -> FloatArray:
+        """Log normaliser, and the log likelihood of counts where `place` puts the chains.
+
+        The density of the variances given surrogate data and noise, up to their prior.
+
+        Parameters
+        ----------
+        noise, taken, reaching : arrays, ``(num_rows, num_times, num_chains)``
+        rows : bool array, ``(num_rows,)``
+            The rows to work out; others get 0.
+
+        Returns
+        -------
+        array, ``(num_rows,)``
+        """
+        out = np.zeros(len(self.initial_var))
+        over_rows(
+            log_densities, len(out), rows, *self._filtered(), noise, taken, reaching, out, grain=1
+        )
+        return out
+
+    def _noise(self, rng: np.random.Generator) -> FloatArray:
+        noise = np.empty(self.shape)
+        over_rows(normal_rows, len(noise), new_key(rng), noise, grain=1)
+        return noise
+
+    def _filtered(self) -> tuple[object, ...]:
+        """What a filter takes."""
+        seen = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
+        variances = (self.initial_var, self.innovation_var)
+        return (seen.J, seen.h, self.centre, self.persistence, *variances)
+
+    def slice(
+        self, rng: np.random.Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
+    ) -> FloatArray:
+        """One Markov step of every chain given binomial counts.
+
+        An elliptical slice around a Gaussian found from the counts, one for each chain. Leaves this
+        prior times the likelihood of `taken` out of `reaching`, of logit x, as it is; the potential
+        plays no part.
 
         Parameters
         ----------
         x : array, ``(num_rows, num_times, num_chains)``
             Where the chains are.
-        taken, reaching : int64 arrays of the same shape
+        taken, reaching : arrays of the same shape
         """
         out = np.array(x, dtype=np.float64, order="C")
         over_rows(
-            shift_chains, len(out), new_key(rng), np.ascontiguousarray(taken),
-            np.ascontiguousarray(reaching), self.centre, self.persistence, self.initial_var,
-            self.innovation_var, out, grain=1,
+            slice_chains, len(out), new_key(rng), taken, reaching, self.centre, self.persistence,
+            self.initial_var, self.innovation_var, out, grain=1,
         )  # fmt: skip
         return out
 

@@ -20,7 +20,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import multigammaln
 
 from pgmult.compiled.linalg import scatter
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
@@ -36,10 +35,8 @@ def mean_walk(
 ) -> MatrixNormalInverseWishart:
     """The prior of means ``(num_times, n)`` and Sigma: a walk from `start`."""
     as_positive_int(num_times, "num_times")
-    weight = 1.0 / float(as_positive(drift_var, "drift_var"))
-    steps = np.diff(np.eye(num_times), axis=0)
-    precision = weight * (steps.T @ steps)
-    precision[0, 0] += start.strength
+    drift_var = float(as_positive(drift_var, "drift_var"))
+    precision = _walk_precision(start.strength, drift_var, num_times)
     means = np.tile(start.mean, (num_times, 1))
     return MatrixNormalInverseWishart(means, precision, start.dof, start.scale)
 
@@ -119,17 +116,29 @@ class TimedRows:
             scale=prior.scale + self.within + scatter(residuals, origin) + scatter(moved, origin),
         )
 
-    def log_evidence(self, prior: MatrixNormalInverseWishart) -> float:
-        """Log probability of the rows, means and Sigma integrated out."""
-        constant = 0.5 * self.averages.shape[1] * int(self.counts.sum()) * math.log(math.pi)
-        return float(_log_volume(self.posterior(prior)) - _log_volume(prior) - constant)
+    def log_evidence(self, start: NormalInverseWishart, drift_var: float) -> float:
+        """Log probability of the rows under `mean_walk`, up to a constant whatever the drift.
+
+        Means and Sigma are integrated out.
+        """
+        num_times, n = self.averages.shape
+        walk = _walk_precision(start.strength, drift_var, num_times)
+        precision = walk + np.diag(self.counts)
+        gaps = self.averages - start.mean
+        weighted = self.counts[:, None] * gaps
+        # counts - counts precision^-1 counts = counts precision^-1 walk
+        scale = start.scale + self.within + weighted.T @ np.linalg.solve(precision, walk @ gaps)
+        growth = np.linalg.slogdet(precision)[1] + (num_times - 1) * math.log(drift_var)
+        dof = start.dof + int(self.counts.sum())
+        return float(-0.5 * (n * growth + dof * np.linalg.slogdet(scale)[1]))
 
 
-def _log_volume(law: MatrixNormalInverseWishart) -> float:
-    """Log of the integral of the density without its constant."""
-    n = law.mean.shape[1]
-    return float(
-        multigammaln(0.5 * law.dof, n)
-        - 0.5 * law.dof * np.linalg.slogdet(law.scale)[1]
-        - 0.5 * n * np.linalg.slogdet(law.row_precision)[1]
-    )
+def _walk_precision(strength: float, drift_var: float, num_times: int) -> FloatArray:
+    """Between times, in units of the precision of rows."""
+    precision = np.zeros((num_times, num_times))
+    flat, weight = precision.reshape(-1), 1.0 / drift_var
+    flat[1 :: num_times + 1] = flat[num_times :: num_times + 1] = -weight
+    flat[:: num_times + 1] = 2.0 * weight
+    precision[-1, -1] = weight
+    precision[0, 0] = strength + (weight if num_times > 1 else 0.0)
+    return precision

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from same_draws import forget_a_block
 
-from pgmult import DiagonalPotential, NormalInverseWishart, StickBreaking
+from pgmult import NormalInverseWishart
 from pgmult.priors import CommonScale
 from pgmult.sampling.blocks import Sums
 from pgmult.testing import check_geweke, check_likelihood, check_model, check_sbc, mutant, rejects
@@ -206,9 +206,13 @@ def words_at_reversed_times(self, rng, state, sums, data):
     return DYNAMIC.shared_step(rng, state, Sums((counts, reversed_times), sums.rounded), data)
 
 
-def eta_of_other_variances(self, rng, state, potential, data):
-    initial_var, drift_var, _ = DYNAMIC._sample_words(rng, state, potential, data)
-    return initial_var, drift_var, DYNAMIC._sample_words(rng, state, potential, data)[2]
+def eta_of_other_variances(self, rng, state, word_counts, data):
+    initial_var, drift_var, _ = DYNAMIC._sample_words(rng, state, word_counts, data)
+    return initial_var, drift_var, DYNAMIC._sample_words(rng, state, word_counts, data)[2]
+
+
+def eta_of_other_words(self, rng, state, word_counts, data):
+    return DYNAMIC._sample_words(rng, state, np.roll(word_counts, 1, axis=2), data)
 
 
 def means_of_another_drift(self, rng, drift, psi, data, gaussian):
@@ -216,16 +220,6 @@ def means_of_another_drift(self, rng, drift, psi, data, gaussian):
         DYNAMIC._sample_prevalence(rng, drift, psi, data, gaussian)[0],
         *DYNAMIC._sample_prevalence(rng, drift, psi, data, gaussian)[1:],
     )
-
-
-def kappa_with_the_wrong_sign(self, data):
-    right = StickBreaking(order=data.order)
-
-    def augment(self, rng, psi, counts):
-        potential = right.augment(rng, psi, counts)
-        return DiagonalPotential(potential.J, -potential.h)
-
-    return mutant(right, augment=augment)
 
 
 def means_of_the_first_time(self, rng, state, data):
@@ -249,7 +243,7 @@ BROKEN_DYNAMIC = {
     "eta of other variances": broken_step(_sample_words=eta_of_other_variances),
     "means of another drift": broken_step(_sample_prevalence=means_of_another_drift),
     "means of the first time": broken_step(step=means_of_the_first_time),
-    "kappa with the wrong sign": broken_step(word_link=kappa_with_the_wrong_sign),
+    "eta of other words": broken_step(_sample_words=eta_of_other_words),
     "variances of another shape": broken_step(
         _sample_words=replace(DYNAMIC, initial_shape=3.0, drift_shape=3.0)._sample_words
     ),

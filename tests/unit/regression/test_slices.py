@@ -227,6 +227,9 @@ def test_augmentation_rates_name_what_would_not_move():
         warnings.simplefilter("error")
         LogisticRegression().init(np.random.default_rng(0), counts)
         model.init(np.random.default_rng(0), as_labelled_rows(x, [1, 0, 1, 0]))
+    apart = as_labelled_rows(np.linspace(-1.0, 1.0, 40)[:, None], np.arange(40) > 19)
+    with pytest.warns(ConvergenceWarning, match="covariates all but separate successes.*20 in 40"):
+        model.init(np.random.default_rng(0), apart)
     grouped = GroupedLogisticRegression(MvNormal([0.0], [[9.0]]), 5.0, [[9.0]], update="gibbs")
     with pytest.warns(ConvergenceWarning, match="group rare, for want of successes"):
         grouped.init(np.random.default_rng(0), counts)

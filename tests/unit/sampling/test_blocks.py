@@ -162,6 +162,25 @@ def test_sweeps_of_shards_are_those_of_the_whole(shards):
         shared_variable(model, bare, summary, data, "x")
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0, 255], "u1"), ([-1, 127], "i1"), ([-1, 255], "i2"), ([0, 256], "u2"),
+        ([0, 2**32 - 1], "u4"), ([-1, 2**31], "i8"), ([0, 2**40], "i8"), ([], "u1"),
+    ],
+)  # fmt: skip
+def test_integers_on_their_way_take_no_more_bytes_than_they_need(values, kind):
+    whole, part, values = Total(), Total(), np.array(values, np.int64)
+    part.add(0, Sums((values,), (np.ones(2),)))
+    whole.add(1, Sums((values,), (np.ones(2),)))
+    sent = part.narrowed()
+    assert sent.exact[0].dtype == kind
+    whole.merge(sent)
+    found = whole.result(2)
+    np.testing.assert_array_equal(found.exact[0], 2 * values)
+    assert found.exact[0].dtype == np.int64
+
+
 def test_answers_of_shards_are_those_of_the_whole():
     check_shards_do_not_matter(AskingPaths(), paths())
 

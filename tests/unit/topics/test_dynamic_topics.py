@@ -102,43 +102,51 @@ def log_inverse_gamma(var, shape, scale):
 
 
 def words_block(state, data, model=MODEL):
-    """Log joint of both variances and eta with omega, and the law that `step` draws them from.
+    """Log joint of variances, eta and surrogate data where their noise stays, and what slices see.
 
-    Of eta: chains given the variances. Of the variances: what the slices see, eta integrated out.
+    With the volume of eta by that noise, from the dense precision of each chain.
     """
+    rng = np.random.default_rng(4)
     allocation = np.random.default_rng(6).poisson(1.0, size=(3, 6, 12))
     allocation[:, 3] = 0
     link = StickBreaking(order=data.order)
-    potential = link.augment(np.random.default_rng(4), state.eta, allocation)
-    ordered = allocation[:, :, data.order]
-    reaching = ordered[..., ::-1].cumsum(axis=-1)[..., ::-1][..., :-1]
+    taken = allocation[..., data.order[:-1]] * 1.0
+    reaching = link.totals(allocation) * 1.0
+    chains = MODEL._chains(state.base, state.initial_var, state.drift_var, data)
+    seen = chains.surrogate(rng, state.eta, taken, reaching)
+    noise = chains.condition(seen).noise_of(state.eta)
 
     def log_joint(point):
-        deviation = point.eta - state.base
+        chains = MODEL._chains(state.base, point.initial_var, point.drift_var, data)
+        eta = chains.condition(seen).place(noise)
+        deviation = eta - state.base
         initial, drift = point.initial_var[:, None], point.drift_var[:, None, None]
         innovation = deviation[:, 1:] - 0.8 * deviation[:, :-1]
         log_eta = -0.5 * np.sum(deviation[:, 0] ** 2 / initial + np.log(initial))
         log_eta -= 0.5 * np.sum(innovation**2 / drift + np.log(drift))
-        # PG(omega | N, eta) / PG(omega | N, 0) = cosh(eta / 2)**N exp(-omega eta**2 / 2)
-        log_omega = np.sum(
-            reaching * np.log(np.cosh(point.eta / 2.0)) - potential.J * point.eta**2 / 2.0
-        )
+        steps = np.eye(6) - 0.8 * np.eye(6, k=-1)
+        for k in range(3):
+            weights = np.repeat(1.0 / np.append(point.initial_var[k], point.drift_var[k]), [1, 5])
+            precision = steps.T @ (weights[:, None] * steps)
+            for v in range(11):
+                log_eta -= 0.5 * np.linalg.slogdet(precision + np.diag(seen.J[k, :, v]))[1]
+        log_surrogate = np.sum(eta * (seen.h - 0.5 * seen.J * eta))
         log_priors = log_inverse_gamma(point.initial_var, 2.0, 2.0)
         log_priors += log_inverse_gamma(point.drift_var, 2.0, 0.4)
-        likelihood = link.log_likelihood(point.eta, allocation).sum()
-        return log_priors + log_eta + log_omega + likelihood
+        return log_priors + log_eta + log_surrogate + link.log_likelihood(eta, allocation).sum()
 
     def log_conditional(point):
         chains = model._chains(state.base, point.initial_var, point.drift_var, data)
-        chains = chains.condition(potential)
+        everywhere = np.ones(3, dtype=bool)
         log_vars = log_inverse_gamma(point.initial_var, model.initial_shape, model.initial_scale)
         log_vars += log_inverse_gamma(point.drift_var, model.drift_shape, model.drift_scale)
-        return log_vars + chains.log_normalizer().sum() + chains.log_density(point.eta).sum()
+        given = chains.condition(seen).log_place(noise, taken, reaching, everywhere)
+        return log_vars + given.sum()
 
     return log_joint, log_conditional
 
 
-def test_variances_and_eta_given_omega(state, data):
+def test_variances_given_surrogate_data(state, data):
     conditional_ratio(*words_block(state, data), [state, *others(data)])
 
 
@@ -146,6 +154,19 @@ def test_variances_and_eta_given_omega(state, data):
 def test_conditional_ratio_refuses_other_chains(state, data, change):
     block = words_block(state, data, replace(MODEL, **change))
     rejects(conditional_ratio, *block, [state, *others(data)])
+
+
+@pytest.mark.parametrize("forgotten", ["counts", "normaliser"])
+def test_conditional_ratio_refuses_variances_that_forget(monkeypatch, state, data, forgotten):
+    right = ScalarChains.log_place
+
+    def log_place(self, noise, taken, reaching, rows):
+        if forgotten == "counts":
+            return right(self, noise, 0.0 * taken, 0.0 * reaching, rows)
+        return right(self, noise, taken, reaching, rows) - self.log_normalizer()
+
+    monkeypatch.setattr(ScalarChains, "log_place", log_place)
+    rejects(conditional_ratio, *words_block(state, data), [state, *others(data)])
 
 
 def base_block(state, change=lambda mean, var: (mean, var)):
