@@ -45,6 +45,7 @@ from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
+from pgmult.topics.updates.allocation import kept_counts
 from pgmult.topics.updates.collapsed import words_collapsed
 from pgmult.topics.updates.sticks import sample_sticks
 
@@ -167,7 +168,8 @@ class CorrelatedTopics(ExchangeableTopics):
         psi = self._sample_psi(rng, state, at.topic_counts)
         sums = self._sums(psi, (at.word_counts.T,), state.mu)
         moved = self.shared_step(rng, state, sums, data)
-        return replace(moved, psi=psi, topic_counts=at.topic_counts, assignments=at.assignments)  # type: ignore[call-arg]
+        topic_counts = kept_counts(at.topic_counts)
+        return replace(moved, psi=psi, topic_counts=topic_counts, assignments=at.assignments)  # type: ignore[call-arg]
 
     def _sample_psi(
         self, rng: np.random.Generator, state: ExchangeableTopicsState, topic_counts: IntArray

@@ -68,7 +68,7 @@ from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import AllocatedTopics, WordTables
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts
 from pgmult.topics.updates.sticks import sample_sticks
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
@@ -92,7 +92,7 @@ class DynamicTopicsState:
         Sticks of words, in the data's `order`.
     base : array, ``(num_words - 1,)``
     initial_var, drift_var : arrays, ``(num_topics,)``
-    topic_counts : int64 array, ``(num_documents, num_topics)``
+    topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
     topics : array, ``(num_topics, num_times, num_words)``
         Word probabilities: those of eta.
@@ -106,7 +106,7 @@ class DynamicTopicsState:
     base: FloatArray
     initial_var: FloatArray
     drift_var: FloatArray
-    topic_counts: IntArray
+    topic_counts: NDArray[np.int32]
     topics: FloatArray
 
 
@@ -222,7 +222,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         initial_var = _inverse_gamma(rng, self.initial_shape, self.initial_scale, self.num_topics)
         drift_var = _inverse_gamma(rng, self.drift_shape, self.drift_scale, self.num_topics)
         eta = self._chains(base, initial_var, drift_var, data).sample(rng)
-        topic_counts = self.link(data).simulate(rng, psi, data.totals)
+        topic_counts = kept_counts(self.link(data).simulate(rng, psi, data.totals))
         topics = self.word_link(data).probs(eta)
         return DynamicTopicsState(
             psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts,
@@ -277,7 +277,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
             base,
             initial_var,
             drift_var,
-            at.allocation.topic_counts,
+            kept_counts(at.allocation.topic_counts),
             self.word_link(data).probs(eta),
         )
 
@@ -303,7 +303,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         totals = np.zeros(state.mu.shape)
         np.add.at(totals, data.times, psi - means)
         squares = scatter(psi - means, np.zeros(psi.shape[1]))
-        moved = replace(state, psi=psi, topic_counts=topic_counts)
+        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
         return moved, Sums((counts, *words), (totals, squares))
 
     def shared_step(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
@@ -20,7 +21,7 @@ from pgmult.sampling.blocks import Sums, as_block_rows, step
 from pgmult.topics.data.corpus import Corpus, as_num_topics
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import AllocatedTopics, WordTables
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts
 from pgmult.topics.updates.words import sample_topics
 
 __all__ = [
@@ -103,10 +104,10 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
 
     def _words_from_prior(
         self, rng: np.random.Generator, psi: FloatArray, data: Corpus
-    ) -> tuple[FloatArray, IntArray]:
+    ) -> tuple[FloatArray, NDArray[np.int32]]:
         """Topics, and the topic counts of documents with the totals of `data`."""
         topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        return topics, self.link(data).simulate(rng, psi, data.totals)
+        return topics, kept_counts(self.link(data).simulate(rng, psi, data.totals))
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics."""
@@ -118,7 +119,7 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
         rng: np.random.Generator,
         psi: FloatArray,
         topics: FloatArray,
-        topic_counts: IntArray,
+        topic_counts: NDArray[np.int32],
         data: Any,
     ) -> Any:
         """A state of these psi and topics, all else drawn given them."""
@@ -127,7 +128,8 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
         """A state with these topics in this order, all else drawn given them."""
         psi = at.psi(self.link(data))
         topics = Dirichlet(self.word_concentration).condition(at.allocation.word_counts.T)
-        return self._around(rng, psi, topics.sample(rng), at.allocation.topic_counts, data)
+        topic_counts = kept_counts(at.allocation.topic_counts)
+        return self._around(rng, psi, topics.sample(rng), topic_counts, data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +143,7 @@ class ExchangeableTopicsState:
     Sigma : array, ``(n, n)``
     topics : array, ``(num_topics, num_words)``
         Word probabilities of each topic; rows sum to 1.
-    topic_counts : int64 array, ``(num_documents, num_topics)``
+    topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
     """
 
@@ -149,7 +151,7 @@ class ExchangeableTopicsState:
     mu: FloatArray
     Sigma: FloatArray
     topics: FloatArray
-    topic_counts: IntArray
+    topic_counts: NDArray[np.int32]
 
 
 class ExchangeableTopics(GaussianTopics):
@@ -187,7 +189,7 @@ class ExchangeableTopics(GaussianTopics):
         """Z and psi of a block of documents."""
         topic_counts, words = self._allocate(rng, state, data, tables)
         psi = self._sample_psi(rng, state, topic_counts)
-        moved = replace(state, psi=psi, topic_counts=topic_counts)
+        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
         return moved, self._sums(psi, words, state.mu)
 
     def shared_step(
@@ -223,7 +225,7 @@ class ExchangeableTopics(GaussianTopics):
         rng: np.random.Generator,
         psi: FloatArray,
         topics: FloatArray,
-        topic_counts: IntArray,
+        topic_counts: NDArray[np.int32],
         data: Corpus,
     ) -> ExchangeableTopicsState:
         """A state of these psi and topics."""

@@ -43,7 +43,7 @@ from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows, step
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import AllocatedTopics, WordTables
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
@@ -249,7 +249,7 @@ class UncollapsedLDAState:
         Of the draws of theta.
     topics : array, ``(num_topics, num_words)``
         Word probabilities of each topic; rows sum to 1.
-    topic_counts : int64 array, ``(num_documents, num_topics)``
+    topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
     alpha : array, ``(num_topics,)``
     word_concentration : float
@@ -257,7 +257,7 @@ class UncollapsedLDAState:
 
     seeds: IntArray
     topics: FloatArray
-    topic_counts: IntArray
+    topic_counts: NDArray[np.int32]
     alpha: FloatArray
     word_concentration: float
 
@@ -306,7 +306,7 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         alpha, eta = self._prior_concentrations(rng)
         theta = Dirichlet(alpha).sample(rng, (data.num_documents, self.num_topics))
         topics = Dirichlet(eta).sample(rng, (self.num_topics, data.num_words))
-        topic_counts = rng.multinomial(data.totals, theta)
+        topic_counts = kept_counts(rng.multinomial(data.totals, theta))
         return UncollapsedLDAState(_seeds(rng, len(theta)), topics, topic_counts, alpha, eta)
 
     def start_concentration(self) -> float:
@@ -319,7 +319,7 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         """A state with these topics in this order."""
         alpha = at.alpha if self.alpha is None else np.array(self.alpha)
         topics = Dirichlet(at.eta).condition(at.allocation.word_counts.T).sample(rng)
-        topic_counts = at.allocation.topic_counts
+        topic_counts = kept_counts(at.allocation.topic_counts)
         seeds = _seeds(rng, len(topic_counts))
         return UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta)
 
@@ -327,7 +327,7 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         self, rng: np.random.Generator, at: Searched, data: Corpus
     ) -> dict[str, NDArray[Any]]:
         """Allocated tokens, and the seeds of theta."""
-        topic_counts = at.allocation.topic_counts
+        topic_counts = kept_counts(at.allocation.topic_counts)
         return {"seeds": _seeds(rng, len(topic_counts)), "topic_counts": topic_counts}
 
     def step(
@@ -349,7 +349,7 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         seated, log_beta = self._alpha_sums(rng, state.alpha, topic_counts)
         seeds = _seeds(rng, len(topic_counts))
         sums = Sums((seated, *words), (np.array(log_beta),))
-        return replace(state, seeds=seeds, topic_counts=topic_counts), sums
+        return replace(state, seeds=seeds, topic_counts=kept_counts(topic_counts)), sums
 
     def shared_step(
         self, rng: np.random.Generator, state: UncollapsedLDAState, sums: Sums, data: Corpus

@@ -76,7 +76,7 @@ from pgmult.topics.models.gaussian import GaussianTopics
 from pgmult.topics.priors.content import ContentPrior
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import WordTables
+from pgmult.topics.updates.allocation import WordTables, kept_counts
 from pgmult.topics.updates.content import sample_content, vary
 from pgmult.topics.updates.effects import Effects, sample_effects
 from pgmult.topics.updates.keywords import Keywords, as_keywords
@@ -103,7 +103,7 @@ class StructuralTopicsState:
         Covariance of psi given the covariates and random effects.
     topics : array, ``(num_topics, num_words)``
         Word probabilities of each topic, whatever the group; rows sum to 1.
-    topic_counts : int64 array, ``(num_documents, num_topics)``
+    topic_counts : int32 array, ``(num_documents, num_topics)``
         Tokens of each document by topic, as last allocated.
     effects : array, ``(num_effects, num_topics - 1)``
         Of random terms, one after the other.
@@ -131,7 +131,7 @@ class StructuralTopicsState:
     coefficients: FloatArray
     Sigma: FloatArray
     topics: FloatArray
-    topic_counts: IntArray
+    topic_counts: NDArray[np.int32]
     effects: FloatArray = field(default_factory=_NO_MATRIX)
     effect_variances: FloatArray = field(default_factory=_NO_VECTOR)
     effect_covariances: FloatArray = field(default_factory=_NO_TABLES)
@@ -441,7 +441,7 @@ class StructuralTopics(GaussianTopics):
         rng: np.random.Generator,
         psi: FloatArray,
         topics: FloatArray,
-        topic_counts: IntArray,
+        topic_counts: NDArray[np.int32],
         data: StructuredCorpus,
     ) -> StructuralTopicsState:
         """A state of these psi and topics."""
@@ -479,7 +479,7 @@ class StructuralTopics(GaussianTopics):
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
         anywhere = self._prior_of(data, np.eye(len(data.design.names)))
         sums = _mixed(anywhere, psi, data).sums
-        moved = replace(state, psi=psi, topic_counts=topic_counts)
+        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
         return moved, Sums((np.array(len(psi)), *words), sums)
 
     def shared_step(

@@ -37,6 +37,7 @@ from pgmult.topics.starts.searches import (
     search_leaves,
     settled,
 )
+from pgmult.topics.updates.allocation import kept_counts
 
 __all__ = ["StartsFromTopics", "TopicStart", "find_start"]
 
@@ -117,7 +118,8 @@ class StartsFromTopics(ABC):
     ) -> dict[str, NDArray[Any]]:
         """The local fields of a state with this allocation."""
         link = cast(Linked, self).link(data)
-        return {"psi": at.psi(link), "topic_counts": at.allocation.topic_counts}
+        topic_counts = kept_counts(at.allocation.topic_counts)
+        return {"psi": at.psi(link), "topic_counts": topic_counts}
 
     def find_start(
         self,

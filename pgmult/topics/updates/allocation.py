@@ -24,8 +24,27 @@ __all__ = [
     "AllocatedTopics",
     "WordTables",
     "allocate_tokens",
+    "kept_counts",
     "words_log_likelihood",
 ]
+
+
+_MOST = 2**31 - 1
+
+
+def kept_counts(topic_counts: IntArray) -> NDArray[np.int32]:
+    """Topic counts as states hold them, in four bytes each.
+
+    Raises
+    ------
+    ValueError
+        If a document has 2**31 tokens of a topic.
+    """
+    if topic_counts.size and topic_counts.max() > _MOST:
+        raise ValueError(
+            f"documents must have fewer than 2**31 tokens of a topic, got {topic_counts.max()}"
+        )
+    return topic_counts.astype(np.int32)
 
 
 class WordTables:
@@ -41,7 +60,7 @@ class WordTables:
         At most, of a call of `allocate`.
     """
 
-    __slots__ = ("_by_word", "_topics", "_word_counts")
+    __slots__ = ("_before", "_by_word", "_tokens", "_topics", "_word_counts")
 
     def __init__(self, topics: FloatArray, num_documents: int):
         num_topics, num_words = topics.shape
@@ -50,12 +69,15 @@ class WordTables:
         self._by_word = np.empty((num_words, width), dtype=np.float32)
         over_rows(pad_columns, num_words, topics, self._by_word)
         tables = num_workers(num_documents)
-        self._word_counts = np.zeros((tables, num_words, num_topics), dtype=np.int64)
+        self._word_counts = np.zeros((tables, num_words, num_topics), dtype=np.int32)
+        self._tokens = 0  # in there, and the others:
+        self._before: IntArray | None = None
 
     def another(self) -> "WordTables":
         """Tables of the same topics, to be counted in by another thread."""
         other = copy.copy(self)
         other._word_counts = np.zeros_like(self._word_counts)
+        other._tokens, other._before = 0, None
         return other
 
     def allocate(self, rng: np.random.Generator, data: Corpus, theta: FloatArray) -> IntArray:
@@ -63,6 +85,9 @@ class WordTables:
 
         Arguments and errors are those of `allocate_tokens`.
         """
+        if self._tokens > _MOST // 2:
+            (self._before,) = (counts.T for counts in self.counts())
+            self._word_counts[:], self._tokens = 0, 0
         topic_counts = np.zeros(theta.shape, dtype=np.int64)
         padded = np.empty((len(theta), self._by_word.shape[1]), dtype=np.float32)
         over_rows(pad_rows, len(theta), theta, padded)
@@ -75,12 +100,16 @@ class WordTables:
             raise FloatingPointError(
                 f"document {min(failed)} holds a word of probability 0 under every topic"
             )
+        self._tokens += int(topic_counts.sum())
         return topic_counts
 
     def counts(self) -> tuple[IntArray]:
         """The tokens so far: one array, ``(num_topics, num_words)``, laid out word by word."""
-        tables = self._word_counts
-        return ((tables[0] if len(tables) == 1 else tables.sum(axis=0)).T,)
+        first, *others = self._word_counts
+        whole = first.astype(np.int64)
+        for table in others:
+            whole += table
+        return ((whole if self._before is None else whole + self._before).T,)
 
 
 def allocate_tokens(

@@ -17,6 +17,7 @@ from pgmult.topics import (
     as_timed_corpus,
     with_covariates,
 )
+from pgmult.topics.updates import allocation
 
 COUNTS = np.random.default_rng(6).poisson(0.4, size=(37, 12))
 CORPUS = as_corpus(COUNTS, [f"word{v}" for v in range(12)], [f"document {d}" for d in range(37)])
@@ -88,3 +89,29 @@ def test_a_bad_number_of_rows_a_block_is_refused(block_rows):
     for kind in (CorrelatedTopics, UncollapsedLDA, DynamicTopics):
         with pytest.raises((ValueError, TypeError), match="block_rows must be"):
             kind(3, block_rows=block_rows)
+
+
+def test_words_are_counted_beyond_what_four_bytes_hold(monkeypatch):
+    rng = np.random.default_rng(0)
+    topics, theta = rng.dirichlet(np.ones(12), 3), rng.dirichlet(np.ones(3), 37)
+    words = []
+    for most in (2**31 - 1, 50):
+        monkeypatch.setattr(allocation, "_MOST", most)
+        tables = allocation.WordTables(topics, 20)
+        for part in (slice(0, 12), slice(12, 30), slice(30, 37)):
+            tables.allocate(np.random.default_rng(part.start), CORPUS.rows(part), theta[part])
+        words.append(tables.counts()[0])
+    assert words[0].dtype == words[1].dtype == np.int64
+    np.testing.assert_array_equal(*words)
+    np.testing.assert_array_equal(words[0].sum(axis=0), COUNTS.sum(axis=0))
+
+
+def test_states_hold_counts_of_four_bytes():
+    model = CorrelatedTopics(**SMALL)
+    rng = np.random.default_rng(0)
+    state = model.init(rng, CORPUS)
+    for _ in range(2):
+        assert state.topic_counts.dtype == np.int32
+        state = model.step(rng, state, CORPUS)
+    with pytest.raises(ValueError, match="fewer than 2\\*\\*31 tokens of a topic, got 2147483648"):
+        allocation.kept_counts(np.array([[1, 2**31]]))
