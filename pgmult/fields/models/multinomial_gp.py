@@ -130,7 +130,7 @@ class MultinomialGP(StickFields):
         chain starts, and fixes them there: quicker, and intervals do not know that they are
         estimates. "fixed" leaves them as they come.
     hyperparameter_rate : float
-        The probability that a sweep updates sampled hyperparameters. An update costs two or three
+        The probability that a sweep updates sampled hyperparameters. An update costs three or four
         times what the rest of a sweep does, and the probabilities mix faster than they: below 1
         there are more effective draws of the probabilities in a second.
     method : {"auto", "slice", "polya_gamma"}
