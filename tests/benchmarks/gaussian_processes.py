@@ -4,6 +4,7 @@ Needs the names (PGMULT_DATA, or a download); numpyro is timed beside where it i
 
     python tests/benchmarks/gaussian_processes.py small                   # ours, then NUTS
     python tests/benchmarks/gaussian_processes.py small --methods sbm_fixed sbm_learned
+    python tests/benchmarks/gaussian_processes.py updates
     python tests/benchmarks/gaussian_processes.py small --seeds 0 1 2 --methods sbm_learned
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py scale
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py mixing
@@ -19,6 +20,14 @@ of time in 20 sines (Riutort-Mayol et al. 2023).
 cells among them and of the logarithms of the hyperparameters: full counts over a century, balanced
 counts, one rare category along a chain. "default" names no method.
 
+`updates`: ways to move hyperparameters, each between slices of psi: effective draws an update and a
+processor second, means and standard deviations. "carried" is what `MultinomialGP` does; "omega" is
+given Pólya-gamma variables; "psi" given psi alone, "noise" given the noise of the prior and the
+counts, "interwoven" one after the other (Yu and Meng 2011), "fresh" as carried, but psi drawn anew,
+the mean over a few draws of what the approximation lacks in the ratio (pseudo-marginal). "ideal" is
+the chain of the approximation alone, psi integrated out, which no exact update can be expected to
+beat.
+
 `scale`: 200 boys' names in all states, 1960 to 2013, 50 births a cell and all of them. Processor
 seconds of a whole sweep of `MultinomialGP` at fixed hyperparameters (the best of `--sweeps`), with
 a learned mean and draws at all states in the next two years, and the peak memory of a process that
@@ -30,12 +39,15 @@ import resource
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 
 import pgmult
+from pgmult import DiagonalPotential
 from pgmult.datasets.names import thin, us_names
 from pgmult.fields.covariances import Matern, SquaredExponential
+from pgmult.fields.updates import sample_hyperparameters
 from pgmult.sampling.diagnostics import ess_bulk
 
 YEAR_SCALE, PLACE_SCALE, VAR = 30.0, 5.0, 1.0  # where the covariance is fixed, and prior medians
@@ -195,22 +207,19 @@ MIXING = {
 def mixing(options):
     for name in options.data:
         data = MIXING[name]()
-        if data.inputs.shape[1] == 1:
-            law = 1.0 * Matern(0.5, 50.0)
-        else:
-            law = 4.0 * Matern(1.5, 15.0, active=[0]) * SquaredExponential(8.0, active=[1, 2])
         print(f"{name}: {data}", flush=True)
         for method in options.methods:
             more = {} if method == "default" else {"method": method}
             for kind in options.hyperparameters:
                 model = pgmult.fields.MultinomialGP(
-                    law, structure="state_space", hyperparameters=kind, **more
+                    law_of(data), structure=options.structure, hyperparameters=kind, **more
                 )
-                _mixing_of(f"  {method}, {kind}", model, data, options)
+                for seed in options.seeds:
+                    _mixing_of(f"  {method}, {kind}", model, data, options, seed)
 
 
-def _mixing_of(name, model, data, options):
-    rng = np.random.default_rng(0)
+def _mixing_of(name, model, data, options, seed):
+    rng = np.random.default_rng(seed)
     start = time.process_time()
     state = model.init(rng, data)
     model.step(rng, state, data)
@@ -240,6 +249,117 @@ def _mixing_of(name, model, data, options):
         values = effective(thetas) / seconds
         line += f"; hyperparameters a second {', '.join(f'{value:.2f}' for value in values)}"
     print(line, flush=True)
+
+
+def law_of(data):
+    if data.inputs.shape[1] == 1:
+        return 1.0 * Matern(0.5, 50.0)
+    return 4.0 * Matern(1.5, 15.0, active=[0]) * SquaredExponential(8.0, active=[1, 2])
+
+
+def _given_psi(model, rng, state, data):
+    """The density of psi: that of a potential so narrow that it is a point."""
+    f = state.psi - model.trend(data).at(state.beta)
+    narrow = DiagonalPotential(np.full_like(f, 1e8), 1e8 * f)
+    shift = 0.5e8 * np.sum(f * f)
+    beta = np.zeros_like(state.beta)
+
+    def log_density(theta, active):
+        fit = model.field(theta, beta, data).condition(narrow).log_normalizer().sum() - shift
+        return np.array([fit + model.law.with_log_params(theta[0]).log_prior()])
+
+    theta, guess = np.log(state.hyperparameters), model.approximation(data).guess
+    theta = sample_hyperparameters(rng, log_density, theta, guess)
+    return replace(state, hyperparameters=np.exp(theta))
+
+
+def _given_noise(model, rng, state, data):
+    """The likelihood of the psi that the prior's noise makes."""
+    theta, trend = np.log(state.hyperparameters), model.trend(data).at(state.beta)
+    beta, counts = np.zeros_like(state.beta), data.site_counts()
+    noise = model.field(theta, beta, data).whiten(rng, state.psi - trend)
+
+    def psi_at(theta):
+        return trend + model.field(theta, beta, data).colour(noise)
+
+    def log_density(theta, active):
+        fit = model.link(data).log_likelihood(psi_at(theta), counts).sum()
+        return np.array([fit + model.law.with_log_params(theta[0]).log_prior()])
+
+    theta = sample_hyperparameters(rng, log_density, theta, model.approximation(data).guess)
+    return replace(state, psi=psi_at(theta), hyperparameters=np.exp(theta))
+
+
+def _interwoven(model, rng, state, data):
+    return _given_noise(model, rng, _given_psi(model, rng, state, data), data)
+
+
+def _fresh(model, rng, state, data):
+    found, (taken, reaching) = model.approximation(data), model.binomials(data)
+    tries, theta = 4, np.log(state.hyperparameters)
+    proposed = sample_hyperparameters(
+        rng, model.collapsed(found.potential, data), theta, found.guess
+    )
+    pairs = [(state.beta, state.psi)]
+    for at, count in ((theta, tries - 1), (proposed, tries)):
+        draws = (model.sample_sticks(rng, at, found.potential, data) for _ in range(count))
+        pairs.extend(draws)
+    weights = np.array([found.correction(psi, taken, reaching) for _, psi in pairs])
+    here, there = np.logaddexp.reduce(weights.reshape(2, tries, -1), axis=1)
+    moved = (there - here).sum() > -rng.exponential()
+    some = slice(tries, None) if moved else slice(None, tries)
+    noisy = weights[some] + rng.gumbel(size=weights[some].shape)
+    chosen, sticks = noisy.argmax(axis=0), np.arange(weights.shape[1])
+    beta, psi = (
+        np.ascontiguousarray(np.array(values[some])[chosen, :, sticks].T)
+        for values in zip(*pairs, strict=True)
+    )
+    return replace(state, psi=psi, beta=beta, hyperparameters=np.exp(proposed if moved else theta))
+
+
+UPDATES = {
+    "carried": lambda model, rng, state, data: model._carry(rng, state, data),
+    "omega": lambda model, rng, state, data: model._augmented(rng, state, data, True),
+    "psi": _given_psi,
+    "noise": _given_noise,
+    "interwoven": _interwoven,
+    "fresh": _fresh,
+}
+
+
+def updates(options):
+    for name in options.data:
+        data = MIXING[name]()
+        model = pgmult.fields.MultinomialGP(law_of(data), structure=options.structure)
+        model.init(np.random.default_rng(0), data)
+        print(f"{name}, {options.structure}: {data}", flush=True)
+        for update in options.updates:
+            sizes, totals, seconds = [], [], 0.0
+            for seed in options.seeds:
+                rng = np.random.default_rng(seed)
+                state, thetas = model.init(rng, data), []
+                found, theta = model.approximation(data), np.log(state.hyperparameters)
+                collapsed = model.collapsed(found.potential, data)
+                start = time.process_time()
+                for _ in range(options.draws):
+                    if update == "ideal":
+                        theta = sample_hyperparameters(rng, collapsed, theta, found.guess)
+                    else:
+                        state = UPDATES[update](model, rng, state, data)
+                        state = model._slice(rng, state, data)
+                        theta = np.log(state.hyperparameters)
+                    thetas.append(theta[0])
+                seconds += time.process_time() - start
+                sizes.append(effective(thetas))
+                totals.append(thetas)
+            means = np.mean(totals, axis=(0, 1))
+            each = np.mean(sizes, axis=0) / options.draws
+            print(
+                f"  {update:11} {1e3 * seconds / options.draws / len(sizes):6.1f} ms; an update"
+                f" {each.round(3)}, a second {(np.sum(sizes, axis=0) / seconds).round(1)}; mean"
+                f" {means.round(2)}, sd {np.std(totals, axis=(0, 1)).round(3)}",
+                flush=True,
+            )
 
 
 IN_TIME = {
@@ -307,7 +427,18 @@ def main():
     command.add_argument("--hyperparameters", nargs="+", default=["fixed", "sampled"])
     command.add_argument("--draws", type=int, default=800)
     command.add_argument("--tune", type=int, default=200)
+    command.add_argument("--seeds", nargs="+", type=int, default=[0])
+    command.add_argument("--structure", default="state_space")
     command.set_defaults(run=mixing)
+    command = commands.add_parser("updates")
+    some = ["a chain of 200", "a chain of 1,000", "girls, a century"]
+    command.add_argument("--data", nargs="+", choices=list(MIXING), default=some)
+    every = [*UPDATES, "ideal"]
+    command.add_argument("--updates", nargs="+", choices=every, default=every)
+    command.add_argument("--draws", type=int, default=800)
+    command.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    command.add_argument("--structure", default="state_space")
+    command.set_defaults(run=updates)
     command = commands.add_parser("scale")
     command.add_argument("--structures", nargs="+", choices=list(IN_TIME), default=list(IN_TIME))
     command.add_argument("--sweeps", type=int, default=4)
