@@ -7,13 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmult.sampling.blocks import Sums, log_likelihood, step
+from pgmult.sampling.blocks import Ask, Sums, log_likelihood, started, step
 from pgmult.sampling.cluster.tasks import work
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     y: Any
+
+    @property
+    def row_costs(self):
+        return np.ones(len(self.y))
 
     def rows(self, part):
         return Rows(self.y[part])
@@ -91,8 +95,123 @@ class GaussianRows:
         return log_likelihood(self, state, data)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StartingFrom:
+    shift: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StartingRows(GaussianRows):
+    """Rows that start where a few of them say, and depend on where they were."""
+
+    def init(self, rng, data):
+        return started(self, rng, *self.shared_start(rng, data), data)
+
+    def shared_start(self, rng, data):
+        some = data.y[:5]
+        state = GaussianRows.init(self, rng, Rows(some))
+        return state, StartingFrom(some.mean(axis=0) + rng.standard_normal(2))
+
+    def local_start(self, rng, found, data):
+        x = data.y - found.shift + rng.standard_normal(data.y.shape)
+        return {"x": x, "signs": x[:, 0] > 0.0}
+
+    def local_step(self, rng, state, data):
+        return GaussianRows.local_step(self, rng, state, Rows(0.5 * (data.y + state.x)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeavyRows(GaussianRows):
+    """Rows of few bytes whose sums are a megabyte, as those of topics are."""
+
+    def local_step(self, rng, state, data):
+        moved, sums = GaussianRows.local_step(self, rng, state, data)
+        return moved, Sums((*sums.exact, np.full(2**17, 2**40)), sums.rounded)
+
+    def shared_step(self, rng, state, sums, data):
+        return GaussianRows.shared_step(self, rng, state, Sums(sums.exact[:2], sums.rounded), data)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paths:
+    """Numbers y of sequences: number s is ``offsets[s]:offsets[s + 1]``."""
+
+    y: Any
+    offsets: Any
+
+    @property
+    def row_offsets(self):
+        return self.offsets
+
+    def rows(self, part):
+        offsets = self.offsets[part.start : part.stop + 1]
+        return Paths(self.y[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathsState:
+    x: Any
+    mu: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskingPaths:
+    """Sweeps whose shared step asks: of no use but that every number depends on all before."""
+
+    block_rows: int = 3
+
+    row_dim: ClassVar[str] = "sequence"
+    cell_dim: ClassVar[str] = "step"
+    asks: ClassVar[bool] = True
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "x": ("step",), "mu": (), "first": ("sequence",)
+    }  # fmt: skip
+    default_keep: ClassVar[tuple[str, ...]] = ("mu", "x", "first")
+    summary_names: ClassVar[frozenset[str]] = frozenset()
+    in_blocks: ClassVar[bool] = True
+
+    def init(self, rng, data):
+        return PathsState(rng.standard_normal(len(data.y)), 0.0)
+
+    def local_step(self, rng, state, data):
+        x = 0.5 * state.x + 0.3 * state.mu + rng.standard_normal(len(data.y))
+        held = rng.standard_normal(len(data.offsets) - 1)
+        return replace(state, x=x), held, Sums((np.array(len(held)),), (x.sum(),))
+
+    def shared_step(self, rng, state, sums, data):
+        (count,), (total,) = sums
+        around = total / count
+        _, (spread,) = yield Ask("spread", (np.array(around),), moves=False)
+        (ones,), (total,) = yield Ask("shifted", (np.array(0.1 * spread / count),), moves=True)
+        _, (spread,) = yield Ask("spread", (np.array(around),), moves=False)
+        if spread > rng.chisquare(total % 20 + 1):
+            _, (total,) = yield Ask("shifted", (np.array(-0.1),), moves=True)
+        return replace(state, mu=float(np.tanh(total / ones) + 0.1 * rng.standard_normal()))
+
+    def spread(self, rng, state, held, data, around):
+        squares = (state.x - around) ** 2
+        return state, held, Sums((), (squares.sum() + held.sum() + rng.random(),))
+
+    def shifted(self, rng, state, held, data, by):
+        x = state.x + by * np.repeat(held, np.diff(data.offsets)) * rng.random()
+        sums = Sums((np.array(len(held)),), (x.sum(),))
+        return replace(state, x=x), held + x[data.offsets[:-1]], sums
+
+    def local_summary(self, state, data):
+        return Sums((), (-0.5 * np.sum((data.y - state.x) ** 2),))
+
+    def first(self, state, data):
+        return state.x[data.offsets[:-1]]
+
+    def step(self, rng, state, data):
+        return step(self, rng, state, data)
+
+    def log_likelihood(self, state, data):
+        return log_likelihood(self, state, data)
+
+
 class InThisProcess:
-    """Workers that are none: tasks are sent as bytes, and done by whoever asks."""
+    """Workers that are none: tasks are sent as bytes, and done by whoever asks, with 2 threads."""
 
     num_slots = 3
 
@@ -100,7 +219,7 @@ class InThisProcess:
         self.done = []
 
     def run(self, task, home):
-        done = pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task)))))
+        done = pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(task)), 2)))
         self.done.append((task, done))
         return done
 
@@ -110,6 +229,12 @@ class InThisProcess:
 
 def rows(size=53):
     return Rows(np.random.default_rng(size).normal(1.0, 1.5, size=(size, 2)))
+
+
+def paths(size=20):
+    rng = np.random.default_rng(size)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 5, size))])
+    return Paths(rng.standard_normal(offsets[-1]), offsets)
 
 
 def same(one, other):

@@ -9,6 +9,7 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core.typing import absent_of, default_keep_of, variable
 from pgmult.core.validate import new_key
 from pgmult.sampling import blocks
+from pgmult.topics.updates.allocation import WordTables
 
 
 def check_threads_do_not_matter(model, data, sweeps=3):
@@ -39,61 +40,93 @@ def check_shards_do_not_matter(model, data, sweeps=3):
     """
     rng = np.random.default_rng(3)
     start = model.init(rng, data)
-    parts = blocks.blocks(blocks.num_rows(model, start), model.block_rows)
+    parts = blocks.blocks(blocks.num_rows(model, start, data), model.block_rows)
     assert len(parts) > 5
     bare = pickle.loads(pickle.dumps(data.rows(slice(0, 0))))
     state, mine = start, np.random.default_rng(4)
     whole = [state := model.step(mine, state, data) for _ in range(sweeps)]
     for shards in (1, 2, 5):
         state, theirs = start, np.random.default_rng(4)
+        pieces = np.array_split(np.arange(len(parts)), shards)
         for expected in whole:
-            key = new_key(theirs)
-            moved, total, kept = {}, blocks.Total(), blocks.Total()
-            for piece in rng.permutation(shards):
-                mine = np.array_split(np.arange(len(parts)), shards)[piece]
-                part, first = slice(parts[mine[0]].start, parts[mine[-1]].stop), int(mine[0])
-                here = blocks.take_rows(model, state, part)
-                with row_threads(1 + piece % 2, grain=1):
-                    here, sums = blocks.local_steps(model, key, here, data.rows(part), first)
-                total.merge(sums)
-                moved[first] = part, here
-            shared = model.shared_step(
-                theirs, blocks.without_rows(model, state), total.result(len(parts)), bare
-            )
-            state = blocks.empty_rows(model, state, parts[-1].stop)
-            for part, here in moved.values():
-                blocks.put_rows(model, state, part, here)
-            state = blocks.with_rows_of(model, shared, state)
+            shared, state = _sweep_of_shards(rng, theirs, model, state, data, parts, pieces)
+            kept = blocks.Total()
             for field in dataclasses.fields(state):
                 np.testing.assert_array_equal(
                     getattr(state, field.name), getattr(expected, field.name), err_msg=field.name
                 )
-            for first, (part, _) in moved.items():
-                here = blocks.take_rows(model, state, part)
-                kept.merge(blocks.summaries(model, here, data.rows(part), first))
+            for mine in pieces:
+                part = _rows_of(mine, parts)
+                here = blocks.take_rows(model, state, blocks.cells(data, part))
+                kept.merge(blocks.summaries(model, here, data.rows(part), int(mine[0])))
         summary = kept.result(len(parts))
         assert summary.rounded[0] == model.log_likelihood(state, data)
         for name in {*default_keep_of(model), *model.summary_names} - absent_of(model, data):
-            if model.dims[name][:1] != (model.row_dim,):
+            if not blocks.is_of_rows(model, name):
                 np.testing.assert_array_equal(
                     blocks.shared_variable(model, shared, summary, bare, name),
                     variable(model, state, data, name), err_msg=name,
                 )  # fmt: skip
 
 
+def _sweep_of_shards(rng, chain_rng, model, state, data, parts, pieces):
+    """What rows share after a sweep, and the state; shards come in an order out of `rng`."""
+    key, bare = new_key(chain_rng), pickle.loads(pickle.dumps(data.rows(slice(0, 0))))
+    places = [_rows_of(mine, parts) for mine in pieces]
+    moved = [blocks.take_rows(model, state, blocks.cells(data, part)) for part in places]
+
+    def everywhere(do, *given):
+        total = blocks.Total()
+        for i in rng.permutation(len(pieces)):
+            with row_threads(1 + i % 2, grain=1):
+                of, first = data.rows(places[i]), int(pieces[i][0])
+                moved[i] = do(model, key, *given, moved[i], of, first, threads=1 + i % 3)
+            total.merge(moved[i].total)
+        return total.result(len(parts))
+
+    sums = everywhere(blocks.local_steps)
+    shared = model.shared_step(chain_rng, blocks.without_rows(model, state), sums, bare)
+    shared = blocks.finished(
+        shared, lambda number, ask: everywhere(blocks.local_answers, number, ask)
+    )
+    size = blocks.cells(data, slice(0, parts[-1].stop)).stop
+    state = blocks.empty_rows(model, state, size)
+    for part, here in zip(places, moved, strict=True):
+        blocks.put_rows(model, state, blocks.cells(data, part), here.state)
+    return shared, blocks.with_rows_of(model, shared, state)
+
+
+def _rows_of(piece, parts):
+    return slice(parts[piece[0]].start, parts[piece[-1]].stop)
+
+
 def forget_a_block(monkeypatch):
     """From now on nothing is added of what the first block of a sweep says."""
-    right = blocks.Total.add
+    right = blocks._total
 
-    def add(self, b, sums):
-        if b == 0:
-            sums = blocks.Sums(*(tuple(0 * value for value in values) for values in sums))
-        right(self, b, sums)
+    def total(act, count, first, threads):
+        def say(i):
+            sums = act(i)
+            if first + i == 0:
+                sums = blocks.Sums(*(tuple(0 * value for value in values) for values in sums))
+            return sums
 
-    monkeypatch.setattr(blocks.Total, "add", add)
+        return right(say, count, first, threads)
+
+    monkeypatch.setattr(blocks, "_total", total)
+    allocate = WordTables.allocate
+
+    def forget_words(self, rng, data, theta):
+        first = not self.counts()[0].any()
+        topic_counts = allocate(self, rng, data, theta)
+        if first:
+            self.counts()[0][:] = 0
+        return topic_counts
+
+    monkeypatch.setattr(WordTables, "allocate", forget_words)
 
 
 def repeat_the_first_block(monkeypatch):
     """From now on all blocks of a sweep draw the same numbers."""
     right = blocks.block_rng
-    monkeypatch.setattr(blocks, "block_rng", lambda key, b: right(key, 0))
+    monkeypatch.setattr(blocks, "block_rng", lambda key, b, *more: right(key, 0, *more))

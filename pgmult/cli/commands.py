@@ -57,8 +57,12 @@ def _names_no_family(arguments: Sequence[str]) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="pgmult", description="Bayesian inference for dependent multinomial data."
-    )
+        prog="pgmult", description="Bayesian inference for dependent multinomial data.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="start with:\n"
+        "  pgmult demo                    what it finds, in a minute or two, and how sure it is\n"
+        "  pgmult topics fit --help       the options of an action of a command",
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"pgmult {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

@@ -1,7 +1,7 @@
 """``pgmult fields`` and ``pgmult demo fields``: counts of categories at places and times."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pgmult.cli.jobs import (
     add_run,
     add_table,
     add_writing,
+    complete,
     drawn,
     finish,
     load_run,
@@ -35,8 +36,13 @@ _OTHER = "(other)"
 def add_fields(commands: Any) -> None:
     """``pgmult fields`` with its actions."""
     fields = commands.add_parser(
-        "fields", help="shares of categories that move over time and space (Gaussian processes)"
-    )
+        "fields", help="shares of categories that move over time and space (Gaussian processes)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example:\n"
+        "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
+        "    --category name --count n --hold-out 0.1 --out run\n"
+        "  pgmult fields predict run --at elsewhere.csv --out probabilities.csv",
+    )  # fmt: skip
     actions = fields.add_subparsers(required=True, metavar="ACTION")
     fit = add_fit(
         actions, "sample the probabilities behind a tidy table of counts", draws=400, tune=400
@@ -44,9 +50,13 @@ def add_fields(commands: Any) -> None:
     fit.set_defaults(command=_fit)
     fit.add_argument("table", type=Path, metavar="TABLE", help="a .csv, .tsv or .jsonl")
     fit.add_argument(
-        "--inputs", nargs="+", required=True, metavar="COLUMN", help="that say where and when"
+        "--inputs",
+        nargs="+",
+        required=True,
+        metavar="COLUMN",
+        help="where and when: numbers, dates (1999-12-31), or names of places",
     )
-    fit.add_argument("--category", required=True, metavar="COLUMN")
+    fit.add_argument("--category", required=True, metavar="COLUMN", help="whose shares are wanted")
     fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
     fit.add_argument(
         "--places",
@@ -129,10 +139,17 @@ def _fit(options: argparse.Namespace) -> int:
 
     from pgmult.datasets.columns import read_columns
     from pgmult.fields.models.multinomial_gp import MultinomialGP
+    from pgmult.fields.report import data_in_words
     from pgmult.fields.tables import from_long
 
     reading = {"delimiter": options.delimiter, "encoding": options.encoding}
     table = read_columns(options.table, **reading)
+    complete(
+        options.table, table, {"--count": options.count},
+        "write 0 where nothing was counted, and leave out rows of which that is not known",
+    )  # fmt: skip
+    needed = {"--category": options.category, **{f"--inputs {n}": n for n in options.inputs}}
+    complete(options.table, table, needed, "fill in the value, or leave out the row")
     lengths = _pairs(options.length_scale, "--length-scale")
     places = _places(options.places, options.inputs, table, reading)
     if options.max_categories is not None:
@@ -164,7 +181,7 @@ def _fit(options: argparse.Namespace) -> int:
     }
     job = Job(_FAMILY, notes, None if held_out is None else {"counts": held_out})
     if not options.json:
-        print(f"{options.table}: {data}", flush=True)
+        print(f"{options.table}: {data_in_words(data)}", flush=True)
     keep = ("psi", "beta", "hyperparameters", *(("pi_new",) if data.num_new else ()))
     posterior = sample_job(options, model, data, keep, job)
     report = None if posterior is None else _reported(posterior, data, job)
@@ -312,6 +329,9 @@ def _places(
 ) -> dict[str, tuple[Mapping[str, Any], str]]:
     """For each column of names where its places are, and what told it."""
     named = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
+    told = {text.rpartition("=")[0] for text in given}
+    for name in named:
+        _refuse_other_dates(name, table[name].tolist(), told)
     found: dict[str, tuple[Mapping[str, Any], str]] = {}
     for text in given:
         column, mark, where = text.rpartition("=")
@@ -332,6 +352,23 @@ def _places(
             f" {missing[0]}=us-states or --places {missing[0]}=TABLE"
         )
     return found
+
+
+def _refuse_other_dates(name: str, cells: Sequence[str], told: Collection[str]) -> None:
+    """Refuse a column that would be numbers or dates, were they all written as such."""
+    from pgmult.datasets.columns import is_number_or_date
+
+    odd = [cell for cell in cells if not cell[:1].isdigit()]
+    if name in told or 2 * len(odd) > len(cells):
+        return  # names of places
+    row, cell = next(
+        ((row, cell) for row, cell in enumerate(cells, 1) if not is_number_or_date(cell)),
+        (1, cells[0]),
+    )
+    raise ValueError(
+        f"the input {name!r} must be numbers, or dates such as 1999-12-31, in every row, got"
+        f" {cell!r} in row {row:,} below the header (names of places take --places {name}=TABLE)"
+    )
 
 
 def _known_places(where: str, reading: Any) -> Mapping[str, Any]:
@@ -427,12 +464,13 @@ def _covariance(
         if places.get(name) == _STATES:
             length = lengths.get(name, 1000.0)
             product *= GreatCircle(length, *active)
-            words.append(f"{name} (exponential, about {length:.3g} km)")
+            words.append(f"{name} (exponential, about {length:,.0f} km)")
         else:
             smoothness = 0.5 if name in places else 1.5
             length = lengths.get(name, spread / 3.0)
             product *= Matern(smoothness, length_scale=length, active=active)
-            words.append(f"{name} (Matern {smoothness:g}, about {length:.3g})")
+            years = " years" if data.columns[name].dtype.kind == "M" else ""
+            words.append(f"{name} (Matern {smoothness:g}, about {length:.3g}{years})")
     return product, " and ".join(words)
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "add_run",
     "add_table",
     "add_writing",
+    "complete",
     "drawn",
     "finish",
     "load_run",
@@ -54,12 +55,15 @@ def add_fit(actions: Any, what: str, *, draws: int, tune: int) -> argparse.Argum
     fit: argparse.ArgumentParser = actions.add_parser("fit", help=what)
     fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
     fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
-    for name, value, least in (
-        ("draws", draws, 1), ("tune", tune, 0), ("chains", 4, 1), ("thin", 1, 1)
+    for name, value, least, told in (
+        ("draws", draws, 1, "kept of each chain"), ("tune", tune, 0, "sweeps before the first"),
+        ("chains", 4, 1, "from starts of their own, to be compared"),
+        ("thin", 1, 1, "sweeps for each draw that is kept"),
     ):  # fmt: skip
         fit.add_argument(
-            f"--{name}", type=at_least(least), default=value, metavar="N", help=f"default: {value}"
-        )
+            f"--{name}", type=at_least(least), default=value, metavar="N",
+            help=f"{told}; default: {value}",
+        )  # fmt: skip
     add_running(fit)
     add_json(fit)
     return fit
@@ -143,6 +147,28 @@ def add_writing(parser: argparse.ArgumentParser) -> None:
         "--out", type=table_file, metavar="FILE", help=".csv or .json; else on screen"
     )
     add_json(parser)
+
+
+def complete(
+    path: Path, table: Mapping[str, Any], options: Mapping[str, str | None], what_to_do: str
+) -> None:
+    """Refuse a table with an empty cell in a column that an option names.
+
+    Raises
+    ------
+    ValueError
+        With the file, the column, how many cells, and the row of the first below the header.
+    """
+    for option, name in options.items():
+        if name is None or name not in table:
+            continue  # `from_long` says what is wrong
+        rows = [row for row, cell in enumerate(table[name].tolist(), 1) if cell is None]
+        if rows:
+            raise ValueError(
+                f"{path}: column {name!r} ({option}) has no value in {len(rows):,} of"
+                f" {len(table[name]):,} rows, first in row {rows[0]:,} below the header:"
+                f" {what_to_do}"
+            )
 
 
 class Job:

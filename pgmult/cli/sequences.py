@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pgmult.cli.jobs import (
     add_run,
     add_table,
     add_writing,
+    complete,
     drawn,
     finish,
     load_run,
@@ -36,8 +38,14 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 def add_sequences(commands: Any) -> None:
     """``pgmult sequences`` with its actions."""
     sequences = commands.add_parser(
-        "sequences", help="symbols whose probabilities move from step to step (linear dynamics)"
-    )
+        "sequences", help="symbols whose probabilities move from step to step (linear dynamics)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n"
+        "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
+        "    --every day --hold-out 14 --out run\n"
+        "  pgmult sequences fit genes.fasta --out run\n"
+        "  pgmult sequences forecast run --steps 14 --out ahead.csv",
+    )  # fmt: skip
     actions = sequences.add_subparsers(required=True, metavar="ACTION")
     fit = add_fit(
         actions, "sample the dynamics behind a tidy table, a FASTA file or a text",
@@ -100,6 +108,7 @@ def add_sequences(commands: Any) -> None:
 
 def _fit(options: argparse.Namespace) -> int:
     from pgmult.sequences.models.lds import MultinomialLDS
+    from pgmult.sequences.report import data_in_words
 
     data, kind = _read(options)
     if options.max_symbols is not None and options.max_symbols < data.num_symbols:
@@ -118,7 +127,7 @@ def _fit(options: argparse.Namespace) -> int:
     }
     job = Job(_FAMILY, notes, held_out)
     if not options.json:
-        print(f"{notes['source']}: {data}", flush=True)
+        print(f"{notes['source']}: {data_in_words(data)}", flush=True)
     model = MultinomialLDS(options.state_dim)
     keep = (*model.default_keep, "states")
     posterior = sample_job(options, model, data, keep, job)
@@ -128,6 +137,7 @@ def _fit(options: argparse.Namespace) -> int:
 
 def _read(options: argparse.Namespace) -> tuple[Any, str]:
     """Sequences of a file, and what kind of file it is by its name."""
+    from pgmult.core.tables import warn_of_look_alikes
     from pgmult.datasets.columns import read_columns
     from pgmult.datasets.fasta import read_fasta
     from pgmult.sequences.data.sequences import as_sequences
@@ -146,6 +156,11 @@ def _read(options: argparse.Namespace) -> tuple[Any, str]:
             raise ValueError(f"{options.data} is a table: --units is for texts")
         mark = given.pop("delimiter")
         table = read_columns(options.data, delimiter=mark, encoding=options.encoding)
+        needed = {f"--{name}": given[name] for name in ("symbol", "sequence", "time", "count")}
+        complete(
+            options.data, table, needed,
+            "fill in the value, or leave out the row (steps without a row are missing)",
+        )  # fmt: skip
         return from_long(table, **given), "table"
     if for_others:
         raise ValueError(f"{options.data} is no table: {for_others[0]} is for tables")
@@ -153,7 +168,17 @@ def _read(options: argparse.Namespace) -> tuple[Any, str]:
         if options.units is not None:
             raise ValueError(f"{options.data} is a FASTA file: --units is for texts")
         found = read_fasta(options.data)
-        return as_sequences(list(found.values()), names=list(found)), "FASTA"
+        data = as_sequences(list(found.values()), names=list(found))
+        symbols = sorted(set("".join(found.values())))
+        warn_of_look_alikes(symbols, f"{options.data} (soft-masked?)")
+        if "N" in symbols and set(symbols) <= set("ACGTUNacgtun") and options.max_symbols is None:
+            warnings.warn(
+                f"{options.data} has N, for bases that are not known, and N is a symbol like the"
+                f" others here: --max-symbols {data.num_symbols - 1} makes its steps missing, if it"
+                " is the rarest",
+                stacklevel=2,
+            )
+        return data, "FASTA"
     if suffix != ".txt":
         raise ValueError(
             f"{options.data}: the name must end in .csv, .tsv, .jsonl (tables), .fa, .fasta, .fna,"

@@ -4,6 +4,7 @@ quotes, check, transform, export.
 
 import argparse
 import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ __all__ = [
     "print_corpus",
     "read_documents",
 ]
+
+_MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
 
 
 def add_corpus(group: Any) -> None:
@@ -83,7 +86,8 @@ def read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
         )
         if getattr(options, "drop_incomplete", False):
             table, dropped = _complete(table, [formula for formula in formulas if formula])
-            said.append(f"{dropped:,} rows without a value of a covariate are left out")
+            rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
+            said.append(f"{rows} left out, without a value of a covariate")
         corpus = table.corpus(names=options.names, **choices)
     else:
         if options.names is not None:
@@ -123,6 +127,22 @@ def print_corpus(corpus: Any, said: list[str]) -> None:
     print("\n".join(said))
     if corpus.table is not None and corpus.table.losses is not None:
         print(f"\n{corpus.table.losses}", flush=True)
+    if repeats := _repeats(corpus):
+        are = "has the words of another one" if repeats == 1 else "have the words of another one"
+        print(f"{repeats:,} of them {are}: take repeats out if a text is in twice", flush=True)
+
+
+def _repeats(corpus: Any) -> int:
+    """How many documents have the words of one before them, each as often, and more than one."""
+    if corpus.num_tokens > _MOST_COMPARED:
+        return 0
+    starts = corpus.indptr.tolist()
+    parts = [
+        (corpus.words[a:b].tobytes(), corpus.counts[a:b].tobytes())
+        for a, b in pairwise(starts)
+        if b - a > 1
+    ]
+    return len(parts) - len(set(parts))
 
 
 def _complete(table: Any, formulas: list[str]) -> tuple[Any, int]:

@@ -57,7 +57,15 @@ def add_topics_demo(demos: Any) -> None:
 
 def add_topics(commands: Any) -> None:
     """``pgmult topics`` with its actions."""
-    topics = commands.add_parser("topics", help="topic models of your own corpus")
+    topics = commands.add_parser(
+        "topics", help="topic models of your own corpus",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n"
+        "  pgmult topics fit articles.csv --column text --topics 50 --out run\n"
+        "  pgmult topics show run --topic 3 --documents 5\n"
+        "  pgmult topics fit speeches.csv --column text --topics 15 --out run2 \\\n"
+        "    --prevalence '~ party + year'",
+    )  # fmt: skip
     actions = topics.add_subparsers(required=True, metavar="ACTION")
     fit = actions.add_parser(
         "fit",
@@ -74,10 +82,24 @@ def add_topics(commands: Any) -> None:
     fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
     fit.add_argument("--resume", action="store_true", help="go on with RUN, if it was begun")
     fit.add_argument("--topics", type=at_least(2), metavar="K", help="default: 50")
-    fit.add_argument("--draws", type=at_least(1), metavar="N", help="a chain; default: 1000")
-    fit.add_argument("--tune", type=at_least(0), metavar="N", help="default: 1000")
-    fit.add_argument("--chains", type=at_least(1), metavar="N", help="default: 4")
-    fit.add_argument("--thin", type=at_least(1), metavar="N", help="default: 1")
+    fit.add_argument(
+        "--draws", type=at_least(1), metavar="N", help="kept of each chain; default: 1000"
+    )
+    fit.add_argument(
+        "--tune", type=at_least(0), metavar="N", help="sweeps before the first; default: 1000"
+    )
+    fit.add_argument(
+        "--chains",
+        type=at_least(1),
+        metavar="N",
+        help="from starts of their own, to be compared; default: 4",
+    )
+    fit.add_argument(
+        "--thin",
+        type=at_least(1),
+        metavar="N",
+        help="sweeps for each draw that is kept; default: 1",
+    )
     fit.add_argument(
         "--keep-theta",
         action=argparse.BooleanOptionalAction,

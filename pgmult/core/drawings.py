@@ -11,16 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmult.core.tables import as_dates, as_years, date_text
 from pgmult.core.typing import ArrayLike, FloatArray
 
-__all__ = ["DRAWING_STYLE", "LIGHT", "US_TILES", "Line", "line_chart", "tile_map"]
+__all__ = [
+    "DRAWING_STYLE", "LIGHT", "US_TILES", "Line", "date_ticks", "line_chart", "panels", "tile_map",
+]  # fmt: skip
 
 LIGHT = (
-    "#2a6f97", "#c8553d", "#4f7a4e", "#6d597a", "#96740a", "#4a4e69", "#0b8a83", "#b0407f",
+    "#2a6f97", "#c8553d", "#4f7a4e", "#8457a8", "#96740a", "#1d2538", "#0b8a83", "#b0407f",
 )  # fmt: skip
 NUM_COLOURS = len(LIGHT)
 _DARK = (
-    "#6cb4dd", "#f08a70", "#9fcf95", "#c9aede", "#e0b93a", "#b3bbea", "#5fd0c5", "#ee8fc4",
+    "#6cb4dd", "#f08a70", "#9fcf95", "#c9aede", "#e0b93a", "#f4f1ea", "#5fd0c5", "#ee8fc4",
 )  # fmt: skip
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")  # of the 9th colour on
 
@@ -52,7 +55,9 @@ ul.legend .band { fill: var(--c); fill-opacity: .3; } ul.legend .mean { stroke: 
   stroke-dasharray: 1.5 3; stroke-width: 1.5; } ul.legend .gap { fill: var(--line, #bbb);
   fill-opacity: .5; }
 ul.legend .divider { stroke: var(--soft, #595959); stroke-width: 2; stroke-dasharray: 2 3; }
-figure { margin: 1em 0; } figcaption { font-size: .9em; color: var(--soft, #595959); }
+figure { margin: 1em 0; } figcaption { font-weight: 600; margin: 0 0 .4em; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr));
+  gap: 0 2em; }
 """
 )
 
@@ -123,6 +128,7 @@ def line_chart(
     gaps: Sequence[tuple[float, float]] = (),
     divider: float | None = None,
     tell: Callable[[float], str] | None = None,
+    ticks: Sequence[tuple[float, str]] | None = None,
 ) -> str:
     """A figure of lines over one axis, with a legend below.
 
@@ -140,6 +146,8 @@ def line_chart(
         Where a dotted line stands: what is to the right of it lies ahead.
     tell : function, optional
         What to write at a place of the lower axis: dates.
+    ticks : pairs of place and text, optional
+        Of the lower axis, where round numbers are not what is wanted: `date_ticks`.
     """
     xs = np.concatenate([line.x for line in lines])
     low, high = float(xs.min()), float(xs.max())
@@ -156,7 +164,7 @@ def line_chart(
 
     parts = []
     for start, end in gaps:
-        (x1, x2), _ = at([start, end], [0.0, 0.0])
+        (x1, x2), _ = at(np.clip([start, end], low, high), [0.0, 0.0])
         parts.append(
             f'<rect class="gap" x="{x1:.1f}" y="{_TOP}" width="{max(x2 - x1, 1.0):.1f}"'
             f' height="{floor - _TOP}"/>'
@@ -165,12 +173,16 @@ def line_chart(
         _, y = at(low, tick)
         parts.append(f'<path class="axis" d="M{_LEFT} {y:.1f}h{right - _LEFT}" opacity=".45"/>')
         parts.append(f'<text class="end" x="{_LEFT - 5}" y="{y + 4:.1f}">{tick:.4g}</text>')
-    for tick in _ticks(low, high, 7 if tell is None else 4, whole=bool((xs == np.round(xs)).all())):
+    if ticks is None:
+        whole = bool((xs == np.round(xs)).all())
+        round_ones = _ticks(low, high, 7 if tell is None else 4, whole=whole)
+        ticks = [(tick, (tell or _number)(tick)) for tick in round_ones]
+    for tick, words in ticks:
         x, _ = at(tick, 0.0)
         parts.append(f'<path class="axis" d="M{x:.1f} {floor}v4"/>')
         parts.append(
             f'<text class="middle" x="{x:.1f}" y="{floor + rug + 15:.0f}">'
-            f"{html.escape((tell or _number)(tick))}</text>"
+            f"{html.escape(words)}</text>"
         )
     parts.append(f'<path class="axis" d="M{_LEFT} {floor}H{right}"/>')
     if divider is not None:
@@ -180,8 +192,8 @@ def line_chart(
     for line in lines:
         parts.append(f'<g class="c{line.colour % NUM_COLOURS}">{_line_parts(line, at)}')
         if line.rug is not None:
-            ticks = "".join(f"M{x:.1f} {level}v4" for x in at(line.rug, 0.0 * line.rug)[0])
-            parts.append(f'<path class="rug" d="{ticks}"/>')
+            marks = "".join(f"M{x:.1f} {level}v4" for x in at(line.rug, 0.0 * line.rug)[0])
+            parts.append(f'<path class="rug" d="{marks}"/>')
             level += _RUG
         parts.append("</g>")
     parts.append(
@@ -254,9 +266,14 @@ def tile_map(
     return _figure(svg, caption, [])
 
 
+def panels(figures: Sequence[str]) -> str:
+    """Several figures, beside each other where the screen is wide."""
+    return figures[0] if len(figures) == 1 else f'<div class="panels">{"".join(figures)}</div>'
+
+
 def _figure(svg: str, caption: str, keys: Sequence[str]) -> str:
     legend = f'<ul class="legend">{"".join(keys)}</ul>' if keys else ""
-    return f"<figure>{svg}{legend}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    return f"<figure><figcaption>{html.escape(caption)}</figcaption>{svg}{legend}</figure>"
 
 
 def _key(colour: str, swatch: str, name: str) -> str:
@@ -317,13 +334,47 @@ def _largest(line: Line) -> float:
 
 
 def _ticks(low: float, high: float, most: int, whole: bool = False) -> list[float]:
-    """Round numbers from `low` to `high`, at most so many."""
+    """Round numbers from `low` to `high`, about so many at most."""
     raw = (high - low) / most
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * m for m in (1.0, 2.0, 5.0, 10.0) if size * m >= raw)
     step = max(step, 1.0) if whole else step
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(k * step, 12) for k in range(first, last + 1)]
+
+
+_DATE_STEPS = (
+    ("m", 1), ("m", 5), ("m", 15), ("h", 1), ("h", 3), ("h", 6), ("h", 12), ("D", 1), ("D", 2),
+    ("D", 7), ("D", 14), ("M", 1), ("M", 3), ("M", 6),
+)  # fmt: skip
+
+
+def date_ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
+    """Where to write which dates on an axis of years: at most so many, or whole years.
+
+    >>> [date for _, date in date_ticks(2019.9, 2020.3)]
+    ['2019-12', '2020-01', '2020-02', '2020-03', '2020-04']
+    >>> [date for _, date in date_ticks(1985.5, 2010.5)]
+    ['1990', '1995', '2000', '2005', '2010']
+    """
+    first, last = as_dates(np.array([low, high]))
+    for unit, count in _DATE_STEPS:
+        start, stop = (
+            date.astype(f"datetime64[{unit}]").astype(np.int64) for date in (first, last)
+        )
+        if (stop - start) // count > most:
+            continue
+        steps = np.arange(-(-start // count) * count, stop + 1, count)
+        dates = steps.astype(f"datetime64[{unit}]")
+        places = as_years(dates)
+        ticks = [
+            (float(x), date_text(date.astype("datetime64[m]") if unit == "h" else date))
+            for x, date in zip(places, dates, strict=True)
+            if low <= x <= high
+        ]
+        if len(ticks) > 1:
+            return [(x, text.replace("T", " ")) for x, text in ticks]
+    return [(year, f"{year:.0f}") for year in _ticks(low, high, most + 2, whole=True)]
 
 
 def _number(x: float) -> str:

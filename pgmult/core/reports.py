@@ -227,7 +227,8 @@ def _section_text(section: Section, width: int) -> str:
             for row in table
         ]
     if len(rows) < len(section.rows):
-        lines.append(f"({len(section.rows) - len(rows):,} more rows on the page)")
+        more = len(section.rows) - len(rows)
+        lines.append(f"({more:,} more row{'s' * (more > 1)} on the page)")
     return _headed(section.title, lines)
 
 

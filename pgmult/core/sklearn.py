@@ -1,14 +1,63 @@
 """scikit-learn's arguments in this library's terms."""
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from pgmult.core.arguments import brief
 from pgmult.core.machine import available_cores
+from pgmult.core.tables import warn_of_look_alikes
+from pgmult.core.typing import IntArray
 
-__all__ = ["as_seed", "as_threads"]
+__all__ = ["as_classes", "as_seed", "as_threads", "refuse_dates"]
+
+
+@runtime_checkable
+class _TypedColumns(Protocol):
+    """What data frames have."""
+
+    columns: Any
+    dtypes: Any
+
+
+def as_classes(y: Any) -> tuple[NDArray[Any], IntArray]:
+    """The classes of labels, in order, and the number of each row's.
+
+    Raises
+    ------
+    ValueError
+        If a label is missing, or numbers and strings are mixed.
+    """
+    labels = np.asarray(y)
+    for row, label in enumerate(labels.tolist() if labels.dtype.kind in "OfM" else ()):
+        if label is None or label != label:
+            raise ValueError(f"y must have a class in every row, got {label} at row {row}")
+    try:
+        classes, index = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise ValueError("y must be numbers or strings, got both") from None
+    if classes.dtype.kind in "OU":
+        warn_of_look_alikes(classes, "y")
+    return classes, index
+
+
+def refuse_dates(X: Any) -> None:
+    """Refuse a data frame with a column of dates, which is no number.
+
+    Raises
+    ------
+    ValueError
+        That names the column.
+    """
+    if isinstance(X, _TypedColumns):
+        for name, kind in zip(X.columns, X.dtypes, strict=True):
+            if str(kind).lower().startswith(("datetime", "date", "timedelta", "period")):
+                raise ValueError(
+                    f"column {str(name)!r} of X has dates, got {kind} (make numbers of them, such"
+                    " as years)"
+                )
 
 
 def as_seed(random_state: Any) -> int:

@@ -7,7 +7,8 @@ plain mappings from name to column do not need it.
 array([3, 5])
 """
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,9 +22,11 @@ __all__ = [
     "as_dates",
     "as_frame",
     "as_labels",
+    "as_looked_at",
     "as_years",
     "chosen_columns",
     "date_text",
+    "warn_of_look_alikes",
 ]
 
 _FEW = 8  # columns named in an error
@@ -131,6 +134,32 @@ def as_labels(column: NDArray[Any], name: str) -> NDArray[np.str_]:
         row = int(np.argmax(missing))
         raise ValueError(f"column {name!r} must have a value in every row, got none at row {row}")
     return np.array([str(item) for item in column.tolist()], dtype=np.str_)
+
+
+def as_looked_at(label: str) -> str:
+    """A label without what one overlooks: capitals, and blanks around and between words."""
+    return " ".join(label.casefold().split())
+
+
+def warn_of_look_alikes(labels: Iterable[str], what: str) -> None:
+    """Warn of different labels that look the same, once.
+
+    >>> warn_of_look_alikes(["Ada", "Ben"], "column 'name'")
+    """
+    seen: dict[str, str] = {}
+    pairs = [
+        (seen[key], label)
+        for label in map(str, labels)
+        if seen.setdefault(key := as_looked_at(label), label) != label
+    ]
+    if pairs:
+        one, other = pairs[0]
+        more = f", and {len(pairs) - 1:,} more so" if len(pairs) > 1 else ""
+        warnings.warn(
+            f"{what} has {one!r} and {other!r}, which differ in capitals or blanks alone{more}:"
+            " they are different to the model (write them alike if they are the same)",
+            stacklevel=3,
+        )
 
 
 def as_years(dates: NDArray[Any]) -> FloatArray:

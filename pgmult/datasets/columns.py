@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_path, as_strings, brief
 from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, read_file, suffix_of
 
-__all__ = ["cells_of_file", "columns_of_file", "kind_of_cell", "labels_of_cells", "read_columns"]
+__all__ = [
+    "cells_of_file",
+    "columns_of_file",
+    "is_number_or_date",
+    "kind_of_cell",
+    "labels_of_cells",
+    "read_columns",
+]
 
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _DIGITS = 19  # from so many on, a number may not be an integer of 64 bits
@@ -75,6 +82,17 @@ def _as_array(cells: list[Any]) -> NDArray[Any]:
         except ValueError:  # the 31st of June
             return np.array(cells)
     return np.array(cells)
+
+
+def is_number_or_date(cell: str) -> bool:
+    """Whether a cell of a table can be of a column of numbers or of dates."""
+    if not _DATE.fullmatch(cell):
+        return _NUMBER.fullmatch(cell) is not None
+    try:
+        np.datetime64(cell.replace(" ", "T"))
+    except ValueError:  # the 31st of June
+        return False
+    return True
 
 
 def columns_of_file(
@@ -283,7 +301,7 @@ def _split_rows(lines: Iterable[str], path: Path, delimiter: str) -> Iterator[li
     usual_limit = csv.field_size_limit(2**31 - 1)  # a cell can hold a whole book
     try:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        header = next(reader, [])
+        header = [name.strip() for name in next(reader, [])]
         if not header:
             raise ValueError(f"{path}: the file is empty")
         if len(set(header)) < len(header):
@@ -297,7 +315,7 @@ def _split_rows(lines: Iterable[str], path: Path, delimiter: str) -> Iterator[li
                     f" {len(header)} (a cell with {delimiter!r} in it needs quotes)"
                 )
             if row:
-                yield row
+                yield [cell.strip() for cell in row]
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
     except (TypeError, ValueError) as error:  # csv refuses some characters

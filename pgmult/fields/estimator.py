@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_flag
-from pgmult.core.sklearn import as_seed, as_threads
+from pgmult.core.sklearn import as_classes, as_seed, as_threads, refuse_dates
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.fields.covariances import (
@@ -149,6 +149,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         rows = places(row_labels(y), row_labels(X), "rows of y", "rows of X")
         self._columns, self._class_columns = column_labels(X), column_labels(y)
         names = y.columns if self._class_columns else None
+        refuse_dates(X)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
         y = y[rows]
         if y.ndim == 2 and y.shape[1] == 1:
@@ -158,8 +159,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             counts = as_counts(y, "y")
             self.classes_ = np.arange(y.shape[1]) if names is None else np.asarray(names)
         else:
+            self.classes_, place = as_classes(y)
             check_classification_targets(y)
-            self.classes_, place = np.unique(y, return_inverse=True)
             counts = np.eye(len(self.classes_), dtype=np.int64)[place]
         if (occurring := np.count_nonzero(counts.any(axis=0))) < 2:
             raise ValueError(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_kind, as_mapping, as_probability
-from pgmult.core.drawings import US_TILES, Line, line_chart, tile_map
+from pgmult.core.drawings import US_TILES, Line, date_ticks, line_chart, panels, tile_map
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
@@ -26,9 +26,10 @@ from pgmult.fields.scores import gain_by_count
 from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.verdicts import chains_in_words
 
-__all__ = ["field_report", "hyperparameter_names"]
+__all__ = ["data_in_words", "field_report", "hyperparameter_names"]
 
 _MOST_LINES, _MOST_PANELS, _MOST_MAPS, _MOST_ROWS = 6, 4, 3, 60
+_FEW = 5  # places named in a sentence
 _CELLS = 2**25  # draws of probabilities held at once
 
 
@@ -96,7 +97,7 @@ def field_report(
         grid.leaders(),
         grid.ahead(),
     ]
-    verdict = [*grid.moved(), grid.lead()]
+    verdict = [*grid.moved(), grid.lead(), *grid.unseen()]
     if held_out is not None:
         hidden = as_counts(held_out, "held_out")
         if hidden.shape != data.counts.shape:
@@ -117,33 +118,44 @@ def field_report(
         title,
         verdict,
         [s for s in sections if s.rows or s.figure or s.sentences],
-        {"data": _data_in_words(data), **as_mapping(facts, "facts")},
+        {"data": data_in_words(data), **as_mapping(facts, "facts")},
     )
 
 
 def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
-    """The covariance's free parameters in words, by the columns that they act on."""
+    """The covariance's free parameters in words, by the columns that they act on, with units."""
     width = data.inputs.shape[1]
     columns = (
         [f"input {i + 1}" for i in range(width)]
         if data.input_names is None
         else data.input_names.tolist()
     )
+    told = {} if data.columns is None else data.columns
     leaves = covariance.leaves() if isinstance(covariance, Sum | Product) else [covariance]
     names = []
     for leaf in leaves:
         acts = range(width) if leaf.active is None else leaf.active
-        of = (
-            ""
-            if type(leaf).__name__ == "Constant"
-            else f" of {', '.join(columns[i] for i in acts)}"
-        )
+        own = type(leaf).__name__
+        of = "" if own == "Constant" else f" of {_whole_columns([columns[i] for i in acts])}"
         for name in leaf.param_names:
             kind, _, number = name.partition("[")
-            where = f" of {columns[list(acts)[int(number.rstrip(']'))]]}" if number else of
+            one = columns[list(acts)[int(number.rstrip("]"))]] if number else of[4:]
+            where = f" of {one}" if number else of
             words = {"var": "variance", "length_scale": "length scale"}.get(kind, kind)
-            names.append(f"{words}{where} ({type(leaf).__name__})")
+            unit = ""
+            if kind == "length_scale":
+                dates = one in told and told[one].dtype.kind == "M"
+                unit = ", in km" if own == "GreatCircle" else ", in years" if dates else ""
+            names.append(f"{words}{where}{unit} ({own})")
     return names
+
+
+def _whole_columns(names: list[str]) -> str:
+    """Coordinates of a place, "state 1" and "state 2", are the state's."""
+    whole = [
+        name.rpartition(" ")[0] if name.endswith((" 1", " 2", " 3")) else name for name in names
+    ]
+    return ", ".join(dict.fromkeys(whole))
 
 
 # --------------------------------------------------------------------------- rows by axis and place
@@ -251,7 +263,7 @@ class _Grid:
             return []
         start, end = self._span()
         num_places = len(self._ends()[0])
-        over = f" (over {num_places} places)" if num_places > 1 else ""
+        over = f" (mean over {num_places} places)" if num_places > 1 else ""
         ordered = sorted(changes, key=lambda change: float(change[3].mean()))
         sentences = []
         for (k, a, b, change), word, sign in (
@@ -279,13 +291,28 @@ class _Grid:
         best, sure = first.argmax(axis=1), first.max(axis=1)
         end = f" at {self.axis} {self._span()[1]}" if self.axis else ""
         if len(rows) == 1:
-            return f"Most probable{end}: {self.names[best[0]]}, with probability {sure[0]:.2f}."
-        leader = np.bincount(best).argmax()
+            who, cell = self.names[best[0]], self._cell(int(rows[0]), int(best[0]))
+            return f"Most probable{end}: {who}, {cell} ({self.percent}); {_how_sure(sure[0])}."
+        leader, size = np.bincount(best).argmax(), len(rows)
+        number, clear = np.count_nonzero(best == leader), np.count_nonzero(sure > 0.95)
+        where = f"all {size} places" if number == size else f"{number} of {size} places"
+        at = "nowhere" if clear == 0 else "everywhere" if clear == size else f"at {clear} of {size}"
+        is_first = "is the first" if at == "nowhere" else "the first is"
         return (
-            f"Most probable{end}: {self.names[leader]} at {np.count_nonzero(best == leader)} of"
-            f" {len(rows)} places; at {np.count_nonzero(sure > 0.95)} of them the first is more"
-            " than 95 % sure."
+            f"Most probable{end}: {self.names[leader]} at {where};"
+            f" {at} {is_first} more than 95 % sure."
         )
+
+    def unseen(self) -> list[str]:
+        """Places of rows without a count."""
+        n = self.data.num_rows
+        totals = np.bincount(self.place[:n], self.data.totals, minlength=len(self.places))
+        there = np.bincount(self.place[:n], minlength=len(self.places)) > 0
+        names = [self.places[p] for p in np.flatnonzero(there & (totals == 0))]
+        if not names:
+            return []
+        who = ", ".join(names) if len(names) <= _FEW else f"{len(names)} places"
+        return [f"No count was seen at {who}: what is said of it comes from other places alone."]
 
     def _last_rows(self) -> IntArray:
         return np.array(sorted(self._rows_at(self._common()[1]).values()))
@@ -336,7 +363,7 @@ class _Grid:
                 cell = self._cell(int(r), int(k))
                 truth = () if self.truth is None else (f"{self.truth[r, k]:.2f}",)
                 cells.append((who, self.names[k], cell, f"{first[k] / len(self.pi):.2f}", *truth))
-        head = ("place", "category", "probability", "P(first)")
+        head = ("input" if named else "place", "category", "probability", "P(first)")
         return Section(
             title,
             f"Probability, posterior mean [{self.percent}], and that of being the first.",
@@ -361,7 +388,6 @@ class _Grid:
         n = self.data.num_rows
         totals = np.bincount(self.place[:n], self.data.totals, minlength=len(self.places))
         chosen = np.sort(np.argsort(-totals, kind="stable")[:_MOST_PANELS])
-        panels = [self._panel(int(p)) for p in chosen]
         which = (
             f"; the {len(chosen)} places with most counts" if len(self.places) > len(chosen) else ""
         )
@@ -372,7 +398,7 @@ class _Grid:
             Section(
                 f"Probabilities along {self.axis}",
                 f"Posterior means of {what}{which}.",
-                figure="".join(panels),
+                figure=panels([self._panel(int(p)) for p in chosen]),
                 shown=0,
             )
         ]
@@ -386,14 +412,15 @@ class _Grid:
         full, x = seen[totals > 0], self.x[rows]
         step = float(np.median(np.diff(np.unique(self.x)))) if len(np.unique(self.x)) > 1 else 1.0
         gaps = [(self.x[r] - step / 2, self.x[r] + step / 2) for r in seen[totals == 0]]
+        gaps += _skipped(self.x[seen], step)
         ahead = rows[(rows >= n) & (self.x[rows] > self.x[:n].max())]
         lines = []
-        for k in self._main():
+        for number, k in enumerate(self._main()):
             shares = self.data.counts[full, k] / self.data.totals[full]
             lines.append(
                 Line(
                     self.names[k],
-                    k,
+                    number,
                     x,
                     self.mean[rows, k],
                     self.lower[rows, k],
@@ -409,8 +436,9 @@ class _Grid:
             x_label=self.axis,
             caption=name,
             band=self.percent,
-            gaps=[g for g in gaps if g[0] >= x.min() - step],
+            gaps=gaps,
             divider=float(self.x[:n].max() + step / 2) if len(ahead) else None,
+            ticks=date_ticks(x.min(), x.max()) if self.told.dtype.kind == "M" else None,
         )
 
     def maps(self, tiles: Mapping[str, Any]) -> list[Section]:
@@ -428,7 +456,22 @@ class _Grid:
             caption = f"{self.names[k]}: probability, and half the width of its {self.percent}"
             maps.append(tile_map(values, label=f"map of {self.names[k]}", caption=caption))
         end = f" at {self.axis} {self._span()[1]}" if self.axis else ""
-        return [Section(f"The map{end}", figure="".join(maps), shown=0)]
+        return [Section(f"The map{end}", figure=panels(maps), shown=0)]
+
+
+def _skipped(x: FloatArray, step: float) -> list[tuple[float, float]]:
+    """Stretches in which steps of a regular axis are left out."""
+    x = np.unique(x)
+    wide = np.flatnonzero(np.diff(x) > 1.5 * step)
+    few = 4 * len(wide) < len(x)  # of many such steps the axis is made
+    return [(x[i] + step / 2, x[i + 1] - step / 2) for i in wide] if few else []
+
+
+def _how_sure(share: float) -> str:
+    """That something is the first, by the share of draws in which it is."""
+    if share > 0.995:
+        return "that it is the first is all but certain"
+    return f"it is the first with probability {share:.2f}"
 
 
 def _plain(value: Any) -> str:
@@ -437,12 +480,15 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, np.floating | float) else str(value)
 
 
-def _data_in_words(data: CountField) -> str:
-    return (
+def data_in_words(data: CountField) -> str:
+    """How many counts of how many categories, where."""
+    text = (
         f"{int(data.counts.sum()):,} counts of {data.num_categories:,} categories at"
-        f" {data.num_rows:,} inputs, {np.count_nonzero(data.totals == 0):,} of them empty;"
-        f" {data.num_new:,} new inputs"
+        f" {data.num_rows:,} inputs"
     )
+    if empty := np.count_nonzero(data.totals == 0):
+        text += f", {empty:,} of them empty"
+    return text + (f"; {data.num_new:,} new inputs" if data.num_new else "")
 
 
 def _held_out(
@@ -462,16 +508,24 @@ def _held_out(
     return [
         f"Of {int(counts.sum()):,} counts at {len(those):,} inputs that were held out, each is told"
         f" {how} than by overall shares: {gain:+.3f} ± {error:.3f} nats a count.",
-        f"Intervals of those counts: {fit.verdict[0].lower()}{fit.verdict[1:]}.",
+        f"Intervals of those counts {_in_a_sentence(fit.verdict)}.",
         f"{fit.coverage}, of {fit.num_cells:,} cells.",
     ]
+
+
+def _in_a_sentence(verdict: str) -> str:
+    """A calibration's verdict, "These hold: ..." or "Too narrow: ...", of the intervals."""
+    if verdict.startswith("These hold"):
+        return verdict.removeprefix("These ")
+    return f"are {verdict[0].lower()}{verdict[1:]}"
 
 
 def _against_truth(grid: _Grid, truth: FloatArray) -> str:
     inside = float(((grid.lower <= truth) & (truth <= grid.upper)).mean())
     error = float(np.abs(grid.mean - truth).mean())
     return (
-        f"The truth is known here: the {grid.percent}s hold {inside:.0%} of the true probabilities,"
+        f"The truth is known here: the {grid.percent}s hold {100 * inside:.0f} % of the true"
+        f" probabilities,"
         f" and a mean is {error:.3f} off on average."
     )
 
@@ -497,8 +551,9 @@ def _learned(posterior: Posterior, data: CountField, probability: float) -> Sect
             draws = values[:, :, c, j]
             lower, upper = np.quantile(draws, [tail, 1.0 - tail])
             whose = "" if values.shape[2] == 1 else f", {own[c]}"
+            form = ",.0f" if upper >= 1000.0 else ".3g"
             rows.append(
-                (name + whose, Interval(float(draws.mean()), float(lower), float(upper), ".3g"))
+                (name + whose, Interval(float(draws.mean()), float(lower), float(upper), form))
             )
     return Section(
         "What the model learned",

@@ -15,6 +15,7 @@ its answers back::
        [15,  0]]))
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,7 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_mapping, as_strings
-from pgmult.core.tables import as_columns, as_labels, as_years, chosen_columns
+from pgmult.core.tables import (
+    as_columns,
+    as_labels,
+    as_looked_at,
+    as_years,
+    chosen_columns,
+    warn_of_look_alikes,
+)
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
 from pgmult.fields.data import CountField, as_field
@@ -48,8 +56,9 @@ def from_long(
     Parameters
     ----------
     table : data frame (pandas, polars, pyarrow, ...), labelled array of xarray, or mapping
-        Rows may stand in any order, and those of one category at the same inputs add up. A category
-        that is missing somewhere was counted 0 times there.
+        Rows may stand in any order, and those of one category at the same inputs add up, with a
+        warning where they are alike in every column. A category that is missing somewhere was
+        counted 0 times there.
     inputs : str or sequence of str
         Columns that say where and when: numbers, dates (years and their fractions to the model,
         dates again in what is reported), or names of places.
@@ -87,8 +96,10 @@ def from_long(
         raise ValueError("table must have a row at least, got none")
     number = np.ones(len(x), dtype=np.int64)
     if count is not None:
-        number = as_counts(chosen_columns(columns, [count], "table", "count")[count], "count")
+        number = _numbers_of(chosen_columns(columns, [count], "table", "count")[count], count)
+        _warn_of_repeats(columns)
     labels, of_label = np.unique(as_labels(of_category, category), return_inverse=True)
+    warn_of_look_alikes(labels, f"column {category!r}")
     first, of_row = _distinct(x)
     kept = {key: column[first] for key, column in at.items()}
     counts = np.zeros((len(first), len(labels)), dtype=np.int64)
@@ -147,10 +158,13 @@ def _coordinates(
         elif column.dtype.kind == "M":
             values = as_years(column)[:, None]
         elif column.dtype.kind in "OUS" and any(isinstance(item, str) for item in column):
+            first = next(i for i in column if isinstance(i, str))
+            hint = f"say where they are: places={{{name!r}: ...}}"
+            if first[:1].isdigit():
+                hint = "make numbers or datetime64 of them, as pandas.to_datetime does"
             raise ValueError(
-                f"column {name!r} of {table} must be numbers or dates, got names such as"
-                f" {next(str(i) for i in column if isinstance(i, str))!r} (say where they are:"
-                f" places={{{name!r}: ...}})"
+                f"column {name!r} of {table} must be numbers or dates, got strings such as"
+                f" {str(first)!r} ({hint})"
             )
         else:
             values = as_finite(column, f"column {name!r} of {table}")[:, None]
@@ -160,13 +174,53 @@ def _coordinates(
     return np.concatenate(found, axis=1), names
 
 
+def _numbers_of(column: NDArray[Any], name: str) -> IntArray:
+    """A column of counts."""
+    for row, item in enumerate(column.tolist() if column.dtype.kind in "OUSf" else ()):
+        if item is None or item != item:
+            raise ValueError(
+                f"column {name!r} must have a count in every row, got none at row {row} (0 where"
+                " nothing was counted; leave out rows of which that is not known)"
+            )
+        if isinstance(item, str | bytes) and not item.isdigit():
+            raise ValueError(
+                f"column {name!r} must be counts, got {item!r} at row {row} (digits alone; 0 where"
+                " nothing was counted)"
+            )
+    if column.dtype.kind in "US" or any(isinstance(item, str) for item in column.tolist()):
+        raise ValueError(
+            f"column {name!r} must be counts, got strings such as {column[0]!r} (make numbers of"
+            " them, as pandas.to_numeric does)"
+        )
+    return as_counts(column, "count")
+
+
+def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
+    """Warn of rows that are like others in every column."""
+    seen: set[Any] = set()
+    again = []
+    for place, row in enumerate(zip(*(c.tolist() for c in columns.values()), strict=True)):
+        if row in seen:
+            again.append(place)
+        seen.add(row)
+    if again:
+        warnings.warn(
+            f"{len(again):,} row{'s are' if len(again) > 1 else ' is'} like another in every"
+            f" column, as row {again[0]} is, and counted once more: take repeats out if they are"
+            " none of their own",
+            stacklevel=3,
+        )
+
+
 def _places(labels: NDArray[np.str_], known: Any, name: str, table: str) -> FloatArray:
     where = as_mapping(known, f"places[{name!r}]")
     distinct, at = np.unique(labels, return_inverse=True)
     missing = [label for label in distinct.tolist() if label not in where]
     if missing:
+        alike = {as_looked_at(str(known)): known for known in where}.get(as_looked_at(missing[0]))
+        hint = "" if alike is None else f" (it has {alike!r})"
         raise ValueError(
-            f"places[{name!r}] must have every place of {table}, got none for {missing[0]!r}"
+            f"places[{name!r}] must have every place of {table}, got none for {missing[0]!r}{hint}"
         )
     rows = [np.atleast_1d(np.asarray(where[label], dtype=object)) for label in distinct.tolist()]
     if len({row.shape for row in rows}) > 1 or rows[0].ndim != 1:

@@ -12,9 +12,13 @@ order. Floating-point numbers go into a fixed binary tree over the blocks, whose
 where both are known (`Total`). So it makes no difference who did which blocks, or when: the draws
 are the same bits. They depend on `block_rows`, which is a parameter of the model.
 
+A shared step that needs to know more, as one that moves along a Hamiltonian path does, is a
+generator: it yields an `Ask`, has all blocks answer it, goes on with the sum of their answers, and
+returns the shared fields in the end.
+
 `step` does all blocks here and now. An executor of another kind cuts the rows between blocks into
-shards, calls `local_steps` for each of them, merges the totals and calls the model's
-`shared_step`; what it keeps of a draw comes from `summaries` and `shared_variable`.
+shards, calls `local_steps` and `local_answers` for each of them, merges the totals and finishes the
+model's `shared_step`; what it keeps of a draw comes from `summaries` and `shared_variable`.
 
 >>> parts = blocks(5000, 2048)
 >>> parts
@@ -29,11 +33,14 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
+from threading import Lock, get_ident
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
@@ -45,23 +52,33 @@ from pgmult.core.validate import as_positive_int, new_key
 
 __all__ = [
     "BLOCK_ROWS",
+    "Ask",
     "BlockModel",
+    "Moved",
+    "StartsInBlocks",
     "Sums",
     "Total",
     "as_block_model",
     "as_block_rows",
     "block_rng",
     "blocks",
+    "cells",
     "empty_rows",
+    "finished",
+    "is_of_rows",
+    "local_answers",
     "local_fields",
+    "local_starts",
     "local_steps",
     "log_likelihood",
     "num_rows",
     "put_rows",
     "shared_variable",
+    "started",
     "step",
     "summaries",
     "take_rows",
+    "takes_all_rows",
     "with_rows_of",
     "without_rows",
 ]
@@ -89,8 +106,36 @@ class Sums(NamedTuple):
     rounded: tuple[FloatArray, ...]
 
 
+class Ask(NamedTuple):
+    """What a shared step asks all blocks, on its way.
+
+    Attributes
+    ----------
+    method : str
+        A method of the model, as ``method(rng, state, held, data, *arrays) -> state, held, sums``
+        for one block: `held` is what the block's `local_step`, or an answer since, left for later
+        answers of the same sweep.
+    arrays : tuple of arrays
+        What the block must know besides the shared fields that its local step saw.
+    moves : bool
+        Whether the answer changes local fields or `held`. One that does not is never given again to
+        make up for rows that were lost.
+    draws : bool
+        Whether it needs random numbers: without, the method gets None for `rng`.
+    """
+
+    method: str
+    arrays: tuple[NDArray[Any], ...]
+    moves: bool
+    draws: bool = True
+
+
 class RowData(Protocol):
-    """Data of rows."""
+    """Data of rows.
+
+    Rows that are sequences have several *cells* in local fields: data of such rows say in
+    ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose.
+    """
 
     def rows(self, part: slice) -> Any:
         """Neighbouring rows and all else, without copies; ``slice(0, 0)`` is all but the rows."""
@@ -101,6 +146,18 @@ class BlockModel(Protocol[Data, State]):
 
     Fields of the state whose axes, in `dims`, begin with `row_dim` are *local*, of rows; all others
     are *shared*. Where there are no rows, local fields are None.
+
+    A model may have more class variables. With ``cell_dim``, the axis of its rows' cells, it is
+    that one which local fields begin with. With ``asks = True`` its `shared_step` is a generator,
+    which yields `Ask` and is sent `Sums`, and its `local_step` gives ``state, held, sums``. And
+    ``whole_names`` are variables that no sum over rows tells, as it would cost too much.
+
+    Where blocks need tables as large as what is shared, those done one after the other may have
+    them in common: ``sweep_tables(state, data)`` makes them, and they go to ``local_step(rng,
+    state, data, tables)``, which leaves out of its sums what it counts in them. Their ``counts()``,
+    a tuple of int64 arrays, come last in the exact sums; ``another()`` gives those of another
+    thread. In the same way ``summary_table(state, data)`` goes to ``local_summary(state, data,
+    table)``.
 
     Attributes
     ----------
@@ -139,6 +196,22 @@ class BlockModel(Protocol[Data, State]):
 
 
 @runtime_checkable
+class StartsInBlocks(Protocol):
+    """A `BlockModel` whose rows start by themselves, too, given what a chain starts from."""
+
+    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Any] | None:
+        """A state, of which the shared fields count, and what rows start from: a small dataclass.
+
+        None where rows start together, by ``init``: then no random number is drawn.
+        """
+
+    def local_start(
+        self, rng: np.random.Generator, found: Any, data: Any
+    ) -> Mapping[str, NDArray[Any]]:
+        """The local fields of one block."""
+
+
+@runtime_checkable
 class _InBlocks(Protocol):
     in_blocks: Any
     local_step: Any
@@ -150,8 +223,8 @@ def as_block_model(model: Any) -> Any:
     if not isinstance(model, _InBlocks):
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
-            " (CorrelatedTopics, StructuralTopics, DynamicTopics, UncollapsedLDA and"
-            " GroupedLogisticRegression do)"
+            " (CorrelatedTopics, StructuralTopics, DynamicTopics, UncollapsedLDA,"
+            " GroupedLogisticRegression and MultinomialLDS do)"
         )
     if not model.in_blocks:
         raise ValueError(
@@ -178,9 +251,9 @@ def blocks(num_rows: int, block_rows: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
-def block_rng(key: NDArray[np.uint64], b: int) -> np.random.Generator:
-    """The generator of block b in the sweep of this key."""
-    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, b]))
+def block_rng(key: NDArray[np.uint64], b: int, answer: int = 0) -> np.random.Generator:
+    """The generator of block b in the sweep of this key, for its step or one of its answers."""
+    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, answer, b]))
 
 
 @dataclass
@@ -189,26 +262,36 @@ class Total:
 
     Attributes
     ----------
-    exact : list of int64 arrays
+    exact : list of int arrays
+        In int64, unless `narrowed`.
     nodes : dict from (level, index) to tuple of arrays
         Sums of `rounded` over the blocks ``index * 2**level, ..., (index + 1) * 2**level - 1``,
         whose siblings are not known yet.
+    cpu : float
+        Seconds that the blocks took, of processors.
     """
 
-    exact: list[IntArray] = field(default_factory=list)
+    exact: list[NDArray[Any]] = field(default_factory=list)
     nodes: dict[tuple[int, int], tuple[FloatArray, ...]] = field(default_factory=dict)
+    cpu: float = 0.0
 
     def add(self, b: int, sums: Sums) -> None:
         """Add block b."""
-        self._add_exact(sums.exact)
-        self._put((0, b), sums.rounded)
+        self.add_exact(sums.exact)
+        self.put((0, b), sums.rounded)
 
     def merge(self, other: "Total") -> None:
         """Add the blocks of another total, of other blocks."""
         if other.nodes:
-            self._add_exact(other.exact)
+            self.add_exact(other.exact)
         for node, values in other.nodes.items():
-            self._put(node, values)
+            self.put(node, values)
+        self.cpu += other.cpu
+
+    def narrowed(self) -> "Total":
+        """The same, integers in no more bytes than they need: for the way to another machine."""
+        exact = [value.astype(_least_type(value)) for value in self.exact]
+        return Total(exact, self.nodes, self.cpu)
 
     def result(self, num_blocks: int) -> Sums:
         """The sums, when all blocks are there.
@@ -228,14 +311,16 @@ class Total:
             values = _added(self.nodes[node], values)
         return Sums(tuple(self.exact), values)
 
-    def _add_exact(self, values: Sequence[NDArray[Any]]) -> None:
+    def add_exact(self, values: Sequence[NDArray[Any]]) -> None:
+        """Add integers alone."""
         if not self.exact:
             self.exact = [np.array(value, dtype=np.int64) for value in values]
             return
         for whole, value in zip(self.exact, values, strict=True):
             np.add(whole, value, out=whole)
 
-    def _put(self, node: tuple[int, int], values: tuple[FloatArray, ...]) -> None:
+    def put(self, node: tuple[int, int], values: tuple[FloatArray, ...]) -> None:
+        """Add the sums of a node alone."""
         while (sibling := (node[0], node[1] ^ 1)) in self.nodes:
             other = self.nodes.pop(sibling)
             first, second = (values, other) if node < sibling else (other, values)
@@ -245,8 +330,32 @@ class Total:
         self.nodes[node] = values
 
 
+def _least_type(values: NDArray[Any]) -> np.dtype[Any]:
+    """The smallest type of integers that holds these and can be added to int64."""
+    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
+        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)
+
+
 def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
     return tuple(np.add(a, b) for a, b in zip(first, second, strict=True))
+
+
+def _axis(model: Any) -> str:
+    """The axis that local fields begin with."""
+    return str(getattr(model, "cell_dim", model.row_dim))
+
+
+def takes_all_rows(model: Any, name: str) -> bool:
+    """Whether a variable that is not of rows can be told by nobody but who has them all."""
+    return name in getattr(model, "whole_names", ())
+
+
+def is_of_rows(model: Any, name: str) -> bool:
+    """Whether a variable has a value for each row, or for each cell of a row."""
+    return model.dims[name][:1] in ((model.row_dim,), (_axis(model),))
 
 
 def local_fields(model: Any, state: Any) -> tuple[str, ...]:
@@ -256,30 +365,42 @@ def local_fields(model: Any, state: Any) -> tuple[str, ...]:
 
 @cache
 def _local_fields(model: Hashable, state: Hashable) -> tuple[str, ...]:
-    kind, dims = cast(Any, state), cast(Any, model).dims
-    row = (cast(Any, model).row_dim,)
-    return tuple(f.name for f in fields(kind) if dims.get(f.name, ())[:1] == row)
+    kind, dims, axis = cast(Any, state), cast(Any, model).dims, (_axis(model),)
+    return tuple(f.name for f in fields(kind) if dims.get(f.name, ())[:1] == axis)
 
 
-def num_rows(model: Any, state: Any) -> int:
+def num_rows(model: Any, state: Any, data: Any) -> int:
     """How many rows a state has."""
+    offsets = getattr(data, "row_offsets", None)
+    return _num_cells(model, state) if offsets is None else len(offsets) - 1
+
+
+def _num_cells(model: Any, state: Any) -> int:
     return len(getattr(state, local_fields(model, state)[0]))
 
 
+def cells(data: Any, part: slice) -> slice:
+    """Where local fields hold these rows: the same numbers unless rows have several cells."""
+    offsets = getattr(data, "row_offsets", None)
+    if offsets is None:
+        return part
+    return slice(int(offsets[part.start]), int(offsets[part.stop]))
+
+
 def take_rows(model: Any, state: State, part: slice) -> State:
-    """The state of neighbouring rows, without copies."""
+    """The state of neighbouring `cells`, without copies."""
     local = {name: getattr(state, name)[part] for name in local_fields(model, state)}
     return replace(state, **local)  # type: ignore[type-var]
 
 
 def put_rows(model: Any, whole: State, part: slice, state: State) -> None:
-    """Write the rows of a state into those of a larger one: `empty_rows` makes it."""
+    """Write the rows of a state into `cells` of a larger one: `empty_rows` makes it."""
     for name in local_fields(model, state):
         getattr(whole, name)[part] = getattr(state, name)
 
 
 def empty_rows(model: Any, state: State, size: int) -> State:
-    """A state with room for so many rows like those of `state`."""
+    """A state with room for so many cells like those of `state`."""
     local = {}
     for name in local_fields(model, state):
         array = getattr(state, name)
@@ -298,6 +419,45 @@ def with_rows_of(model: Any, shared: State, state: State) -> State:
     return replace(shared, **local)  # type: ignore[type-var]
 
 
+class Moved(NamedTuple):
+    """Neighbouring rows after their step of a sweep, or an answer.
+
+    Attributes
+    ----------
+    state : state
+        With the local fields of these rows.
+    held : list
+        What each block has in hand for answers.
+    total : Total
+        Of what they say.
+    """
+
+    state: Any
+    held: list[Any]
+    total: Total
+
+
+def started(model: Any, rng: np.random.Generator, state: State, found: Any, data: Any) -> State:
+    """The state with rows where those of a `StartsInBlocks` model start, all in this process."""
+    return replace(state, **local_starts(model, new_key(rng), found, data))  # type: ignore[type-var]
+
+
+def local_starts(
+    model: Any, key: NDArray[np.uint64], found: Any, data: Any, first: int = 0
+) -> dict[str, NDArray[Any]]:
+    """Local fields of neighbouring blocks where they start: arguments as of `local_steps`."""
+    size = len(data.row_costs)
+    whole: dict[str, NDArray[Any]] = {}
+    for b, part in enumerate(blocks(size, model.block_rows), first):
+        with _rows_named(model, b):
+            rows = model.local_start(block_rng(key, b), found, data.rows(part))
+        for name, values in rows.items():
+            if name not in whole:
+                whole[name] = np.empty((size, *values.shape[1:]), dtype=values.dtype)
+            whole[name][part] = values
+    return whole
+
+
 def local_steps(
     model: Any,
     key: NDArray[np.uint64],
@@ -306,8 +466,9 @@ def local_steps(
     first: int = 0,
     *,
     overwrite: bool = False,
-) -> tuple[Any, Total]:
-    """The local steps of neighbouring blocks, one after the other.
+    threads: int = 1,
+) -> Moved:
+    """The local steps of neighbouring blocks.
 
     Parameters
     ----------
@@ -322,30 +483,150 @@ def local_steps(
         Which block of the whole is the first of these.
     overwrite : bool
         Whether the rows of `state` may be written over: then no more than one block of them is in
-        memory twice.
-
-    Returns
-    -------
-    state, total
-        The state with its rows moved, and their sums.
+        memory twice, for each thread.
+    threads : int
+        How many blocks are moved at a time.
     """
-    size, total = num_rows(model, state), Total()
-    parts = blocks(size, model.block_rows)
-    if len(parts) == 1:
-        with _rows_named(model, first):
-            moved, sums = model.local_step(block_rng(key, first), state, data)
-        total.add(first, sums)
-        return moved, total
+    tables = _Tables(model, state, data)
+
+    def move(rng: np.random.Generator, here: Any, of: Any, _: int) -> tuple[Any, Any, Sums]:
+        if getattr(model, "asks", False):
+            return model.local_step(rng, here, of, *tables.mine())  # type: ignore[no-any-return]
+        moved, sums = model.local_step(rng, here, of, *tables.mine())
+        return moved, None, sums
+
+    moved = _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
+    moved.total.exact.extend(tables.counts())
+    return moved
+
+
+class _Tables:
+    """Tables that blocks share, if the model has any: each thread counts in its own."""
+
+    def __init__(self, model: Any, state: Any, data: Any):
+        make = getattr(model, "sweep_tables", None)
+        self._first = None if make is None else make(state, data)
+        self._lock, self._of_threads = Lock(), dict[int, Any]()
+
+    def mine(self) -> tuple[Any, ...]:
+        """Those of this thread, or none."""
+        if self._first is None:
+            return ()
+        with self._lock:
+            tables, me = self._of_threads, get_ident()
+            if me not in tables:
+                tables[me] = self._first.another() if tables else self._first
+            return (tables[me],)
+
+    def counts(self) -> list[IntArray]:
+        """What was counted in all of them."""
+        found = [tables.counts() for tables in self._of_threads.values()]
+        return [reduce(np.add, same) for same in zip(*found, strict=True)]
+
+
+def local_answers(
+    model: Any,
+    key: NDArray[np.uint64],
+    number: int,
+    ask: Ask,
+    moved: Moved,
+    data: Any,
+    first: int = 0,
+    *,
+    threads: int = 1,
+) -> Moved:
+    """What neighbouring blocks say to an `Ask`, the `number`-th of a sweep, from 1.
+
+    Their rows in `moved` may be written over. Other arguments are those of `local_steps`.
+    """
+    method = getattr(model, ask.method)
+
+    def answer(rng: Any, here: Any, of: Any, i: int) -> tuple[Any, Any, Sums]:
+        return method(rng, here, moved.held[i], of, *ask.arrays)  # type: ignore[no-any-return]
+
+    seed = (key, number) if ask.draws else None
+    state, held, total = _each_block(model, seed, moved.state, data, first, answer, True, threads)
+    return Moved(state, held, total) if ask.moves else Moved(moved.state, moved.held, total)
+
+
+def _each_block(
+    model: Any,
+    seed: tuple[NDArray[np.uint64], int] | None,
+    state: Any,
+    data: Any,
+    first: int,
+    move: Callable[..., tuple[Any, Any, Sums]],
+    overwrite: bool,
+    threads: int,
+) -> Moved:
+    """`move` of every block: its generator, rows, data and number among these."""
+    parts = blocks(num_rows(model, state, data), model.block_rows)
+    alone = len(parts) == 1
     whole: Any = state if overwrite else None
-    for b, part in enumerate(parts, first):
-        here = take_rows(model, state, part)
-        with _rows_named(model, b):
-            moved, sums = model.local_step(block_rng(key, b), here, data.rows(part))
-        total.add(b, sums)
-        if whole is None:
-            whole = empty_rows(model, moved, size)
-        put_rows(model, whole, part, moved)
-    return whole, total
+    kept: list[Any] = [None] * len(parts)
+    lock = Lock()
+
+    def act(i: int) -> Sums:
+        nonlocal whole
+        place = cells(data, parts[i])
+        here = state if alone else take_rows(model, state, place)
+        with _rows_named(model, first + i):
+            rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
+            moved, kept[i], sums = move(rng, here, data if alone else data.rows(parts[i]), i)
+        with lock:
+            if alone:
+                whole = moved
+            elif whole is None:
+                whole = empty_rows(model, moved, _num_cells(model, state))
+        if not alone and (moved is not here or whole is not state):
+            put_rows(model, whole, place, moved)
+        return sums
+
+    total = _total(act, len(parts), first, threads)
+    return Moved(whole, kept, total)
+
+
+def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> Total:
+    """The total of ``act(i)`` for so many blocks, of which each thread takes the next."""
+    total, lock = Total(), Lock()
+    left = iter(range(count))
+
+    def work() -> None:
+        began, mine = time.thread_time(), Total()
+        for i in left:
+            sums = act(i)
+            mine.add_exact(sums.exact)
+            with lock:  # siblings meet here, so that few nodes are in memory
+                total.put((0, first + i), sums.rounded)
+        with lock:
+            if mine.exact:  # else there was no block left for this thread
+                total.add_exact(mine.exact)
+            total.cpu += time.thread_time() - began
+
+    others = min(threads, count) - 1
+    if others < 1:
+        work()
+        return total
+    with ThreadPoolExecutor(others, "pgmult-blocks") as pool:
+        helpers = [pool.submit(work) for _ in range(others)]
+        work()
+    for helper in helpers:
+        helper.result()
+    return total
+
+
+def finished(found: Any, answers: Callable[[int, Ask], Sums]) -> Any:
+    """What a shared step comes to, its questions answered if it has any."""
+    if not isinstance(found, Generator):
+        return found
+    number = 1
+    try:
+        ask = next(found)
+        while True:
+            ask = found.send(answers(number, ask))
+            number += 1
+    except StopIteration as end:
+        return end.value
 
 
 def step(
@@ -359,21 +640,73 @@ def step(
 
     `shared_step` may be another than the model's.
     """
-    moved, total = local_steps(model, new_key(rng), state, data)
-    sums = total.result(len(blocks(num_rows(model, state), model.block_rows)))
-    return (shared_step or model.shared_step)(rng, moved, sums, data)
+    key = new_key(rng)
+    size = num_rows(model, state, data)
+    take = shared_step or model.shared_step
+    if 2 * size < 3 * model.block_rows:
+        return _step_of_one(model, rng, key, state, data, take)
+    moved = local_steps(model, key, state, data)
+    count = len(blocks(size, model.block_rows))
+
+    def answers(number: int, ask: Ask) -> Sums:
+        nonlocal moved
+        moved = local_answers(model, key, number, ask, moved, data)
+        return moved.total.result(count)
+
+    found = take(rng, moved.state, moved.total.result(count), data)
+    if not isinstance(found, Generator):
+        return found
+    return with_rows_of(model, finished(found, answers), moved.state)
 
 
-def summaries(model: Any, state: Any, data: Any, first: int = 0) -> Total:
+def _step_of_one(
+    model: Any,
+    rng: np.random.Generator,
+    key: NDArray[np.uint64],
+    state: Any,
+    data: Any,
+    take: Callable[..., Any],
+) -> Any:
+    """The same where there is one block, without what several need: few rows ask often."""
+    given = model.local_step(block_rng(key, 0), state, data)
+    state, held = given[0], given[1]
+
+    def answers(number: int, ask: Ask) -> Sums:
+        nonlocal state, held
+        own = block_rng(key, 0, number) if ask.draws else None
+        after, kept, sums = getattr(model, ask.method)(own, state, held, data, *ask.arrays)
+        if ask.moves:
+            state, held = after, kept
+        return _as_result(sums)
+
+    found = take(rng, state, _as_result(given[-1]), data)
+    if not isinstance(found, Generator):
+        return found
+    return with_rows_of(model, finished(found, answers), state)
+
+
+def _as_result(sums: Sums) -> Sums:
+    """Sums of one block as `Total.result` gives them."""
+    if not sums.exact:
+        return sums
+    return Sums(tuple(np.asarray(value, dtype=np.int64) for value in sums.exact), sums.rounded)
+
+
+def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 1) -> Total:
     """What is kept of neighbouring blocks: arguments as of `local_steps`."""
-    total = Total()
-    parts = blocks(num_rows(model, state), model.block_rows)
-    for b, part in enumerate(parts, first):
-        whole = len(parts) == 1
-        here = state if whole else take_rows(model, state, part)
-        with _rows_named(model, b):
-            total.add(b, model.local_summary(here, data if whole else data.rows(part)))
-    return total
+    parts = blocks(num_rows(model, state, data), model.block_rows)
+    alone = len(parts) == 1
+    make = getattr(model, "summary_table", None)
+    table = () if make is None else (make(state, data),)
+
+    def act(i: int) -> Sums:
+        here = state if alone else take_rows(model, state, cells(data, parts[i]))
+        of = data if alone else data.rows(parts[i])
+        with _rows_named(model, first + i):
+            found: Sums = model.local_summary(here, of, *table)
+        return found
+
+    return _total(act, len(parts), first, threads)
 
 
 @contextmanager
@@ -395,7 +728,7 @@ def _rows_named(model: Any, b: int) -> Iterator[None]:
 
 def log_likelihood(model: Any, state: Any, data: Any) -> float:
     """The log likelihood of all rows, added up over blocks."""
-    parts = blocks(num_rows(model, state), model.block_rows)
+    parts = blocks(num_rows(model, state, data), model.block_rows)
     return float(summaries(model, state, data).result(len(parts)).rounded[0])
 
 
@@ -418,8 +751,9 @@ def shared_variable(model: Any, state: Any, summary: Sums, data: Any, name: str)
     ValueError
         If it has a value for each row.
     """
-    if model.dims[name][:1] == (model.row_dim,):
-        raise ValueError(f"{name} has a value for each {model.row_dim}, got no {model.row_dim}s")
+    if is_of_rows(model, name):
+        axis = model.dims[name][0]
+        raise ValueError(f"{name} has a value for each {axis}, got no {axis}s")
     if name in model.summary_names:
         return model.summarized(name, state, summary, data)
     return variable(model, state, data, name)

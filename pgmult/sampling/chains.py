@@ -263,10 +263,10 @@ class _Chains:
 
     def _run(self, chain: _Chain, recorder: _Recorder) -> None:
         chain.began = time.perf_counter()
+        rows = self._rows(chain, recorder)
         if chain.state is None:
             with row_threads(self._share()):
-                chain.state = self._start(chain)
-        rows = self._rows(chain, recorder)
+                chain.state, chain.parts = self._start(chain, rows)
         chain.advance(rows.begin(contiguous(chain.state), chain.parts, chain.sweep), chain.sweep)
         values = self._variables(*rows.values(self.settings.keep))
         self._size = (
@@ -335,7 +335,8 @@ class _Chains:
         """Threads for the rows of one chain, of those that run now."""
         return max(1, self._cores // max(1, self._active))
 
-    def _start(self, chain: _Chain) -> Any:
+    def _start(self, chain: _Chain, rows: "_Rows") -> tuple[Any, tuple[Part, ...]]:
+        """A state, and the files of its rows if these are not in it."""
         given = self._initvals
         if isinstance(given, list):
             given = given[chain.number]
@@ -345,9 +346,12 @@ class _Chains:
                     "initvals must be a state, a mapping from fields of the state to values, or a"
                     f" list of these, got {type(given).__name__}"
                 )
-            return given
+            return given, ()
+        begun = None if given else rows.start(chain.rng)
+        if begun is not None:
+            return begun
         state = self.model.init(chain.rng, self.data)
-        return _replaced(state, given) if given else state
+        return (_replaced(state, given) if given else state), ()
 
     def end(self, num_draws: int, store: str | None) -> None:
         """After Ctrl-C: a warning, or the interrupt itself if there is nothing to return."""
@@ -377,6 +381,7 @@ class _Rows(Protocol):
     parts: tuple[Part, ...]
     show_seconds: float
 
+    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[Part, ...]] | None: ...
     def begin(self, state: Any, parts: tuple[Part, ...], sweep: int) -> Any: ...
     def step(self, rng: np.random.Generator) -> Any: ...
     def values(self, names: Sequence[str]) -> tuple[float, dict[str, Any]]: ...
@@ -401,6 +406,9 @@ class _RowsHere:
     ):
         self._model, self._data, self._files, self._threads = model, data, files, threads
         self._left_over = False
+
+    def start(self, rng: np.random.Generator) -> None:
+        """Nothing: ``init`` makes all of the state."""
 
     def begin(self, state: Any, parts: tuple[Part, ...], sweep: int) -> Any:
         if parts:

@@ -43,7 +43,7 @@ from pgmult.core.typing import (
     default_keep_of,
 )
 from pgmult.core.validate import as_positive_int
-from pgmult.sampling.blocks import as_block_model
+from pgmult.sampling.blocks import as_block_model, is_of_rows, takes_all_rows
 from pgmult.sampling.chains import (
     LOG_LIKELIHOOD,
     Callback,
@@ -330,7 +330,7 @@ def _check_model_in_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> Non
     """Refuse what no cluster can do, before anything is begun."""
     if cluster is None:
         return
-    row = as_block_model(model).row_dim
+    as_block_model(model)
     if type(model).__module__ == "__main__":
         raise ValueError(
             "model must be of a class that workers can import where there is a cluster, and"
@@ -338,10 +338,15 @@ def _check_model_in_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> Non
             " a module)"
         )
     for name in keep:
-        if model.dims[name][:1] == (row,):
+        if is_of_rows(model, name):
             raise ValueError(
                 f"keep must name no variable of single rows where there is a cluster, got {name!r},"
-                f" which has a value for each {row}"
+                f" which has a value for each {model.dims[name][0]}"
+            )
+        if takes_all_rows(model, name):
+            raise ValueError(
+                "keep must name no variable that is made of all rows at once where there is a"
+                f" cluster, got {name!r}"
             )
 
 
@@ -350,8 +355,8 @@ def _as_keep(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
         names = tuple(default_keep_of(model))
         if cluster is None:
             return names
-        row = (as_block_model(model).row_dim,)
-        return tuple(name for name in names if model.dims[name][:1] != row)
+        as_block_model(model)
+        return tuple(name for name in names if not is_of_rows(model, name))
     names = tuple(dict.fromkeys(as_strings([keep] if isinstance(keep, str) else keep, "keep")))
     if LOG_LIKELIHOOD in names:
         raise ValueError(

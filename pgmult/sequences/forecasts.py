@@ -42,7 +42,12 @@ from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.posteriors import draws_of, sequences_of, state_space_draws
+from pgmult.sequences.posteriors import (
+    draws_of,
+    refuse_without_last_states,
+    sequences_of,
+    state_space_draws,
+)
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.scores.particle_filter import particle_filter
@@ -297,6 +302,7 @@ def forecast(
         filtered = particle_filter(rng, draws, data, num_particles)
         last = filtered.state_draw[:, data.offsets[1:] - 1]
     else:
+        refuse_without_last_states(posterior)
         last = np.array([d["last_states"] for d in draws_of(posterior, ["last_states"], max_draws)])
     draws, last = [d for d in draws for _ in range(repeats)], np.repeat(last, repeats, axis=0)
     states = np.empty((len(draws), len(future), draws[0].state_dim))

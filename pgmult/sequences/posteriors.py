@@ -18,7 +18,14 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 
-__all__ = ["HasStateSpace", "PredictsSteps", "draws_of", "sequences_of", "state_space_draws"]
+__all__ = [
+    "HasStateSpace",
+    "PredictsSteps",
+    "draws_of",
+    "refuse_without_last_states",
+    "sequences_of",
+    "state_space_draws",
+]
 
 
 @runtime_checkable
@@ -129,9 +136,20 @@ def state_space_draws(
             "posterior must be of a model with a state space, as MultinomialLDS and"
             f" LogisticNormalLDS are, got one of {type(model).__name__}"
         )
+    if continued:
+        refuse_without_last_states(posterior)
     names = [*model.predictive_variables, *(["last_states"] if continued else [])]
     draws = draws_of(posterior, names, max_draws)
     points = [model.state_space(draw, link) for draw in draws]
     if not continued:
         return points
     return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]
+
+
+def refuse_without_last_states(posterior: Posterior) -> None:
+    """Refuse to go on where a posterior's sequences ended if it does not say where that was."""
+    if "last_states" not in posterior:
+        raise ValueError(
+            "posterior must have kept last_states to go on where its sequences ended, and runs on a"
+            " cluster keep none: forecast(..., new=True) finds them by a particle filter"
+        )

@@ -26,7 +26,7 @@ from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.scores.one_step import SequenceScore
 from pgmult.sequences.updates.state_slice import slow_symbol
 
-__all__ = ["sequence_report"]
+__all__ = ["data_in_words", "sequence_report"]
 
 _MOST_LINES, _MOST_PANELS, _MOST_ROWS = 6, 3, 60
 _HISTORY = 100  # steps in a figure
@@ -143,7 +143,7 @@ def sequence_report(
         title,
         verdict,
         [s for s in sections if s.rows or s.figure or s.sentences],
-        {"data": repr(data), **as_mapping(facts, "facts")},
+        {"data": data_in_words(data), **as_mapping(facts, "facts")},
     )
 
 
@@ -310,6 +310,18 @@ def _figures(
     what = "all symbols" if data.num_symbols <= _MOST_LINES else "the symbols that move most"
     title = "Probabilities, and what lies ahead"
     return [Section(title, f"Of {what}{which}.", figure="".join(panels), shown=0)]
+
+
+def data_in_words(data: Sequences) -> str:
+    """How many observations of how many symbols, in how many steps and sequences."""
+    parts = {
+        "sequence": data.num_sequences,
+        "step": data.num_steps,
+        "different symbol": data.num_symbols,
+        "observation": int(data.counts.sum()),
+    }
+    told = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in parts.items()]
+    return f"{', '.join(told[:-1])} and {told[-1]}"
 
 
 def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:

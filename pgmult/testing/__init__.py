@@ -48,8 +48,10 @@ the exact law of that number: so `simulate` and `log_likelihood` belong together
 
 A verdict follows one *sequential rule*. A run has the p-value p = (number of statistics) times
 (smallest p-value of a statistic), Bonferroni's. It passes if p >= level, fails if p < level**2, and
-is otherwise decided by a fresh run of four times the length, which passes if p >= level. A right
-sampler fails with probability at most 2 * level**2: 0.0002 by default.
+is otherwise decided by a fresh run of four times the length, which passes if p >= level. A gross
+error need not wait: `geweke` looks at a run after an eighth, a quarter and a half of it, and fails
+it there if p < level**3 / 4. A right sampler fails with probability at most 2 * level**2: 0.0002
+by default.
 
 **How many replicates.** A bias of d standard deviations of a statistic shows in about 10 / d**2
 replicates. A subtle mutant, half a degree of freedom too many in a variance of four rows, is a

@@ -1,5 +1,6 @@
 """The tests that draw: conditional ratios, joint distributions, calibration, the coin."""
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -37,6 +38,7 @@ Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
 _MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums
 _MAX_PAIRS = 32  # cross moments
 MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal mean
+_LOOKS = (8, 4, 2)  # a gross error shows in an eighth of the replicates, a quarter, a half
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -308,10 +310,32 @@ def geweke(
     sweeps = as_repeats(sweeps, "sweeps")
     level = as_share(level, "level")
 
+    def judge(draws: FloatArray, all_names: list[str], rng: np.random.Generator) -> Verdict | None:
+        names, differences = _rank_differences(draws, all_names, rng)
+        changed = np.count_nonzero(differences, axis=0) >= MIN_CHANGES
+        if not changed.any():
+            return None
+        differences = differences[:, changed]
+        error = differences.std(axis=0, ddof=1) / np.sqrt(len(draws))
+        scores = differences.mean(axis=0) / error
+        return Verdict(
+            test="geweke",
+            statistics=tuple(names[i] for i in np.flatnonzero(changed)),
+            scores=scores,
+            p_values=2.0 * scipy.special.stdtr(len(draws) - 1, -np.abs(scores)),
+            replicates=len(draws),
+            level=level,
+        )
+
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
         draws = np.empty((replicates, sweeps + 1, len(scalars.names)))
-        for chain in draws:
+        looks = {replicates // look for look in _LOOKS if replicates // look > 4 * MIN_CHANGES}
+        for done, chain in enumerate(draws):
+            if done in looks:
+                verdict = judge(draws[:done], scalars.names, copy.deepcopy(rng))
+                if verdict is not None and verdict.p_value < level**3 / 4.0:
+                    return verdict
             state, simulated = model.prior(rng, data), data
             for sweep in range(sweeps):
                 simulated = model.simulate(rng, state, simulated)
@@ -319,23 +343,12 @@ def geweke(
                     chain[0] = scalars(state, simulated)
                 state = model.step(rng, state, simulated)
                 chain[sweep + 1] = scalars(state, simulated)
-        names, differences = _rank_differences(draws, scalars.names, rng)
-        changed = np.count_nonzero(differences, axis=0) >= MIN_CHANGES
-        if not changed.any():
+        verdict = judge(draws, scalars.names, rng)
+        if verdict is None:
             raise AssertionError(
                 "geweke: `step` changed none of the statistics, there is nothing to test"
             )
-        differences = differences[:, changed]
-        error = differences.std(axis=0, ddof=1) / np.sqrt(replicates)
-        scores = differences.mean(axis=0) / error
-        return Verdict(
-            test="geweke",
-            statistics=tuple(names[i] for i in np.flatnonzero(changed)),
-            scores=scores,
-            p_values=2.0 * scipy.special.stdtr(replicates - 1, -np.abs(scores)),
-            replicates=replicates,
-            level=level,
-        )
+        return verdict
 
     return _sequential(run, replicates, random_seed)
 

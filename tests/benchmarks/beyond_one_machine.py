@@ -1,22 +1,28 @@
 """What a sweep costs beside the work on rows, on processes or a Dask cluster of this machine.
 
     python tests/benchmarks/beyond_one_machine.py overhead --documents 100000 --topics 100
-    python tests/benchmarks/beyond_one_machine.py overhead --where dask --documents 100000
+    python tests/benchmarks/beyond_one_machine.py overhead --where dask --workers 1 --threads 2
+    python tests/benchmarks/beyond_one_machine.py sums --topics 200 --words 100000 --shards 32
     python tests/benchmarks/beyond_one_machine.py flat --sweeps 500
 
 ``overhead`` samples CorrelatedTopics from the state that a corpus was simulated from, on workers,
 with its kept draws and a cut, and makes the same sweeps here. It tells, in CPU seconds a sweep
 (other work on the machine changes wall clock), what one process needs; what the workers need for
-the rows, and for all else (reading, telling, replaying); and what the driver needs. ``flat`` tells
-memory of driver and workers, files of a chain and tasks of the scheduler as a long run goes on.
+the rows, and for all else (reading, telling, replaying); what the driver needs; and what the same
+processes need in the same time when there is nothing to do. Places take turns, and the spread over
+repetitions is told. ``quiet`` is Dask without its profiler and with seldom looks at itself.
+``sums`` tells what the driver needs for the sums of so many shards. ``flat`` tells memory of driver
+and workers, files of a chain and tasks of the scheduler as a long run goes on.
 """
 
 import argparse
 import os
+import pickle
 import tempfile
 import time
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +30,7 @@ from large_corpus import simulated
 
 import pgmult
 from pgmult.core.blas import one_blas_thread
+from pgmult.sampling.blocks import Total
 from pgmult.sampling.cluster.dask import DaskCluster
 from pgmult.sampling.cluster.processes import Processes
 
@@ -43,7 +50,8 @@ class Watched:
 
     def run(self, task, home):
         done = self.executor.run(task, home)
-        self.done.append((task, done._replace(total=None)))
+        cpu = 0.0 if done.total is None else done.total.cpu
+        self.done.append((replace(task, parts=()), done._replace(total=None), cpu))
         return done
 
     def close(self):
@@ -73,9 +81,17 @@ def resident(pid):
     return (size[1] - size[2]) * PAGE / 2**20
 
 
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.memory.monitor-interval": "2s",
+}
+
+
 @contextmanager
-def place(options):
-    if options.where == "local":
+def place(options, where):
+    if where == "local":
         workers = Processes(options.workers)
         try:
             yield Watched(workers, lambda: workers.pids), lambda: 0
@@ -85,10 +101,11 @@ def place(options):
     import dask
     import distributed
 
+    log = {"distributed.admin.low-level-log-length": 0}  # else logs grow for hours
     with (
-        dask.config.set({"distributed.admin.low-level-log-length": 0}),  # else logs grow for hours
+        dask.config.set(log | (QUIET if where == "quiet" else {})),
         distributed.LocalCluster(
-            options.workers, threads_per_worker=1, dashboard_address=None
+            options.workers, threads_per_worker=options.threads, dashboard_address=None
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -101,82 +118,135 @@ def place(options):
 
 def problem(options):
     """A corpus, the state that it was simulated from, and the model."""
-    num_topics = options.topics
     corpus, state = simulated(
-        np.random.default_rng(0), options.documents, options.words, num_topics, options.length
+        np.random.default_rng(0), options.documents, options.words, options.topics, options.length
     )
-    print(f"{corpus}, K = {num_topics}, {options.workers} workers ({options.where})", flush=True)
-    return corpus, state, pgmult.topics.CorrelatedTopics(num_topics)
+    threads = f" of {options.threads} threads" if options.threads > 1 else ""
+    print(f"{corpus}, K = {options.topics}, {options.workers} workers{threads}", flush=True)
+    model = pgmult.topics.CorrelatedTopics(options.topics, block_rows=options.block_rows)
+    return corpus, state, model
 
 
-def overhead(options):
-    rng = np.random.default_rng(0)
-    corpus, state = simulated(rng, options.documents, options.words, options.topics, options.length)
-    model = pgmult.topics.CorrelatedTopics(options.topics)
-    print(
-        f"{corpus}, K = {options.topics}, {options.workers} workers ({options.where})", flush=True
-    )
-    here = []
-    rng = np.random.default_rng(1)
+def here(options, corpus, state, model):
+    """CPU seconds of a sweep in this process."""
+    rng, seconds = np.random.default_rng(1), []
     with one_blas_thread():
-        point = state
         for _ in range(options.here + 1):
             began = time.process_time()
-            point = model.step(rng, point, corpus)
-            here.append(time.process_time() - began)
-    one = float(np.mean(here[1:])) if options.here else np.nan
-    print(f"here            {one:8.3f} CPU s a sweep, one thread", flush=True)
+            state = model.step(rng, state, corpus)
+            seconds.append(time.process_time() - began)
+    return float(np.mean(seconds[1:]))
+
+
+def there(options, where, corpus, state, model):
+    """The same on workers, by what it was for; clock and page faults as well."""
     marks = []
-    with place(options) as (workers, _), tempfile.TemporaryDirectory(dir=options.folder) as folder:
+    with (
+        place(options, where) as (workers, _),
+        tempfile.TemporaryDirectory(dir=options.folder) as folder,
+    ):
+
+        def look():
+            return np.array(
+                [time.perf_counter(), time.process_time(), workers.cpu(), workers.faults()]
+            )
 
         def mark(sweep):
-            marks.append(
-                (
-                    time.perf_counter(),
-                    time.process_time(),
-                    workers.cpu(),
-                    len(workers.done),
-                    workers.faults(),
-                )
-            )
+            marks.append((look(), len(workers.done)))
 
         pgmult.sample(
             model, corpus, draws=options.sweeps // options.thin, tune=2, chains=1,
             thin=options.thin, initvals=state, store=f"{folder}/run", cluster=workers,
-            cut=options.cut, random_seed=1, progressbar=False, callback=mark,
+            shards=options.shards, cut=options.cut, random_seed=1, progressbar=False, callback=mark,
         )  # fmt: skip
-        (wall, driver, cpu, first, faults), last = marks[1], marks[-1]
-        n = len(marks) - 2
-        tasks = workers.done[first : last[3]]
-        kinds = {
-            kind: sum(done.cpu for task, done in tasks if task.kind == kind) / n
-            for kind in ("step", "tell", "save")
-        }
-        by_sweep = {}
-        for task, done in tasks:
-            if task.kind == "step":
-                by_sweep.setdefault(task.sweep, []).append(done.seconds)
-        slowest = sum(max(each) for each in by_sweep.values()) / n
-        wall, driver, cpu = ((b - a) / n for a, b in zip((wall, driver, cpu), last, strict=False))
-        faults = (last[4] - faults) / n
-        print(f"rows            {kinds['step']:8.3f} CPU s a sweep, of all workers")
-        print(f"tell, save      {kinds['tell']:8.3f} {kinds['save']:8.3f}")
-        print(f"workers besides {cpu - sum(kinds.values()):8.3f}   ({faults:,.0f} page faults)")
-        print(f"driver          {driver:8.3f}")
-        print(f"wall clock      {wall:8.3f}, of which the slowest rows {slowest:.3f}")
-        share = (cpu - kinds["step"] - kinds["tell"] + driver) / kinds["step"]
-        print(f"beside rows     {share:8.1%} of the CPU of rows (what is told of draws aside)")
-        print(f"rows there/here {kinds['step'] / one:8.2f}")
+        before = look()
+        time.sleep(options.rest)
+        after = look()
+    (began, first), (ended, last) = marks[1], marks[-1]
+    n = len(marks) - 2
+    wall, driver, cpu, faults = (ended - began) / n
+    seconds, own, theirs, _ = after - before
+    tasks = workers.done[first:last]
+    kinds = {
+        kind: sum(task_cpu for task, _, task_cpu in tasks if task.kind == kind) / n
+        for kind in ("step", "tell")
+    }
+    slowest = {}
+    for task, done, _ in tasks:
+        if task.kind == "step":
+            slowest[task.sweep] = max(slowest.get(task.sweep, 0.0), done.seconds)
+    at_rest = (own + theirs) / seconds * wall
+    besides = cpu - kinds["step"] - kinds["tell"] + driver
+    return {
+        "rows": kinds["step"],
+        "tell": kinds["tell"],
+        "workers besides": cpu - kinds["step"] - kinds["tell"],
+        "driver": driver,
+        "of both, at rest": at_rest,
+        "beside rows": besides / kinds["step"],
+        "but at rest": (besides - at_rest) / kinds["step"],
+        "wall clock": wall,
+        "slowest rows": sum(slowest.values()) / n,
+        "page faults": faults,
+    }
+
+
+def overhead(options):
+    given = problem(options)
+    found = {where: [] for where in options.where}
+    alone = []
+    for _ in range(options.repeats):
+        if options.here:
+            alone.append(here(options, *given))
+        for where in options.where:
+            found[where].append(there(options, where, *given))
+    if alone:
+        print(f"one process, one thread: {spread(alone, '.3f')} CPU s a sweep")
+    print(f"{'':18}" + "".join(f"{where:>26}" for where in found))
+    for what in found[options.where[0]][0]:
+        form = {"beside rows": ".1%", "but at rest": ".1%", "page faults": ",.0f"}.get(what, ".3f")
+        told = (spread([each[what] for each in found[where]], form) for where in found)
+        print(f"{what:18}" + "".join(f"{each:>26}" for each in told))
+
+
+def spread(values, form):
+    """The median, and the smallest and largest."""
+    middle, least, most = np.median(values), min(values), max(values)
+    return f"{middle:{form}}" + (f" ({least:{form}}-{most:{form}})" if len(values) > 1 else "")
+
+
+def sums(options):
+    """What the driver does with the sums of all shards, and with those of so many workers."""
+    rng = np.random.default_rng(0)
+    num_topics, num_words = options.topics, options.words
+    share = rng.dirichlet(np.full(num_words, 0.05), num_topics)
+    tokens = options.documents * options.length / num_topics
+    for count in (options.workers, options.shards or 32):
+        here = rng.poisson(share * tokens / count).astype(np.int64)
+        square = np.ones((num_topics - 1, num_topics - 1))
+        for name, way in (("int64", lambda total: total), ("narrowed", Total.narrowed)):
+            total, received, made = Total(), 0, 0.0
+            for b in range(count):
+                part = Total([here], {(0, b): (square,)})
+                began = time.process_time()
+                sent = pickle.dumps(way(part), protocol=pickle.HIGHEST_PROTOCOL)
+                made -= began - time.process_time()
+                began, sent_bytes = time.process_time(), len(sent)
+                total.merge(pickle.loads(sent))
+                received += time.process_time() - began
+            print(
+                f"{count:4} totals of {sent_bytes / 1e6:6.1f} MB ({name}): made in"
+                f" {made:.2f} CPU s, read and added in {received:.2f}",
+                flush=True,
+            )
 
 
 def flat(options):
-    rng = np.random.default_rng(0)
-    corpus, state = simulated(rng, options.documents, options.words, options.topics, options.length)
-    model = pgmult.topics.CorrelatedTopics(options.topics)
-    print(
-        f"{corpus}, K = {options.topics}, {options.workers} workers ({options.where})", flush=True
-    )
-    with place(options) as (workers, tasks), tempfile.TemporaryDirectory() as folder:
+    corpus, state, model = problem(options)
+    with (
+        place(options, options.where[0]) as (workers, tasks),
+        tempfile.TemporaryDirectory() as folder,
+    ):
 
         def look(sweep):
             if (sweep.index + 1) % (options.sweeps // 10) == 0:
@@ -197,9 +267,16 @@ def flat(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["overhead", "flat"])
-    parser.add_argument("--where", choices=["local", "dask"], default="local")
+    parser.add_argument("what", choices=["overhead", "sums", "flat"])
+    parser.add_argument(
+        "--where", choices=["local", "dask", "quiet"], nargs="+", default=["local", "dask", "quiet"]
+    )
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rest", type=float, default=4.0, help="seconds of nothing to do")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="of a Dask worker")
+    parser.add_argument("--shards", type=int)
+    parser.add_argument("--block-rows", type=int, default=2048)
     parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--words", type=int, default=5000)
@@ -211,7 +288,7 @@ def main():
     parser.add_argument("--folder", help="for the run directory")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    {"overhead": overhead, "flat": flat}[options.what](options)
+    {"overhead": overhead, "sums": sums, "flat": flat}[options.what](options)
 
 
 if __name__ == "__main__":

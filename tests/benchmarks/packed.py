@@ -2,15 +2,17 @@
 
     python -m tests.benchmarks.packed --documents 10000 100000 --folder /tmp/packed
     python -m tests.benchmarks.packed --documents 1000000 --folder /tmp/packed
+    python -m tests.benchmarks.packed --cluster --documents 1000000 --folder /tmp/packed
     python -m tests.benchmarks.packed --starts --documents 40000 --length 150 --seconds 150
     python -m tests.benchmarks.packed --texts --documents 20000 --folder /tmp/packed
 
 The first simulate documents of correlated topics in blocks and pack them; every size is packed,
 started and swept in a process of its own. Memory is what the process holds of its own (``RssAnon``,
 its peak sampled), beside pages of the corpus's files, which the system may take back (``RssFile``),
-and the peak of both as the system counts it (``VmHWM``). The third compares held-out words after
-starts from a part with and without sweeps over all tokens, for the same seconds of a processor. The
-fourth packs texts.
+and the peak of both as the system counts it (``VmHWM``). The third has two worker processes find
+the start and make the sweeps, and tells what their driver holds. The fourth compares held-out words
+after starts from a part with and without sweeps over all tokens, for the same seconds of a
+processor. The fifth packs texts.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -26,6 +29,7 @@ import numpy as np
 
 import pgmult
 from pgmult.compiled.rows import row_threads
+from pgmult.sampling.cluster.processes import Processes
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.starts import searches
 
@@ -59,9 +63,9 @@ class Truth:
         return simulate_words(rng, assignments, self.topics, shape).to_csr()
 
 
-def held(name):
+def held(name, pid="self"):
     """A line of what the process holds, in GB."""
-    with open("/proc/self/status") as file:
+    with open(f"/proc/{pid}/status") as file:
         for line in file:
             if line.startswith(name):
                 return int(line.split()[1]) * 1024 / 1e9
@@ -134,6 +138,33 @@ def sweep(options, folder):
     )
 
 
+def cluster(options, folder):
+    corpus = pgmult.topics.open_corpus(folder)
+    model = pgmult.topics.CorrelatedTopics(options.topics)
+    held_by = []
+
+    def look(sweep):
+        theirs = max(held("RssAnon", pid) for pid in workers.pids)
+        held_by.append((time.perf_counter(), peak.own, theirs))
+
+    began = time.perf_counter()
+    workers = Processes(options.threads)
+    with Peak() as peak, tempfile.TemporaryDirectory(dir=folder.parent) as store:
+        pgmult.sample(
+            model, corpus, draws=1, tune=options.sweeps, chains=1, random_seed=1, callback=look,
+            store=f"{store}/run", cluster=workers, progressbar=False, thin=1,
+        )  # fmt: skip
+    workers.close()
+    times, _, theirs = zip(*held_by, strict=True)
+    print(
+        f"{corpus}, K = {options.topics}, {options.threads} processes: first sweep done after"
+        f" {times[0] - began:.0f} s, sweep {min(np.diff(times)):.1f} s; the driver holds"
+        f" {held_by[0][1]:.2f} GB of its own at most by then, {peak.own:.2f} GB in all, a worker"
+        f" {max(theirs):.2f} GB",
+        flush=True,
+    )
+
+
 def starts(options):
     """Held-out words after the same CPU seconds, from both starts."""
     for seed in range(options.seeds):
@@ -199,7 +230,8 @@ if __name__ == "__main__":
     parser.add_argument("--sweeps", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/packed"))
-    parser.add_argument("--only", choices=["pack", "sweep"])
+    parser.add_argument("--only", choices=["pack", "sweep", "cluster"])
+    parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--starts", action="store_true")
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--seeds", type=int, default=2)
@@ -213,6 +245,8 @@ if __name__ == "__main__":
         shutil.rmtree(chosen.folder)
     elif chosen.only == "pack":
         pack(chosen, chosen.documents[0], chosen.folder)
+    elif chosen.only == "cluster":
+        cluster(chosen, chosen.folder)
     elif chosen.only == "sweep":
         sweep(chosen, chosen.folder)
     else:
@@ -230,7 +264,7 @@ if __name__ == "__main__":
             given = [str(x) for name, value in own.items() for x in (f"--{name}", value)]
             command = [sys.executable, "-m", "tests.benchmarks.packed", *given]
             try:
-                for part in ("pack", "sweep"):
+                for part in ("pack", "cluster" if chosen.cluster else "sweep"):
                     subprocess.run([*command, "--only", part], check=True, env=os.environ.copy())
             finally:
                 shutil.rmtree(place, ignore_errors=True)

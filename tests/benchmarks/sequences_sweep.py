@@ -29,6 +29,7 @@ from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.priors.dynamics import project
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.scores.particle_filter import particle_log_predictive
+from pgmult.sequences.updates.dynamics import first_sums, transition_sums
 
 _CODONS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
 _SCORED_DRAWS = 30
@@ -79,6 +80,15 @@ def parts():
     dense = link.augment(rng, design @ weights.T, counts)
     seen, law = active.potential(omega, design, weights, D), model._law(state, data)
     dynamics = (state.transition, state.input_weights, state.noise_cov)
+    sums = active.statistics(omega, design)
+
+    def moments():
+        return (
+            transition_sums(state.states, data.offsets, None, state.transition),
+            first_sums(state.states, data.offsets, state.initial_mean),
+        )
+
+    seen_moments = moments()
     pairs = data.num_steps * (data.num_symbols - 1)
     print(f"{data}: {active.num_pairs:,} of {pairs:,} (step, stick) pairs are active")
     print(f"{'milliseconds':>32}  active  all sticks")
@@ -101,15 +111,21 @@ def parts():
             lambda: (dense.J.T @ (design[:, :, None] * design[:, None]).reshape(len(design), -1)),
         ),
         (
-            "statistics, and draw of loadings",
-            lambda: model._sample_weights(rng, active, omega, design, state.loading_var, data),
+            "draw of the loadings",
+            lambda: model._sample_weights(rng, *sums, state.loading_var, data),
             None,
         ),
-        ("level of the states", lambda: model._translated(rng, state.states, weights, state, data),
-         None),
+        ("moments of the states", moments, None),
+        (
+            "level of the states",
+            lambda: model._translated(rng, weights, state, *seen_moments, data),
+            None,
+        ),
         (
             "dynamics",
-            lambda: model._state(rng, state.states, weights, state.loading_var, dynamics, data),
+            lambda: model._state(
+                rng, state.states, *seen_moments, weights, state.loading_var, dynamics, data
+            ),
             None,
         ),
         (

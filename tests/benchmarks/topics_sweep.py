@@ -5,6 +5,7 @@ Needs the corpus (PGMULT_DATA, or a download); tomotopy is timed beside where it
     python tests/benchmarks/topics_sweep.py parts --topics 20 50 100 200
     python tests/benchmarks/topics_sweep.py ess --topics 50 --sweeps 600    # of mu and Sigma
     python tests/benchmarks/topics_sweep.py small                           # fixed costs a sweep
+    python tests/benchmarks/topics_sweep.py blocks --documents 20000        # beside a single block
 
 Times are CPU milliseconds on one thread, each the least of rounds that go over all parts in turn,
 so that other work on the machine meets all of them alike. With ``--start FILE`` the chains start
@@ -21,11 +22,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from large_corpus import simulated
 from topics import ap_split, tomotopy_documents
 
 import pgmult
+import pgmult.sampling.blocks
 from pgmult.sampling.diagnostics import ess_mean
 from pgmult.topics.models.gaussian import ExchangeableTopicsState
+from pgmult.topics.updates import sticks
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.sticks import TOGETHER, sample_together, sample_used_sticks
 from pgmult.topics.updates.words import sample_topics
@@ -169,9 +173,37 @@ def small(options):
         print(f"{name:20s} {value / 10:.3f} ms a sweep")
 
 
+def blocks(options):
+    """Sweeps in blocks of the usual size beside sweeps in one, many words or few."""
+    sticks.TOGETHER = 1.0  # the same work in all blocks
+    rng = np.random.default_rng(options.seed)
+    small = pgmult.topics.as_corpus(rng.poisson(0.5, size=(20, 30)))
+    problems = {"20 documents, K = 5": (5, small, None, 50)}
+    if options.documents:
+        for num_words in (5000, 100_000):
+            data, state = simulated(rng, options.documents, num_words, 100, 100)
+            problems[f"{options.documents} documents of {num_words} words, K = 100"] = (
+                100, data, state, 1,
+            )  # fmt: skip
+    else:
+        problems["AP, K = 50"] = (50, ap_split(options.observed)[0], None, 1)
+    for name, (num_topics, data, state, sweeps) in problems.items():
+        calls = {}
+        for rows in (pgmult.sampling.blocks.BLOCK_ROWS, data.num_documents):
+            model = pgmult.topics.CorrelatedTopics(num_topics, block_rows=rows)
+            if state is None:
+                state = settled(model, data, rng, None, 20)
+            calls[rows] = lambda model=model, data=data, state=state, n=sweeps: [
+                model.step(rng, state, data) for _ in range(n)
+            ]
+        found = least(calls, options.rounds)
+        line = ", ".join(f"in blocks of {rows} {ms / sweeps:.3f}" for rows, ms in found.items())
+        print(f"{name}, ms a sweep: {line}", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["parts", "ess", "small"])
+    parser.add_argument("what", choices=["parts", "ess", "small", "blocks"])
     parser.add_argument("--topics", type=int, nargs="+", default=[50])
     parser.add_argument("--observed", type=float, default=0.5)
     parser.add_argument("--rounds", type=int, default=25)
@@ -179,6 +211,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--start", help="where settled states are kept, without the ending")
+    parser.add_argument("--documents", type=int, default=0, help="simulated, instead of AP")
     parser.add_argument("--alone", action="store_true", help="no peers")
     chosen = parser.parse_args()
-    {"parts": parts, "ess": effective, "small": small}[chosen.what](chosen)
+    {"parts": parts, "ess": effective, "small": small, "blocks": blocks}[chosen.what](chosen)

@@ -8,6 +8,7 @@ from block_models import InThisProcess, same
 
 import pgmult
 from pgmult.regression import GroupedLogisticRegression, as_labelled_rows
+from pgmult.sequences import MultinomialLDS, as_sequences, forecast
 from pgmult.topics import (
     CorrelatedTopics,
     DynamicTopics,
@@ -17,6 +18,7 @@ from pgmult.topics import (
     as_timed_corpus,
     with_covariates,
 )
+from pgmult.topics.starts import searches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 SETTINGS = {"draws": 3, "tune": 2, "chains": 1, "random_seed": 1, "progressbar": False}
@@ -81,15 +83,66 @@ def problem(name):
         return DynamicTopics(3, start_sweeps=2, block_rows=16), data
     if name == "uncollapsed":
         return UncollapsedLDA(4, block_rows=16), texts
+    if name == "sequences":
+        lengths = 1 + np.arange(30) % 12
+        inputs = rng.normal(size=(lengths.sum(), 1))
+        return MultinomialLDS(2, update="both", block_rows=4), as_sequences(
+            [rng.integers(-1, 4, length) for length in lengths], inputs=inputs
+        )
     groups = np.sort(rng.integers(0, 30, 90))
     data = as_labelled_rows(rng.normal(size=(90, 2)), rng.integers(0, 2, 90), groups=groups)
     return replace(GroupedLogisticRegression.like_wang_blei(2), block_rows=4), data
 
 
-@pytest.mark.parametrize("name", ["structural", "dynamic", "uncollapsed", "grouped"])
+@pytest.mark.parametrize("name", ["correlated", "structural", "dynamic", "uncollapsed"])
+def test_chains_of_a_large_corpus_start_on_workers(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(searches, "_LARGE", (50, 500))  # here: workers have no need to know
+    monkeypatch.setattr(searches, "_MOST_TOKENS", (600, 1))
+    model, data = problem(name) if name != "correlated" else (
+        CorrelatedTopics(4, start_sweeps=20, block_rows=16), corpus(90, 40)
+    )  # fmt: skip
+    one, two = (pgmult.sample(model, data, cores=threads, **SETTINGS) for threads in (1, 2))
+    assert same(one, two)
+    workers = InThisProcess()
+    for cluster, shards in ((workers, 3), ("local", 2)):
+        found = pgmult.sample(
+            model, data, store=tmp_path / f"run-{shards}", cluster=cluster, shards=shards, cores=2,
+            **SETTINGS,
+        )  # fmt: skip
+        assert same(pgmult.sample(model, data, keep=list(found), **SETTINGS), found)
+    assert [task.kind for task, _ in workers.done].count("start") == 3
+
+
+@pytest.mark.parametrize("name", ["structural", "dynamic", "uncollapsed", "grouped", "sequences"])
 def test_other_models(tmp_path, name):
     model, data = problem(name)
     found = pgmult.sample(
         model, data, store=tmp_path / "run", cluster=InThisProcess(), shards=3, **SETTINGS
     )
     assert same(pgmult.sample(model, data, keep=list(found), **SETTINGS), found)
+
+
+def test_paths_that_go_on_with_other_workers(tmp_path):
+    """All blocks answer every leapfrog, wherever they are and whoever has begun."""
+    model, data = problem("sequences")
+    run, settings = tmp_path / "run", SETTINGS | {"draws": 6}
+
+    def enough(sweep):
+        if sweep.index == 4:
+            raise InterruptedError("enough")
+
+    with pytest.raises(InterruptedError):
+        pgmult.sample(
+            model, data, store=run, cluster="local", cores=2, shards=2, cut=3, callback=enough,
+            **settings,
+        )  # fmt: skip
+    found = pgmult.resume(run, cluster="local", cores=2, shards=5, cut=1, progressbar=False)
+    assert same(pgmult.sample(model, data, keep=list(found), cores=2, **settings), found)
+    with pytest.raises(ValueError, match=r"must have kept last_states .* new=True"):
+        forecast(found, data, 2, inputs=np.zeros((30, 2, 1)))
+    ahead = forecast(found, data, 2, inputs=np.zeros((30, 2, 1)), new=True)
+    assert ahead.mean.shape == (30, 2, 4)
+    with pytest.raises(ValueError, match=r"made of all rows at once .* 'mean_probs'"):
+        pgmult.sample(
+            model, data, store=tmp_path / "other", cluster="local", keep="mean_probs", **settings
+        )

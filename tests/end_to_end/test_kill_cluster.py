@@ -13,16 +13,19 @@ import threading
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from block_models import GaussianRows, rows, same
 
 import pgmult
 from pgmult.sampling import store
 from pgmult.sampling.cluster.processes import Processes
+from pgmult.sequences import MultinomialLDS, as_sequences
 
 SETTINGS = {"draws": 40, "tune": 10, "chains": 2, "random_seed": 4, "progressbar": False}
 GIVEN = {"model": GaussianRows(), "data": rows(3000), "progressbar": False}
 WORKERS_KILLED = 20
+PATHS_KILLED = 5
 DRIVERS_KILLED = 5
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")]
@@ -42,12 +45,13 @@ def chance():
     return random.Random(seed)
 
 
-def test_workers_may_be_killed_at_any_moment(tmp_path, unbroken, chance):
+def under_fire(folder, model, data, settings, kills, chance):
+    """A run on three shards whose workers are killed so many times, every sweep or two."""
     workers, killed, over = Processes(2), [], threading.Event()
     moved = threading.Event()
 
     def kill():
-        while not over.is_set() and len(killed) < WORKERS_KILLED:
+        while not over.is_set() and len(killed) < kills:
             moved.wait()  # since the last: a worker that has only begun is not worth it
             over.wait(chance.uniform(0.0, 0.05))
             if workers.pids and not over.is_set():
@@ -59,16 +63,30 @@ def test_workers_may_be_killed_at_any_moment(tmp_path, unbroken, chance):
     killer.start()
     try:
         found = pgmult.sample(
-            GaussianRows(), rows(3000), store=tmp_path / "run", cluster=workers, shards=3, cut=7,
-            callback=lambda sweep: moved.set() if sweep.index % 3 else None, **SETTINGS,
+            model, data, store=folder / "run", cluster=workers, shards=3, cut=7,
+            callback=lambda sweep: moved.set() if sweep.index % 3 else None, **settings,
         )  # fmt: skip
     finally:
         over.set()
         moved.set()
         killer.join()
         workers.close()
-    assert len(killed) == WORKERS_KILLED
+    assert len(killed) == kills
+    return found
+
+
+def test_workers_may_be_killed_at_any_moment(tmp_path, unbroken, chance):
+    found = under_fire(tmp_path, GaussianRows(), rows(3000), SETTINGS, WORKERS_KILLED, chance)
     assert same(unbroken, found)
+
+
+def test_workers_may_be_killed_on_a_path(tmp_path, chance):
+    """A sweep of these sequences asks its blocks some eight times."""
+    rng = np.random.default_rng(0)
+    data = as_sequences([rng.integers(0, 4, 40) for _ in range(60)])
+    model, settings = MultinomialLDS(2, block_rows=8), SETTINGS | {"draws": 10, "chains": 1}
+    found = under_fire(tmp_path, model, data, settings, PATHS_KILLED, chance)
+    assert same(pgmult.sample(model, data, keep=list(found), **settings), found)
 
 
 def begin_or_resume(path, shards):

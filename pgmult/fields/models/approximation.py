@@ -1,11 +1,14 @@
 r"""The Gaussian near the posterior of a multinomial Gaussian process: what exact moves go around.
 
-Sites (J, h) in the likelihood's place, from expected curvatures (`StickBreaking.expected_sites`) at
-the means and variances that they themselves lead to: the nearest Gaussian in the sense of
-KL(q || posterior) (Opper and Archambeau 2009, "The variational Gaussian approximation revisited").
-Variances are those of a few draws, which every structure has; a Gaussian around the mode would be
-far worse where counts are small. Where hyperparameters are sampled, the sites are those at the mode
-of their density given the sites.
+Sites (J, h) in the likelihood's place. They begin with expected curvatures
+(`StickBreaking.expected_sites`) at the means and variances that they themselves lead to, the
+nearest Gaussian in the sense of KL(q || posterior) (Opper and Archambeau 2009, "The variational
+Gaussian approximation revisited"), and go on to sites whose marginals have the moments that the
+likelihood in a site's place would give them (Minka 2001, "Expectation propagation"): these are wide
+enough where counts are empty for years, where the posterior has a long tail on one side. A Gaussian
+around the mode would be far worse where counts are small. Variances are those of a few draws, which
+every structure has. Where hyperparameters are sampled, the sites are those at the mode of their
+density given the sites, and means and covariances of that density are found as well.
 
 What is left of the likelihood is the *correction*, log L(psi) - sum(h psi - J psi^2 / 2), a sum
 over the sites of a stick. Its variance under the approximation, the `spread`, tells how near that
@@ -20,6 +23,7 @@ is: 0.1 for hundreds of sites of names at full counts, 1 for thousands of sites 
 True
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,15 +33,17 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray
 from pgmult.fields.data import CountField
 from pgmult.fields.priors.field import Field, Trend
-from pgmult.fields.updates import Guess, laplace
+from pgmult.fields.updates import Guess, laplace, matched
 
 if TYPE_CHECKING:
     from pgmult.fields.models.multinomial_gp import MultinomialGP
 
-__all__ = ["Approximation", "Around", "approximation", "around"]
+__all__ = ["Approximation", "Around", "approximation", "around", "matching_sites"]
 
 _ROUNDS = 4  # of a search for sites
-_DRAWS = 6  # that tell variances in a round
+_DRAWS = 6  # that tell variances in a round, and twice as many later
+_STEP = 0.7  # of the way to moments that match
+_NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations
 _SPREAD_DRAWS = 20
 
 
@@ -116,33 +122,49 @@ def approximation(model: "MultinomialGP", data: CountField) -> Approximation:
     """Found once for a model and its data, by a stream of its own."""
     rng = np.random.default_rng(0)
     link, counts, trend = model.link(data), data.site_counts(), model.trend(data)
+    taken, reaching = model.binomials(data)
     theta, potential = model.start(data), model.first_guess(data)
 
     def field_at(theta: FloatArray, potential: DiagonalPotential) -> Field:
         return model.field(theta, np.zeros_like(trend.centre), data).condition(potential)
 
     def refined(
-        theta: FloatArray, potential: DiagonalPotential
+        theta: FloatArray,
+        potential: DiagonalPotential,
+        num_draws: int,
+        better: Callable[[DiagonalPotential, FloatArray, FloatArray], DiagonalPotential],
     ) -> tuple[DiagonalPotential, FloatArray, FloatArray]:
         total = np.zeros_like(potential.J)
         for i in range(_ROUNDS):
             field = field_at(theta, potential)
             mean, _ = field.mean_with_trend(trend)
-            draws = (field.sample_with_trend(rng, trend)[0] for _ in range(_DRAWS))
+            draws = (field.sample_with_trend(rng, trend)[0] for _ in range(num_draws))
             var = np.mean([(draw - mean) ** 2 for draw in draws], axis=0)
             total += (i + 1.0) * var  # early rounds are far from the end
             var = 2.0 * total / ((i + 1.0) * (i + 2.0))
-            potential = _proper(link.expected_sites(mean, var, counts))
+            potential = _proper(better(potential, mean, var))
         return potential, mean, var
 
-    potential, mean, var = refined(theta, potential)
+    def expected(
+        potential: DiagonalPotential, mean: FloatArray, var: FloatArray
+    ) -> DiagonalPotential:
+        return link.expected_sites(mean, var, counts)
+
+    def matching(
+        potential: DiagonalPotential, mean: FloatArray, var: FloatArray
+    ) -> DiagonalPotential:
+        return matching_sites(potential, mean, var, taken, reaching)
+
+    potential, mean, var = refined(theta, potential, _DRAWS, expected)
     guess = Guess(theta, np.zeros((*theta.shape, theta.shape[1])))
     if model._samples_theta:
         guess = laplace(model.collapsed(potential, data), theta)
-        potential, mean, var = refined(guess.mean, potential)
-        guess = laplace(model.collapsed(potential, data), guess.mean)
+    potential, mean, var = refined(guess.mean, potential, 2 * _DRAWS, matching)
+    if model._samples_theta:
+        collapsed = model.collapsed(potential, data)
+        guess = matched(collapsed, laplace(collapsed, guess.mean))
     found = Approximation(potential, guess, np.zeros(counts.shape[1] - 1), mean, var)
-    field, (taken, reaching) = field_at(guess.mean, potential), model.binomials(data)
+    field = field_at(guess.mean, potential)
     spread = np.var(
         [
             found.correction(field.sample_with_trend(rng, trend)[0], taken, reaching)
@@ -151,6 +173,39 @@ def approximation(model: "MultinomialGP", data: CountField) -> Approximation:
         axis=0,
     )
     return found._replace(spread=spread)
+
+
+def matching_sites(
+    potential: DiagonalPotential,
+    mean: FloatArray,
+    var: FloatArray,
+    taken: FloatArray,
+    reaching: FloatArray,
+) -> DiagonalPotential:
+    """Sites that give psi ~ N(mean, var) the moments that its likelihood in their place would.
+
+    Most of the way there, by a sum over an even grid. Where likelihood and site agree it makes no
+    difference whether `var` is right. All arrays are ``(num_sites, num_sticks)``.
+    """
+    J, h = potential.J, potential.h
+    var = np.maximum(var, 1e-200)
+    sd = np.sqrt(var)
+
+    def log_density(z: float) -> FloatArray:
+        psi = mean + sd * z
+        gain = psi * (taken - h + 0.5 * J * psi) - reaching * np.logaddexp(0.0, psi)
+        return np.asarray(gain - 0.5 * z * z)
+
+    top = np.max([log_density(z) for z in _NODES[::3]], axis=0)
+    sums = np.zeros((3, *mean.shape))
+    for z in _NODES:
+        sums += np.exp(log_density(z) - top) * np.array([1.0, z, z * z])[:, None, None]
+    centre = sums[1] / sums[0]
+    precision = 1.0 / (sums[2] / sums[0] - centre * centre)
+    more_J = _STEP * (precision - 1.0) / var
+    more_h = _STEP * (precision * centre / sd + (precision - 1.0) / var * mean)
+    proper = np.isfinite(more_J + more_h) & (J + more_J > 0.0)
+    return DiagonalPotential(np.where(proper, J + more_J, J), np.where(proper, h + more_h, h))
 
 
 def _proper(potential: DiagonalPotential) -> DiagonalPotential:

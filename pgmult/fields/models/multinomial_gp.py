@@ -11,8 +11,9 @@ their probabilities K - 1 sticks, each a Gaussian process around a mean linear i
 The likelihood is nearly Gaussian in psi, whatever the counts, and the Gaussian is found before the
 chain starts (`pgmult.fields.models.approximation`). A sweep of ``method="slice"`` is
 
-1. theta, beta, psi | x        in some of the sweeps: proposed from the approximation, all at once,
-                               accepted by what it lacks; in a fifth of these by omega, as below
+1. theta, beta, psi | x        in some of the sweeps: theta by the approximation, with psi and beta
+                               integrated out; psi and beta are carried along by the noise that the
+                               approximation makes them of; accepted by what it lacks
 2. beta, psi | theta, x        an elliptical slice update around the approximation, of all sites and
                                coefficients of a stick, for each stick
 
@@ -30,7 +31,8 @@ categories creep (Johndrow et al. 2019, "MCMC for imbalanced categorical data"):
 names at full counts a third of the empty cells have less than one effective draw in a hundred
 sweeps, and so have the hyperparameters. Slices have 0.3 or more. ``"auto"`` takes them alone where
 the correction that the approximation needs has a variance of 4 at most, in every stick, and both
-sweeps one after the other where some stick has more, as with thousands of sites of few counts.
+for psi, one after the other, where some stick has more, as with thousands of sites of few counts.
+On a "grid" of thousands of inputs with gaps nothing is carried: omega moves theta there.
 
 Sites are the distinct inputs, new inputs among them: there omega is 0, so psi at the new inputs is
 drawn along with the rest, from its law given omega.
@@ -49,10 +51,9 @@ drawn along with the rest, from its law given omega.
 """
 
 import hashlib
-import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
@@ -66,7 +67,7 @@ from pgmult.fields.data import CountField
 from pgmult.fields.models.approximation import Approximation, approximation, around, joined
 from pgmult.fields.models.empirical_bayes import empirical_bayes
 from pgmult.fields.models.sticks import StickFields
-from pgmult.fields.priors.field import FieldDraw
+from pgmult.fields.priors.field import Field, FieldDraw
 from pgmult.fields.updates import sample_hyperparameters
 from pgmult.sampling.diagnostics import ConvergenceWarning, augmentation_rate
 from pgmult.sampling.moves import slice_around, slice_sample
@@ -75,9 +76,7 @@ __all__ = ["MultinomialGP", "MultinomialGPState"]
 
 _LEVEL_WIDTH = 1.0
 _FAR = 4.0  # spread of a stick's correction beyond which slices alone make short moves
-_MOST_TRIES = 16
 _SLOW = 0.02  # of a site's augmentation rate: one effective draw in a hundred sweeps
-_AUGMENTED = 0.2  # of the updates of hyperparameters, where there is a choice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,15 +219,10 @@ class MultinomialGP(StickFields):
         moves_theta = self._samples_theta and rng.random() < self.hyperparameter_rate
         if self.method == "polya_gamma":
             return self._augmented(rng, state, data, moves_theta)
-        found = self.approximation(data)
-        if self.method == "auto" and found.spread.max() > _FAR:
+        if moves_theta and _whitens(self, data):
+            state, moves_theta = self._carry(rng, state, data), False
+        if moves_theta or (self.method == "auto" and self.approximation(data).spread.max() > _FAR):
             state = self._augmented(rng, state, data, moves_theta)
-        elif moves_theta:
-            tries = _tries(found, self.shared)
-            if tries > _MOST_TRIES or rng.random() < _AUGMENTED:
-                state = self._augmented(rng, state, data, True)
-            else:
-                state = self._jump(rng, state, data, tries)
         return self._slice(rng, state, data)
 
     def approximation(self, data: CountField) -> Approximation:
@@ -278,49 +272,78 @@ class MultinomialGP(StickFields):
         psi, beta = np.split(np.ascontiguousarray(x.T), [num_sites])
         return MultinomialGPState(psi, beta, state.hyperparameters)
 
-    def _jump(
-        self, rng: np.random.Generator, state: MultinomialGPState, data: CountField, tries: int
+    def _carry(
+        self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
     ) -> MultinomialGPState:
-        """Theta, beta and psi at once: those of the approximation, corrected.
+        """Theta by the approximation, beta and psi carried along; accepted by the correction C.
 
-        With q the approximation and C the correction, the posterior is q(theta, psi) exp(sum C).
-        A step that leaves q(theta) as it is proposes theta', and q(psi | theta') a few psi for each
-        stick; the present psi stands among as many from q(psi | theta). The ratio of the means of
-        exp C, multiplied over the sticks that share theta, accepts; then each stick takes one of
-        its psi in proportion to exp C (Andrieu, Doucet and Holenstein 2010, "Particle Markov chain
-        Monte Carlo methods", section 2.4, with importance sampling for the filter).
+        With q the approximation, the posterior is q(theta) q(psi, beta | theta) exp C(psi), and
+        psi and beta are a function of theta and of standard normal noise (`_rebuilt`): given that
+        noise, which is drawn, theta has the density q(theta) exp C(psi). A step that is reversible
+        for q(theta) proposes it (Liu 2001, "Monte Carlo strategies in scientific computing",
+        section 9.4.3, the surrogate transition); as the noise stays, C hardly changes (Murray and
+        Adams 2010, "Slice sampling covariance hyperparameters of latent Gaussian models", whose
+        surrogate data are here the potential).
         """
         found, (taken, reaching) = self.approximation(data), self.binomials(data)
-        collapsed, theta = self.collapsed(found.potential, data), np.log(state.hyperparameters)
+        theta = np.log(state.hyperparameters)
+        collapsed = self.collapsed(found.potential, data)
         proposed = sample_hyperparameters(rng, collapsed, theta, found.guess)
-        trend = self.trend(data)
-        here, there = (
-            self.field(values, np.zeros_like(trend.centre), data).condition(found.potential)
-            for values in (theta, proposed)
-        )
-        pairs = [(state.psi, state.beta)]
-        pairs += [here.sample_with_trend(rng, trend) for _ in range(tries - 1)]
-        pairs += [there.sample_with_trend(rng, trend) for _ in range(tries)]
-        weights = np.array([found.correction(psi, taken, reaching) for psi, _ in pairs])
-        here_mean, there_mean = np.logaddexp.reduce(weights.reshape(2, tries, -1), axis=1)
-        gain = there_mean - here_mean
-        gain = np.full(len(gain), gain.sum()) if self.shared else gain
-        level = -rng.exponential(size=len(theta))
-        moved = gain > level  # of each stick
-        offset = np.where(moved, tries, 0)
-        sticks = np.arange(len(gain))
-        noise = rng.gumbel(size=(tries, len(gain)))
-        chosen = offset + np.argmax(
-            np.where(moved, weights[tries:], weights[:tries]) + noise, axis=0
-        )
-        psi, beta = (
-            np.ascontiguousarray(np.array(values)[chosen, :, sticks].T)
-            for values in zip(*pairs, strict=True)
-        )
-        rows = moved[: len(theta), None]
+        noise = self._noise_of(rng, state, data)
+        psi, beta = self._rebuilt(proposed, noise, data)
+        gain = found.correction(psi, taken, reaching) - found.correction(state.psi, taken, reaching)
+        gain = np.array([gain.sum()]) if self.shared else gain
+        moved = gain > -rng.exponential(size=len(theta))  # of each row, or all sticks together
         return MultinomialGPState(
-            psi, beta, np.where(rows, np.exp(proposed), state.hyperparameters)
+            np.where(moved, psi, state.psi),
+            np.where(moved, beta, state.beta),
+            np.where(moved[:, None], np.exp(proposed), state.hyperparameters),
         )
+
+    def _noise_of(
+        self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """A draw of the noise that the approximation makes psi and beta of, given these.
+
+        A draw from the approximation is one from its prior, f and beta, moved to the mean given
+        what f, beta and an error of each site leave unexplained (Matheron's rule). Given the draw
+        itself, f is any f moved by as much as its own draw is off, and likewise beta and errors.
+        """
+        J, trend = self.approximation(data).potential.J, self.trend(data)
+        theta = np.log(state.hyperparameters)
+        prior = self.field(theta, np.zeros_like(trend.centre), data)
+        f = prior.sample(rng)
+        beta = trend.centre + np.sqrt(trend.var) * rng.standard_normal(state.beta.shape)
+        errors = rng.standard_normal(J.shape)
+        psi, coefficients = self._posterior_mean(prior, f, beta, errors, data)
+        off, off_beta = state.psi - psi, state.beta - coefficients
+        f = f + off - trend.at(off_beta)
+        return prior.whiten(rng, f), beta + off_beta, errors - np.sqrt(J) * off
+
+    def _rebuilt(
+        self,
+        theta: FloatArray,
+        noise: tuple[FloatArray, FloatArray, FloatArray],
+        data: CountField,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Psi and beta of the noise at other hyperparameters."""
+        of_field, beta, errors = noise
+        prior = self.field(theta, np.zeros_like(beta), data)
+        return self._posterior_mean(prior, prior.colour(of_field), beta, errors, data)
+
+    def _posterior_mean(
+        self,
+        prior: Field,
+        f: FloatArray,
+        beta: FloatArray,
+        errors: FloatArray,
+        data: CountField,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean of psi and beta around f and beta, given the potential with errors."""
+        potential = self.approximation(data).potential
+        potential = replace(potential, h=potential.h - np.sqrt(potential.J) * errors)
+        trend = self.trend(data)._replace(centre=beta)
+        return prior.with_mean(f).condition(potential).mean_with_trend(trend)
 
     # ---------------------------------------------------------------- keepable variables
 
@@ -458,6 +481,12 @@ class MultinomialGP(StickFields):
         return mean + np.exp(stretch) * (psi - mean), theta
 
 
+@lru_cache(maxsize=16)
+def _whitens(model: MultinomialGP, data: CountField) -> bool:
+    """Whether psi has noise by which it can be carried."""
+    return model.field(model.start(data), np.zeros_like(model.trend(data).centre), data).whitens
+
+
 def _warn_of_slow_sites(rates: FloatArray, data: CountField) -> None:
     """Name the slowest category and where, with its neighbours that are slow as well."""
     slow = rates < _SLOW
@@ -486,12 +515,6 @@ def _warn_of_slow_sites(rates: FloatArray, data: CountField) -> None:
         ConvergenceWarning,
         stacklevel=2,
     )
-
-
-def _tries(found: Approximation, shared: bool) -> int:
-    """Draws of psi for which the mean of exp C, over all sticks that share theta, is known well."""
-    spread = found.spread.sum() if shared else found.spread.max()
-    return max(1, math.ceil(4.0 * float(spread)))
 
 
 @lru_cache(maxsize=16)

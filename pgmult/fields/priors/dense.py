@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DiagonalPotential
@@ -39,6 +40,7 @@ from pgmult.fields.compiled.dense_fields import (
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.inputs import as_inputs
 from pgmult.fields.priors.field import Field, FieldDraw, Process, Trend
+from pgmult.fields.priors.roots import SymmetricRoot, colour, whiten
 
 __all__ = ["GaussianProcess", "IndependentFields"]
 
@@ -95,6 +97,28 @@ class GaussianProcess(Process):
         out = np.empty_like(J)
         over_rows(mean_columns, len(J), cov, cov, mean, J, h, mean, out, grain=1)
         return np.ascontiguousarray(out.T)
+
+    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+        """Noise of the values, by a triangular root or, of a singular covariance, a symmetric one.
+
+        O(n**3) once.
+        """
+        centred, (root, symmetric) = values - self._means, self._roots()
+        if symmetric is None:
+            return np.asarray(solve_triangular(root, centred, lower=True))
+        return whiten([symmetric], centred, as_generator(rng).standard_normal(centred.shape))
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The values that noise makes, ``(n, num_columns)``."""
+        root, symmetric = self._roots()
+        if symmetric is None:
+            return np.asarray(self._means + np.einsum("ij,jc->ic", root, noise))
+        return self._means + colour([symmetric], noise)
+
+    def _roots(self) -> tuple[FloatArray, SymmetricRoot | None]:
+        key = self.covariance, self.inputs.tobytes(), self.inputs.shape
+        root = _root_of(*key)
+        return root, None if root[-1, -1] > 0.0 else _symmetric_root_of(*key)
 
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
@@ -188,6 +212,13 @@ def _root_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> F
     return _root(_cov_of(covariance, inputs, shape), np.frombuffer(inputs).reshape(shape))
 
 
+@lru_cache(maxsize=4)
+def _symmetric_root_of(
+    covariance: Covariance, inputs: bytes, shape: tuple[int, int]
+) -> SymmetricRoot:
+    return SymmetricRoot.of(_cov_of(covariance, inputs, shape))
+
+
 def _root(cov: FloatArray, inputs: FloatArray) -> FloatArray:
     """A lower triangular root of the covariance, which may be singular."""
     root, row = lower_root(cov)
@@ -244,6 +275,25 @@ class IndependentFields(Field):
     def mean(self) -> FloatArray:
         """Means at the sites, ``(n, num_columns)``."""
         return np.concatenate([field.mean() for field in self.fields], axis=1)
+
+    def with_mean(self, mean: FloatArray) -> "IndependentFields":
+        """The same with another prior mean at the sites, ``(n, num_columns)``."""
+        return IndependentFields([f.with_mean(mean[:, [k]]) for k, f in enumerate(self.fields)])
+
+    @property
+    def whitens(self) -> bool:
+        """Whether all fields do."""
+        return all(field.whitens for field in self.fields)
+
+    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+        """The noise of each column."""
+        parts = (f.whiten(rng, values[:, [k]]) for k, f in enumerate(self.fields))
+        return np.concatenate(list(parts), axis=1)
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The values that noise makes, ``(n, num_columns)``."""
+        parts = (f.colour(noise[:, [k]]) for k, f in enumerate(self.fields))
+        return np.concatenate(list(parts), axis=1)
 
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""

@@ -111,6 +111,29 @@ class Field(ABC):
         """Means at the inputs, ``(n, num_columns)``."""
 
     @abstractmethod
+    def with_mean(self, mean: FloatArray) -> "Field":
+        """The same with another prior mean at the inputs, ``(n, num_columns)``."""
+
+    @property
+    def whitens(self) -> bool:
+        """Whether `whiten` and `colour` are at hand at these inputs."""
+        return True
+
+    @abstractmethod
+    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+        """The standard normal noise that the prior makes the values of, ``(m, num_columns)``.
+
+        Potentials are not looked at. Where the values do not say what the noise was, as where the
+        covariance is singular, it is drawn. Of all covariances, the same noise has the same shape
+        and law: ``there.colour(here.whiten(rng, values))`` carries values from one prior to
+        another, without loss.
+        """
+
+    @abstractmethod
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The values that noise makes, ``(n, num_columns)``: `whiten` backwards."""
+
+    @abstractmethod
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``.
 
@@ -187,6 +210,10 @@ class Process(Field):
     def condition(self, potential: DiagonalPotential) -> Self:
         """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
         return self._with(potential=_combined(self.potential, potential, self._means))
+
+    def with_mean(self, mean: FloatArray) -> Self:
+        """The same with another prior mean at the inputs, ``(n, num_columns)``."""
+        return self._with(prior_mean=_as_prior_mean(mean, len(self.inputs)))
 
     @property
     def _means(self) -> FloatArray:

@@ -35,7 +35,7 @@ from scipy.sparse import csr_array
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int, new_key
+from pgmult.core.validate import as_generator, as_positive, as_positive_int, new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.grids import padded, solve_columns
 from pgmult.fields.compiled.low_rank import factor_columns
@@ -52,6 +52,7 @@ from pgmult.fields.priors.field import (
     check_columns,
     features_at,
 )
+from pgmult.fields.priors.roots import SymmetricRoot, colour, whiten
 from pgmult.fields.priors.separable import columns_of
 
 __all__ = ["GridProcess"]
@@ -59,6 +60,7 @@ __all__ = ["GridProcess"]
 _TINY = 1e-15  # of an axis' largest variance: what is below is rounding
 _ALIKE = math.log(4.0)  # of sums of J along an axis, in logarithms
 _LEFT_OUT = 1e-12  # of the prior variance, where a precision is factored
+_MOST_WHITENED = 5000  # inputs that leave points of the grid out: a matrix of 200 MB
 _MOST_FACTORED = 6000  # coordinates: a factor of 300 MB
 
 
@@ -117,6 +119,38 @@ class GridProcess(StructuredField):
     def grid_shape(self) -> tuple[int, ...]:
         """Points of each axis."""
         return tuple(len(axis.points) for axis in self._axes)
+
+    @property
+    def whitens(self) -> bool:
+        """Where inputs are all points of the grid, or not many."""
+        return self._is_whole or len(self.inputs) <= _MOST_WHITENED
+
+    @property
+    def _is_whole(self) -> bool:
+        return len(self.inputs) == math.prod(self.grid_shape) == len(np.unique(self._cells))
+
+    @property
+    def _cells(self) -> IntArray:
+        """The point of each input."""
+        return np.asarray(np.ravel_multi_index(tuple(self._at.T), self.grid_shape))
+
+    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+        """Noise of the values: a root of each axis, or of all inputs where they miss points."""
+        roots, place = self._roots()
+        centred = np.empty_like(values)
+        centred[place] = values - self._means
+        return whiten(roots, centred, as_generator(rng).standard_normal(values.shape))
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The values that noise makes, ``(n, num_columns)``."""
+        roots, place = self._roots()
+        return np.ascontiguousarray(self._means + colour(roots, noise)[place])
+
+    def _roots(self) -> tuple[Sequence[SymmetricRoot], IntArray]:
+        """Roots whose Kronecker product is the field's, and each input's place there."""
+        if self._is_whole:
+            return [SymmetricRoot.of(axis.cov()) for axis in self._axes], self._cells
+        return [SymmetricRoot.of(self.covariance.cov(self.inputs))], np.arange(len(self.inputs))
 
     def _solve(self, asked: Asked) -> Solved:
         new, rng, log_normalizers, means, variances, trend = asked

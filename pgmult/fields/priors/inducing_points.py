@@ -29,7 +29,7 @@ from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int, new_key
+from pgmult.core.validate import as_generator, as_positive_int, new_key
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import (
@@ -45,6 +45,7 @@ from pgmult.fields.priors.field import (
 __all__ = ["InducingProcess"]
 
 _TINY = 1e-12  # of the largest variance: no point is added for less
+_ROUNDING = 1e-14  # of the largest variance: residuals below say nothing of their noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,12 +71,44 @@ class InducingProcess(StructuredField):
     residual_vars: FloatArray = field(init=False, repr=False)
     _basis: FloatArray = field(init=False, repr=False)
     _root: FloatArray = field(init=False, repr=False)
+    _chosen: IntArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         Process.__post_init__(self)
         as_positive_int(self.num_points, "num_points")
         chosen, basis, left = _greedy(self.covariance, self.inputs, self.num_points)
         self._set(points=self.inputs[chosen], residual_vars=left, _basis=basis, _root=basis[chosen])
+        self._set(_chosen=chosen)
+
+    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+        """Noise of the values: of the points, which have no residuals, and after them of residuals.
+
+        As many rows for points as there may be.
+        """
+        centred, rank = values - self._means, len(self._chosen)
+        noise = as_generator(rng).standard_normal((self._most + len(centred), centred.shape[1]))
+        noise[:rank] = solve_triangular(self._root, centred[self._chosen], lower=True)
+        sd = self._residual_sds()
+        left = centred - np.einsum("nr,rc->nc", self._basis, noise[:rank])
+        seen = sd > 0.0
+        noise[self._most :][seen] = left[seen] / sd[seen, None]
+        return noise
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The values that noise makes, ``(n, num_columns)``."""
+        smooth = np.einsum("nr,rc->nc", self._basis, noise[: len(self._chosen)])
+        return np.asarray(
+            self._means + smooth + self._residual_sds()[:, None] * noise[self._most :]
+        )
+
+    @property
+    def _most(self) -> int:
+        return min(self.num_points, len(self.inputs))
+
+    def _residual_sds(self) -> FloatArray:
+        left = self.residual_vars
+        enough = _ROUNDING * self.covariance.diagonal(self.inputs).max()
+        return np.sqrt(np.where(left > enough, left, 0.0))
 
     def _solve(self, asked: Asked) -> Solved:
         new, rng, _, means, variances, trend = asked

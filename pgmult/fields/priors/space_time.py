@@ -36,8 +36,9 @@ from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int, new_key
+from pgmult.core.validate import as_generator, as_positive_int, new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
+from pgmult.fields.compiled.innovations import carry_columns, innovation_roots
 from pgmult.fields.compiled.space_time import solve_columns
 from pgmult.fields.covariances import Covariance, Matern, White
 from pgmult.fields.inputs import find_rows
@@ -59,6 +60,7 @@ __all__ = ["SpaceTimeProcess"]
 
 _DIRECTIONS = 128  # variances worked out in one pass of the filter
 _TINY = 1e-15  # of the largest variance of places: what is below is rounding
+_ROUNDING = 1e-13  # of the prior variance: innovations below are rounding
 
 
 class _Term(NamedTuple):
@@ -169,6 +171,35 @@ class SpaceTimeProcess(StructuredField):
             orders = (as_positive_int(self.time, "time", 0, inputs.shape[1] - 1),)
         time, terms = _markov_in(self.covariance, orders, inputs.shape[1])
         self._set(_time=time, _terms=terms, _known=_layout(inputs.tobytes(), inputs.shape, time))
+
+    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+        """Noise of the values, by time and place: what a filter did not foresee."""
+        noise = as_generator(rng).standard_normal((values.shape[1], *self._shape_of_cells))
+        at_cells = np.zeros_like(noise)
+        at_cells.reshape(len(noise), -1)[:, self._known.cells] = (values - self._means).T
+        self._carry(True, noise, at_cells)
+        return np.ascontiguousarray(noise.reshape(len(noise), -1).T)
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The values that noise makes, ``(n, num_columns)``."""
+        at_cells = np.ascontiguousarray(noise.T).reshape(-1, *self._shape_of_cells)
+        values = np.zeros_like(at_cells)
+        self._carry(False, at_cells, values)
+        return np.asarray(self._means + values.reshape(len(values), -1)[:, self._known.cells].T)
+
+    @property
+    def _shape_of_cells(self) -> tuple[int, int]:
+        return len(self._known.times), len(self._known.places)
+
+    def _carry(self, whiten: bool, noise: FloatArray, values: FloatArray) -> None:
+        inputs = self.inputs
+        chain = _known_chain(self._terms, inputs.tobytes(), inputs.shape, self._time)
+        active, num_active = _seen(inputs.tobytes(), inputs.shape, self._time)
+        parts = chain.starts, active, num_active
+        roots, gains = innovation_roots(chain.A, chain.Q, chain.K, *parts, _ROUNDING)
+        over_rows(
+            carry_columns, len(noise), whiten, chain.A, *parts, roots, gains, noise, values, grain=1
+        )
 
     def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
         """The same, ``(num_columns,)``, with a trend added and integrated out, in one pass."""
@@ -281,6 +312,15 @@ def _layout(inputs: bytes, shape: tuple[int, int], time: int) -> _Cells:
     times, time_of = np.unique(x[:, time], return_inverse=True)
     places, place_of = find_rows(x[:0], _without(x, time))
     return _Cells(times, places, time_of * len(places) + place_of)
+
+
+@lru_cache(maxsize=8)
+def _seen(inputs: bytes, shape: tuple[int, int], time: int) -> tuple[IntArray, IntArray]:
+    """The places of the inputs at each time, first in each row, and how many there are."""
+    times, places, cells = _layout(inputs, shape, time)
+    present = np.zeros((len(times), len(places)), dtype=np.bool_)
+    present.reshape(-1)[cells] = True
+    return np.argsort(~present, axis=1, kind="stable"), present.sum(axis=1)
 
 
 @lru_cache(maxsize=16)  # at one value of hyperparameters a sweep asks several times

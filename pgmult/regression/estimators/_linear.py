@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from pgmult.core.arguments import as_choice, as_flag, as_real, brief
 from pgmult.core.machine import refuse_unaffordable
-from pgmult.core.sklearn import as_seed
+from pgmult.core.sklearn import as_seed, refuse_dates
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, place_of
 from pgmult.priors.gaussian import MvNormal
@@ -89,6 +89,7 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
 
     def _take(self, X: Any, y: Any, **options: Any) -> Any:
         """X and y to fit, checked as scikit-learn does."""
+        refuse_dates(X)
         return validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", **options)
 
     def _take_new(self, X: Any) -> Any:

@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from pgmult.core.arguments import as_choice, as_real, brief
+from pgmult.core.sklearn import as_classes
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.links.logistic import logistic_expectations
@@ -63,6 +64,8 @@ class _Logistic(LinearClassifier):
 
     def _binary(self, y: Any) -> IntArray:
         """0 or 1 for the two classes, which are remembered."""
+        if np.ndim(y) == 1:
+            as_classes(y)  # for what is missing
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from pgmult.core.arguments import as_choice
+from pgmult.core.sklearn import as_classes
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.links import LogisticNormal, StickBreaking
@@ -231,8 +232,8 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
                 raise ValueError("y must have a different name for each of its columns")
             return counts
         labels = column_or_1d(y, warn=True)
+        self.classes_, index = as_classes(labels)
         check_classification_targets(labels)
-        self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 "y must have at least two classes, got one class only:"

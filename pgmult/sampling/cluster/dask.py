@@ -3,11 +3,19 @@
 Dask carries tasks of a few hundred bytes out and sums back. It holds no data and no history: tasks
 do not depend on each other, and a future is released as soon as its result is here.
 
-A task goes to the worker that has its rows in memory, and to no other while that one lives, so
+A worker does one task of a chain a sweep, with all its threads: what they add up meets in its
+memory, and the scheduler has as many tasks as there are workers, however many threads these have.
+The task goes to the worker that has its rows in memory, and to no other while that one lives, so
 that no scheduler's idea of balance moves rows about. When it dies, its rows are another's.
+
+Sums come straight from the worker where the driver can reach it, and through the scheduler where
+it cannot.
 """
 
+import asyncio
 import time
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError, Future
 from itertools import count
 from threading import Lock
 from typing import Any
@@ -22,10 +30,11 @@ _LOOK = 2.0  # seconds after which a worker that has not answered is looked for
 _REPLACED = 10.0  # seconds in which a worker's nanny may start it anew
 _CONNECT = 30.0  # seconds to wait for a scheduler
 _FIRST = 60.0  # seconds to wait for a first worker
+_REACH = 3.0  # seconds in which a worker that can be reached from here answers
 
 
 class DaskCluster:
-    """Tasks on the workers of a Dask cluster, as many on each as it has threads.
+    """Tasks on the workers of a Dask cluster, each with all threads of its worker.
 
     Parameters
     ----------
@@ -52,13 +61,15 @@ class DaskCluster:
         except TimeoutError:
             self.close()
             raise TimeoutError(f"the Dask cluster has no workers, {_FIRST:.0f} s on") from None
-        self._homes = [name for name, threads in self._alive().items() for _ in range(threads)]
-        self._wanted = len(set(self._homes))
+        self._threads = self._alive()
+        self._homes = list(self._threads)
+        self._wanted = len(self._homes)
+        self._direct = self._reaches(self._homes[0])
 
     @property
     def num_slots(self) -> int:
-        """Threads of all workers."""
-        return len(self._homes)
+        """Number of workers."""
+        return self._wanted
 
     def run(self, task: Task, home: int) -> Done:
         """The task on the worker that has this home, or on those that inherit it."""
@@ -67,8 +78,8 @@ class DaskCluster:
             with self._lock:
                 address = self._homes[home]
             future = self._client.submit(
-                work, task, key=f"{task.name}-{next(self._numbers)}", workers=[address],
-                allow_other_workers=False, pure=False,
+                work, task, self._threads[address], key=f"{task.name}-{next(self._numbers)}",
+                workers=[address], allow_other_workers=False, pure=False,
             )  # fmt: skip
             try:
                 done = self._answer(future, address, self._patience.limit(task))
@@ -92,21 +103,49 @@ class DaskCluster:
         """Threads of the workers that live."""
         return {n: t for n, t in self._client.nthreads().items() if n not in self._hung}
 
+    def _reaches(self, address: str) -> bool:
+        """Does a worker answer from here, and not only by way of the scheduler?"""
+
+        async def ask() -> None:
+            await asyncio.wait_for(self._client.rpc(address).identity(), _REACH)
+
+        try:
+            self._soon(ask()).result()
+        except (OSError, TimeoutError):
+            return False
+        return True
+
+    def _soon(self, doing: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """What comes of a coroutine in the client's thread."""
+        return asyncio.run_coroutine_threadsafe(doing, self._client.loop.asyncio_loop)
+
     def _answer(self, future: Any, address: str, limit: float) -> Done | None:
         """Wait for a result, or an error of the task's own; None if its worker is lost."""
         distributed = _distributed()
-        until = time.monotonic() + limit
-        while time.monotonic() < until:
+
+        async def gather() -> Done | None:
             try:
-                done: Done = future.result(min(_LOOK, max(0.01, until - time.monotonic())))
+                done: Done = await self._client.gather(
+                    future, direct=self._direct, asynchronous=True
+                )
                 return done
             except (distributed.CancelledError, distributed.KilledWorker):
                 return None
-            except TimeoutError:
-                if future.status == "error":  # it was not here that time ran out
-                    raise
-            if address not in self._alive():  # perhaps with a result that was not fetched
+
+        waiting: Future[Done | None] = self._soon(gather())
+        until = time.monotonic() + limit
+        while (left := until - time.monotonic()) > 0.0:
+            try:
+                return waiting.result(min(_LOOK, left))
+            except CancelledError:  # the client is closed
                 return None
+            except TimeoutError:
+                if waiting.done():  # it was not here that time ran out
+                    return waiting.result()
+            if address not in self._alive():  # perhaps with a result that was not fetched
+                waiting.cancel()
+                return None
+        waiting.cancel()
         self._hung.add(address)
         future.cancel(force=True)
         self._client.restart_workers([address], timeout=_REPLACED, raise_for_error=False)
@@ -125,6 +164,7 @@ class DaskCluster:
                 if name == address and name not in alive:
                     load = {n: self._homes.count(n) / threads for n, threads in alive.items()}
                     self._homes[i] = min(load, key=lambda n: load[n])
+                    self._threads |= alive
 
 
 def _distributed() -> Any:

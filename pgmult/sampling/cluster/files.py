@@ -3,7 +3,8 @@
 ::
 
     chain-0/
-      shared.000000120.npz           what all rows share after 120 sweeps, and the last one's key
+      start.npz                      what all rows start from, until they have
+      shared.000000120.npz           what all rows share after 120 sweeps, and how to make the last
       rows.000000100.0-65536.npz     what is of rows 0 to 65,535 alone after 100 sweeps
 
 A shared file is there before the tasks of its sweep, and files of rows at a cut. The checkpoint
@@ -25,20 +26,39 @@ from typing import IO, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.sampling.blocks import Ask
 from pgmult.sampling.codec import decode
 from pgmult.sampling.store import _bundle, _seed, _sync_folder, _unpacked, _unsealed, reading
 
-__all__ = ["ChainFiles", "Part"]
+__all__ = ["ChainFiles", "Part", "Shared"]
 
 _OURS = re.compile(r"(shared|rows)\.(\d{9,})\..*")
+_START = "start.npz"
 _CHUNK = 2**22  # bytes of an array that are read or written at a time
 
 
 class Part(NamedTuple):
-    """A file of rows: ``start <= row < stop``."""
+    """Neighbouring rows: ``start <= row < stop``."""
 
     start: int
     stop: int
+
+
+class Shared(NamedTuple):
+    """What all rows share after a sweep, and how rows are moved by that sweep.
+
+    Attributes
+    ----------
+    state : state
+        Without its rows.
+    key : uint64 array, ``(2,)``
+    asks : tuple of (int, Ask)
+        Those of its shared step that moved rows, and their numbers.
+    """
+
+    state: Any
+    key: NDArray[np.uint64]
+    asks: tuple[tuple[int, Ask], ...] = ()
 
 
 class ChainFiles:
@@ -56,26 +76,39 @@ class ChainFiles:
         self.folder = Path(folder)
         self.run = run
 
-    def write_shared(self, sweep: int, state: Any, key: NDArray[np.uint64]) -> None:
-        """The state without its rows after so many sweeps, and the key of the last of them.
+    def write_shared(self, sweep: int, shared: Shared) -> None:
+        """What rows share after so many sweeps.
 
         Not synced: a machine that goes down takes the driver along, which makes it again.
         """
         name = _shared_name(sweep)
-        content = _bundle({"state": state, "key": key}, self._seed(name))
+        asks = [(number, *ask) for number, ask in shared.asks]
+        content = _bundle({**shared._asdict(), "asks": asks}, self._seed(name))
         _put(self.folder / name, lambda file: file.write(content))
 
-    def read_shared(
-        self, sweep: int, modules: Collection[str] = ()
-    ) -> tuple[Any, NDArray[np.uint64]]:
-        """State and key as they were written."""
+    def read_shared(self, sweep: int, modules: Collection[str] = ()) -> Shared:
+        """What was written."""
         name = _shared_name(sweep)
         content = _unsealed(self.folder / name, self._seed(name))
         with reading(self.folder / name):
             arrays = _unpacked(content)
             entries = json.loads(arrays["tree"].tobytes())["$dict"]
-            state, key = (decode(entries[part], arrays, modules) for part in ("state", "key"))
-        return state, key
+            read = {part: decode(entries[part], arrays, modules) for part in Shared._fields}
+            asks = tuple((number, Ask(*ask)) for number, *ask in read["asks"])
+        return Shared(read["state"], read["key"], asks)
+
+    def write_start(self, found: Any) -> None:
+        """What all rows start from."""
+        content = _bundle({"found": found}, self._seed(_START))
+        _put(self.folder / _START, lambda file: file.write(content))
+
+    def read_start(self, modules: Collection[str] = ()) -> Any:
+        """What was written."""
+        content = _unsealed(self.folder / _START, self._seed(_START))
+        with reading(self.folder / _START):
+            arrays = _unpacked(content)
+            entries = json.loads(arrays["tree"].tobytes())["$dict"]
+            return decode(entries["found"], arrays, modules)
 
     def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[Any]]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
@@ -123,12 +156,14 @@ class ChainFiles:
 
     def drop_all_but(self, sweep: float, parts: Collection[Part]) -> None:
         """Remove what a chain does not need that goes on from these files of rows."""
+        (self.folder / _START).unlink(missing_ok=True)
         needed = {_rows_name(int(sweep), *part) for part in parts}
         for path in self.folder.iterdir():
             match = _OURS.fullmatch(path.name)
             older = match is not None and (match[1] == "rows" or int(match[2]) < sweep)
             if older and path.name not in needed:
-                path.unlink(missing_ok=True)
+                with suppress(PermissionError):  # Windows removes no open file: the next time
+                    path.unlink(missing_ok=True)
 
     def _seed(self, name: str) -> int:
         return _seed(self.run, f"{self.folder.name}/{name}")

@@ -1,8 +1,9 @@
 """A chain whose rows are elsewhere, as its driver sees it.
 
 The driver holds what rows share, and the chain's generator. A sweep is a key, a file of the shared
-state, a task for each shard of rows, and the shared step on what they add up to: the same numbers
-as `pgmult.sampling.blocks.step`, whoever makes them, and so the same draws.
+state, a task for each shard of rows, and the shared step on what they add up to; one more task for
+each shard where it asks more. These are the numbers of `pgmult.sampling.blocks.step`, whoever makes
+them, and so the same draws.
 
 Every `cut` sweeps the rows are written to files, which is as far as anything can be lost.
 """
@@ -21,8 +22,13 @@ from numpy.typing import NDArray
 
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import (
+    Ask,
+    StartsInBlocks,
+    Sums,
     Total,
     blocks,
+    cells,
+    finished,
     local_fields,
     num_rows,
     shared_variable,
@@ -30,8 +36,9 @@ from pgmult.sampling.blocks import (
     without_rows,
 )
 from pgmult.sampling.cluster.executors import Executor, WorkersLostError
-from pgmult.sampling.cluster.files import ChainFiles, Part
+from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
 from pgmult.sampling.cluster.tasks import Done, Task
+from pgmult.sampling.codec import contiguous
 
 __all__ = ["RowsElsewhere", "rows_here", "shards_of"]
 
@@ -99,54 +106,92 @@ class RowsElsewhere:
         self._shards, self._every = shards, cut
         self._number = number
         modules = {type(model).__module__, type(data).__module__}
+        theirs = tuple(sorted(m for m in modules if m.split(".")[0] != "pgmult"))
         self._task = Task(
             "step", str(files.folder.parent.resolve()), files.run, secrets.token_hex(4), number,
-            0, 0, 0, 0, (), (), tuple(sorted(m for m in modules if m.split(".")[0] != "pgmult")),
+            0, 0, 0, 0, (), (), (), theirs,
         )  # fmt: skip
         self._pool: ThreadPoolExecutor | None = None
+        self._sweep = self._cut = 0
+        self.parts: tuple[Part, ...] = ()
+
+    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[Part, ...]] | None:
+        """Have workers find where rows start: what they share, and files of rows.
+
+        None where rows start together. The draws are those of the model's ``init``.
+        """
+        if not isinstance(self._model, StartsInBlocks):
+            return None
+        begun = self._model.shared_start(rng, self._data)
+        if begun is None:
+            return None
+        state, found = begun
+        key = new_key(rng)
+        self._cut_up(len(self._data.row_costs))
+        self._files.write_start(contiguous(found))
+        for _ in self._each("start", tuple(int(word) for word in key)):
+            pass
+        self._files.settle()
+        return without_rows(self._model, state), self._places
+
+    def _cut_up(self, size: int) -> None:
+        """So many rows into shards."""
+        costs, block_rows = _costs(self._data, size), self._model.block_rows
+        self._mine = shards_of(costs, size, block_rows, self._shards)
+        self._num_blocks = len(blocks(size, block_rows))
+        places = [cells(self._data, slice(*part)) for part in self._mine]
+        self._places = tuple(Part(place.start, place.stop) for place in places)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
 
     def begin(self, state: Any, parts: Sequence[Part], sweep: int) -> Any:
-        """Write the rows of a state to files, if they are not there: what is left of it."""
-        model = self._model
-        size = max(part.stop for part in parts) if parts else num_rows(model, state)
-        costs = _costs(self._data, size)
-        self._mine = shards_of(costs, size, model.block_rows, self._shards)
-        self._num_blocks = len(blocks(size, model.block_rows))
+        """Write the rows of a state to files, if they are not there: what is left of it.
+
+        `parts` are the files that there are, by their `cells`.
+        """
+        model, offsets = self._model, getattr(self._data, "row_offsets", None)
+        if parts and offsets is None:
+            size = max(part.stop for part in parts)
+        else:
+            size = num_rows(model, state, self._data)
+        self._cut_up(size)
         if not parts:
-            for part in self._mine:
-                rows = take_rows(model, state, slice(*part))
+            for part in self._places:
+                place = slice(*part)
+                rows = take_rows(model, state, place)
                 names = local_fields(model, state)
                 self._files.write_rows(
-                    sweep, part.start, {name: getattr(rows, name) for name in names}
+                    sweep, place.start, {name: getattr(rows, name) for name in names}
                 )
             self._files.settle()
-            parts = self._mine
+            parts = self._places
         self.parts, self._cut, self._sweep = tuple(map(Part._make, parts)), sweep, sweep
         self._state = without_rows(model, state)
-        self._files.write_shared(sweep, self._state, np.zeros(2, np.uint64))
-        self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
+        self._files.write_shared(sweep, Shared(self._state, np.zeros(2, np.uint64)))
         return self._state
 
     def step(self, rng: np.random.Generator) -> Any:
         """One sweep: the shared fields after it."""
         key = new_key(rng)
-        total = Total()
-        for done in self._each("step", key=tuple(int(word) for word in key)):
-            assert done.total is not None
-            total.merge(done.total)
-        sums = total.result(self._num_blocks)
-        self._state = self._model.shared_step(rng, self._state, sums, self._nothing)
+        words = tuple(int(word) for word in key)
+        asks: tuple[tuple[int, Ask], ...] = ()
+
+        def answers(number: int, ask: Ask) -> Sums:
+            nonlocal asks
+            now = (*asks, (number, ask))
+            asks = now if ask.moves else asks
+            return self._sums("answer", words, now)
+
+        sums = self._sums("step", words)
+        found = self._model.shared_step(rng, self._state, sums, self._nothing)
+        self._state = finished(found, answers)
         self._sweep += 1
-        self._files.write_shared(self._sweep, self._state, key)
+        self._files.write_shared(self._sweep, Shared(self._state, key, asks))
         return self._state
 
     def values(self, names: Sequence[str]) -> tuple[float, dict[str, Any]]:
         """The log likelihood, and variables that are not of rows."""
-        total = Total()
-        for done in self._each("tell"):
-            assert done.total is not None
-            total.merge(done.total)
-        summary = total.result(self._num_blocks)
+        summary = self._sums("tell")
         state, nothing = self._state, self._nothing
         return float(summary.rounded[0]), {
             name: shared_variable(self._model, state, summary, nothing, name) for name in names
@@ -163,7 +208,7 @@ class RowsElsewhere:
         for _ in self._each("save"):
             pass
         self._files.settle()
-        self.parts, self._cut = tuple(self._mine), self._sweep
+        self.parts, self._cut = self._places, self._sweep
 
     def saved(self) -> None:
         """After the checkpoint: the files that it does not count on may go."""
@@ -178,15 +223,27 @@ class RowsElsewhere:
                 pass
         self._pool.shutdown(wait=False)
 
-    def _each(self, kind: Any, key: tuple[int, ...] = ()) -> Iterator[Done]:
+    def _sums(
+        self, kind: Any, key: tuple[int, ...] = (), asks: tuple[tuple[int, Ask], ...] = ()
+    ) -> Sums:
+        """What all rows say."""
+        total = Total()
+        for done in self._each(kind, key, asks):
+            assert done.total is not None
+            total.merge(done.total)
+        return total.result(self._num_blocks)
+
+    def _each(
+        self, kind: Any, key: tuple[int, ...] = (), asks: tuple[tuple[int, Ask], ...] = ()
+    ) -> Iterator[Done]:
         """A task for every shard; what came of them, as they come."""
         assert self._pool is not None
         waiting = []
-        for i, part in enumerate(self._mine):
-            overlap = tuple(p for p in self.parts if p.start < part.stop and part.start < p.stop)
+        for i, (part, place) in enumerate(zip(self._mine, self._places, strict=True)):
+            overlap = tuple(p for p in self.parts if p.start < place.stop and place.start < p.stop)
             task = replace(
                 self._task, kind=kind, start=part.start, stop=part.stop, sweep=self._sweep,
-                cut=self._cut, parts=overlap, key=key,
+                cut=self._cut, parts=overlap, key=key, asks=asks,
             )  # fmt: skip
             home = self._number * len(self._mine) + i
             waiting.append(self._pool.submit(self._done, task, home))

@@ -10,19 +10,33 @@ import ctypes
 import importlib
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import available_memory
-from pgmult.sampling.blocks import Total, local_fields, local_steps, summaries, with_rows_of
-from pgmult.sampling.cluster.files import ChainFiles, Part
+from pgmult.sampling.blocks import (
+    Ask,
+    Moved,
+    Total,
+    cells,
+    local_answers,
+    local_fields,
+    local_starts,
+    local_steps,
+    summaries,
+    with_rows_of,
+)
+from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
 from pgmult.sampling.codec import decode
 from pgmult.sampling.store import Run, reading
 
@@ -38,8 +52,9 @@ class Task:
     Attributes
     ----------
     kind : str
-        "step": move the rows by one sweep, and tell its sums; "tell": what is kept of the draw;
-        "save": write the rows to a file; "forget": give their memory back.
+        "start": write the rows where they start to a file; "step": move them by one sweep, and
+        tell its sums; "answer": what the sweep's shared step asks; "tell": what is kept of the
+        draw; "save": write the rows to a file; "forget": give their memory back.
     store : str
         The run directory, by a path that is right everywhere.
     run, session : str
@@ -48,16 +63,18 @@ class Task:
     cut : int
         The sweep after which the rows were written to files last.
     parts : tuple of Part
-        Those files.
+        Those files, by their `cells`.
     key : tuple of two int
         Of the sweep to be made.
+    asks : tuple of (int, Ask)
+        To be answered, after those of the same sweep that moved rows, and their numbers.
     modules : tuple of str
         Where classes of model and data are that are not of pgmult.
     version : str
         Of the driver's pgmult.
     """
 
-    kind: Literal["step", "tell", "save", "forget"]
+    kind: Literal["start", "step", "answer", "tell", "save", "forget"]
     store: str
     run: str
     session: str
@@ -68,6 +85,7 @@ class Task:
     cut: int
     parts: tuple[Part, ...]
     key: tuple[int, ...]
+    asks: tuple[tuple[int, Ask], ...]
     modules: tuple[str, ...]
     version: str = __version__
 
@@ -77,6 +95,7 @@ class Task:
         return (
             f"pgmult-{self.kind}-{self.run}-{self.session}-chain{self.chain}"
             f"-rows{self.start}-{self.stop}-sweep{self.sweep}"
+            + "".join(f"-{number}" for number, _ in self.asks[-1:])
         )
 
     @property
@@ -91,23 +110,28 @@ class Done(NamedTuple):
     Attributes
     ----------
     total : Total or None
-    seconds, cpu : float
-        Of the rows themselves, of the clock and of a processor.
+    seconds : float
+        Of the clock, that the rows themselves took.
     again : int
         Sweeps that were made again, because the rows were not in memory.
     """
 
     total: Total | None
     seconds: float = 0.0
-    cpu: float = 0.0
     again: int = 0
 
 
 class _Rows(NamedTuple):
-    """Rows in memory: the state after so many sweeps, and when it was used."""
+    """Rows in memory, and when they were used.
+
+    They are as after so many sweeps, in the last of which the asks of these numbers moved them;
+    `held` is from it, for more of its asks.
+    """
 
     sweep: int
+    asked: tuple[int, ...]
     state: Any
+    held: list[Any]
     data: Any
     used: float
 
@@ -116,14 +140,14 @@ class _Memory:
     """What this process has in memory: models and data of runs, and rows of chains."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self.lock = Lock()
         self._runs: dict[str, tuple[Any, Any]] = {}
         self._sessions: dict[tuple[str, int], str] = {}
         self._rows: dict[tuple[str, int, int, int], _Rows] = {}
 
     def run(self, task: Task) -> tuple[Any, Any]:
         """The model and data of a task's run."""
-        with self._lock:
+        with self.lock:
             if task.run not in self._runs:
                 run = Run(task.store)
                 if run.meta["id"] != task.run:
@@ -132,39 +156,36 @@ class _Memory:
                     importlib.import_module(module)
                 with reading(run.path / "meta.json"):
                     model = decode(run.meta["model"], modules=task.modules)
-                self._runs[task.run] = model, run.inputs(task.modules)["data"]
+                self._runs[task.run] = model, run.inputs(task.modules, ("data",))["data"]
             return self._runs[task.run]
 
     def take(self, task: Task) -> _Rows | None:
-        """The rows of a task out of memory, where they are none newer than it asks for.
+        """The rows of a task out of memory.
 
         They are the caller's until it gives them back: what is lost on the way is in files.
         """
-        with self._lock:
+        with self.lock:
             chain = task.run, task.chain
             if self._sessions.get(chain) != task.session:  # another driver, perhaps other shards
                 self._sessions[chain] = task.session
                 for key in [key for key in self._rows if key[:2] == chain]:
                     del self._rows[key]
-            rows = self._rows.pop((*chain, task.start, task.stop), None)
-        if rows is None or not task.cut <= rows.sweep <= task.sweep:
-            return None
-        return rows
+            return self._rows.pop((*chain, task.start, task.stop), None)
 
-    def give(self, task: Task, sweep: int, state: Any, data: Any, size: int) -> None:
+    def give(self, task: Task, rows: _Rows, size: int) -> None:
         """Keep rows of so many bytes, and drop others where less than that is left."""
-        with self._lock:
+        with self.lock:
             if self._sessions.get((task.run, task.chain)) != task.session:
                 return
             key = task.run, task.chain, task.start, task.stop
-            self._rows[key] = _Rows(sweep, state, data, time.monotonic())
+            self._rows[key] = rows._replace(used=time.monotonic())
             others = sorted((k for k in self._rows if k != key), key=lambda k: self._rows[k].used)
             while others and available_memory() < size:
                 del self._rows[others.pop(0)]  # used least recently
 
     def forget(self, task: Task) -> None:
         """Drop a chain's rows, and the run's data with the last of its chains."""
-        with self._lock:
+        with self.lock:
             self._sessions.pop((task.run, task.chain), None)
             for key in [key for key in self._rows if key[:2] == (task.run, task.chain)]:
                 del self._rows[key]
@@ -173,10 +194,11 @@ class _Memory:
 
 
 _memory = _Memory()
+_busy = 0  # tasks that this process does now
 
 
-def work(task: Task) -> Done:
-    """Do a task.
+def work(task: Task, threads: int = 1) -> Done:
+    """Do a task, with so many threads: nothing but time depends on it.
 
     Raises
     ------
@@ -196,8 +218,8 @@ def work(task: Task) -> Done:
         _memory.forget(task)
         return Done(None)
     try:
-        with one_blas_thread():
-            return _work(task)
+        with one_blas_thread(), _share_of(threads) as mine:
+            return _work(task, mine)
     except Exception as error:
         error.add_note(f"by a worker, about {task.words}")
         raise
@@ -217,33 +239,126 @@ def _hold_memory() -> None:
             library.mallopt(_M_TRIM_THRESHOLD, 2**28)
 
 
-def _work(task: Task) -> Done:
+@contextmanager
+def _share_of(threads: int) -> Iterator[int]:
+    """So many threads, less where this process does several tasks at a time, as of two chains."""
+    global _busy
+    with _memory.lock:
+        _busy += 1
+        mine = max(1, threads // _busy)
+    try:
+        yield mine
+    finally:
+        with _memory.lock:
+            _busy -= 1
+
+
+def _work(task: Task, threads: int) -> Done:
     model, data = _memory.run(task)
     files = ChainFiles(f"{task.store}/chain-{task.chain}", task.run)
-    shared, _ = files.read_shared(task.sweep, task.modules)
+    if task.kind == "start":
+        return _start(task, model, data, files, threads)
+    sweeps = _Sweeps(task, model, files, threads)
     rows = _memory.take(task)
-    if rows is None:
-        local = files.read_rows(task.cut, task.start, task.stop, task.parts)
+    if rows is None or not sweeps.leads_to(rows):
+        shared, place = sweeps.shared(task.cut), cells(data, slice(task.start, task.stop))
+        local = files.read_rows(task.cut, place.start, place.stop, task.parts)
         part = data.rows(slice(task.start, task.stop))
-        rows = _Rows(task.cut, replace(shared, **local), part, 0.0)
-    first, state, part = task.start // model.block_rows, rows.state, rows.data
-    for sweep in range(rows.sweep, task.sweep):
-        then, _ = files.read_shared(sweep, task.modules)
-        _, key = files.read_shared(sweep + 1, task.modules)
-        moving = with_rows_of(model, then, state)
-        state, _ = local_steps(model, key, moving, part, first, overwrite=True)
-    state, sweep, total = with_rows_of(model, shared, state), task.sweep, None
-    began, cpu = time.perf_counter(), time.thread_time()
+        rows = _Rows(task.cut, sweeps.asked(task.cut), replace(shared, **local), [], part, 0.0)
+    before = rows.sweep
+    rows = sweeps.made(rows)
+    total, began = None, time.perf_counter()
     if task.kind == "step":
-        key = np.array(task.key, np.uint64)
-        state, total = local_steps(model, key, state, part, first, overwrite=True)
-        sweep += 1
+        rows, total = sweeps.begun(rows)
+    elif task.kind == "answer":
+        rows, total = sweeps.answered(rows, *task.asks[-1])
     elif task.kind == "tell":
-        total = summaries(model, state, part, first)
-    local = {name: getattr(state, name) for name in local_fields(model, state)}
+        state = with_rows_of(model, sweeps.shared(task.sweep), rows.state)
+        total = summaries(model, state, rows.data, task.start // model.block_rows, threads)
+    local = {name: getattr(rows.state, name) for name in local_fields(model, rows.state)}
     if task.kind == "save":
-        files.write_rows(sweep, task.start, local)
-    seconds, cpu = time.perf_counter() - began, time.thread_time() - cpu
-    size = sum(array.nbytes for array in local.values())
-    _memory.give(task, sweep, state, part, size)
-    return Done(total, seconds, cpu, task.sweep - rows.sweep)
+        start = cells(data, slice(task.start, task.start)).start
+        files.write_rows(task.sweep, start, local)
+    seconds = time.perf_counter() - began
+    _memory.give(task, rows, sum(array.nbytes for array in local.values()))
+    return Done(total and total.narrowed(), seconds, max(0, task.sweep - before))
+
+
+def _start(task: Task, model: Any, data: Any, files: ChainFiles, threads: int) -> Done:
+    began, part = time.perf_counter(), slice(task.start, task.stop)
+    found, key = files.read_start(task.modules), np.array(task.key, np.uint64)
+    with row_threads(threads):
+        rows = local_starts(model, key, found, data.rows(part), task.start // model.block_rows)
+    files.write_rows(task.sweep, cells(data, part).start, rows)
+    return Done(None, time.perf_counter() - began)
+
+
+class _Sweeps:
+    """The sweeps of some rows, out of what their driver wrote and says."""
+
+    def __init__(self, task: Task, model: Any, files: ChainFiles, threads: int):
+        self._task, self._model, self._files, self._threads = task, model, files, threads
+        self._first = task.start // model.block_rows
+        self._known: dict[int, Shared] = {}
+
+    def shared(self, sweep: int) -> Any:
+        """What rows share after so many sweeps."""
+        return self._read(sweep).state
+
+    def asked(self, sweep: int) -> tuple[int, ...]:
+        """The numbers of the asks that moved rows in a sweep."""
+        return tuple(number for number, _ in self._asks(sweep))
+
+    def leads_to(self, rows: _Rows) -> bool:
+        """Whether rows in memory are those of the task, or some on the way to them."""
+        task = self._task
+        if task.kind == "answer" and rows.sweep == task.sweep + 1:
+            return rows.asked == self.asked(rows.sweep)[:-1]
+        return task.cut <= rows.sweep <= task.sweep and rows.asked == self.asked(rows.sweep)
+
+    def made(self, rows: _Rows) -> _Rows:
+        """The rows moved to where the task finds them."""
+        task = self._task
+        while rows.sweep < task.sweep:
+            rows, _ = self.begun(rows)
+            for number, ask in self._asks(rows.sweep):
+                rows, _ = self.answered(rows, number, ask)
+        if task.kind == "answer" and rows.sweep == task.sweep:
+            rows, _ = self.begun(rows)
+            for number, ask in task.asks[:-1]:
+                rows, _ = self.answered(rows, number, ask)
+        return rows
+
+    def begun(self, rows: _Rows) -> tuple[_Rows, Total]:
+        """The rows after the first step of the next sweep."""
+        rows.held.clear()  # there is room for the next
+        state = with_rows_of(self._model, self.shared(rows.sweep), rows.state)
+        key = self._key(rows.sweep + 1)
+        moved = local_steps(
+            self._model, key, state, rows.data, self._first, overwrite=True, threads=self._threads
+        )
+        return _Rows(rows.sweep + 1, (), moved.state, moved.held, rows.data, 0.0), moved.total
+
+    def answered(self, rows: _Rows, number: int, ask: Ask) -> tuple[_Rows, Total]:
+        """The rows after an answer in their sweep."""
+        moved = Moved(rows.state, rows.held, Total())
+        key = self._key(rows.sweep)
+        moved = local_answers(
+            self._model, key, number, ask, moved, rows.data, self._first, threads=self._threads
+        )
+        asked = (*rows.asked, number) if ask.moves else rows.asked
+        return rows._replace(state=moved.state, held=moved.held, asked=asked), moved.total
+
+    def _key(self, sweep: int) -> NDArray[np.uint64]:
+        """Of the sweep that is the `sweep`-th, from 1."""
+        if sweep > self._task.sweep:
+            return np.array(self._task.key, np.uint64)
+        return self._read(sweep).key
+
+    def _asks(self, sweep: int) -> tuple[tuple[int, Ask], ...]:
+        return self._task.asks if sweep > self._task.sweep else self._read(sweep).asks
+
+    def _read(self, sweep: int) -> Shared:
+        if sweep not in self._known:
+            self._known = {sweep: self._files.read_shared(sweep, self._task.modules)}
+        return self._known[sweep]

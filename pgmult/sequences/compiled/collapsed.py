@@ -287,12 +287,12 @@ def _solve(root, x):
 
 @jit
 def begin(
-    spread, inputs, num_later, noise_cov, precision, row_precision, weight_precision, squares,
+    spread, num_later, zz, noise_cov, precision, row_precision, weight_precision, squares,
     row_root, roots, r, s,
 ):  # fmt: skip
     """Write factors of the metric, and momenta over the white noise in r, of B, and s, of W.
 
-    Returns the kinetic energy.
+    Returns the kinetic energy. Of `zz` only the sums of u_t u_t' are looked at.
 
     The metric of B is Q^-1 times `row_root`'s square, that of row k of W the square of `roots[k]`.
     """
@@ -304,8 +304,7 @@ def begin(
             if i < D and j < D:
                 row_root[i, j] += num_later * spread * noise_cov[i, j]
             elif i >= D and j >= D:
-                for t in range(inputs.shape[0]):
-                    row_root[i, j] += inputs[t, i - D] * inputs[t, j - D]
+                row_root[i, j] += zz[i, j]
     cholesky(row_root)
     for k in range(n):
         often = squares[k, q * (q + 1) // 2 - 1]  # the last of what is known is 1

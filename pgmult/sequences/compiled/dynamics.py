@@ -21,84 +21,108 @@ WIDTH = 1.0  # of a slice of the scales, in logarithms
 
 
 @jit
-def regression_posterior(mean, row_precision, states, inputs, offsets, centre, precision, scale):
-    """What `MatrixNormalInverseWishart.condition` makes of the states that have a predecessor.
+def transition_sums(states, inputs, offsets, coefficients, zz, ze, ee):
+    """Add up z z', z e' and e e' over the steps that have a predecessor.
 
-    Writes the coefficients' mean to `centre`, their row precision to `precision` and adds to
-    `scale`; returns how many steps it has seen. Residuals are summed in a second pass: nothing is
-    subtracted from a sum of squares.
+    z_t = (x_t-1, u_t, 1) and e_t = x_t - coefficients (x_t-1, u_t), coefficients ``(D, D + U)``.
     """
-    num_rows, n = mean.shape
-    x, y, pull = np.empty(num_rows), np.empty(n), np.zeros((num_rows, n))
-    root = np.empty((num_rows, num_rows))
-    for i in range(num_rows):
-        for j in range(num_rows):
-            precision[i, j] = row_precision[i, j]
-        for j in range(n):
-            centre[i, j] = mean[i, j]
-    num_seen = 0
-    for sweep in range(2):
-        for s in range(offsets.size - 1):
-            for t in range(offsets[s] + 1, offsets[s + 1]):
+    n, num_rows = coefficients.shape
+    z, e = np.empty(num_rows + 1), np.empty(n)
+    z[num_rows] = 1.0
+    for s in range(offsets.size - 1):
+        for t in range(offsets[s] + 1, offsets[s + 1]):
+            for i in range(num_rows):
+                z[i] = states[t - 1, i] if i < n else inputs[t, i - n]
+            for j in range(n):
+                x = states[t, j]
                 for i in range(num_rows):
-                    x[i] = states[t - 1, i] if i < n else inputs[t, i - n]
+                    x -= coefficients[j, i] * z[i]
+                e[j] = x
+            for i in range(num_rows + 1):
+                x = z[i]
+                for j in range(i + 1):
+                    zz[i, j] += x * z[j]
                 for j in range(n):
-                    y[j] = states[t, j]
-                    for i in range(num_rows):
-                        y[j] -= centre[i, j] * x[i]
-                if sweep == 1:
-                    for i in range(n):
-                        for j in range(n):
-                            scale[i, j] += y[i] * y[j]
-                    continue
-                num_seen += 1
-                for i in range(num_rows):
-                    for j in range(num_rows):
-                        precision[i, j] += x[i] * x[j]
-                    for j in range(n):
-                        pull[i, j] += x[i] * y[j]
-        if sweep == 1:
-            break
-        for i in range(num_rows):
-            for j in range(num_rows):
-                root[i, j] = precision[i, j]
-        cholesky(root)
-        half = invert_lower(root)
-        for j in range(n):
-            for q in range(num_rows):
-                total = 0.0
-                for i in range(q + 1):
-                    total += half[q, i] * pull[i, j]
-                for i in range(q + 1):
-                    centre[i, j] += half[q, i] * total
-    for i in range(n):  # the shift of the mean, by the prior's row precision
-        for j in range(n):
-            for p in range(num_rows):
-                for q in range(num_rows):
-                    left, right = centre[p, i] - mean[p, i], centre[q, j] - mean[q, j]
-                    scale[i, j] += left * row_precision[p, q] * right
-    return num_seen
+                    ze[i, j] += x * e[j]
+            for i in range(n):
+                x = e[i]
+                for j in range(i + 1):
+                    ee[i, j] += x * e[j]
+    for i in range(num_rows + 1):
+        for j in range(i):
+            zz[j, i] = zz[i, j]
+    for i in range(n):
+        for j in range(i):
+            ee[j, i] = ee[i, j]
 
 
 @jit
-def initial_posterior(mean, strength, states, offsets, centre, scale):
-    """What `NormalInverseWishart.condition` makes of first states: mean, and what scale gains."""
-    n = mean.size
-    count = offsets.size - 1
-    for i in range(n):
-        total = 0.0
-        for s in range(count):
-            total += states[offsets[s], i]
-        centre[0, i] = total / count
+def shift_sums(z, e, zz, ze, ee):
+    """Make of sums of z z', z e' and e e' those after `z` and `e` were added to all z and e.
+
+    The last of each z is 1, and stays.
+    """
+    m, n = z.size, e.size
+    count = zz[m, m]
     for i in range(n):
         for j in range(n):
-            left, right = centre[0, i] - mean[i], centre[0, j] - mean[j]
-            scale[i, j] += strength * count / (strength + count) * left * right
-            for s in range(count):
-                t = offsets[s]
-                scale[i, j] += (states[t, i] - centre[0, i]) * (states[t, j] - centre[0, j])
+            ee[i, j] += ze[m, i] * e[j] + e[i] * ze[m, j] + count * e[i] * e[j]
+    for i in range(m):
+        for j in range(n):
+            ze[i, j] += z[i] * ze[m, j] + (zz[i, m] + count * z[i]) * e[j]
+    for j in range(n):
+        ze[m, j] += count * e[j]
+    for i in range(m):
+        for j in range(m):
+            zz[i, j] += zz[m, i] * z[j] + z[i] * zz[m, j] + count * z[i] * z[j]
+    for i in range(m):
+        zz[i, m] += count * z[i]
+        zz[m, i] = zz[i, m]
+
+
+@jit
+def regression_posterior(
+    mean, row_precision, coefficients, zz, ze, ee, centre, precision, scale
+):  # fmt: skip
+    """What `MatrixNormalInverseWishart.condition` makes of rows y whose sums are known.
+
+    Of z z', z e' and e e', e = y - coefficients z, ``(n, num_rows)``. Writes the mean to `centre`,
+    ``(num_rows, n)``, and the row precision to `precision`, and adds to `scale`. No digits are lost
+    where the coefficients are near those that the rows call for.
+    """
+    num_rows, n = mean.shape
+    pull, root = np.empty((num_rows, n)), np.empty((num_rows, num_rows))
+    for i in range(num_rows):
+        for j in range(num_rows):
+            precision[i, j] = row_precision[i, j] + zz[i, j]
+            root[i, j] = precision[i, j]
+        for j in range(n):
+            centre[i, j] = mean[i, j]
+            pull[i, j] = ze[i, j]
+            for k in range(num_rows):
+                pull[i, j] += zz[i, k] * (coefficients[j, k] - mean[k, j])
+    cholesky(root)
+    half = invert_lower(root)
+    for j in range(n):
+        for q in range(num_rows):
+            total = 0.0
+            for i in range(q + 1):
+                total += half[q, i] * pull[i, j]
+            for i in range(q + 1):
+                centre[i, j] += half[q, i] * total
+    for p in range(num_rows):  # sums of squares about the mean, and its shift from the prior's
+        for i in range(n):
+            shift, away = centre[p, i] - coefficients[i, p], centre[p, i] - mean[p, i]
+            for j in range(n):
+                square = -shift * ze[p, j]
+                for q in range(num_rows):
+                    square += 0.5 * shift * zz[p, q] * (centre[q, j] - coefficients[j, q])
+                    square += 0.5 * away * row_precision[p, q] * (centre[q, j] - mean[q, j])
+                scale[i, j] += square
+                scale[j, i] += square
     for i in range(n):
-        centre[0, i] += strength / (strength + count) * (mean[i] - centre[0, i])
+        for j in range(n):
+            scale[i, j] += ee[i, j]
 
 
 @jit

@@ -20,13 +20,35 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_repeats, as_strings, brief
+from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
 from pgmult.core.typing import ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
-__all__ = ["Sequences", "as_sequences", "simulate_symbols", "step_rows"]
+__all__ = ["Sequences", "Whole", "as_sequences", "simulate_symbols", "step_rows"]
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Whole:
+    """What a sweep must know of all sequences, whichever of them it has at hand.
+
+    Attributes
+    ----------
+    num_sequences, num_steps, longest : int
+        The last is the most steps that a sequence has.
+    taken : int64 array, ``(num_symbols,)``
+        Observations of each symbol, in the sequences' order of symbols.
+    reached : int64 array, ``(num_symbols - 1,)``
+        Steps with an observation of this symbol or of a later one.
+    """
+
+    num_sequences: int
+    num_steps: int
+    longest: int
+    taken: NDArray[np.int64]
+    reached: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -54,6 +76,8 @@ class Sequences:
     names : str array, ``(num_sequences,)``, or None
     starts : datetime64 or int64 array, ``(num_sequences,)``, or None
         When each sequence's first step was, in units of a step: see `times`.
+    rows_of : Whole or None
+        Of what these are `rows`.
     """
 
     offsets: NDArray[np.int64]
@@ -66,6 +90,7 @@ class Sequences:
     alphabet: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
     starts: NDArray[Any] | None = None
+    rows_of: Whole | None = None
 
     @property
     def num_sequences(self) -> int:
@@ -92,6 +117,51 @@ class Sequences:
         """Observations of each step, ``(num_steps,)``: 0 where it is missing."""
         running = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
         return np.diff(running[self.indptr])
+
+    @property
+    def num_rows(self) -> int:
+        """Sequences are the rows of sweeps in blocks."""
+        return self.num_sequences
+
+    @property
+    def row_offsets(self) -> NDArray[np.int64]:
+        """Row r is the steps ``row_offsets[r]:row_offsets[r + 1]``."""
+        return self.offsets
+
+    @property
+    def row_costs(self) -> NDArray[np.int64]:
+        """What a sweep costs a sequence, in proportion: its steps."""
+        return self.lengths
+
+    @property
+    def whole(self) -> Whole:
+        """Of all sequences, where these are some `rows`, or of these."""
+        return _whole(self) if self.rows_of is None else self.rows_of
+
+    def rows(self, part: slice) -> "Sequences":
+        """Neighbouring sequences, for sweeps in blocks: entries and inputs are not copied.
+
+        They know the `whole`; ``slice(0, 0)`` has no more than that.
+        """
+        rows = range(self.num_sequences)[part]
+        if rows.step != 1:
+            raise ValueError(f"part must be of neighbouring sequences, got {part}")
+        part = slice(rows.start, rows.start + len(rows))
+        offsets = self.offsets[part.start : part.stop + 1]
+        steps = slice(offsets[0], offsets[-1])
+        indptr = self.indptr[steps.start : steps.stop + 1]
+        entries = slice(indptr[0], indptr[-1])
+        return replace(
+            self,
+            offsets=offsets - offsets[0],
+            indptr=indptr - indptr[0],
+            symbols=self.symbols[entries],
+            counts=self.counts[entries],
+            inputs=None if self.inputs is None else self.inputs[steps],
+            names=None if self.names is None else self.names[part],
+            starts=None if self.starts is None else self.starts[part],
+            rows_of=self.whole,
+        )
 
     def times(self, sequences: ArrayLike, steps: ArrayLike) -> NDArray[Any] | None:
         """When steps of sequences are, dates or whole numbers; None where that is not known.
@@ -182,6 +252,7 @@ class Sequences:
             offsets=self.offsets + steps * np.arange(self.num_sequences + 1),
             indptr=np.concatenate([[0], np.cumsum(per_step)]),
             inputs=grown,
+            rows_of=None,
         )
 
     def _pieces(
@@ -204,6 +275,7 @@ class Sequences:
                 if self.starts is None
                 else self.starts[sequences] + (start - self.offsets[sequences])
             ),
+            rows_of=None,
         )
 
     def __repr__(self) -> str:
@@ -213,6 +285,21 @@ class Sequences:
             f" {self.num_symbols:,} symbols, {int(self.counts.sum(dtype=np.int64)):,}"
             f" observations{inputs})"
         )
+
+
+@once_a_data_set
+def _whole(data: Sequences) -> Whole:
+    place, n = np.empty(data.num_symbols, dtype=np.int64), data.num_symbols - 1
+    place[data.order] = np.arange(data.num_symbols)
+    sticks = place[data.symbols]
+    taken = np.bincount(sticks, data.counts, minlength=data.num_symbols).astype(np.int64)
+    seen = np.diff(data.indptr) > 0
+    deepest = np.maximum.reduceat(sticks, data.indptr[:-1][seen]) if seen.any() else sticks
+    depths = np.bincount(np.minimum(deepest + 1, n), minlength=n + 1)
+    return Whole(
+        data.num_sequences, data.num_steps, int(data.lengths.max(initial=0)), taken,
+        depths[::-1].cumsum()[::-1][1:].astype(np.int64),
+    )  # fmt: skip
 
 
 def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice
-from pgmult.core.tables import as_columns, as_labels, chosen_columns
+from pgmult.core.tables import as_columns, as_labels, chosen_columns, warn_of_look_alikes
 from pgmult.core.typing import ArrayLike, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.sequences.data.sequences import Sequences, as_sequences
@@ -87,6 +87,7 @@ def from_long(
         return chosen_columns(columns, [name], "table", argument)[name]
 
     symbols, of_symbol = np.unique(as_labels(column(symbol, "symbol"), symbol), return_inverse=True)
+    warn_of_look_alikes(symbols, f"column {symbol!r}")
     num_rows = len(of_symbol)
     if num_rows == 0:
         raise ValueError("table must have a row at least, got none")
@@ -96,6 +97,7 @@ def from_long(
         names, of_sequence = np.unique(
             as_labels(column(sequence, "sequence"), sequence), return_inverse=True
         )
+        warn_of_look_alikes(names, f"column {sequence!r}")
     number = np.ones(num_rows, dtype=np.int64)
     if count is not None:
         number = as_counts(column(count, "count"), "count")
@@ -148,8 +150,10 @@ def _steps(times: NDArray[Any], name: str, every: str | None) -> IntArray:
         unit = _UNITS[as_choice(every, "every", tuple(_UNITS))]
         return times.astype(f"datetime64[{unit}]").astype(np.int64)
     if every is not None:
+        kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
         raise ValueError(
-            f"every must be left out where column {name!r} has no dates, got {every!r}"
+            f"every must be left out where column {name!r} has no dates, got {every!r} and"
+            f" {kind} {str(times[0])!r} (dates are written 1999-12-31, or are datetime64)"
         )
     try:
         steps = times.astype(np.int64)

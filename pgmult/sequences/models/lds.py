@@ -31,6 +31,11 @@ Given one Pólya-gamma variable for each stick that a step reaches, everything i
 6. A, B, Q | x              matrix-normal inverse-Wishart; m, V | x normal-inverse-Wishart
 7. scales of x and C        factors of x and the C that undoes them: a slice update
 
+Given what they share, sequences are independent, so a sweep is made of blocks of them
+(`pgmult.sampling.blocks`). A block does 0 and 1, says once a leapfrog what its part of log Z is and
+how it changes (2), draws x and adds up what 3 to 7 need: squares of psi's design for each stick,
+moments of steps and of first states. At the end its states are told how they were moved (5, 7).
+
 The data do not tell (x, A, Q, C) from their image under a change of basis of the state, so look at
 what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood, and, the slowest of
 all, how strongly the noise of a step shows at once and a step later (`amplitudes`,
@@ -47,7 +52,7 @@ all, how strongly the noise of a step shows at once and a step later (`amplitude
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -59,6 +64,7 @@ from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors.matrix_normal import linear_means
+from pgmult.sampling.blocks import Ask, Sums, as_block_rows, log_likelihood, step
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import ScaleLaw
@@ -70,12 +76,20 @@ from pgmult.sequences.models._state_space import (
     state_space_dims,
 )
 from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
-from pgmult.sequences.updates.collapsed import Collapsed, path_share, sample_collapsed
+from pgmult.sequences.updates.collapsed import (
+    Augmented,
+    Collapsed,
+    path_share,
+    walk_collapsed,
+)
 from pgmult.sequences.updates.dynamics import (
-    sample_dynamics,
-    sample_initial,
+    RegressionSums,
+    draw_dynamics,
+    draw_initial,
+    draw_stationary_dynamics,
+    first_sums,
     sample_stable_prior,
-    sample_stationary_dynamics,
+    transition_sums,
 )
 from pgmult.sequences.updates.loadings import sample_rows, uniform_sticks
 from pgmult.sequences.updates.state_level import level_potential, sample_level
@@ -119,6 +133,8 @@ class MultinomialLDS(StateSpace):
     update : {"auto", "gibbs", "both"}
         Whether slices of the states come on top of the Pólya-gamma sweep: "auto" has them where a
         stick's `augmentation_rates` is below 0.4.
+    block_rows : int
+        Sequences of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
 
     Notes
     -----
@@ -130,8 +146,15 @@ class MultinomialLDS(StateSpace):
     inputs: Literal["both", "dynamics", "emissions"] = "both"
     concentration: float = 1.0
     update: Literal["auto", "gibbs", "both"] = "auto"
+    block_rows: int = 256
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = state_space_dims("stick")
+    row_dim: ClassVar[str] = "sequence"
+    cell_dim: ClassVar[str] = "step"
+    asks: ClassVar[bool] = True
+    in_blocks: ClassVar[bool] = True
+    summary_names: ClassVar[frozenset[str]] = frozenset()
+    whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
 
     def __post_init__(self) -> None:
         StateSpace.__post_init__(self)
@@ -144,6 +167,7 @@ class MultinomialLDS(StateSpace):
         uniform_sticks(
             2, as_real(self.concentration, "concentration")
         )  # refuses what is out of range
+        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels as of every state space; a stick has its symbol's."""
@@ -194,38 +218,127 @@ class MultinomialLDS(StateSpace):
         active = ActiveSticks.of(data)
         for _ in range(START_SWEEPS):
             omega = active.augment(rng, design, weights)
-            weights = self._sample_weights(rng, active, omega, design, loading_var, data)
+            squares, linear = active.statistics(omega, design)
+            weights = self._sample_weights(rng, squares, linear, loading_var, data)
             loading_var = self._sample_loading_var(rng, weights)
         U = data.num_inputs
         stable = (0.5 * np.eye(self.state_dim), np.zeros((self.state_dim, U)))
         dynamics = (*stable, 0.75 * np.eye(self.state_dim))
-        return self._state(rng, states, weights, loading_var, dynamics, data)
+        driving, D = self._driving(data), self.state_dim
+        about = np.eye(D, D if driving is None else D + U)
+        later = transition_sums(states, data.offsets, driving, about)
+        first = first_sums(states, data.offsets, states[data.offsets[:-1]].mean(axis=0))
+        return self._state(rng, states, later, first, weights, loading_var, dynamics, data)
 
     def step(
         self, rng: np.random.Generator, state: StateSpaceState, data: Sequences
     ) -> StateSpaceState:
-        """One sweep over all blocks."""
-        active = ActiveSticks.of(data)
+        """One sweep over all variables."""
+        moved: StateSpaceState = step(self, rng, state, data)
+        return moved
+
+    def local_step(
+        self, rng: np.random.Generator, state: StateSpaceState, data: Sequences
+    ) -> tuple[StateSpaceState, Augmented, Sums]:
+        """Slices of a block's paths where they pay, and omega; a path's first evaluation."""
         if self.update == "both" or (self.update == "auto" and paths_are_slow(data)):
             state = replace(
                 state, states=slice_states(rng, self._around(state, data), state.states)
             )
+        active, whole = ActiveSticks.of(data), data.whole
         design, weights = self._design(state.states, data), self._weights(state)
-        omega = active.augment(rng, design, weights)
-        states = None
-        share = path_share(data.num_steps, self.state_dim)
-        if self.initial == "free" and (share == 1.0 or rng.random() < share):
-            state, weights, states = self._collapsed(rng, active, omega, state, weights, data)
+        always = self._path_share(data) == 1.0
+        held = Augmented(
+            rng, active, active.augment(rng, design, weights), data.offsets, design,
+            self._driving(data), state.noise_cov, (state.initial_mean, state.initial_cov),
+            keep=always, only=data.num_sequences == whole.num_sequences,
+        )  # fmt: skip
+        if not always:
+            return state, held, Sums((), (np.zeros(()),))
+        return state, held, held.evaluate(self._coefficients(state, data), weights)
+
+    def local_density(
+        self,
+        rng: None,
+        state: StateSpaceState,
+        held: Augmented,
+        data: Sequences,
+        dynamics: FloatArray,
+        weights: FloatArray,
+    ) -> tuple[StateSpaceState, Augmented, Sums]:
+        """A block's part of the density of dynamics and weights given omega, and of its slopes."""
+        return state, held, held.evaluate(dynamics, weights)
+
+    def local_states(
+        self,
+        rng: None,
+        state: StateSpaceState,
+        held: Augmented,
+        data: Sequences,
+        dynamics: FloatArray,
+        weights: FloatArray,
+    ) -> tuple[StateSpaceState, None, Sums]:
+        """A block's states given omega, and the sums that all else is drawn from."""
+        states = held.sample_states(dynamics, weights) if held.keep else None
         if states is None:
-            seen = active.potential(omega, design, weights, self.state_dim)
-            states = self._law(state, data, seen).sample(rng)
+            seen = held.active.potential(held.omega, held.design, weights, self.state_dim)
+            transition, input_weights = self._split(dynamics, data)
+            here = replace(state, transition=transition, input_weights=input_weights)
+            states = self._law(here, data, seen).sample(held.rng)
+        later = transition_sums(states, data.offsets, self._driving(data), dynamics)
+        first = first_sums(states, data.offsets, state.initial_mean)
         design = self._design(states, data)
-        weights = self._sample_weights(rng, active, omega, design, state.loading_var, data)
+        sums = (
+            *held.active.statistics(held.omega, design), later.zz, later.ze, later.ee, first.zz,
+            first.ze, first.ee,
+        )  # fmt: skip
+        return replace(state, states=states), None, Sums((), sums)
+
+    def local_move(
+        self,
+        rng: None,
+        state: StateSpaceState,
+        held: None,
+        data: Sequences,
+        delta: FloatArray,
+        factors: FloatArray,
+    ) -> tuple[StateSpaceState, None, Sums]:
+        """A block's states after the moves of their level and scales."""
+        return replace(state, states=(state.states + delta) * factors), None, Sums((), (delta,))
+
+    def shared_step(
+        self, rng: np.random.Generator, state: StateSpaceState, sums: Sums, data: Sequences
+    ) -> Generator[Ask, Sums, StateSpaceState]:
+        """All that sequences share; their level and scales."""
+        dynamics, weights = self._coefficients(state, data), self._weights(state)
+        share = self._path_share(data)
+        if share == 1.0 or rng.random() < share:
+            if share < 1.0:
+                sums = yield Ask("local_density", (dynamics, weights), moves=False, draws=False)
+            moments = self._weight_moments(weights.shape, state.loading_var, data)
+            density = Collapsed(state.noise_cov, self._dynamics(data), *moments, data.whole)
+            dynamics, weights, _ = yield from walk_collapsed(
+                rng, density, sums, dynamics, weights, "local_density"
+            )
+        sums = yield Ask("local_states", (dynamics, weights), moves=True, draws=False)
+        squares, linear, *moments_of_states = sums.rounded
+        later = RegressionSums(dynamics, *moments_of_states[:3])
+        first = RegressionSums(state.initial_mean[:, None], *moments_of_states[3:])
+        weights = self._sample_weights(rng, squares, linear, state.loading_var, data)
         loading_var = self._sample_loading_var(rng, weights)
-        states, weights = self._translated(rng, states, weights, state, data)
-        dynamics = state.transition, state.input_weights, state.noise_cov
-        moved = self._state(rng, states, weights, loading_var, dynamics, data)
-        return _rescaled(moved, sample_scales(rng, self._scale_law(moved, data)))
+        delta, weights = self._translated(rng, weights, state, later, first, data)
+        later, first = _moved_sums(later, first, delta)
+        current = *self._split(dynamics, data), state.noise_cov
+        moved = self._state(rng, state.states, later, first, weights, loading_var, current, data)
+        factors = sample_scales(rng, self._scale_law(moved, data))
+        yield Ask("local_move", (delta, factors), moves=True, draws=False)
+        return _rescaled(moved, factors)
+
+    def local_summary(self, state: StateSpaceState, data: Sequences) -> Sums:
+        """Of a block of sequences: the log likelihood."""
+        design = self._design(state.states, data)
+        fit = ActiveSticks.of(data).log_likelihood(design, self._weights(state)).sum()
+        return Sums((), (np.array(fit),))
 
     def augmentation_rates(self, data: Sequences) -> FloatArray:
         """How much of a stick's psi a Pólya-gamma sweep renews at a step, ``(num_symbols - 1,)``.
@@ -240,8 +353,7 @@ class MultinomialLDS(StateSpace):
 
         For that, score `pgmult.sequences.one_step_ahead` on sequences held out.
         """
-        design = self._design(state.states, data)
-        return float(ActiveSticks.of(data).log_likelihood(design, self._weights(state)).sum())
+        return log_likelihood(self, state, data)
 
     def _psi(
         self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
@@ -287,29 +399,17 @@ class MultinomialLDS(StateSpace):
             return state.transition
         return np.concatenate([state.transition, state.input_weights], axis=1)
 
-    def _collapsed(
-        self,
-        rng: np.random.Generator,
-        active: ActiveSticks,
-        omega: FloatArray,
-        state: StateSpaceState,
-        weights: FloatArray,
-        data: Sequences,
-    ) -> tuple[StateSpaceState, FloatArray, FloatArray | None]:
-        """Dynamics and weights moved with the states integrated out, and the states given them."""
-        D, inputs = self.state_dim, self._driving(data)
-        dynamics = self._coefficients(state, data)
-        mean, var = self._weight_moments(weights.shape, state.loading_var, data)
-        density = Collapsed(
-            active, omega, data.offsets, self._design(state.states, data)[:, D:], inputs,
-            state.noise_cov, (state.initial_mean, state.initial_cov), self._dynamics(data), mean,
-            var,
-        )  # fmt: skip
-        dynamics, weights, states, _ = sample_collapsed(rng, density, dynamics, weights)
-        moved = {"transition": dynamics[:, :D].copy()}
-        if inputs is not None:
-            moved["input_weights"] = dynamics[:, D:].copy()
-        return replace(state, **moved), weights, states
+    def _split(self, coefficients: FloatArray, data: Sequences) -> tuple[FloatArray, FloatArray]:
+        """What `_coefficients` puts side by side; zeros where inputs do not drive."""
+        D = self.state_dim
+        transition = coefficients[:, :D].copy()
+        if self._driving(data) is None:
+            return transition, np.zeros((D, data.num_inputs))
+        return transition, coefficients[:, D:].copy()
+
+    def _path_share(self, data: Sequences) -> float:
+        """Which share of the sweeps has a path."""
+        return path_share(data.whole.num_steps, self.state_dim) if self.initial == "free" else 0.0
 
     def _weight_moments(
         self, shape: tuple[int, ...], loading_var: FloatArray, data: Sequences
@@ -323,26 +423,25 @@ class MultinomialLDS(StateSpace):
     def _sample_weights(
         self,
         rng: np.random.Generator,
-        active: ActiveSticks,
-        omega: FloatArray,
-        design: FloatArray,
+        squares: FloatArray,
+        linear: FloatArray,
         loading_var: FloatArray,
         data: Sequences,
     ) -> FloatArray:
-        """Loadings, emission weights and offset, side by side, given omega and the states."""
-        squares, linear = active.statistics(omega, design)
+        """Loadings, emission weights and offset, side by side: see `ActiveSticks.statistics`."""
         mean, var = self._weight_moments(linear.shape, loading_var, data)
         return sample_rows(rng, squares, linear, 1.0 / var, mean)
 
     def _translated(
         self,
         rng: np.random.Generator,
-        states: FloatArray,
         weights: FloatArray,
         state: StateSpaceState,
+        later: RegressionSums,
+        first: RegressionSums,
         data: Sequences,
     ) -> tuple[FloatArray, FloatArray]:
-        """States and weights after a move of the states' level that the offset undoes.
+        """A move of the states' level, and the weights whose offset undoes it.
 
         A free initial mean moves along, and is drawn afresh right after: `_state`.
         """
@@ -351,13 +450,13 @@ class MultinomialLDS(StateSpace):
         delta = sample_level(
             rng,
             *level_potential(
-                self._law(state, data), states, start, loadings, weights[:, -1],
+                later, first, state.noise_cov, state.initial_cov, start, loadings, weights[:, -1],
                 *self._offset_moments(data),
             ),
         )  # fmt: skip
         weights = weights.copy()
         weights[:, -1] -= np.einsum("kd,d->k", loadings, delta)
-        return states + delta, weights
+        return delta, weights
 
     def _scale_law(self, state: StateSpaceState, data: Sequences) -> ScaleLaw:
         """The law of the logarithms of factors that `_rescaled` takes."""
@@ -374,34 +473,29 @@ class MultinomialLDS(StateSpace):
         self,
         rng: np.random.Generator,
         states: FloatArray,
+        later: RegressionSums,
+        first: RegressionSums,
         weights: FloatArray,
         loading_var: FloatArray,
         dynamics: tuple[FloatArray, FloatArray, FloatArray],
         data: Sequences,
     ) -> StateSpaceState:
-        """Draw what the states alone determine: dynamics, and the law of first states."""
+        """Draw what the states' moments alone determine: dynamics, and the law of first states."""
         D, U = self.state_dim, data.num_inputs
-        prior, inputs = self._dynamics(data), self._driving(data)
+        prior = self._dynamics(data)
         if self.initial == "stationary":
-            current = (
-                dynamics if inputs is not None else (dynamics[0], np.zeros((D, 0)), dynamics[2])
-            )
-            transition, input_weights, noise_cov = sample_stationary_dynamics(
-                rng, prior, states, data.offsets, current, inputs
+            transition, input_weights, noise_cov = draw_stationary_dynamics(
+                rng, prior, later, first, dynamics
             )
             initial_mean, initial_cov = np.zeros(D), _stationary(transition, noise_cov)
         else:
-            transition, input_weights, noise_cov = sample_dynamics(
-                rng, prior, states, data.offsets, inputs
-            )
-            initial_mean, initial_cov = sample_initial(
-                rng, self.gaussian_prior, states, data.offsets
-            )
+            transition, input_weights, noise_cov = draw_dynamics(rng, prior, later)
+            initial_mean, initial_cov = draw_initial(rng, self.gaussian_prior, first)
         n = len(weights)
         return StateSpaceState(
             states=states,
             transition=transition,
-            input_weights=np.zeros((D, U)) if inputs is None else input_weights,
+            input_weights=np.zeros((D, U)) if self.inputs == "emissions" else input_weights,
             noise_cov=noise_cov,
             initial_mean=initial_mean,
             initial_cov=initial_cov,
@@ -414,12 +508,24 @@ class MultinomialLDS(StateSpace):
         )
 
 
+def _moved_sums(
+    later: RegressionSums, first: RegressionSums, delta: FloatArray
+) -> tuple[RegressionSums, RegressionSums]:
+    """The sums after a move of the states' level; those of first states are about a mean as far."""
+    D, rows = later.coefficients.shape
+    z = np.zeros(rows)
+    z[:D] = delta
+    transition = later.coefficients[:, :D]
+    later = later.shifted(z, delta - np.einsum("ij,j->i", transition, delta))
+    about = first.coefficients + delta[:, None]
+    return later, RegressionSums(about, first.zz, first.ze, first.ee)
+
+
 def _rescaled(state: StateSpaceState, g: FloatArray) -> StateSpaceState:
-    """The same probabilities from states times g, ``(state_dim,)``."""
+    """What goes with states times g, ``(state_dim,)``, for the same probabilities."""
     both = g[:, None] * g
     return replace(
         state,
-        states=state.states * g,
         transition=g[:, None] * state.transition / g,
         input_weights=g[:, None] * state.input_weights,
         noise_cov=both * state.noise_cov,

@@ -21,9 +21,14 @@ is a move within one cell of a partition that does not depend on where it starts
 A path of five or six leapfrogs takes as long as all else in a sweep of 80 steps, and five times as
 long where there is much to sum: then two sweeps of five have one (`path_share`), which leaves
 quick functionals as quick as they were.
+
+Sequences are independent given B, W and omega, so log Z and the sums that its gradient is made of
+are sums over blocks of them. `Augmented` is such a block, `Collapsed` the density, and
+`walk_collapsed` the path, which asks all blocks once a leapfrog.
 """
 
 import math
+from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +37,13 @@ from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
+from pgmult.sampling.blocks import Ask, Sums
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled import collapsed, symbols
+from pgmult.sequences.data.sequences import Whole
 from pgmult.sequences.priors.dynamics import MAX_GROWTH
 
-__all__ = ["Collapsed", "Drawn", "path_share", "sample_collapsed"]
+__all__ = ["Augmented", "Collapsed", "Drawn", "path_share", "walk_collapsed"]
 
 _LOG_CELL = math.log(4.0)
 _LONGEST = 10  # leapfrogs
@@ -47,113 +54,186 @@ _LONG_SHARE = 0.4
 _LARGEST = 40.0  # logarithm of a variance
 
 
-class Collapsed:
-    """The density of (A, W_u) and W given omega, and what its last evaluation left.
+class _Work(NamedTuple):
+    """Arrays that an evaluation writes to."""
+
+    design: FloatArray
+    inputs: FloatArray
+    products: FloatArray
+    loadings: FloatArray
+    running: FloatArray
+    h: FloatArray
+    J: FloatArray
+    covs: FloatArray
+
+
+class _Factors(NamedTuple):
+    """What the states are drawn from, and the bytes of dynamics and weights for which it holds."""
+
+    place: tuple[bytes, bytes]
+    roots: FloatArray
+    means: FloatArray
+
+
+class Augmented:
+    """The states of a block of sequences given omega, integrated out.
 
     Parameters
     ----------
+    rng : numpy.random.Generator
+        Of the block, for its states.
     active, omega
         As `ActiveSticks.augment` gives them.
     offsets : int array, ``(num_sequences + 1,)``
-    known : array, ``(num_steps, q - D)``
-        What stands beside the states in psi's design; the last column is 1.
+    design : array, ``(num_steps, q)``
+        Of psi; what stands where the states do is not looked at, the last column is 1.
     inputs : array, ``(num_steps, U)``, or None
         Those of first steps play no part.
     noise_cov : array, ``(D, D)``
     initial : mean and covariance of first states
-    prior : MatrixNormalInverseWishart
-        Of (A, W_u)'.
-    weight_mean, weight_var : arrays, ``(num_sticks, q)``
+    keep : bool
+        Whether the factors of the first evaluation and of the last stay for `sample_states`. They
+        are made again where they do not, so this is a matter of memory alone.
+    only : bool
+        Whether there is no other block: then work arrays stay for the next evaluation.
     """
 
     def __init__(
         self,
+        rng: np.random.Generator,
         active: ActiveSticks,
         omega: FloatArray,
         offsets: IntArray,
-        known: FloatArray,
+        design: FloatArray,
         inputs: FloatArray | None,
         noise_cov: FloatArray,
         initial: tuple[FloatArray, FloatArray],
+        keep: bool = True,
+        only: bool = True,
+    ):
+        self.rng, self.active, self.omega, self.offsets = rng, active, omega, offsets
+        self.design, self.inputs = design, inputs
+        self.precision = invert_positive_definite(noise_cov)
+        self.initial_precision = invert_positive_definite(initial[1])
+        self.initial_linear = np.einsum("ij,j->i", self.initial_precision, initial[0])
+        self.keep, self._only = keep, only
+        self._work: _Work | None = None
+        self._factors: list[_Factors] = []
+
+    def evaluate(self, dynamics: FloatArray, weights: FloatArray) -> Sums:
+        """Log Z up to a constant, and what its gradient is made of.
+
+        Sums of E x_t z_t' and E z_t z_t', z_t = (x_t-1, u_t), of omega_tk E y_t y_t', y_t the
+        design, for each stick, and of counts times E y_t by symbol. Log Z is -inf where it fails.
+        O(num_steps D**3 + P q**2) for P active (step, stick) pairs.
+        """
+        return self._evaluate(dynamics, weights)[0]
+
+    def _evaluate(self, dynamics: FloatArray, weights: FloatArray) -> tuple[Sums, _Factors | None]:
+        active, work = self.active, self._work or self._room(weights, dynamics)
+        if self.keep or self._only:
+            self._work = work
+        if len(self._factors) == 2:
+            _, roots, means = self._factors.pop()
+        else:
+            roots, means = np.empty_like(work.J), np.empty_like(work.h)
+        (D, rows), (n, q) = dynamics.shape, weights.shape
+        collapsed.lay_out(weights, work.loadings, work.running, work.products)
+        over_rows(
+            symbols.accumulate_potentials, len(active.starts) - 1, active.order, active.depths,
+            active.starts, active.indptr, active.sticks, active.counts, self.omega, work.design,
+            work.loadings, work.running, work.products, work.J, work.h, grain=8,
+        )  # fmt: skip
+        following, zz = np.zeros((D, rows)), np.zeros((rows, rows))
+        squares, linear = np.zeros((n, q * (q + 1) // 2)), np.zeros((n + 1, q))
+        total, growth = collapsed.smooth(
+            self.offsets, work.J, work.h, work.inputs, self.precision, self.initial_precision,
+            self.initial_linear, dynamics, roots, means, work.covs, following, zz,
+        )  # fmt: skip
+        if not growth < MAX_GROWTH:  # nor where there is none
+            return Sums((), (np.array(-math.inf), following, zz, squares, linear)), None
+        factors = _Factors((dynamics.tobytes(), weights.tobytes()), roots, means)
+        if self.keep:
+            self._factors.append(factors)
+        work.design[:, :D] = means
+        pairs = -(-n // symbols.STICKS)
+        over_rows(
+            symbols.accumulate_statistics, pairs, num_workers(pairs), active.order, active.depths,
+            active.starts, self.omega, work.design, work.covs, squares,
+        )  # fmt: skip
+        symbols.sum_by_symbol(active.indptr, active.sticks, active.counts, work.design, linear)
+        return Sums((), (np.array(total), following, zz, squares, linear)), factors
+
+    def sample_states(self, dynamics: FloatArray, weights: FloatArray) -> FloatArray | None:
+        """One draw of the states; None where block elimination would lose half of all digits."""
+        place = dynamics.tobytes(), weights.tobytes()
+        found = next((factors for factors in self._factors if factors.place == place), None)
+        if found is None:
+            _, found = self._evaluate(dynamics, weights)
+        if found is None:
+            return None
+        x = self.rng.standard_normal(found.means.shape)
+        collapsed.draw_states(self.offsets, dynamics, self.precision, found.roots, found.means, x)
+        return x
+
+    def _room(self, weights: FloatArray, dynamics: FloatArray) -> _Work:
+        (n, q), D, num_steps = weights.shape, len(dynamics), len(self.design)
+        inputs = np.zeros((num_steps, 0))
+        if self.inputs is not None:
+            inputs = self.inputs.copy()
+            inputs[self.offsets[:-1]] = 0.0
+        tiles = -(-(D * (D + 1) // 2 + D * (q - D)) // symbols.COLUMNS)
+        return _Work(
+            self.design.copy(), inputs, np.zeros((tiles, n, symbols.COLUMNS)), np.empty((n, D)),
+            np.zeros((n + 1, D)), np.empty((num_steps, D)), *np.empty((2, num_steps, D, D)),
+        )  # fmt: skip
+
+
+class Collapsed:
+    """The density of (A, W_u) and W given omega, from what the blocks' evaluations add up to.
+
+    Parameters
+    ----------
+    noise_cov : array, ``(D, D)``
+    prior : MatrixNormalInverseWishart
+        Of (A, W_u)'.
+    weight_mean, weight_var : arrays, ``(num_sticks, q)``
+    whole : Whole
+    """
+
+    def __init__(
+        self,
+        noise_cov: FloatArray,
         prior: MatrixNormalInverseWishart,
         weight_mean: FloatArray,
         weight_var: FloatArray,
+        whole: Whole,
     ):
-        num_steps, extra = known.shape
-        (n, q), D = weight_mean.shape, len(noise_cov)
-        self.active, self.omega, self.offsets = active, omega, offsets
-        self.inputs = np.zeros((num_steps, 0)) if inputs is None else inputs.copy()
-        self.inputs[offsets[:-1]] = 0.0
         self.noise_cov, self.precision = noise_cov, invert_positive_definite(noise_cov)
         self.prior, self.weight_mean, self.weight_precision = prior, weight_mean, 1.0 / weight_var
-        self.initial_precision = invert_positive_definite(initial[1])
-        self.initial_linear = np.einsum("ij,j->i", self.initial_precision, initial[0])
-        U = self.inputs.shape[1]
-        tiles = -(-(D * (D + 1) // 2 + D * extra) // symbols.COLUMNS)
-        self.design = np.concatenate([np.zeros((num_steps, D)), known], axis=1)
-        self.products = np.zeros((tiles, n, symbols.COLUMNS))
-        self.loadings, self.running = np.empty((n, D)), np.zeros((n + 1, D))
-        self.h, self.means = np.empty((2, num_steps, D))
-        self.J, self.roots, self.covs = np.empty((3, num_steps, D, D))
-        self.following, self.zz = np.empty((D, D + U)), np.empty((D + U, D + U))
-        self.growth = 0.0  # of rounding errors
-        self.squares, self.linear = np.empty((n, q * (q + 1) // 2)), np.empty((n + 1, q))
+        self.num_later = whole.num_steps - whole.num_sequences
+        self._doublings = min(int(math.log2(max(whole.longest / 2, 1.0))), _MOST_DOUBLINGS)
 
     def log_density(
-        self, dynamics: FloatArray, weights: FloatArray, by_dynamics: FloatArray,
+        self, sums: Sums, dynamics: FloatArray, weights: FloatArray, by_dynamics: FloatArray,
         by_weights: FloatArray,
     ) -> float:  # fmt: skip
         """The log density up to a constant, -inf where it fails; its gradient goes to the last two.
 
-        O(num_steps D**3 + P q**2) for P active (step, stick) pairs.
+        `sums` are those of `Augmented.evaluate` of all blocks, there.
         """
-        active, D = self.active, len(self.noise_cov)
-        collapsed.lay_out(weights, self.loadings, self.running, self.products)
-        over_rows(
-            symbols.accumulate_potentials, len(active.starts) - 1, active.order, active.depths,
-            active.starts, active.indptr, active.sticks, active.counts, self.omega, self.design,
-            self.loadings, self.running, self.products, self.J, self.h, grain=8,
-        )  # fmt: skip
-        total, self.growth = collapsed.smooth(
-            self.offsets, self.J, self.h, self.inputs, self.precision, self.initial_precision,
-            self.initial_linear, dynamics, self.roots, self.means, self.covs, self.following,
-            self.zz,
-        )  # fmt: skip
-        if not self.growth < MAX_GROWTH:  # nor where there is none
-            return -math.inf
-        self.design[:, :D] = self.means
-        self.squares[:] = 0.0
-        self.linear[:] = 0.0
-        rows = -(-len(weights) // symbols.STICKS)
-        over_rows(
-            symbols.accumulate_statistics, rows, num_workers(rows), active.order, active.depths,
-            active.starts, self.omega, self.design, self.covs, self.squares,
-        )  # fmt: skip
-        symbols.sum_by_symbol(active.indptr, active.sticks, active.counts, self.design, self.linear)
-        total += collapsed.slopes(
-            self.following, self.zz, self.squares, self.linear, self.precision, self.prior.mean,
-            self.prior.row_precision, self.weight_mean, self.weight_precision, dynamics, weights,
-            by_dynamics, by_weights,
+        log_normalizer, *moments = sums.rounded
+        total = float(log_normalizer) + collapsed.slopes(
+            *moments, self.precision, self.prior.mean, self.prior.row_precision, self.weight_mean,
+            self.weight_precision, dynamics, weights, by_dynamics, by_weights,
         )  # fmt: skip
         return total if math.isfinite(total) else -math.inf
 
-    def swap(self) -> tuple[FloatArray, FloatArray]:
-        """The factors and means of the last evaluation, out of the way of the next."""
-        before = self.roots, self.means
-        self.roots, self.means = np.empty_like(self.roots), np.empty_like(self.means)
-        return before
-
-    def sample_states(self, rng: np.random.Generator, dynamics: FloatArray) -> FloatArray:
-        """The states given omega, (A, W_u), and the W of the evaluation: one draw."""
-        x = rng.standard_normal(self.means.shape)
-        collapsed.draw_states(self.offsets, dynamics, self.precision, self.roots, self.means, x)
-        return x
-
     def log_spread(self, dynamics: FloatArray) -> float:
         """Logarithm of the states' variance, in units of the noise, under the dynamics."""
-        longest = int(np.diff(self.offsets).max())
-        doublings = min(int(math.log2(max(longest / 2, 1.0))), _MOST_DOUBLINGS)
-        return float(collapsed.log_spread(dynamics, self.noise_cov, self.precision, doublings))
+        return float(
+            collapsed.log_spread(dynamics, self.noise_cov, self.precision, self._doublings)
+        )
 
 
 class Drawn(NamedTuple):
@@ -163,15 +243,12 @@ class Drawn(NamedTuple):
     ----------
     dynamics : array, ``(D, D + U)``
     weights : array, ``(num_sticks, q)``
-    states : array, ``(num_steps, D)``, or None
-        A draw given the two; None where block elimination would lose half of all digits.
     chance : float
         With which the path was accepted.
     """
 
     dynamics: FloatArray
     weights: FloatArray
-    states: FloatArray | None
     chance: float
 
 
@@ -180,53 +257,59 @@ def path_share(num_steps: int, state_dim: int) -> float:
     return 1.0 if num_steps * state_dim**2 < _LONG else _LONG_SHARE
 
 
-def sample_collapsed(
-    rng: np.random.Generator, density: Collapsed, dynamics: FloatArray, weights: FloatArray
-) -> Drawn:
-    """(A, W_u) and W after one path, and the states given them.
+def walk_collapsed(
+    rng: np.random.Generator,
+    density: Collapsed,
+    sums: Sums,
+    dynamics: FloatArray,
+    weights: FloatArray,
+    ask: str,
+) -> Generator[Ask, Sums, Drawn]:
+    """(A, W_u) and W after one path.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     density : Collapsed
+    sums : Sums
+        Of all blocks' `Augmented.evaluate` where the path begins.
     dynamics : array, ``(D, D + U)``
         Transition and input weights, side by side.
     weights : array, ``(num_sticks, q)``
         Loadings, and what multiplies what is known, side by side.
+    ask : str
+        What gets such sums of all blocks.
     """
     shift, length, stretch, level = rng.random(4)
     b, w = dynamics.copy(), weights.copy()
     by_b, by_w = np.empty_like(b), np.empty_like(w)
-    start = density.log_density(b, w, by_b, by_w)
+    start = density.log_density(sums, b, w, by_b, by_w)
     if start == -math.inf:
-        return Drawn(dynamics, weights, None, 0.0)
+        return Drawn(dynamics, weights, 0.0)
     cell = _cell(density, dynamics, shift)
     size = _STEP_SIZE * (0.7 + 0.6 * stretch)
     r, s = rng.standard_normal(b.shape), rng.standard_normal(w.shape)
     (n, q), rows = w.shape, b.shape[1]
     row_root, roots = np.empty((rows, rows)), np.empty((n, q, q))
-    num_later = int(density.offsets[-1]) - len(density.offsets) + 1
+    _, _, zz, squares, _ = sums.rounded
     start -= collapsed.begin(
-        math.exp((cell + 0.5 + shift) * _LOG_CELL), density.inputs, num_later, density.noise_cov,
-        density.precision, density.prior.row_precision, density.weight_precision, density.squares,
+        math.exp((cell + 0.5 + shift) * _LOG_CELL), density.num_later, zz, density.noise_cov,
+        density.precision, density.prior.row_precision, density.weight_precision, squares,
         row_root, roots, r, s,
     )  # fmt: skip
-    before = density.swap()
     metric = density.noise_cov, row_root, roots
     collapsed.leap(0.5 * size, size, *metric, by_b, by_w, r, s, b, w)
     chance = 0.0
     for left in range(int(length * _LONGEST), -1, -1):
-        end = density.log_density(b, w, by_b, by_w)
+        sums = yield Ask(ask, (b, w), moves=False, draws=False)
+        end = density.log_density(sums, b, w, by_b, by_w)
         if end == -math.inf:
             break
         kick, drift = (size, size) if left else (0.5 * size, 0.0)
         end -= collapsed.leap(kick, drift, *metric, by_b, by_w, r, s, b, w)
         if left == 0 and math.isfinite(end) and _cell(density, b, shift) == cell:
             chance = math.exp(min(0.0, end - start))
-    if level < chance:
-        return Drawn(b, w, density.sample_states(rng, b), chance)
-    density.roots, density.means = before
-    return Drawn(dynamics, weights, density.sample_states(rng, dynamics), chance)
+    return Drawn(b, w, chance) if level < chance else Drawn(dynamics, weights, chance)
 
 
 def _cell(density: Collapsed, dynamics: FloatArray, shift: float) -> int:

@@ -15,6 +15,8 @@ invariant,
 (`sample_stationary_dynamics`). Inputs enter from the second step of a sequence on: see
 `pgmult.sequences.priors.dynamics.input_drive`.
 
+All depend on sums over rows alone (`RegressionSums`), which add up over blocks of sequences.
+
 >>> import numpy as np
 >>> prior = dynamics_prior(state_dim=2)
 >>> states = np.random.default_rng(0).standard_normal((400, 2)).cumsum(axis=0)
@@ -25,29 +27,118 @@ array([[1., 0.],
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.compiled.linalg import sample_inverse_wishart
+from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, new_key
-from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
+from pgmult.priors.gaussian import NormalInverseWishart, lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors.dynamics import stationary_cov
 
 __all__ = [
+    "RegressionSums",
+    "draw_dynamics",
+    "draw_initial",
+    "draw_stationary_dynamics",
     "dynamics_prior",
+    "first_sums",
     "sample_dynamics",
     "sample_initial",
     "sample_stable_prior",
-    "sample_stationary_dynamics",
+    "transition_sums",
 ]
 
 Dynamics = tuple[FloatArray, FloatArray, FloatArray]
 """transition (D, D), input weights (D, num_inputs) and noise_cov (D, D)."""
 
 _MAX_TRIES = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegressionSums:
+    """Sums over rows y that are regressed on z, about coefficients near the ones they call for.
+
+    Attributes
+    ----------
+    coefficients : array, ``(n, p)``
+    zz : array, ``(p, p)`` or larger
+        Sum of z z'. More rows and columns than the coefficients have are of constants.
+    ze : array, ``(p, n)`` or larger
+        Sum of z e', e = y - coefficients z.
+    ee : array, ``(n, n)``
+        Sum of e e'.
+    """
+
+    coefficients: FloatArray
+    zz: FloatArray
+    ze: FloatArray
+    ee: FloatArray
+
+    @property
+    def count(self) -> float:
+        """Number of rows: the last of z is 1."""
+        return float(self.zz[-1, -1])
+
+    def shifted(self, z: FloatArray, e: FloatArray) -> "RegressionSums":
+        """The sums after adding `z` to all but the last of each z, and `e`, ``(n,)``, to all e."""
+        zz, ze, ee = self.zz.copy(), self.ze.copy(), self.ee.copy()
+        compiled.shift_sums(z, e, zz, ze, ee)
+        return RegressionSums(self.coefficients, zz, ze, ee)
+
+    def posterior_draw(
+        self,
+        rng: np.random.Generator,
+        mean: FloatArray,
+        row_precision: FloatArray,
+        dof: float,
+        scale: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """One draw of coefficients', ``(p, n)``, and covariance from their posterior.
+
+        Raises
+        ------
+        FloatingPointError
+            If there is no posterior: a row is not finite.
+        """
+        centre, precision = np.empty_like(mean), np.empty_like(row_precision)
+        scale = scale.copy()
+        compiled.regression_posterior(
+            mean, row_precision, self.coefficients, self.zz, self.ze, self.ee, centre, precision,
+            scale,
+        )  # fmt: skip
+        return _draw(rng, centre, precision, dof + self.count, scale)
+
+
+def transition_sums(
+    states: FloatArray, offsets: IntArray, inputs: FloatArray | None, coefficients: FloatArray
+) -> RegressionSums:
+    """Sums over the steps that have a predecessor, of z = (x_{t-1}, u_t, 1).
+
+    Parameters
+    ----------
+    states : array, ``(num_steps, D)``
+    offsets : int array, ``(num_sequences + 1,)``
+        Sequence s is the steps ``offsets[s]:offsets[s + 1]``.
+    inputs : array, ``(num_steps, U)``, or None
+        Those of first steps play no part.
+    coefficients : array, ``(D, D + U)``
+    """
+    D, p = coefficients.shape
+    u = np.empty((len(states), 0)) if inputs is None else inputs
+    zz, ze, ee = np.zeros((p + 1, p + 1)), np.zeros((p + 1, D)), np.zeros((D, D))
+    compiled.transition_sums(states, u, offsets, coefficients, zz, ze, ee)
+    return RegressionSums(coefficients, zz, ze, ee)
+
+
+def first_sums(states: FloatArray, offsets: IntArray, mean: FloatArray) -> RegressionSums:
+    """Sums over first states, about a mean ``(D,)``: z is 1."""
+    away = states[offsets[:-1]] - mean
+    squares, count = np.einsum("si,sj->ij", away, away), np.array([[float(len(away))]])
+    return RegressionSums(mean[:, None], count, np.add.reduce(away, axis=0, keepdims=True), squares)
 
 
 def dynamics_prior(
@@ -97,11 +188,21 @@ def sample_dynamics(
     """
     x, ends, u = _checked(prior, states, offsets, inputs)
     centre, precision = np.empty_like(prior.mean), np.empty_like(prior.row_precision)
-    scale = prior.scale.copy()
-    num_seen = compiled.regression_posterior(
-        prior.mean, prior.row_precision, x, u, ends, centre, precision, scale
+    sums = transition_sums(x, ends, u, np.ascontiguousarray(prior.mean.T))
+    compiled.regression_posterior(
+        prior.mean, prior.row_precision, sums.coefficients, sums.zz, sums.ze, sums.ee, centre,
+        precision, prior.scale.copy(),
+    )  # fmt: skip
+    return draw_dynamics(rng, prior, transition_sums(x, ends, u, np.ascontiguousarray(centre.T)))
+
+
+def draw_dynamics(
+    rng: np.random.Generator, prior: MatrixNormalInverseWishart, later: RegressionSums
+) -> Dynamics:
+    """One exact draw of the dynamics given their `transition_sums`: see `sample_dynamics`."""
+    return _split(
+        *later.posterior_draw(rng, prior.mean, prior.row_precision, prior.dof, prior.scale)
     )
-    return _split(*_draw(rng, centre, precision, prior.dof + num_seen, scale))
 
 
 def _draw(
@@ -158,34 +259,41 @@ def sample_initial(
     D = len(prior.mean)
     if states.shape != (offsets[-1], D):
         raise ValueError(f"states must have shape {(int(offsets[-1]), D)}, got {states.shape}")
-    centre, scale, count = np.empty((1, D)), prior.scale.copy(), len(offsets) - 1
-    strength = float(prior.strength)
-    compiled.initial_posterior(
-        prior.mean, strength, np.ascontiguousarray(states), offsets, centre, scale
+    with np.errstate(invalid="ignore"):  # the draw refuses what is not finite
+        first = first_sums(states, offsets, states[offsets[:-1]].mean(axis=0))
+    return draw_initial(rng, prior, first)
+
+
+def draw_initial(
+    rng: np.random.Generator, prior: NormalInverseWishart, first: RegressionSums
+) -> tuple[FloatArray, FloatArray]:
+    """The same given the `first_sums`."""
+    mean, cov = first.posterior_draw(
+        rng, prior.mean[None], np.full((1, 1), float(prior.strength)), prior.dof, prior.scale
     )
-    precision = np.full((1, 1), strength + count)
-    mean, cov = _draw(rng, centre, precision, prior.dof + count, scale)
     return mean[0], cov
 
 
-def sample_stationary_dynamics(
+def draw_stationary_dynamics(
     rng: np.random.Generator,
     prior: MatrixNormalInverseWishart,
-    states: FloatArray,
-    offsets: IntArray,
+    later: RegressionSums,
+    first: RegressionSums,
     current: Dynamics,
-    inputs: FloatArray | None = None,
 ) -> Dynamics:
     """One Markov step of the dynamics when first states have their stationary law.
 
-    The prior is `prior` kept to stable transitions. A draw of `sample_dynamics` is proposed and
+    The prior is `prior` kept to stable transitions. A draw of `draw_dynamics` is proposed and
     taken with the ratio of the densities of the first states, 0 where it is not stable: an
     independence Metropolis step, exact. It is taken nearly always where sequences are long.
 
     Parameters
     ----------
-    rng, prior, states, offsets, inputs
+    rng : numpy.random.Generator
+    prior : MatrixNormalInverseWishart
         As in `sample_dynamics`.
+    later, first : RegressionSums
+        `transition_sums`, and `first_sums` about any mean.
     current : tuple of arrays
         Transition, input weights and noise_cov where the chain is.
 
@@ -197,24 +305,30 @@ def sample_stationary_dynamics(
     Raises
     ------
     ValueError
-        If the current transition is not stable, or as in `sample_dynamics`.
+        If the current transition is not stable.
+    FloatingPointError
+        As `sample_dynamics`.
     """
-    proposal = sample_dynamics(rng, prior, states, offsets, inputs)
+    proposal = draw_dynamics(rng, prior, later)
     log_uniform = math.log1p(-rng.random())
-    first = states[offsets[:-1]]
-    now = _log_stationary(first, current[0], current[2])
+    around_zero = first.shifted(np.zeros(0), first.coefficients[:, 0])
+    now = _log_stationary(around_zero, current[0], current[2])
     if now == -math.inf:
         raise ValueError("the current transition must be stable: its spectral radius is not < 1")
-    then = _log_stationary(first, proposal[0], proposal[2])
+    then = _log_stationary(around_zero, proposal[0], proposal[2])
     return proposal if log_uniform < then - now else current
 
 
-def _log_stationary(first: FloatArray, transition: FloatArray, noise_cov: FloatArray) -> float:
+def _log_stationary(
+    around_zero: RegressionSums, transition: FloatArray, noise_cov: FloatArray
+) -> float:
     """Log density of first states under the stationary law; -inf where there is none."""
     cov = stationary_cov(transition, noise_cov)
     if cov is None:
         return -math.inf
-    return float(MvNormal(np.zeros(len(cov)), cov).log_density(first).sum())
+    half = invert_lower(lower_cholesky(cov))
+    square = np.einsum("ij,jk,ik->", half, around_zero.ee, half)
+    return float(around_zero.count * np.log(np.diagonal(half)).sum() - 0.5 * square)
 
 
 def sample_stable_prior(rng: np.random.Generator, prior: MatrixNormalInverseWishart) -> Dynamics:

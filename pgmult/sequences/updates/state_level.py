@@ -15,14 +15,16 @@ import numpy as np
 from pgmult.compiled.linalg import invert_lower, invert_positive_definite
 from pgmult.core.typing import FloatArray
 from pgmult.priors.gaussian import NormalInverseWishart, lower_cholesky
-from pgmult.sequences.priors.dynamics import LinearDynamics
+from pgmult.sequences.updates.dynamics import RegressionSums
 
 __all__ = ["level_potential", "sample_level"]
 
 
 def level_potential(
-    law: LinearDynamics,
-    states: FloatArray,
+    later: RegressionSums,
+    first: RegressionSums,
+    noise_cov: FloatArray,
+    initial_cov: FloatArray,
     start: NormalInverseWishart | None,
     loadings: FloatArray,
     offset: FloatArray,
@@ -33,30 +35,27 @@ def level_potential(
 
     Parameters
     ----------
-    law : LinearDynamics
-        The prior of the states.
-    states : array, ``(num_steps, D)``
+    later : RegressionSums
+        `transition_sums` of the states about (A, B).
+    first : RegressionSums
+        `first_sums` about their mean.
+    noise_cov, initial_cov : arrays, ``(D, D)``
     start : NormalInverseWishart or None
         The prior of the initial mean, which moves along; None if that stays where it is.
     loadings : array, ``(n, D)``
     offset, offset_mean, offset_var : arrays, ``(n,)``
     """
-    D = len(law.transition)
-    first = law.offsets[:-1]
-    drive = np.zeros(states.shape) if law.drive is None else law.drive
-    surprise = states[1:] - np.einsum("td,ed->te", states[:-1], law.transition) - drive[1:]
-    total = np.delete(surprise, first[1:] - 1, axis=0).sum(axis=0)
-    num_later = len(states) - len(first)
-    away = np.eye(D) - law.transition
-    noise_precision = invert_positive_definite(law.noise_cov)
+    D = len(noise_cov)
+    away = np.eye(D) - later.coefficients[:, :D]
+    noise_precision = invert_positive_definite(noise_cov)
     pull = np.einsum("ij,jk->ik", away.T, noise_precision)
-    precision = num_later * np.einsum("ij,jk->ik", pull, away)
-    linear = -np.einsum("ij,j->i", pull, total)
-    initial_precision = invert_positive_definite(law.initial_cov)
+    precision = later.count * np.einsum("ij,jk->ik", pull, away)
+    linear = -np.einsum("ij,j->i", pull, later.ze[-1])
+    initial_precision = invert_positive_definite(initial_cov)
     if start is None:
-        weight, gap = float(len(first)), (law.initial_mean - states[first] - drive[first]).sum(0)
+        weight, gap = first.count, -first.ze[-1]
     else:
-        weight, gap = start.strength, start.strength * (start.mean - law.initial_mean)
+        weight, gap = start.strength, start.strength * (start.mean - first.coefficients[:, 0])
     precision += weight * initial_precision
     linear += np.einsum("ij,j->i", initial_precision, gap)
     scaled = loadings / offset_var[:, None]

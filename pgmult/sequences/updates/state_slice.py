@@ -29,7 +29,7 @@ from pgmult.sampling.diagnostics import augmentation_rate, slow_in_words
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled import collapsed
 from pgmult.sequences.compiled import state_slice as compiled
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, Whole
 from pgmult.sequences.priors.dynamics import MAX_GROWTH
 
 __all__ = ["Around", "paths_are_slow", "slice_states", "slow_symbol", "stick_rates"]
@@ -150,20 +150,21 @@ def slice_states(rng: np.random.Generator, base: Around, states: FloatArray) -> 
     return moved
 
 
-@once_a_data_set
 def stick_rates(data: Sequences) -> FloatArray:
     """How much of psi at a step a Pólya-gamma sweep renews, ``(num_symbols - 1,)``, a stick each.
 
     `pgmult.sampling.diagnostics.augmentation_rate` at the stick's share of all that reaches it and
     as many of these as a step has, were psi given all else to vary by 1.
     """
-    active = ActiveSticks.of(data)
-    n = active.num_sticks
-    taken, reaching = _taken(data)
-    steps = np.bincount(active.depths, minlength=n + 1)[::-1].cumsum()[::-1][1:]
+    return _rates(data.whole)
+
+
+@once_a_data_set
+def _rates(whole: Whole) -> FloatArray:
+    taken, reaching = _taken(whole)
     share = (taken + 0.5) / (reaching + 1.0)
     psi = np.log(share / (1.0 - share))
-    return augmentation_rate(reaching / np.maximum(steps, 1), psi, 1.0)
+    return augmentation_rate(reaching / np.maximum(whole.reached, 1), psi, 1.0)
 
 
 def paths_are_slow(data: Sequences) -> bool:
@@ -177,7 +178,7 @@ def slow_symbol(data: Sequences) -> str | None:
     stick = int(np.argmin(rates))
     if rates[stick] >= _SLOW:
         return None
-    taken, reaching = (int(count[stick]) for count in _taken(data))
+    taken, reaching = (int(count[stick]) for count in _taken(data.whole))
     symbol, what = int(data.order[stick]), ""
     if 2 * taken > reaching:  # what is rare is all that comes after it
         taken, what = reaching - taken, "all but "
@@ -186,9 +187,6 @@ def slow_symbol(data: Sequences) -> str | None:
     return slow_in_words(what, taken, reaching, float(rates[stick]), 'update="auto"')
 
 
-def _taken(data: Sequences) -> tuple[IntArray, IntArray]:
+def _taken(whole: Whole) -> tuple[IntArray, IntArray]:
     """How many observations each stick takes, of how many, ``(num_symbols - 1,)`` each."""
-    active = ActiveSticks.of(data)
-    taken = np.bincount(active.sticks, active.counts, minlength=active.num_sticks + 1)
-    taken = taken.astype(np.int64)
-    return taken[:-1], np.cumsum(taken[::-1])[::-1][:-1]
+    return whole.taken[:-1], np.cumsum(whole.taken[::-1])[::-1][:-1]

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, as_strings, brief
+from pgmult.core.tables import warn_of_look_alikes
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.codec import fingerprint
 from pgmult.topics.data.terms import KNOTS, SplineTerm, Term, are_free, group_term, spline_term
@@ -386,7 +387,8 @@ def _read_column(name: str, column: Any, known: list[str] | None) -> tuple[Float
     if missing.any():
         raise ValueError(
             f"column {name!r} has a missing value at row {int(np.argmax(missing))} (drop such"
-            " documents, or fill in a value and add a column that says so)"
+            " documents, as --drop-incomplete does, or fill in a value and add a column that says"
+            " so)"
         )
     is_date = getattr(dtype, "kind", "O") in "mM"
     strange = [x for x in items if is_date or not isinstance(x, Real | str | np.bool_)]
@@ -419,6 +421,7 @@ def _read_column(name: str, column: Any, known: list[str] | None) -> tuple[Float
         present = set(texts)
         order = sorted(present) if categories is None else [str(level) for level in categories]
         levels = [level for level in order if level in present]
+        warn_of_look_alikes(levels, f"column {name!r}")
     place = {level: i for i, level in enumerate(levels)}
     return np.array([place[text] for text in texts], dtype=np.float64), levels
 
@@ -636,7 +639,8 @@ def _numbers(expression: str, columns: Columns, rows: Columns) -> FloatArray:
     if matrix.shape[1] != 1 or not np.isfinite(matrix).all():
         raise ValueError(
             f"s({expression}) must run over one column of finite numbers, got {matrix.shape[1]}"
-            " columns" + (" (labels have no curve)" if matrix.shape[1] > 1 else "")
+            " columns"
+            + (" (labels have no curve: make numbers of dates)" if matrix.shape[1] > 1 else "")
         )
     return matrix[:, 0]
 

@@ -140,11 +140,12 @@ class Losses:
             share = f" ({tokens / self.tokens:.1%})" if self.tokens else ""
             lines.append(f"{name:{width}}  {words:15,d}  {tokens:13,d}{share}")
         empty = self.without_text + self.emptied
-        lines.append(
-            f"{self.documents:,} documents, of which {empty:,} "
-            + ("is" if empty == 1 else "are")
-            + f" left without words ({self.without_text:,} had none to begin with)"
-        )
+        lines.append(f"{self.documents:,} documents")
+        if empty:
+            lines[-1] += (
+                f", of which {empty:,} {'is' if empty == 1 else 'are'} left without words"
+                f" ({self.without_text:,} had none to begin with)"
+            )
         return "\n".join(lines)
 
     __repr__ = __str__

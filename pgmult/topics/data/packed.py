@@ -299,6 +299,8 @@ class CorpusWriter:
             file.flush()
             os.fsync(file.fileno())
         _sync(self.folder)
+        if os.name != "posix":  # Windows renames no folder with an open file in it
+            self._lock.close()
         if self._out.is_dir():
             self._out.rmdir()
         self.folder.rename(self._out)

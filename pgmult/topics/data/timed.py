@@ -53,6 +53,14 @@ class TimedCorpus:
         """Tokens of each document, ``(num_documents,)``."""
         return self.corpus.totals
 
+    @property
+    def row_costs(self) -> NDArray[np.int64]:
+        """What a sweep costs a document, in proportion."""
+        return self.corpus.row_costs
+
+    def __getitem__(self, rows: Any) -> "TimedCorpus":
+        return replace(self, corpus=self.corpus[rows], times=self.times[rows])
+
     def rows(self, part: slice) -> "TimedCorpus":
         """Neighbouring documents, for sweeps in blocks; all times stay."""
         return replace(self, corpus=self.corpus.rows(part), times=self.times[part])

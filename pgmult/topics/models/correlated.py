@@ -97,7 +97,6 @@ class CorrelatedTopics(ExchangeableTopics):
         token after token, which moves topics further a sweep and uses one thread. Both are exact.
     block_rows : int
         Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
-        Every block adds up a table of num_topics times words: where that is large, take more.
         Collapsed words are not drawn in blocks.
 
     Notes
@@ -166,7 +165,7 @@ class CorrelatedTopics(ExchangeableTopics):
             rng, data, state.assignments, self.theta(state, data), self.word_concentration
         )
         psi = self._sample_psi(rng, state, at.topic_counts)
-        sums = self._sums(psi, at.word_counts.T, state.mu)
+        sums = self._sums(psi, (at.word_counts.T,), state.mu)
         moved = self.shared_step(rng, state, sums, data)
         return replace(moved, psi=psi, topic_counts=at.topic_counts, assignments=at.assignments)  # type: ignore[call-arg]
 

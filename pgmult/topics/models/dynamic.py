@@ -68,7 +68,7 @@ from pgmult.topics.priors.drift import TimedRows, mean_walk
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import AllocatedTopics
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables
 from pgmult.topics.updates.sticks import sample_sticks
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
@@ -137,7 +137,6 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     block_rows : int
         Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
-        Every block adds up a table of num_topics times num_times times words.
 
     Notes
     -----
@@ -284,10 +283,14 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         return moved
 
     def local_step(
-        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
+        self,
+        rng: np.random.Generator,
+        state: DynamicTopicsState,
+        data: TimedCorpus,
+        tables: WordTables | None = None,
     ) -> tuple[DynamicTopicsState, Sums]:
         """Z and psi of a block of documents; moments of psi about the old mu of each time."""
-        topic_counts, word_counts = self._allocate(rng, state, data)
+        topic_counts, words = self._allocate(rng, state, data, tables)
         means = state.mu[data.times]
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
         counts = np.bincount(data.times, minlength=data.num_times)
@@ -295,7 +298,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         np.add.at(totals, data.times, psi - means)
         squares = scatter(psi - means, np.zeros(psi.shape[1]))
         moved = replace(state, psi=psi, topic_counts=topic_counts)
-        return moved, Sums((counts, word_counts), (totals, squares))
+        return moved, Sums((counts, *words), (totals, squares))
 
     def shared_step(
         self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus
@@ -318,9 +321,11 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
             initial_var=initial_var, drift_var=drift_var, topics=self.word_link(data).probs(eta),
         )  # fmt: skip
 
-    def local_summary(self, state: DynamicTopicsState, data: TimedCorpus) -> Sums:
+    def local_summary(
+        self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None
+    ) -> Sums:
         """Of a block of documents: tokens of topics, and by time; the log likelihood."""
-        tokens, words = AllocatedTopics.local_summary(self, state, data)
+        tokens, words = AllocatedTopics.local_summary(self, state, data, by_word)
         return Sums((*tokens, self._tokens(state, data)), words)
 
     def summarized(

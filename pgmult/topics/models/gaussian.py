@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
@@ -21,7 +20,7 @@ from pgmult.sampling.blocks import Sums, as_block_rows, step
 from pgmult.topics.data.corpus import Corpus, as_num_topics
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import AllocatedTopics
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables
 from pgmult.topics.updates.words import sample_topics
 
 __all__ = [
@@ -179,13 +178,17 @@ class ExchangeableTopics(GaussianTopics):
         return moved
 
     def local_step(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
+        self,
+        rng: np.random.Generator,
+        state: ExchangeableTopicsState,
+        data: Corpus,
+        tables: WordTables | None = None,
     ) -> tuple[ExchangeableTopicsState, Sums]:
         """Z and psi of a block of documents."""
-        topic_counts, word_counts = self._allocate(rng, state, data)
+        topic_counts, words = self._allocate(rng, state, data, tables)
         psi = self._sample_psi(rng, state, topic_counts)
         moved = replace(state, psi=psi, topic_counts=topic_counts)
-        return moved, self._sums(psi, word_counts, state.mu)
+        return moved, self._sums(psi, words, state.mu)
 
     def shared_step(
         self, rng: np.random.Generator, state: ExchangeableTopicsState, sums: Sums, data: Corpus
@@ -201,10 +204,10 @@ class ExchangeableTopics(GaussianTopics):
         return replace(state, topics=topics, mu=mu, Sigma=Sigma)
 
     @staticmethod
-    def _sums(psi: FloatArray, word_counts: NDArray[Any], mu: FloatArray) -> Sums:
+    def _sums(psi: FloatArray, words: tuple[IntArray, ...], mu: FloatArray) -> Sums:
         """Documents, words of topics; first and second moments of psi about the old mu."""
         moments = Moments.of(psi, mu)
-        return Sums((np.array(moments.count), word_counts), (moments.total, moments.squares))
+        return Sums((np.array(moments.count), *words), (moments.total, moments.squares))
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""

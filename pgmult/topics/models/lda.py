@@ -27,10 +27,10 @@ is a strong baseline (Wallach, Mimno and McCallum 2009).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from pgmult.compiled.dirichlet import sample_seeded_rows
@@ -43,7 +43,7 @@ from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows, step
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import AllocatedTopics
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
@@ -323,6 +323,13 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         seeds = _seeds(rng, len(topic_counts))
         return UncollapsedLDAState(seeds, topics, topic_counts, alpha, at.eta)
 
+    def _rows_at(
+        self, rng: np.random.Generator, at: Searched, data: Corpus
+    ) -> dict[str, NDArray[Any]]:
+        """Allocated tokens, and the seeds of theta."""
+        topic_counts = at.allocation.topic_counts
+        return {"seeds": _seeds(rng, len(topic_counts)), "topic_counts": topic_counts}
+
     def step(
         self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus
     ) -> UncollapsedLDAState:
@@ -331,24 +338,28 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         return moved
 
     def local_step(
-        self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus
+        self,
+        rng: np.random.Generator,
+        state: UncollapsedLDAState,
+        data: Corpus,
+        tables: WordTables | None = None,
     ) -> tuple[UncollapsedLDAState, Sums]:
         """Theta and z of a block of documents, and what alpha is drawn from."""
-        topic_counts, word_counts = self._allocate(rng, state, data)
-        tables, log_beta = self._alpha_sums(rng, state.alpha, topic_counts)
+        topic_counts, words = self._allocate(rng, state, data, tables)
+        seated, log_beta = self._alpha_sums(rng, state.alpha, topic_counts)
         seeds = _seeds(rng, len(topic_counts))
-        sums = Sums((word_counts, tables), (np.array(log_beta),))
+        sums = Sums((seated, *words), (np.array(log_beta),))
         return replace(state, seeds=seeds, topic_counts=topic_counts), sums
 
     def shared_step(
         self, rng: np.random.Generator, state: UncollapsedLDAState, sums: Sums, data: Corpus
     ) -> UncollapsedLDAState:
         """Concentrations that are learned given z alone, then the topics."""
-        (word_counts, tables), (log_beta,) = sums
+        (seated, word_counts), (log_beta,) = sums
         alpha = state.alpha
         if self.alpha is None:
             alpha = concentrations_given(
-                rng, tables, float(log_beta), self.alpha_shape, self.alpha_rate
+                rng, seated, float(log_beta), self.alpha_shape, self.alpha_rate
             )
         eta = self._sample_word_concentration(rng, state.word_concentration, word_counts.T)
         topics = sample_topics(rng, eta, word_counts)

@@ -78,7 +78,6 @@ class LogisticNormalTopics(ExchangeableTopics):
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.
     block_rows : int
         Documents of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
-        Every block adds up a table of num_topics times words: where that is large, take more.
 
     Notes
     -----

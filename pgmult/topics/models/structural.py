@@ -64,7 +64,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import made
 from pgmult.links import StickBreaking
-from pgmult.priors import CovarianceScales, Dirichlet, MatrixNormalInverseWishart, MvNormal
+from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.free_effects import prior_covariances
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.priors.mixed_regression import MixedRegression, prior_effects, prior_variances
@@ -76,6 +76,7 @@ from pgmult.topics.models.gaussian import GaussianTopics
 from pgmult.topics.priors.content import ContentPrior
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
+from pgmult.topics.updates.allocation import WordTables
 from pgmult.topics.updates.content import sample_content, vary
 from pgmult.topics.updates.effects import Effects, sample_effects
 from pgmult.topics.updates.keywords import Keywords, as_keywords
@@ -393,22 +394,22 @@ class StructuralTopics(GaussianTopics):
         groups = keywords.mixed(state.group_topics, shares, words)
         return replace(mixed, group_topics=groups, plain_topics=state.topics)
 
+    def in_order(self, at: Searched, data: StructuredCorpus) -> Searched:
+        """Topics with keywords first."""
+        if not self.keywords:
+            return at
+        word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
+        return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
+
     def from_allocation(
         self, rng: np.random.Generator, at: Searched, data: StructuredCorpus
     ) -> StructuralTopicsState:
-        """A state with these topics in this order, those with keywords first.
+        """A state with these topics in this order.
 
         With groups, some sweeps follow in which these are free to differ.
         """
-        word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
-        topic_counts, order = at.allocation.topic_counts, None
-        if self.keywords:
-            order = Keywords.of(self.keywords, data).best_order(word_counts)
-            word_counts = word_counts[order]
-            topic_counts = np.ascontiguousarray(topic_counts[:, order])
-        psi = at.psi(self.link(data), order)
-        topics = Dirichlet(self.word_concentration).condition(word_counts).sample(rng)
-        state: StructuralTopicsState = self._around(rng, psi, topics, topic_counts, data)
+        state: StructuralTopicsState = GaussianTopics.from_allocation(self, rng, at, data)
+        topics = state.topics
         if data.content is not None:
             factors, content = len(data.content.names), self.content
             state = replace(
@@ -458,16 +459,20 @@ class StructuralTopics(GaussianTopics):
         return moved
 
     def local_step(
-        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
+        self,
+        rng: np.random.Generator,
+        state: StructuralTopicsState,
+        data: StructuredCorpus,
+        tables: WordTables | None = None,
     ) -> tuple[StructuralTopicsState, Sums]:
         """Z and psi of a block of documents."""
-        topic_counts, word_counts = self._allocate(rng, state, data)
+        topic_counts, words = self._allocate(rng, state, data, tables)
         means = data.design.mean(state.coefficients, state.effects)
         psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
         anywhere = self._prior_of(data, np.eye(len(data.design.names)))
         sums = _mixed(anywhere, psi, data).sums
         moved = replace(state, psi=psi, topic_counts=topic_counts)
-        return moved, Sums((np.array(len(psi)), word_counts), sums)
+        return moved, Sums((np.array(len(psi)), *words), sums)
 
     def shared_step(
         self,
@@ -549,9 +554,14 @@ class StructuralTopics(GaussianTopics):
         assert isinstance(words, StructuredCorpus)  # all else of `data` stays
         return words
 
-    def local_summary(self, state: StructuralTopicsState, data: StructuredCorpus) -> Sums:
+    def local_summary(
+        self,
+        state: StructuralTopicsState,
+        data: StructuredCorpus,
+        by_word: FloatArray | None = None,
+    ) -> Sums:
         """Of a block: tokens of topics, and by group; the log likelihood, sums of covariates."""
-        (tokens,), (words,) = GaussianTopics.local_summary(self, state, data)
+        (tokens,), (words,) = GaussianTopics.local_summary(self, state, data, by_word)
         count = np.array(data.num_documents)
         total = data.covariates.sum(axis=0)
         return Sums((tokens, self.group_tokens(state, data), count), (words, total))

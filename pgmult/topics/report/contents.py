@@ -282,7 +282,7 @@ def _verdict(
     if correlations is not None:
         together = [p for p in strongest_pairs(correlations, 2)[0] if p.lower > 0.0]
         if together:
-            pairs = ", ".join(f"{names[p.first]} with {names[p.second]}" for p in together)
+            pairs = "; ".join(f"{names[p.first]} + {names[p.second]}" for p in together)
             sentences.append(f"Topics that go together most: {pairs}.")
     slow = _mixing(posterior)
     if slow:

@@ -88,12 +88,11 @@ class Searched:
         smoothed = self.allocation.topic_counts[rows] + self.alpha
         return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
 
-    def psi(self, link: Any, order: IntArray | None = None) -> FloatArray:
-        """Where a link has these proportions, topics in this order, some documents at a time."""
+    def psi(self, link: Any) -> FloatArray:
+        """Where a link has these proportions, some documents at a time."""
         count = len(self.allocation.topic_counts)
         parts = [slice(first, first + _ROWS) for first in range(0, max(1, count), _ROWS)]
-        columns: Any = slice(None) if order is None else order
-        found = (link.inverse(self.theta(rows)[:, columns]) for rows in parts)
+        found = (link.inverse(self.theta(rows)) for rows in parts)
         psi = np.empty((count, *(first := next(found)).shape[1:]))
         for rows, values in zip(parts, chain([first], found), strict=True):
             psi[rows] = values
@@ -127,6 +126,16 @@ class Searched:
         assignments = np.argsort(ranked)[self.allocation.assignments]
         allocation = count_topics(corpus, assignments, self.num_topics)
         return Searched(allocation, self.alpha[ranked], self.eta)
+
+    def ordered(self, order: IntArray) -> "Searched":
+        """The same, topics in another order; assignments are not kept."""
+        nothing = np.empty(0, dtype=np.int64)
+        topic_counts, word_counts = (
+            np.ascontiguousarray(counts[:, order])
+            for counts in (self.allocation.topic_counts, self.allocation.word_counts)
+        )
+        allocation = Allocation(nothing, topic_counts, word_counts)
+        return Searched(allocation, self.alpha[order], self.eta)
 
     def scores(self, corpus: Corpus) -> StartScores:
         """All three, in O(tokens K)."""

@@ -14,22 +14,26 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_choice, as_repeats, as_seed, brief
 from pgmult.core.machine import as_cores
-from pgmult.core.typing import FloatArray, data_of
+from pgmult.core.typing import FloatArray, Linked, data_of
 from pgmult.core.validate import as_positive_int
+from pgmult.sampling.blocks import started
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Searched, StartScores
 from pgmult.topics.starts.searches import (
     SEARCHES,
+    Placement,
+    documents_to_search,
     grown,
     is_too_large_to_sweep,
+    only_words,
     part_to_search,
-    placed,
     search_leaves,
     settled,
 )
@@ -65,30 +69,51 @@ class StartsFromTopics(ABC):
     def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
         """A state with these topics in this order, all else drawn or set given them."""
 
+    def in_order(self, at: Searched, data: Any) -> Searched:
+        """Topics in the order that the model wants of those sorted by size."""
+        return at
+
     def init(self, rng: np.random.Generator, data: Any) -> Any:
         """Where one chain starts by itself: one leaf of a search, topics sorted by size."""
+        begun = self.shared_start(rng, data)
+        if begun is not None:
+            return started(self, rng, *begun, data)
         corpus = self.words_of(data)
         part = part_to_search(rng, corpus, self.num_topics)
         found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
-        whole = self._everywhere(rng, found, part, corpus, self.start_sweeps)
-        return self.from_allocation(rng, whole, data)
+        whole = settled(rng, found, part, corpus, self.start_sweeps).by_size(corpus, self.order)
+        return self.from_allocation(rng, self.in_order(whole, data), data)
 
-    def _everywhere(
-        self,
-        rng: np.random.Generator,
-        found: Searched,
-        part: Corpus,
-        corpus: Corpus,
-        sweeps: int,
-        *,
-        settle: bool | None = None,
-    ) -> Searched:
-        """An allocation of all documents, sorted by size, from one of a part of them."""
-        if settle is None:
-            settle = not is_too_large_to_sweep(corpus)
-        if part is corpus or settle or not self.in_blocks:
-            return settled(rng, found, part, corpus, sweeps).by_size(corpus, self.order)
-        return placed(rng, found.by_size(part, self.order), corpus)
+    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
+        """Where a chain of a large corpus starts: from a part of it, and nobody holds all rows.
+
+        The state has the rows of that part; what all rows start from comes with it. None, and no
+        random number drawn, where the corpus is not that large.
+        """
+        corpus = self.words_of(data)
+        if not self.in_blocks or not is_too_large_to_sweep(corpus):
+            return None
+        chosen = documents_to_search(rng, corpus, self.num_topics)
+        if chosen is None:
+            return None
+        part = only_words(corpus, chosen)
+        found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
+        at = self.in_order(found.by_size(part, self.order), data)
+        return self.from_allocation(rng, at, data[chosen]), Placement.of(at)
+
+    def local_start(
+        self, rng: np.random.Generator, found: Placement, data: Any
+    ) -> dict[str, NDArray[Any]]:
+        """Where the documents of a block start: each where the topics of the part put it."""
+        here = found.place(rng, self.words_of(data))
+        return self._rows_at(rng, Searched(here, found.alpha, 0.0), data)
+
+    def _rows_at(
+        self, rng: np.random.Generator, at: Searched, data: Any
+    ) -> dict[str, NDArray[Any]]:
+        """The local fields of a state with this allocation."""
+        link = cast(Linked, self).link(data)
+        return {"psi": at.psi(link), "topic_counts": at.allocation.topic_counts}
 
     def find_start(
         self,
@@ -104,12 +129,20 @@ class StartsFromTopics(ABC):
         corpus = self.words_of(data)
         sweeps = self.start_sweeps if sweeps is None else sweeps
         eta = self.start_concentration()
-        part = part_to_search(rng, corpus, self.num_topics, documents)
+        chosen = documents_to_search(rng, corpus, self.num_topics, documents)
+        part = corpus if chosen is None else only_words(corpus, chosen)
         found, first = search_leaves(rng, part, self.num_topics, eta, leaves, sweeps, search)
-        settle = None if documents is None else False
-        best = self._everywhere(rng, found, part, corpus, sweeps, settle=settle)
+        settle = documents is None and not is_too_large_to_sweep(corpus)
+        if chosen is None or settle or not self.in_blocks:
+            whole = settled(rng, found, part, corpus, sweeps).by_size(corpus, self.order)
+            best = self.in_order(whole, data)
+            state = self.from_allocation(rng, best, data)
+        else:
+            best = self.in_order(found.by_size(part, self.order), data)
+            state = self.from_allocation(rng, best, data[chosen])
+            state = started(self, rng, state, Placement.of(best), data)
         return TopicStart(
-            state=self.from_allocation(rng, best, data),
+            state=state,
             scores=found.scores(part),
             leaf_scores=tuple(at.scores(part) for at in first),
             support=_support(best, [at for at in first if at is not found]),

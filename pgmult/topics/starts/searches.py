@@ -14,18 +14,20 @@ may be taken apart and put together as no exact move can.
 Of a large corpus a part is searched; the topics of all other tokens are drawn given what was found,
 and a few sweeps settle them (`part_to_search`, `settled`). These sweeps go from token to token, on
 one core: of corpora too large for that, the topics of a part are all that is looked for, and each
-document starts where these put it (`is_too_large_to_sweep`, `placed`). Every leaf draws from a
+document starts where these put it (`is_too_large_to_sweep`, `Placement`). Every leaf draws from a
 generator of its own, whose key comes from the caller's: the result depends neither on the number of
 threads nor on their turns.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows, row_threads
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.data.corpus import Corpus
@@ -35,11 +37,13 @@ from pgmult.topics.updates.collapsed import Allocation, count_topics
 __all__ = [
     "SEARCHES",
     "START_SWEEPS",
+    "Placement",
+    "documents_to_search",
     "grown",
     "is_too_large_to_sweep",
     "leaf",
+    "only_words",
     "part_to_search",
-    "placed",
     "search_leaves",
     "settled",
 ]
@@ -155,23 +159,34 @@ def _joined(
 def part_to_search(
     rng: np.random.Generator, corpus: Corpus, num_topics: int, documents: int | None = None
 ) -> Corpus:
-    """The corpus itself or, of a large one, as many documents as make up half a million tokens.
+    """The corpus itself or, of a large one, the words of `documents_to_search`."""
+    chosen = documents_to_search(rng, corpus, num_topics, documents)
+    return corpus if chosen is None else only_words(corpus, chosen)
+
+
+def only_words(corpus: Corpus, chosen: IntArray) -> Corpus:
+    """The words of some documents, without their names."""
+    return Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)[chosen]
+
+
+def documents_to_search(
+    rng: np.random.Generator, corpus: Corpus, num_topics: int, documents: int | None = None
+) -> IntArray | None:
+    """Which documents of a large corpus are searched: as many as make up half a million tokens.
 
     10,000 tokens a topic, where that is more, or so many documents; they are whole and chosen at
-    random.
+    random. None means all.
     """
-    bare = Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
     if documents is not None:
         if documents >= corpus.num_documents:
-            return corpus
-        return bare[np.sort(rng.permutation(corpus.num_documents)[:documents])]
+            return None
+        return np.sort(rng.permutation(corpus.num_documents)[:documents])
     most = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics)
     if corpus.num_tokens <= most:
-        return corpus
+        return None
     order = rng.permutation(corpus.num_documents)
     running = np.cumsum(corpus.totals[order])
-    chosen = np.sort(order[: max(1, int(np.searchsorted(running, most, side="right")))])
-    return bare[chosen]
+    return np.sort(order[: max(1, int(np.searchsorted(running, most, side="right")))])
 
 
 def settled(
@@ -180,7 +195,7 @@ def settled(
     """An allocation of all documents: drawn given the topics of a part, and swept a few times."""
     if part is corpus:
         return found
-    everywhere = _place(rng, found, corpus)
+    everywhere = Placement.of(found).place(rng, corpus)
     return Searched(everywhere, found.alpha, found.eta).swept(rng, corpus, min(_SETTLING, sweeps))
 
 
@@ -189,32 +204,36 @@ def is_too_large_to_sweep(corpus: Corpus) -> bool:
     return corpus.num_documents > _LARGE[0] and corpus.num_tokens > _LARGE[1]
 
 
-def placed(rng: np.random.Generator, found: Searched, corpus: Corpus) -> Searched:
-    """An allocation of all documents, drawn given the topics of a part, document by document.
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """What the topics of a document's tokens are drawn from, given those of a part of a corpus.
 
-    Assignments are counted, some documents at a time, and not kept.
+    Attributes
+    ----------
+    alpha : array, ``(num_topics,)``
+        Concentrations of topics in documents.
+    by_word : array, ``(num_words, num_topics)``
+        Mean word probabilities of topics.
     """
-    topic_counts = np.empty((corpus.num_documents, found.num_topics), dtype=np.int64)
-    word_counts = np.zeros((corpus.num_words, found.num_topics), dtype=np.int64)
-    for rows in corpus.pieces():
-        here = _place(rng, found, corpus.rows(rows))
-        topic_counts[rows] = here.topic_counts
-        word_counts += here.word_counts
-    nothing = np.empty(0, dtype=np.int64)
-    return Searched(Allocation(nothing, topic_counts, word_counts), found.alpha, found.eta)
 
+    alpha: FloatArray
+    by_word: FloatArray
 
-def _place(rng: np.random.Generator, found: Searched, corpus: Corpus) -> Allocation:
-    """Every token's topic given the topics that were found, in a few passes over each document."""
-    word_counts = found.allocation.word_counts + found.eta
-    first = np.concatenate([[0], np.cumsum(corpus.totals)])
-    assignments = np.zeros(corpus.num_tokens, dtype=np.int64)
-    over_rows(
-        place_tokens, corpus.num_documents, new_key(rng), corpus.indptr, corpus.words,
-        corpus.counts, first, found.alpha, word_counts / word_counts.sum(axis=0), _PASSES,
-        assignments,
-    )  # fmt: skip
-    return count_topics(corpus, assignments, found.num_topics)
+    @classmethod
+    def of(cls, found: Searched) -> "Placement":
+        """From an allocation of the part."""
+        word_counts = found.allocation.word_counts + found.eta
+        return cls(found.alpha, word_counts / word_counts.sum(axis=0))
+
+    def place(self, rng: np.random.Generator, corpus: Corpus) -> Allocation:
+        """Every token's topic, in a few passes over each document."""
+        first = np.concatenate([[0], np.cumsum(corpus.totals)])
+        assignments = np.zeros(corpus.num_tokens, dtype=np.int64)
+        over_rows(
+            place_tokens, corpus.num_documents, new_key(rng), corpus.indptr, corpus.words,
+            corpus.counts, first, self.alpha, self.by_word, _PASSES, assignments,
+        )  # fmt: skip
+        return count_topics(corpus, assignments, len(self.alpha))
 
 
 def _best_of(candidates: Sequence[Searched], corpus: Corpus) -> Searched:

@@ -5,6 +5,7 @@ Given topic proportions theta ``(num_documents, num_topics)`` and word probabili
 as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -21,20 +22,76 @@ from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 
 __all__ = [
     "AllocatedTopics",
+    "WordTables",
     "allocate_tokens",
     "words_log_likelihood",
 ]
 
 
+class WordTables:
+    """What draws of z read of the topics, and write of the words.
+
+    Both are as large as the topics are, and may be more than a block of documents: all blocks that
+    are done one after the other in a sweep share them.
+
+    Parameters
+    ----------
+    topics : array, ``(num_topics, num_words)``
+    num_documents : int
+        At most, of a call of `allocate`.
+    """
+
+    __slots__ = ("_by_word", "_topics", "_word_counts")
+
+    def __init__(self, topics: FloatArray, num_documents: int):
+        num_topics, num_words = topics.shape
+        width = -(-num_topics // WIDTH) * WIDTH
+        self._topics = topics
+        self._by_word = np.empty((num_words, width), dtype=np.float32)
+        over_rows(pad_columns, num_words, topics, self._by_word)
+        tables = num_workers(num_documents)
+        self._word_counts = np.zeros((tables, num_words, num_topics), dtype=np.int64)
+
+    def another(self) -> "WordTables":
+        """Tables of the same topics, to be counted in by another thread."""
+        other = copy.copy(self)
+        other._word_counts = np.zeros_like(self._word_counts)
+        return other
+
+    def allocate(self, rng: np.random.Generator, data: Corpus, theta: FloatArray) -> IntArray:
+        """Topics of documents' tokens, ``(num_documents, num_topics)``; words are counted here.
+
+        Arguments and errors are those of `allocate_tokens`.
+        """
+        topic_counts = np.zeros(theta.shape, dtype=np.int64)
+        padded = np.empty((len(theta), self._by_word.shape[1]), dtype=np.float32)
+        over_rows(pad_rows, len(theta), theta, padded)
+        statuses = over_rows(
+            allocate, data.num_documents, new_key(rng), data.indptr, data.words, data.counts,
+            padded, self._by_word, theta, self._topics, topic_counts, self._word_counts,
+        )  # fmt: skip
+        failed = [status - 1 for status in statuses if status]
+        if failed:
+            raise FloatingPointError(
+                f"document {min(failed)} holds a word of probability 0 under every topic"
+            )
+        return topic_counts
+
+    def counts(self) -> tuple[IntArray]:
+        """The tokens so far: one array, ``(num_topics, num_words)``, laid out word by word."""
+        tables = self._word_counts
+        return ((tables[0] if len(tables) == 1 else tables.sum(axis=0)).T,)
+
+
 def allocate_tokens(
     rng: np.random.Generator, data: Corpus, theta: FloatArray, topics: FloatArray
-) -> tuple[IntArray, NDArray[np.int32]]:
+) -> tuple[IntArray, IntArray]:
     """Draw z given theta and the topics.
 
     Returns
     -------
     topic_counts : int64 array, ``(num_documents, num_topics)``
-    word_counts : int32 array, ``(num_topics, num_words)``
+    word_counts : int64 array, ``(num_topics, num_words)``
         Laid out word by word.
 
     Raises
@@ -42,35 +99,19 @@ def allocate_tokens(
     FloatingPointError
         If a document holds a word that has probability 0 under all its topics.
     """
-    topic_counts = np.zeros(theta.shape, dtype=np.int64)
-    word_counts = np.zeros(
-        (num_workers(data.num_documents), data.num_words, theta.shape[1]), dtype=np.int32
-    )
-    width = -(-theta.shape[1] // WIDTH) * WIDTH
-    padded = np.empty((len(theta), width), dtype=np.float32)
-    by_word = np.empty((data.num_words, width), dtype=np.float32)
-    over_rows(pad_rows, len(theta), theta, padded)
-    over_rows(pad_columns, data.num_words, topics, by_word)
-    statuses = over_rows(
-        allocate, data.num_documents, new_key(rng), data.indptr, data.words, data.counts,
-        padded, by_word, theta, topics, topic_counts, word_counts,
-    )  # fmt: skip
-    failed = [status - 1 for status in statuses if status]
-    if failed:
-        raise FloatingPointError(
-            f"document {min(failed)} holds a word of probability 0 under every topic"
-        )
-    if len(word_counts) == 1:
-        return topic_counts, word_counts[0].T
-    return topic_counts, word_counts.sum(axis=0, dtype=np.int32).T
+    tables = WordTables(topics, data.num_documents)
+    return tables.allocate(rng, data, theta), *tables.counts()
 
 
-def words_log_likelihood(data: Corpus, theta: FloatArray, topics: FloatArray) -> float:
-    """Log probability of the words given theta and the topics, assignments summed out."""
+def words_log_likelihood(data: Corpus, theta: FloatArray, by_word: FloatArray) -> float:
+    """Log probability of the words given theta and the topics, assignments summed out.
+
+    `by_word` are the topics word by word, ``(num_words, num_topics)``.
+    """
     probs = np.empty(len(data.words))
     over_rows(
         entry_probs, data.num_documents, data.indptr, data.words,
-        theta, np.ascontiguousarray(topics.T), probs,
+        theta, by_word, probs,
     )  # fmt: skip
     with np.errstate(divide="ignore"):
         return float(np.sum(data.counts * np.log(probs)))
@@ -111,11 +152,15 @@ class AllocatedTopics:
         """Log probability of the words given theta and the topics, assignments summed out."""
         return log_likelihood(self, state, data)
 
-    def local_summary(self, state: Any, data: Any) -> Sums:
+    def summary_table(self, state: Any, data: Any) -> FloatArray:
+        """What summaries of blocks share: the topics word by word, ``(num_words, num_topics)``."""
+        return np.ascontiguousarray(self._topics_of(state, data).T)
+
+    def local_summary(self, state: Any, data: Any, by_word: FloatArray | None = None) -> Sums:
         """Of a block of documents: tokens of each topic; the log likelihood."""
-        words = words_log_likelihood(
-            self._corpus_of(data), self.theta(state, data), self._topics_of(state, data)
-        )
+        if by_word is None:
+            by_word = self.summary_table(state, data)
+        words = words_log_likelihood(self._corpus_of(data), self.theta(state, data), by_word)
         return Sums((state.topic_counts.sum(axis=0),), (np.array(words),))
 
     def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
@@ -132,13 +177,17 @@ class AllocatedTopics:
         """Word probabilities, ``(num_topics, num_words)``."""
         return np.asarray(state.topics)
 
+    def sweep_tables(self, state: Any, data: Any) -> WordTables:
+        """What blocks of documents share in a sweep: the topics, and where words are counted."""
+        return WordTables(self._topics_of(state, data), self._corpus_of(data).num_documents)
+
     def _allocate(
-        self, rng: np.random.Generator, state: Any, data: Any
-    ) -> tuple[IntArray, NDArray[np.int32]]:
-        """Draw z of a block of documents: see `allocate_tokens`."""
-        return allocate_tokens(
-            rng, self._corpus_of(data), self.theta(state, data), self._topics_of(state, data)
-        )
+        self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None
+    ) -> tuple[IntArray, tuple[IntArray, ...]]:
+        """Draw z of a block of documents, and what to say of its words: nothing, with `tables`."""
+        own = tables or self.sweep_tables(state, data)
+        topic_counts = own.allocate(rng, self._corpus_of(data), self.theta(state, data))
+        return topic_counts, () if tables else own.counts()
 
     def theta(self, state: Any, data: Any) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""

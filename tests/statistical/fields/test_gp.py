@@ -13,6 +13,7 @@ from pgmult.fields.models.approximation import Approximation
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors import dense as gp_prior
 from pgmult.fields.priors.dense import GaussianProcess
+from pgmult.fields.updates import Guess
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -67,6 +68,24 @@ def test_multinomial_gp(model, any_approximation):
 )
 def test_any_approximation_will_do(model, any_approximation):
     check_geweke(model, DATA, statistics=STATISTICS, replicates=300)
+
+
+@pytest.fixture
+def crooked_approximation(monkeypatch):
+    """Of a field that goes up and down from site to site: other hyperparameters altogether."""
+
+    def found(model, data):
+        start, (taken, _) = model.start(data), model.binomials(data)
+        guess = Guess(start, np.tile(0.4 * np.eye(start.shape[1]), (len(start), 1, 1)))
+        signs = (-1.0) ** np.arange(data.num_sites)[:, None]
+        potential = DiagonalPotential(1.0 + 0.0 * taken, 2.0 * signs + 0.0 * taken)
+        return Approximation(potential, guess, taken[0], 0.0 * taken, 1.0 + 0.0 * taken)
+
+    monkeypatch.setattr(gp_model, "approximation", found)
+
+
+def test_hyperparameters_are_carried_by_a_crooked_approximation(crooked_approximation):
+    check_geweke(SLICED, DATA, statistics=STATISTICS, replicates=300)
 
 
 # ------------------------------------------------------------------ broken samplers
@@ -165,9 +184,16 @@ def uncorrected(self, data):
     return Flat(*gp_model.approximation(self, data))
 
 
-def jumps_without_level(self, rng, state, data, tries):
+def carried_whatever(self, rng, state, data):
     """Accepted whatever the corrections are."""
-    return mutant(SLICED, approximation=uncorrected)._jump(rng, state, data, tries)
+    return mutant(SLICED, approximation=uncorrected)._carry(rng, state, data)
+
+
+def stretched_by_nothing(self, theta, noise, data):
+    """The same field, not the same noise, at other hyperparameters."""
+    of_field, beta, errors = noise
+    old, new = (SLICED.field(at, np.zeros_like(beta), data) for at in (SLICED.start(data), theta))
+    return SLICED._posterior_mean(new, old.colour(of_field), beta, errors, data)
 
 
 BROKEN = {
@@ -175,7 +201,6 @@ BROKEN = {
         mutant(replace(SLICED, hyperparameters="fixed"), approximation=uncorrected),
         replace(SLICED, hyperparameters="fixed"),
     ),
-    "jumps that are always accepted": stepping(mutant(SLICED, _jump=jumps_without_level), SLICED),
     "kappa with the wrong sign": broken_link(
         lambda potential, rng, psi, counts: DiagonalPotential(potential.J, -potential.h)
     ),
@@ -199,6 +224,18 @@ BROKEN = {
     "nothing predicted": mutant(MODEL, step=unpredicted),
     "one row of those at an input": mutant(MODEL, step=last_row_only),
 }
+
+
+CARRIED = {
+    "always accepted": mutant(SLICED, _carry=carried_whatever),
+    "without the field's noise": mutant(SLICED, _rebuilt=stretched_by_nothing),
+}
+
+
+@pytest.mark.parametrize("kind", CARRIED)
+def test_geweke_refuses_hyperparameters_carried_wrongly(kind, crooked_approximation):
+    broken = stepping(CARRIED[kind], SLICED)
+    rejects(check_geweke, broken, DATA, statistics=STATISTICS, replicates=200)
 
 
 SUBTLE = {

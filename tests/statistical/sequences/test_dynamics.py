@@ -9,11 +9,13 @@ import pytest
 from pgmult import DiagonalPotential, NormalInverseWishart
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project, stationary_cov
 from pgmult.sequences.updates.dynamics import (
+    draw_stationary_dynamics,
     dynamics_prior,
+    first_sums,
     sample_dynamics,
     sample_initial,
     sample_stable_prior,
-    sample_stationary_dynamics,
+    transition_sums,
 )
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
@@ -116,9 +118,10 @@ class StationarySignals(GaussianSignals):
 
     def draw_parameters(self, rng, state, data):
         current = state.transition, state.input_weights, state.noise_cov
-        drawn = sample_stationary_dynamics(
-            rng, PRIOR, state.states, data.offsets, current, data.inputs
-        )
+        about = np.concatenate([state.transition, state.input_weights], axis=1)
+        later = transition_sums(state.states, data.offsets, data.inputs, about)
+        first = first_sums(state.states, data.offsets, np.ones(2))
+        drawn = draw_stationary_dynamics(rng, PRIOR, later, first, current)
         return self.stationary(state.states, *drawn)
 
 

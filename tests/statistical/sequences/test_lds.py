@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from same_draws import forget_a_block, repeat_the_first_block
 
 from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
+from pgmult.sampling.blocks import Ask
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models import _state_space, lds
@@ -26,6 +28,8 @@ COUNTS = as_sequences(
 )
 # enough observations for a wrong likelihood to show at once
 MANY = as_sequences([2 * np.eye(9, dtype=int)[:3] + 1])
+TWICE_MANY = as_sequences([2 * np.eye(9, dtype=int)[:6] + 1] * 2)
+THREE = as_sequences([[0, 2, -1, 1], [1, 1], [2, 0]])
 FEW_OF_MANY = as_sequences([np.array([[20, 2, 1]] * 4)])
 MODEL = MultinomialLDS(2, loading_shape=3.0, loading_scale=4.0)
 REPLICATES = 300
@@ -45,6 +49,20 @@ REPLICATES = 300
 )
 def test_linear_dynamical_systems(model, data):
     check_model(model, data, replicates=REPLICATES, sweeps=4)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "share"),
+    [
+        (MODEL, THREE, 1.0),
+        (replace(MODEL, update="both"), COUNTS, 0.5),
+        (replace(MODEL, initial="stationary"), THREE, 0.0),
+    ],
+    ids=["paths", "slices, some paths", "stationary"],
+)
+def test_several_blocks(model, data, share, monkeypatch):
+    monkeypatch.setattr(lds, "path_share", lambda *sizes: share)
+    check_model(replace(model, block_rows=1), data, replicates=REPLICATES, sweeps=4)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
@@ -119,22 +137,22 @@ def inverted(rng, loadings, shape, scale):
 
 
 right_loading_var = _state_space.sample_loading_var
-right_dynamics = lds.sample_dynamics
+right_sums = lds.transition_sums
 right_level = lds.sample_level
 
 
-def leaking(rng, prior, states, offsets, inputs=None):
+def leaking(states, offsets, inputs, coefficients):
     """Counts a transition from the end of one sequence to the start of the next."""
-    return right_dynamics(rng, prior, states, np.array([0, len(states)]), inputs)
+    return right_sums(states, np.array([0, len(states)]), inputs, coefficients)
 
 
 def half_level(rng, precision, linear):
     return right_level(rng, precision, -linear)
 
 
-def offset_goes_along(self, rng, states, weights, state, data):
-    moved_states, moved = MultinomialLDS._translated(self, rng, states, weights, state, data)
-    return moved_states, 2.0 * weights - moved
+def offset_goes_along(self, rng, weights, *others):
+    delta, moved = MultinomialLDS._translated(self, rng, weights, *others)
+    return delta, 2.0 * weights - moved
 
 
 def at_zero(self, data):
@@ -147,22 +165,30 @@ def wrong_jacobian(self, state, data):
     return right._replace(linear=right.linear - 2.0 * (self.state_dim + 1))
 
 
-def always(rng, density, dynamics, weights):
+def always(rng, density, sums, dynamics, weights, ask):
     """Every path accepted, however long its steps."""
     moved = [x + 0.5 * rng.standard_normal(x.shape) for x in (dynamics, weights)]
-    return collapsed.Drawn(*moved, None, 1.0)
+    yield Ask(ask, tuple(moved), moves=False)
+    return collapsed.Drawn(*moved, 1.0)
 
 
-class TwiceSeen(collapsed.Collapsed):
+class TwiceSeen(collapsed.Augmented):
     """Paths, and the states drawn with them, given twice omega."""
 
-    def __init__(self, active, omega, *others):
-        super().__init__(active, 2.0 * omega, *others)
+    def __init__(self, rng, active, omega, *others, **named):
+        super().__init__(rng, active, 2.0 * omega, *others, **named)
 
 
-def no_path(self, rng, active, omega, state, weights, data):
-    """Sweeps without a path: the states come from their law and its potential."""
-    return state, weights, None
+class Forgetful(collapsed.Augmented):
+    """Omega is another every time that a path asks."""
+
+    def evaluate(self, dynamics, weights):
+        self.omega = self.active.augment(self.rng, self.design, weights)
+        return super().evaluate(dynamics, weights)
+
+
+def no_path(*sizes):
+    return 0.0
 
 
 def drawn_from_base(rng, base, states):
@@ -187,23 +213,32 @@ STICKS = {
 }
 FUNCTIONS = {
     "scales inverted": (_state_space, "sample_loading_var", inverted, SYMBOLS),
-    "leak across sequences": (lds, "sample_dynamics", leaking, as_sequences([[0, 1]] * 6)),
+    "leak across sequences": (lds, "transition_sums", leaking, as_sequences([[0, 1]] * 6)),
     "level against its pull": (lds, "sample_level", half_level, SYMBOLS),
-    "paths always accepted": (lds, "sample_collapsed", always, MANY),
-    "paths given twice omega": (lds, "Collapsed", TwiceSeen, MANY),
+    "paths always accepted": (lds, "walk_collapsed", always, MANY),
+    "paths given twice omega": (lds, "Augmented", TwiceSeen, MANY),
+    "omega drawn anew on the way": (lds, "Augmented", Forgetful, TWICE_MANY),
 }
 METHODS = {
-    "inputs dropped": ({"_law_of": no_inputs, "_collapsed": no_path}, COUNTS),
+    "inputs dropped": ({"_law_of": no_inputs}, COUNTS),
     "offset goes along with the level": ({"_translated": offset_goes_along}, SYMBOLS),
     "scales with the inverse Jacobian of noise_cov": ({"_scale_law": wrong_jacobian}, SYMBOLS),
     "uniform sticks at 0": ({"_offset_moments": at_zero}, MANY),
 }
+
+
+def fit(state, data):
+    """The log likelihood, without blocks."""
+    design = MODEL._design(state.states, data)
+    return ActiveSticks.of(data).log_likelihood(design, MODEL._weights(state)).sum()
+
+
 STATISTICS = {
     name: (lambda state, data, name=name: getattr(state, name))
     for name in ("states", "transition", "input_weights", "noise_cov", "loadings", "offset",
                  "loading_var")
 } | {
-    "log_likelihood": MODEL.log_likelihood,
+    "log_likelihood": fit,
     "what states add": lambda state, data: (state.states @ state.loadings.T).sum(axis=1),
 }  # fmt: skip
 
@@ -219,7 +254,8 @@ def test_broken_sticks(name, monkeypatch):
     def step(self, rng, state, given):
         with monkeypatch.context() as patched:
             patched.setattr(lds, "ActiveSticks", kind)
-            return MultinomialLDS.step(mutant(self, _collapsed=no_path), rng, state, given)
+            patched.setattr(lds, "path_share", no_path)
+            return MultinomialLDS.step(self, rng, state, given)
 
     rejects(check, mutant(MODEL, step=step), data)
 
@@ -253,9 +289,20 @@ def test_broken_slices(broken, monkeypatch):
     rejects(check, mutant(MODEL, step=slices_alone), FEW_OF_MANY)
 
 
+@pytest.mark.parametrize(
+    ("broken", "data"),
+    [(forget_a_block, TWICE_MANY), (repeat_the_first_block, as_sequences([[0, 1]] * 8))],
+)
+def test_broken_blocks(broken, data, monkeypatch):
+    broken(monkeypatch)
+    rejects(check, replace(MODEL, block_rows=1), data)
+
+
 @pytest.mark.parametrize("name", METHODS)
-def test_broken_blocks(name):
+def test_broken_pieces(name, monkeypatch):
+    """The states come from their law and its potential: sweeps have no path."""
     attributes, data = METHODS[name]
+    monkeypatch.setattr(lds, "path_share", no_path)
 
     def step(self, rng, state, given):
         return MultinomialLDS.step(mutant(self, **attributes), rng, state, given)

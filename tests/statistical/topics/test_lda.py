@@ -81,9 +81,9 @@ def test_geweke_refuses_broken_lda(kind):
     rejects(check_geweke, mutant(LEARNED, **BROKEN[kind]), CORPUS)
 
 
-def stale_seeds(rng, state, data):
+def stale_seeds(self, rng, state, data, tables=None):
     """Documents whose theta is drawn with the same numbers in every sweep."""
-    moved, sums = UNCOLLAPSED.local_step(rng, state, data)
+    moved, sums = UNCOLLAPSED.local_step(rng, state, data, tables)
     return replace(moved, seeds=state.seeds), sums
 
 
@@ -97,9 +97,7 @@ BROKEN_UNCOLLAPSED = {
             replace(state, topic_counts=np.roll(state.topic_counts, 1, axis=1)), data
         )
     },
-    "theta of last time": {
-        "local_step": lambda self, rng, state, data: stale_seeds(rng, state, data)
-    },
+    "theta of last time": {"local_step": stale_seeds},
     "tables of other topics": {
         "_alpha_sums": lambda self, rng, alpha, counts: UNCOLLAPSED._alpha_sums(
             rng, alpha, np.roll(counts, 1, axis=1)

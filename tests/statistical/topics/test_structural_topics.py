@@ -136,8 +136,8 @@ def with_state(change):
 def with_sums(change):
     """A model whose blocks say other things: change(sums, psi, data)."""
 
-    def local_step(self, rng, state, data):
-        moved, sums = MODEL.local_step(rng, state, data)
+    def local_step(self, rng, state, data, tables=None):
+        moved, sums = MODEL.local_step(rng, state, data, tables)
         return moved, Sums(sums.exact, change(sums.rounded, moved.psi, data))
 
     return mutant(MODEL, local_step=local_step)

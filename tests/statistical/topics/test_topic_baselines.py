@@ -8,6 +8,7 @@ from same_draws import forget_a_block
 
 from pgmult import NormalInverseWishart
 from pgmult.priors import CommonScale
+from pgmult.sampling.blocks import Sums
 from pgmult.testing import check_geweke, check_likelihood, check_model, check_sbc, mutant, rejects
 from pgmult.topics import DynamicTopics, LogisticNormalTopics, as_corpus, as_timed_corpus
 
@@ -199,10 +200,10 @@ def test_dynamic_topics_reach_the_posterior():
     check_sbc(DYNAMIC, TIMED, identified, tune=40, thin=20, draws=5, replicates=100)
 
 
-def words_at_reversed_times(self, rng, state, data):
-    topic_counts, word_counts = DYNAMIC._allocate(rng, state, data)
-    reversed_times = word_counts.reshape(state.topics.shape)[:, ::-1]
-    return topic_counts, reversed_times.reshape(word_counts.shape)
+def words_at_reversed_times(self, rng, state, sums, data):
+    counts, words = sums.exact
+    reversed_times = words.reshape(state.topics.shape)[:, ::-1].reshape(words.shape)
+    return DYNAMIC.shared_step(rng, state, Sums((counts, reversed_times), sums.rounded), data)
 
 
 def eta_of_other_variances(self, rng, state, word_counts, data):
@@ -238,7 +239,7 @@ def broken_step(**attributes):
 
 WALK = replace(DYNAMIC, persistence=1.0)
 BROKEN_DYNAMIC = {
-    "words at reversed times": broken_step(_allocate=words_at_reversed_times),
+    "words at reversed times": broken_step(shared_step=words_at_reversed_times),
     "eta of other variances": broken_step(_sample_words=eta_of_other_variances),
     "means of another drift": broken_step(_sample_prevalence=means_of_another_drift),
     "means of the first time": broken_step(step=means_of_the_first_time),

@@ -74,7 +74,7 @@ class TestFields:
     def test_fit_tells_what_moved_and_writes_a_page(self, capsys, field_run):
         code, out, errors = run(capsys, "fields", "show", field_run)
         assert (code, errors) == (0, "")
-        assert "From year 2000 to 2005 (over 3 places) Ada rose most" in out
+        assert "From year 2000 to 2005 (mean over 3 places) Ada rose most" in out
         assert "counts at 3 inputs that were held out" in out
         assert "At the new inputs" in out
         assert "2006, OR" in out
@@ -154,6 +154,40 @@ class TestFields:
             assert said in complaint(capsys, *fit, *more)
         assert not (tmp_path / "run").exists()
 
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [
+            ("2000,NY,Ada,", "column 'n' (--count) has no value in 1 of 3 rows, first in row 2"),
+            ("2000,,Ada,3", "column 'state' (--inputs state) has no value in 1 of 3 rows"),
+            ("2000,NY,,3", "column 'name' (--category) has no value in 1 of 3 rows"),
+            ("2000,NY,Ada,NA", "column 'n' must be counts, got 'NA' at row 1"),
+            ('2000,NY,Ada,"1,234"', "column 'n' must be counts, got '1,234' at row 1"),
+            ("07/01/2000,NY,Ada,3", "dates such as 1999-12-31, in every row, got '07/01/2000' in"),
+            ("2000,ny,Ada,3", "got none for 'ny' (it has 'NY')"),
+        ],
+    )
+    def test_odd_cells_are_refused_with_their_place(self, capsys, tmp_path, line, said):
+        table = tmp_path / "odd.csv"
+        table.write_text(f"year,state,name,n\n2000,NY,Ben,3\n{line}\n2001,TX,Ada,4\n")
+        fit = ["fields", "fit", table, "--inputs", "year", "state", "--places", "us-states",
+               "--category", "name", "--count", "n", "--out", tmp_path / "run"]  # fmt: skip
+        assert said in complaint(capsys, *fit)
+
+    @pytest.mark.filterwarnings("always::UserWarning")
+    def test_labels_that_look_alike_and_repeats_are_told(self, capsys, tmp_path):
+        table = tmp_path / "odd.csv"
+        rows = ["2000; Ada ;3", "2000;ADA;4", "2001;Ada;5", "2001;ADA;6", "2001;ADA;6"]
+        table.write_text("\ufeffyear;name;n\n" + "\n".join(rows), encoding="utf-8")
+        code, out, errors = run(
+            capsys, "fields", "fit", table, "--inputs", "year", "--category", "name", "--count",
+            "n", "--out", tmp_path / "run", *FEW,
+        )  # fmt: skip
+        assert code == 0
+        assert "odd.csv: 24 counts of 2 categories at 2 inputs\n" in out
+        alike, repeat = sorted(errors.splitlines())
+        assert alike.startswith("pgmult: warning: 1 row is like another in every column, as row 4")
+        assert "'ADA' and 'Ada', which differ in capitals or blanks alone" in repeat
+
     def test_a_run_is_not_overwritten_or_mistaken(self, capsys, names, field_run, tmp_path):
         given = ["--inputs", "year", "--category", "name", "--count", "n"]
         again = run(capsys, "fields", "fit", names, *given, "--out", field_run)
@@ -215,6 +249,30 @@ class TestSequences:
         assert len(table) == 2 * 20 * 2
         page = (sequence_run / "report.html").read_text(encoding="utf-8")
         assert "no data" in page, "the day that nobody came is marked"
+
+    def test_odd_cells_are_refused_with_their_place(self, capsys, tmp_path):
+        table = tmp_path / "odd.csv"
+        fit = ["sequences", "fit", table, "--symbol", "state", "--time", "day", "--every", "day",
+               "--out", tmp_path / "run"]  # fmt: skip
+        table.write_text("day,state\n2024-01-01,ill\n,well\n")
+        assert "column 'day' (--time) has no value in 1 of 2 rows, first in row 2" in complaint(
+            capsys, *fit
+        )
+        table.write_text("day,state\n31/01/2024,ill\n01/02/2024,well\n")
+        assert "strings such as '31/01/2024' (dates are written 1999-12-31" in complaint(
+            capsys, *fit
+        )
+
+    @pytest.mark.filterwarnings("always::UserWarning")
+    def test_bases_that_are_masked_or_not_known_are_told(self, capsys, tmp_path):
+        (tmp_path / "a.fa").write_text(">one\nACGTACGTaacgNNACGT\n>two\nACGGTTGCAA\n")
+        run_of = ["sequences", "fit", tmp_path / "a.fa", "--out", tmp_path / "run", *FEW]
+        code, out, errors = run(capsys, *run_of)
+        assert code == 0
+        assert "a.fa (FASTA): 2 sequences, 28 steps, 8 different symbols and 28 observations" in out
+        alike, unknown = sorted(errors.splitlines())
+        assert "(soft-masked?) has 'A' and 'a', which differ in capitals" in alike
+        assert "has N, for bases that are not known, and N is a symbol like the others" in unknown
 
     def test_resume_goes_on(self, capsys, sequence_run):
         code, out, _ = run(capsys, "sequences", "resume", sequence_run, "--draws", 8, "--quiet")

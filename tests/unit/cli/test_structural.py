@@ -82,6 +82,22 @@ class TestFit:
         assert "stop words                2             10 (50.0%)" in output
         assert "15 documents, of which 10 are left without words (5 had none to begin" in output
 
+    @pytest.mark.filterwarnings("always::UserWarning")
+    def test_texts_that_repeat_and_labels_that_look_alike_are_told(self, capsys, tmp_path):
+        texts = ["the ship sails home", "home is a ship", "the ship sails home", "ship"] * 2
+        table = [{"text": text, "party": party} for text, party in zip(
+            texts, ["N", "n", " N ", "S"] * 2, strict=True)]  # fmt: skip
+        path = write(tmp_path / "t.csv", table)
+        code = cli.main(
+            [str(a) for a in ("topics", "fit", path, "--column", "text", "--prevalence", "~ party",
+             "--topics", 2, "--draws", 4, "--tune", 2, "--chains", 1, "--quiet", "--out",
+             tmp_path / "run")]
+        )  # fmt: skip
+        told = capsys.readouterr()
+        assert code == 0
+        assert "8 documents\n4 of them have the words of another one: take repeats" in told.out
+        assert "column 'party' has 'N' and 'n', which differ in capitals" in told.err
+
     def test_rows_without_a_covariate(self, capsys, folder, tmp_path):
         table = list(rows(12))
         table[3]["party"] = ""
@@ -89,7 +105,7 @@ class TestFit:
         arguments = ["topics", "fit", path, *FIT, "--out", tmp_path / "run"]
         assert "column 'party' has a missing value at row 3" in refused(capsys, *arguments)
         output = said(capsys, *arguments, "--drop-incomplete")
-        assert "1 rows without a value of a covariate are left out" in output
+        assert "1 row is left out, without a value of a covariate" in output
         assert pgmult.load(tmp_path / "run").data.num_documents == 11
 
     def test_resume_goes_on_with_the_same_covariates(self, capsys, folder, tmp_path):

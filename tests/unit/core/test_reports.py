@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from pgmult.core.checks import PredictiveChecks
-from pgmult.core.drawings import US_TILES, Line, line_chart, tile_map
+from pgmult.core.drawings import US_TILES, Line, date_ticks, line_chart, tile_map
 from pgmult.core.notebook import columns_html
 from pgmult.core.reports import Interval, Report, Section, as_html, as_json, as_text
+from pgmult.core.tables import as_years
 
 VOID = {"meta", "rect", "path", "circle"}
 
@@ -60,7 +61,7 @@ def test_text_shows_first_rows_and_says_how_many_more(report):
     text = as_text(report, width=60)
     assert text.startswith("Names & more\n------------\n* Ada leads.\n")
     assert "<Ada>  0.31 [0.24, 0.37]  3" in text
-    assert "(1 more rows on the page)" in text
+    assert "(1 more row on the page)" in text
     assert "Ben" not in text
 
 
@@ -100,6 +101,37 @@ def test_lines_break_at_gaps_and_keep_their_colour():
         assert word in legend
     ticks = [word for word in reader.text if word.isdigit() and len(word) == 1]
     assert {"0", "1", "2", "3", "4"} <= set(ticks), "whole numbers on the axis"
+
+
+def test_dates_stand_at_round_places_of_the_axis():
+    def shown(first, last):
+        ends = as_years(np.array([first, last], dtype="datetime64[s]"))
+        ticks = date_ticks(*ends)
+        places = [place for place, _ in ticks]
+        assert places == sorted(places)
+        assert ends[0] <= places[0]
+        assert places[-1] <= ends[1]
+        return [text for _, text in ticks]
+
+    assert shown("1985-07-01", "2010-07-01") == ["1990", "1995", "2000", "2005", "2010"]
+    assert shown("2019-02-11", "2019-05-20") == ["2019-03", "2019-04", "2019-05"]
+    assert shown("2019-02-26", "2019-03-03") == [f"2019-{d}" for d in (
+        "02-26", "02-27", "02-28", "03-01", "03-02", "03-03")]  # fmt: skip
+    assert shown("2019-12-31T20:00", "2020-01-01T03:00")[:2] == [
+        "2019-12-31 21:00", "2020-01-01 00:00"
+    ]  # fmt: skip
+    assert len(shown("2018-01-01", "2020-01-01")) in (4, 5)
+    line = Line("Ada", 0, np.array([2019.2, 2019.4]), np.array([0.1, 0.2]))
+    page = line_chart([line], label="", x_label="", ticks=date_ticks(2019.2, 2019.4))
+    assert [word for word in parsed(page).text if word.startswith("2019-0")]
+    assert not [word for word in parsed(page).text if word.startswith("2019.")]
+
+
+def test_gaps_end_with_the_axis():
+    line = Line("Ada", 0, np.array([1.0, 2.0]), np.array([0.1, 0.2]))
+    page = line_chart([line], label="", x_label="", gaps=[(0.5, 1.5)])
+    left = float(page.split('class="gap" x="')[1].split('"')[0])
+    assert left == pytest.approx(48.0), "where the axis begins"
 
 
 def test_one_point_and_one_value_can_be_drawn():

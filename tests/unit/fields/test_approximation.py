@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
 from pgmult import DiagonalPotential
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern, SquaredExponential, White
-from pgmult.fields.models.approximation import approximation
+from pgmult.fields.models.approximation import approximation, matching_sites
 from pgmult.fields.priors.dense import IndependentFields
 from pgmult.fields.priors.field import Trend
 from pgmult.fields.priors.structures import make_field
@@ -48,14 +47,50 @@ def test_means_with_a_trend_are_those_of_the_assembled_gaussian(structure):
         np.testing.assert_allclose(beta[:, k], trend.centre[:, k] + shift, atol=1e-8)
 
 
-def test_sites_are_nearly_a_fixed_point_and_the_correction_small():
+def moments(log_density, mean, sd):
+    """Of psi, by a sum over a fine grid."""
+    psi = mean + sd * np.linspace(-12.0, 12.0, 4001)[:, None, None]
+    weights = np.exp(log_density(psi) - log_density(psi).max(axis=0))
+    weights /= weights.sum(axis=0)
+    centre = (weights * psi).sum(axis=0)
+    return centre, (weights * (psi - centre) ** 2).sum(axis=0)
+
+
+def test_matching_sites_match_moments():
+    """A Gaussian law of each psi, with the likelihood or with the site that stands for it."""
+    taken, reaching = MODEL.binomials(RARE)
+    cavity, mean = 0.7 + RNG.random(taken.shape), RNG.standard_normal(taken.shape) - 3.0
+    site = DiagonalPotential(np.ones_like(taken), -np.ones_like(taken))
+    for _ in range(60):
+        precision = cavity + site.J
+        at = (cavity * mean + site.h) / precision
+        site = matching_sites(site, at, 1.0 / precision, taken, reaching)
+    precision = cavity + site.J
+    at = (cavity * mean + site.h) / precision
+
+    def log_density(psi):
+        fit = taken * psi - reaching * np.logaddexp(0.0, psi)
+        return fit - 0.5 * cavity * (psi - mean) ** 2
+
+    centre, var = moments(log_density, at, precision**-0.5)
+    np.testing.assert_allclose(at, centre, atol=1e-4)
+    np.testing.assert_allclose(1.0 / precision, var, rtol=1e-3)
+
+
+def test_a_site_that_is_right_stays_whatever_the_variance():
+    """Where the likelihood is nearly Gaussian."""
+    taken, reaching = np.full((1, 1), 4e8), np.full((1, 1), 1e9)
+    psi, J = np.log(taken / (reaching - taken)), taken * (1.0 - taken / reaching)
+    for factor in (0.3, 1.0, 3.0):
+        found = matching_sites(DiagonalPotential(J, J * psi), psi, factor / J, taken, reaching)
+        np.testing.assert_allclose(found.J, J, rtol=1e-3)
+        np.testing.assert_allclose(found.h / found.J, psi, rtol=1e-6)
+
+
+def test_the_approximation_is_near():
     found = approximation(MODEL, RARE)
     taken, reaching = MODEL.binomials(RARE)
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    psi = found.mean[..., None] + np.sqrt(found.var)[..., None] * nodes
-    share = expit(psi) @ weights / weights.sum()
     J, h = found.potential.J, found.potential.h
-    np.testing.assert_allclose(h - J * found.mean, taken - reaching * share, atol=1e-6)
     assert found.spread.max() < 1.0
     shifted = found.correction(found.mean + 1.0, taken, reaching)
     here = found.correction(found.mean, taken, reaching)

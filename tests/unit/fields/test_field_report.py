@@ -68,7 +68,7 @@ def test_verdict_names_what_rose_and_what_fell():
     known = np.vstack([known, [0.68, 0.3, 0.02]])
     report = field_report(drawn(data), data, title="t", held_out=hidden, truth=known)
     said = " ".join(report.verdict)
-    assert "From year 2000 to 2011 (over 2 places) A rose most: from 0.20 to 0.64" in said
+    assert "From year 2000 to 2011 (mean over 2 places) A rose most: from 0.20 to 0.64" in said
     assert "C fell most" in said
     assert "Of 200 counts at 1 inputs that were held out" in said
     assert "The truth is known here: the 90 % intervals hold" in said
@@ -80,6 +80,55 @@ def test_verdict_names_what_rose_and_what_fell():
     rise = report.sections[0].rows[0]
     assert rise[0] == "A"
     assert rise[3].mean == pytest.approx(0.44, abs=0.02)
+
+
+def test_what_was_not_seen_is_told_and_marked():
+    rows, _ = table(np.random.default_rng(3))
+    kept = np.array(rows["year"]) != 2005
+    rows = {key: np.array(values)[kept] for key, values in rows.items()}
+    rows["n"] = np.where(rows["place"] == "west", 0, rows["n"])
+    data = from_long(rows, inputs=["year", "place"], category="name", count="n", places=PLACES)
+    report = field_report(drawn(data), data, title="t")
+    assert "No count was seen at west: what is said of it comes from other places alone." in (
+        report.verdict
+    )
+    east, west = report.sections[1].figure.split("</figure>")[:2]
+    assert east.count('class="gap"') == 2, "the year that is left out, and the legend"
+    assert west.count('class="gap"') == 13, "every year"
+
+
+def test_an_axis_of_dates_has_dates():
+    rows, _ = table(np.random.default_rng(3))
+    months = (np.array(rows["year"]) - 2000).astype("timedelta64[M]")
+    rows["day"] = (np.datetime64("2000-02") + months).astype("M8[D]")
+    data = from_long(rows, inputs=["day", "place"], category="name", count="n", places=PLACES)
+    report = field_report(drawn(data), data, title="t")
+    assert report.verdict[0].startswith("From day 2000-02-01 to 2001-01-01 (mean over 2 places)")
+    figure = report.sections[1].figure
+    for month in ("2000-04", "2000-07", "2000-10", "2001-01"):
+        assert f">{month}</text>" in figure
+    assert ">2000.5</text>" not in figure
+    law = Matern(1.5, 5.0, active=[0])
+    assert hyperparameter_names(law, data) == ["length scale of day, in years (Matern)"]
+
+
+def test_who_leads_is_told_with_its_probability():
+    data = from_long(
+        {"year": [1, 1, 2, 2], "name": ["A", "B"] * 2, "n": [60, 40, 90, 10]},
+        inputs="year", category="name", count="n",
+    )  # fmt: skip
+    model = MultinomialGP(Matern(1.5, 5.0))
+    pi = np.tile([0.4, 0.6], (2, 100, 2, 1))
+    pi[:, :, 1] = np.array([0.9, 0.1])
+    psi = model.link(data).inverse(pi)
+    posterior = pgmult.Posterior(
+        {"psi": psi}, dims={"psi": model.dims["psi"]}, origin=Origin.of(model, data)
+    )
+    (said,) = (s for s in field_report(posterior, data, title="t").verdict if "probable" in s)
+    assert said == (
+        "Most probable at year 2: A, 0.90 [0.90, 0.90] (90 % interval); that it is the first is"
+        " all but certain."
+    )
 
 
 def test_chains_that_differ_are_not_praised():

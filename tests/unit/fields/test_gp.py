@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import scipy.stats
 from same_draws import check_threads_do_not_matter
+from scipy.special import digamma, polygamma
 
 import pgmult
 from pgmult import DiagonalPotential
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern, SquaredExponential, White
 from pgmult.fields.models.multinomial_gp import MultinomialGPState
-from pgmult.fields.updates import Guess, laplace, sample_hyperparameters
+from pgmult.fields.updates import Guess, laplace, matched, sample_hyperparameters
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.testing import conditional_ratio, mutant, rejects
 
@@ -127,6 +128,26 @@ def test_laplace_finds_a_gaussian():
     np.testing.assert_allclose(root @ root.transpose(0, 2, 1), np.linalg.inv(PRECISIONS), rtol=1e-4)
     flat = laplace(lambda x, active: np.zeros(len(x)), np.ones((1, 3)))
     assert np.isfinite(flat.root).all()
+
+
+def test_matched_guesses_have_the_moments_of_a_skewed_density():
+    """Of logarithms of gamma variables, rows of two shapes, mixed so that they correlate."""
+    shapes = np.array([[1.5, 4.0], [30.0, 0.8]])
+    mixing = np.array([[1.0, 0.0], [0.7, 1.0]])
+
+    def log_density(x, active):
+        z = np.linalg.solve(mixing, x[..., None])[..., 0]
+        return np.sum(shapes * z - np.exp(z), axis=1)
+
+    found = matched(log_density, laplace(log_density, np.zeros((2, 2))))
+    mean = digamma(shapes) @ mixing.T
+    sd = np.sqrt([np.diag(mixing @ np.diag(row) @ mixing.T) for row in polygamma(1, shapes)])
+    got = np.sqrt(np.einsum("rij,rij->ri", found.root, found.root))
+    assert np.abs((found.mean - mean) / sd).max() < 0.25
+    assert (got / sd).min() > 0.75
+    assert (got / sd).max() < 1.5
+    again = matched(log_density, laplace(log_density, np.zeros((2, 2))))
+    np.testing.assert_array_equal(found.root, again.root)
 
 
 def check_law_stays(density, guess):
@@ -266,6 +287,7 @@ def test_empirical_bayes_says_so_and_finds_the_scale(caplog):
     )
 
 
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_rare_categories_do_not_creep():
     """Without the moves of levels they do."""
     counts = np.array([[3000, 1, 0], [2900, 0, 1], [3100, 1, 1]])

@@ -52,11 +52,31 @@ def test_any_frame():
     table, truth = births(np.random.default_rng(1))
     frame = pandas.DataFrame(table).set_index(np.arange(len(table["year"])) + 7)
     frame["births"] = frame["births"].astype("Int64")
+    frame["hospital"] = np.arange(len(frame))  # else some rows are alike, and warned of
     frame["name"] = frame["name"].astype("category")
     data = from_long(
         frame, inputs=["year", "state"], category="name", count="births", places={"state": STATES}
     )
     check(data, truth)
+
+
+def test_rows_that_are_alike_are_told():
+    table = {"year": [1, 1, 1, 2], "name": ["a", "b", "a", "a"], "n": [3, 4, 3, 3]}
+    with pytest.warns(UserWarning, match="^1 row is like another in every column, as row 2 is"):
+        data = from_long(table, inputs="year", category="name", count="n")
+    assert data.counts.tolist() == [[6, 4], [3, 0]]
+    each = {**table, "hospital": [1, 1, 2, 1]}  # not alike in every column
+    from_long(each, inputs="year", category="name", count="n")
+    del table["n"]  # every row an observation: they are alike
+    from_long(table, inputs="year", category="name")
+
+
+def test_names_that_look_alike_are_told():
+    table = {"year": [1, 1, 2, 2], "name": ["Ada", "ADA", "Ben", "ada "]}
+    told = "'name' has 'ADA' and 'Ada', which differ in capitals or blanks alone, and 1 more so"
+    with pytest.warns(UserWarning, match=told):
+        data = from_long(table, inputs="year", category="name")
+    assert data.num_categories == 4
 
 
 def test_labelled_arrays():
@@ -132,7 +152,10 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
         ({"inputs": []}, "inputs must name a column at least"),
         ({"category": "nmae"}, "category must name columns of table, got 'nmae'"),
         ({"count": "m"}, "count must name columns of table, got 'm'"),
-        ({"inputs": "place"}, "'place' of table must be numbers or dates, got names such as 'TX'"),
+        (
+            {"inputs": "place"},
+            "'place' of table must be numbers or dates, got strings such as 'TX'",
+        ),
         ({"inputs": "place", "places": {"place": {"TX": 1}}}, "got none for 'OH'"),
         ({"inputs": "year", "places": {"place": {}}}, "places must be of columns among inputs"),
         (
@@ -140,7 +163,22 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
             "must have as many coordinates",
         ),
         ({"table": {**GOOD, "n": [1, -2]}}, "count must be non-negative"),
-        ({"table": {**GOOD, "n": [1, np.nan]}}, "count must be"),
+        ({"table": {**GOOD, "n": [1, np.nan]}}, "'n' must have a count in every row"),
+        ({"table": {**GOOD, "n": ["1", "NA"]}}, "'n' must be counts, got 'NA' at row 1"),
+        ({"table": {**GOOD, "n": ["1", "1,234"]}}, "'n' must be counts, got '1,234' at row 1"),
+        ({"table": {**GOOD, "n": ["1", "2"]}}, "'n' must be counts, got strings such as .*'1'"),
+        (
+            {"table": {**GOOD, "n": np.array([1, None], dtype=object)}},
+            "'n' must have a count in every row, got none at row 1",
+        ),
+        (
+            {"table": {**GOOD, "year": ["1999-01-01", "07/01/1999"]}},
+            "'year' of table must be numbers or dates, got strings .*pandas.to_datetime",
+        ),
+        (
+            {"inputs": "place", "places": {"place": {"TX": 1, "oh": 2}}},
+            "got none for 'OH' .it has 'oh'",
+        ),
         ({"table": {**GOOD, "year": [1.0, np.nan]}}, "'year' of table must be finite"),
         ({"table": {**GOOD, "name": ["a", None]}}, "'name' must have a value in every row"),
         ({"table": {**GOOD, "n": [1]}}, "columns of table must have one axis and one length"),

@@ -44,6 +44,18 @@ def test_a_misspelt_method_is_told_all_names(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2])
+def test_odd_labels_and_dates_are_told(estimator):
+    of, few = type(estimator), X[:4]
+    with pytest.raises(ValueError, match="y must have a class in every row, got None at row 2"):
+        of().fit(few, np.array(["a", "b", None, "a"], dtype=object))
+    with pytest.warns(UserWarning, match="y has 'A ' and 'a', which differ in capitals or blanks"):
+        of().fit(few, np.array(["a", "A ", "a", "a"]))
+    table = pd.DataFrame(few, columns=["size", "weight"]).assign(when=pd.Timestamp("2020-01-01"))
+    with pytest.raises(ValueError, match="column 'when' of X has dates, got datetime64"):
+        of().fit(table, ["a", "b", "a", "b"])
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2])
 def test_variances_that_do_not_fit_are_refused(estimator):
     of = type(estimator)
     with pytest.raises(ValueError, match=r"one for each of 2 columns of X, got shape \(3,\)"):

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from block_models import Rows
+from block_models import AskingPaths, Rows, paths
+from same_draws import check_shards_do_not_matter
 
 from pgmult.sampling.blocks import (
     Sums,
@@ -14,6 +15,7 @@ from pgmult.sampling.blocks import (
     as_block_model,
     block_rng,
     blocks,
+    cells,
     local_fields,
     local_steps,
     log_likelihood,
@@ -138,7 +140,7 @@ def test_sweeps_of_shards_are_those_of_the_whole(shards):
         moved, total = [], Total()
         for piece in reversed(pieces):
             part = slice(parts[piece[0]].start, parts[piece[-1]].stop)
-            here, sums = local_steps(
+            here, _, sums = local_steps(
                 model, key, take_rows(model, state, part), data.rows(part), int(piece[0])
             )
             moved.insert(0, here)
@@ -160,10 +162,41 @@ def test_sweeps_of_shards_are_those_of_the_whole(shards):
         shared_variable(model, bare, summary, data, "x")
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0, 255], "u1"), ([-1, 127], "i1"), ([-1, 255], "i2"), ([0, 256], "u2"),
+        ([0, 2**32 - 1], "u4"), ([-1, 2**31], "i8"), ([0, 2**40], "i8"), ([], "u1"),
+    ],
+)  # fmt: skip
+def test_integers_on_their_way_take_no_more_bytes_than_they_need(values, kind):
+    whole, part, values = Total(), Total(), np.array(values, np.int64)
+    part.add(0, Sums((values,), (np.ones(2),)))
+    whole.add(1, Sums((values,), (np.ones(2),)))
+    sent = part.narrowed()
+    assert sent.exact[0].dtype == kind
+    whole.merge(sent)
+    found = whole.result(2)
+    np.testing.assert_array_equal(found.exact[0], 2 * values)
+    assert found.exact[0].dtype == np.int64
+
+
+def test_answers_of_shards_are_those_of_the_whole():
+    check_shards_do_not_matter(AskingPaths(), paths())
+
+
+def test_rows_of_several_cells_are_cut_where_the_data_say():
+    data = paths()
+    state = AskingPaths().init(np.random.default_rng(0), data)
+    assert num_rows(AskingPaths(), state, data) == 20
+    assert cells(data, slice(0, 3)) == slice(0, data.offsets[3])
+    assert local_fields(AskingPaths(), state) == ("x",)
+
+
 def test_local_fields_are_those_of_rows():
     state = RowsState(np.zeros(3), 0.0)
     assert local_fields(RowsModel(), state) == ("x",)
-    assert num_rows(RowsModel(), state) == 3
+    assert num_rows(RowsModel(), state, Rows(np.zeros(3))) == 3
 
 
 def test_models_without_blocks_are_told_so():

@@ -9,7 +9,16 @@ import warnings
 
 import numpy as np
 import pytest
-from block_models import GaussianRows, InThisProcess, Rows, rows, same
+from block_models import (
+    AskingPaths,
+    GaussianRows,
+    InThisProcess,
+    Rows,
+    StartingRows,
+    paths,
+    rows,
+    same,
+)
 from chain_models import Normal, values
 
 import pgmult
@@ -39,7 +48,7 @@ class Faulty(InThisProcess):
         with self._lock:
             forgets, repeats = self._chance.random() < 0.3, self._chance.random() < 0.3
         if forgets:
-            with tasks._memory._lock:
+            with tasks._memory.lock:
                 tasks._memory._rows.clear()
         if repeats and task.kind != "forget":
             super().run(task, home)
@@ -72,6 +81,73 @@ def test_draws_do_not_depend_on_what_workers_remember(here, tmp_path):
     again = [done.again for _, done in workers.done]
     assert max(again) > 1
     assert max(again) <= 5  # since the last cut
+
+
+@pytest.mark.parametrize(("shards", "cut"), [(1, 3), (2, 1), (5, 4)])
+def test_rows_of_cells_answer_what_the_shared_step_asks(tmp_path, shards, cut):
+    settings = SETTINGS | {"keep": "mu"}
+    whole = pgmult.sample(AskingPaths(), paths(), **settings)
+    again = pgmult.sample(
+        AskingPaths(), paths(), store=tmp_path / "run", cluster=InThisProcess(), shards=shards,
+        cut=cut, **settings,
+    )  # fmt: skip
+    assert same(whole, again)
+    assert len(np.unique(whole["mu"])) == whole["mu"].size
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_do_not_depend_on_what_workers_remember(tmp_path, seed):
+    settings = SETTINGS | {"keep": "mu"}
+    whole = pgmult.sample(AskingPaths(), paths(), **settings)
+    workers, run = Faulty(seed), tmp_path / "run"
+    with pytest.raises(RuntimeError, match="enough"):
+        pgmult.sample(
+            AskingPaths(), paths(), store=run, cluster=workers, shards=3, cut=4,
+            callback=stopped_after(7), **settings,
+        )  # fmt: skip
+    found = pgmult.resume(
+        run, model=AskingPaths(), data=paths(), cluster=Faulty(seed + 10), shards=2, cut=3,
+        progressbar=False,
+    )  # fmt: skip
+    assert same(whole, found)
+    asked = [len(task.asks) for task, _ in workers.done if task.kind == "answer"]
+    assert max(asked) == 2
+
+
+def test_rows_start_where_they_are(tmp_path, monkeypatch):
+    whole = pgmult.sample(StartingRows(), rows(), **SETTINGS)
+    for shards, workers in ((1, InThisProcess()), (5, Faulty(3))):
+        run, kinds = tmp_path / f"run-{shards}", set()
+
+        def look(sweep, run=run, kinds=kinds):
+            paths = (run / f"chain-{sweep.chain}").iterdir()
+            kinds.update(path.name.split(".")[0] for path in paths)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(StartingRows, "init", None)  # that holds all rows
+            found = pgmult.sample(
+                StartingRows(), rows(), store=run, cluster=workers, shards=shards, cut=4,
+                callback=look, **SETTINGS,
+            )  # fmt: skip
+        assert same(whole, found)
+        assert {task.kind for task, _ in workers.done} >= {"start", "step"}
+        assert "rows" in kinds
+        assert "start" not in kinds  # since the first cut
+    given = SETTINGS | {"initvals": {"mu": np.ones(2)}}
+    again = pgmult.sample(
+        StartingRows(), rows(), store=tmp_path / "given", cluster=InThisProcess(), shards=2, **given
+    )
+    assert same(again, pgmult.sample(StartingRows(), rows(), **given))
+    assert not same(again, whole)
+
+
+def test_variables_of_cells_cannot_be_kept_elsewhere(tmp_path):
+    for name, axis in (("x", "step"), ("first", "sequence")):
+        with pytest.raises(ValueError, match=f"'{name}', which has a value for each {axis}"):
+            pgmult.sample(
+                AskingPaths(), paths(), store=tmp_path / "run", cluster=InThisProcess(),
+                keep=name, **SETTINGS,
+            )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -267,14 +343,14 @@ def test_a_model_of_a_script_is_refused(tmp_path, monkeypatch):
 
 def test_patience_grows_with_what_a_task_may_have_to_do_again():
     patience = Patience(10.0)
-    task = tasks.Task("step", "run", "id", "session", 0, 0, 8, 5, 2, (), (), ())
+    task = tasks.Task("step", "run", "id", "session", 0, 0, 8, 5, 2, (), (), (), ())
     assert patience.limit(task) == 10.0
     patience.learn(Done(None, seconds=2.0, again=2))
     assert patience.limit(task) == 10.0 + 10 * 2.0 * 4
 
 
 def test_workers_of_another_release_are_refused():
-    task = tasks.Task("step", "run", "id", "session", 0, 0, 8, 5, 2, (), (), (), version="0")
+    task = tasks.Task("step", "run", "id", "session", 0, 0, 8, 5, 2, (), (), (), (), version="0")
     with pytest.raises(ValueError, match="workers must have the pgmult of the driver, 0, and"):
         work(task)
 
@@ -305,4 +381,4 @@ def test_processes_that_hang_are_replaced(here, tmp_path):
     workers.close()
     assert workers.pids == []
     with pytest.raises(WorkersLostError, match="sent home"):
-        workers.run(tasks.Task("forget", "", "", "", 0, 0, 1, 0, 0, (), (), ()), 0)
+        workers.run(tasks.Task("forget", "", "", "", 0, 0, 1, 0, 0, (), (), (), ()), 0)

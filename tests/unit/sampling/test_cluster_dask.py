@@ -2,9 +2,11 @@
 
 import os
 import signal
+import sys
 
+import numpy as np
 import pytest
-from block_models import GaussianRows, rows, same
+from block_models import GaussianRows, HeavyRows, rows, same
 
 import pgmult
 from pgmult.sampling.cluster.dask import DaskCluster
@@ -34,6 +36,13 @@ def client(cluster):
         yield client
 
 
+def own_bytes():
+    """What this process holds, files aside."""
+    with open("/proc/self/status") as status:
+        (line,) = (line for line in status if line.startswith("RssAnon"))
+    return 1024 * int(line.split()[1])
+
+
 def on(place, run, **more):
     return pgmult.sample(
         GaussianRows(), rows(), store=run, cluster=place, cut=4, **SETTINGS, **more
@@ -58,6 +67,26 @@ def test_draws_are_those_of_one_machine(here, client, tmp_path):
     assert client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_nothing_grows_with_the_sweeps(client, tmp_path):
+    """A megabyte a shard and sweep would be 400 MB, were it kept anywhere, and a task each 400."""
+    tasks, sizes = [], []
+
+    def look(sweep):
+        if sweep.index >= 50 and sweep.index % 50 == 0:
+            tasks.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+            sizes.append([own_bytes(), *client.run(own_bytes).values()])
+
+    pgmult.sample(
+        HeavyRows(), rows(), store=tmp_path / "run", cluster=client, cut=20, draws=1, tune=250,
+        chains=1, random_seed=1, progressbar=False, callback=look,
+    )  # fmt: skip
+    assert len(tasks) == 5
+    assert max(tasks) <= 2
+    assert np.max(np.array(sizes) - sizes[0]) < 50e6
+    assert len(list((tmp_path / "run" / "chain-0").iterdir())) < 10
+
+
 def test_workers_that_die_and_hang_are_replaced(here, client, tmp_path):
     first = pids(client)
 
@@ -79,6 +108,23 @@ def test_errors_of_the_model_come_back(client, tmp_path):
         pgmult.sample(
             GaussianRows(fails_at=1e300), data, store=tmp_path / "run", cluster=client, **SETTINGS
         )
+
+
+def test_a_worker_of_many_threads_does_one_task_a_sweep(here, tmp_path):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=3, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        place = DaskCluster(client)
+        assert place.num_slots == 1
+        assert same(here, on(place, tmp_path / "run"))
+
+
+def test_a_worker_that_cannot_be_reached_from_here(here, client, tmp_path, monkeypatch):
+    monkeypatch.setattr(DaskCluster, "_reaches", lambda place, address: False)
+    assert same(here, on(client, tmp_path / "run"))
 
 
 def test_nobody_at_the_address(monkeypatch):

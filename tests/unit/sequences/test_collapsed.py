@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pgmult.sampling.blocks import Sums, finished
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled import collapsed as compiled
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates.collapsed import Collapsed, sample_collapsed
+from pgmult.sequences.updates.collapsed import Augmented, Collapsed, Drawn, walk_collapsed
 from pgmult.testing import conditional_ratio, rejects
 
 SYMBOLS = as_sequences([[0, 2, -1, 1, 0], [1, 1, 3, 0], [2]])
@@ -29,9 +30,12 @@ MODELS = {
 
 
 class Case:
-    """A state of a model, omega there, and the density of what a path moves."""
+    """A state of a model, omega there, and the density of what a path moves.
 
-    def __init__(self, model, data):
+    Sequences are in blocks of `size`; by default there is one.
+    """
+
+    def __init__(self, model, data, size=None, noise_cov=None):
         rng = np.random.default_rng(3)
         self.model, self.data, self.state = model, data, model.prior(rng, data)
         self.active = ActiveSticks.of(data)
@@ -43,18 +47,40 @@ class Case:
             self.dynamics = np.concatenate([self.dynamics, self.state.input_weights], axis=1)
         self.prior = model._dynamics(data)
         self.moments = model._weight_moments(self.weights.shape, self.state.loading_var, data)
-        self.density = Collapsed(
-            self.active, self.omega, data.offsets, self.known, inputs, self.state.noise_cov,
-            (self.state.initial_mean, self.state.initial_cov), self.prior, *self.moments,
-        )  # fmt: skip
+        self.noise_cov = self.state.noise_cov if noise_cov is None else noise_cov
+        dense, self.blocks = self.active.dense(self.omega), []
+        for first in range(0, data.num_sequences, size or data.num_sequences):
+            part = data.rows(slice(first, first + (size or data.num_sequences)))
+            steps = slice(*data.offsets[[first, first + part.num_sequences]])
+            active = ActiveSticks.of(part)
+            held = Augmented(
+                np.random.default_rng(first), active, laid_out(active, dense[steps]), part.offsets,
+                design[steps], model._driving(part), self.noise_cov,
+                (self.state.initial_mean, self.state.initial_cov), only=size is None,
+            )  # fmt: skip
+            self.blocks.append(held)
+        self.density = Collapsed(self.noise_cov, self.prior, *self.moments, data.whole)
+
+    def sums(self, dynamics, weights):
+        """What all blocks say."""
+        parts = [held.evaluate(dynamics, weights).rounded for held in self.blocks]
+        return Sums((), tuple(np.sum(values, axis=0) for values in zip(*parts, strict=True)))
 
     def at(self, dynamics, weights):
         """The log density, and its gradient."""
         by_dynamics, by_weights = np.empty(dynamics.shape), np.empty(weights.shape)
         return (
-            self.density.log_density(dynamics, weights, by_dynamics, by_weights), by_dynamics,
-            by_weights,
+            self.density.log_density(
+                self.sums(dynamics, weights), dynamics, weights, by_dynamics, by_weights
+            ),
+            by_dynamics, by_weights,
         )  # fmt: skip
+
+    def walk(self, rng):
+        """A path from where the state is."""
+        sums = self.sums(self.dynamics, self.weights)
+        walk = walk_collapsed(rng, self.density, sums, self.dynamics, self.weights, "evaluate")
+        return finished(walk, lambda number, ask: self.sums(*ask.arrays))
 
     def law(self, dynamics, weights):
         """The states given omega, by `LinearDynamics`."""
@@ -85,6 +111,17 @@ class Case:
         return self.dynamics + 0.3 * noise[0], self.weights + noise[1]
 
 
+def laid_out(active, dense):
+    """Omega as the active pairs of some steps have it."""
+    omega = np.zeros(8 * int(active.starts[-1]))
+    for g, start in enumerate(active.starts[:-1]):
+        steps = active.order[8 * g : 8 * g + 8]
+        for k in range(active.depths[steps[0]]):
+            place = 8 * (start + k)
+            omega[place : place + len(steps)] = dense[steps, k]
+    return omega
+
+
 @pytest.fixture(params=MODELS)
 def case(request):
     return Case(*MODELS[request.param])
@@ -95,7 +132,7 @@ def test_density_with_the_states_integrated_out(case):
     points = [case.point(rng) for _ in range(5)]
     conditional_ratio(lambda p: case.joint(*p), lambda p: case.at(*p)[0], points)
     noisier = Case(case.model, case.data)
-    noisier.density.precision = 0.9 * noisier.density.precision
+    noisier.blocks[0].precision = 0.9 * noisier.blocks[0].precision
     rejects(conditional_ratio, lambda p: case.joint(*p), lambda p: noisier.at(*p)[0], points)
 
 
@@ -114,19 +151,47 @@ def test_gradients_by_finite_differences(case):
             assert abs(slope - gradient[entry]) < 1e-6 * (1.0 + abs(slope))
 
 
+def test_blocks_add_up(case):
+    """The density and its slopes are those of all sequences; states go by either's factors."""
+    dynamics, weights = case.point(np.random.default_rng(9))
+    apart = Case(case.model, case.data, size=1)
+    assert len(apart.blocks) == case.data.num_sequences > 1
+    for one, other in zip(case.at(dynamics, weights), apart.at(dynamics, weights), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    apart.blocks.pop()
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(
+            case.at(dynamics, weights)[0], apart.at(dynamics, weights)[0], rtol=1e-9
+        )
+
+
+def test_factors_that_were_not_kept_are_made_again(case):
+    """Bit for bit: so it does not matter which evaluations a block remembers."""
+    first, second = [case.point(np.random.default_rng(seed)) for seed in (10, 11)]
+    draws = []
+    for keep, visited in ((True, (first, second, first)), (True, (second,)), (False, ())):
+        held = Case(case.model, case.data).blocks[0]
+        held.keep = held._only = keep
+        for point in visited:
+            held.evaluate(*point)
+        draws.append(held.sample_states(*first))
+    np.testing.assert_array_equal(draws[0], draws[1])
+    np.testing.assert_array_equal(draws[0], draws[2])
+
+
 def test_states_drawn_with_the_factors_have_their_law(case):
     dynamics, weights = case.point(np.random.default_rng(7))
-    case.at(dynamics, weights)
+    held = case.blocks[0]
+    held.evaluate(dynamics, weights)
     means, covs, cross = case.law(dynamics, weights).smooth()
-    density, shape = case.density, case.density.means.shape
-    np.testing.assert_allclose(density.means, means, atol=1e-10)
-    np.testing.assert_allclose(density.covs, covs, atol=1e-10)
+    _, roots, found = held._factors[-1]
+    shape = found.shape
+    np.testing.assert_allclose(found, means, atol=1e-10)
+    np.testing.assert_allclose(held._work.covs, covs, atol=1e-10)
 
     def drawn(noise):
         x = noise.copy()
-        compiled.draw_states(
-            density.offsets, dynamics, density.precision, density.roots, density.means, x
-        )
+        compiled.draw_states(held.offsets, dynamics, held.precision, roots, found, x)
         return x
 
     np.testing.assert_allclose(drawn(np.zeros(shape)), means, atol=1e-10)
@@ -143,26 +208,23 @@ def test_a_path_can_be_walked_back(case, monkeypatch):
     """Tiny steps are accepted; steps far too long are not, and then nothing has moved."""
     module = "pgmult.sequences.updates.collapsed"
     monkeypatch.setattr(f"{module}._STEP_SIZE", 1e-3)
-    found = sample_collapsed(np.random.default_rng(8), case.density, case.dynamics, case.weights)
+    found = case.walk(np.random.default_rng(8))
     assert found.chance > 0.999
     assert 0.0 < np.abs(found.weights - case.weights).max() < 0.1
     monkeypatch.setattr(f"{module}._STEP_SIZE", 1e3)
-    found = sample_collapsed(np.random.default_rng(8), case.density, case.dynamics, case.weights)
+    found = case.walk(np.random.default_rng(8))
     assert found.chance < 1e-6
     np.testing.assert_array_equal(found.weights, case.weights)
     np.testing.assert_array_equal(found.dynamics, case.dynamics)
 
 
 def test_a_nearly_singular_noise_leaves_the_states_to_the_square_root_filter():
-    case = Case(*MODELS["symbols"])
     direction = np.array([1.0, 1.0])
     thin = np.outer(direction, direction) + 1e-13 * np.eye(2)
-    density = Collapsed(
-        case.active, case.omega, case.data.offsets, case.known, None, thin,
-        (case.state.initial_mean, case.state.initial_cov), case.prior, *case.moments,
-    )  # fmt: skip
-    found = sample_collapsed(np.random.default_rng(0), density, case.dynamics, case.weights)
-    assert found.states is None
+    case = Case(*MODELS["symbols"], noise_cov=thin)
+    assert case.blocks[0].sample_states(case.dynamics, case.weights) is None
+    found = case.walk(np.random.default_rng(0))
+    assert found == Drawn(case.dynamics, case.weights, 0.0)
     state = replace(case.state, noise_cov=thin)
     moved = case.model.step(np.random.default_rng(0), state, case.data)
     assert np.isfinite(moved.states).all()

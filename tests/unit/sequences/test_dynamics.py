@@ -19,11 +19,13 @@ from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors import dynamics as module
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive, project, stationary_cov
 from pgmult.sequences.updates.dynamics import (
+    draw_stationary_dynamics,
     dynamics_prior,
+    first_sums,
     sample_dynamics,
     sample_initial,
     sample_stable_prior,
-    sample_stationary_dynamics,
+    transition_sums,
 )
 from pgmult.testing import conditional_ratio
 
@@ -421,16 +423,18 @@ def states_and_inputs(rng):
     return rng.normal(size=(9, 2)), rng.normal(size=(9, 1))
 
 
-def dynamics_block(states, inputs):
+def dynamics_block(states, inputs, about):
     """Log joint of (A, W, Q) with the states, and the posterior that `sample_dynamics` draws from.
 
     The joint comes from `LinearDynamics`, the posterior from the compiled sums.
     """
+    sums = transition_sums(states, OFFSETS, inputs, about)
     centre, precision, scale = np.empty((3, 2)), np.empty((3, 3)), PRIOR.scale.copy()
-    num_seen = compiled.regression_posterior(
-        PRIOR.mean, PRIOR.row_precision, states, inputs, OFFSETS, centre, precision, scale
-    )
-    posterior = MatrixNormalInverseWishart(centre, precision, PRIOR.dof + num_seen, scale)
+    compiled.regression_posterior(
+        PRIOR.mean, PRIOR.row_precision, sums.coefficients, sums.zz, sums.ze, sums.ee, centre,
+        precision, scale,
+    )  # fmt: skip
+    posterior = MatrixNormalInverseWishart(centre, precision, PRIOR.dof + sums.count, scale)
 
     def log_joint(point):
         A, W, Q = point
@@ -456,7 +460,33 @@ def dynamics_points(rng):
 
 def test_dynamics_given_states(rng):
     states, inputs = states_and_inputs(rng)
-    conditional_ratio(*dynamics_block(states, inputs), dynamics_points(rng))
+    for about in (np.zeros((2, 3)), rng.normal(size=(2, 3))):
+        conditional_ratio(*dynamics_block(states, inputs, about), dynamics_points(rng))
+
+
+def test_sums_of_blocks_add_up_and_move_with_the_states(rng):
+    """The sums are those of all sequences, and of states that have been translated."""
+    states, inputs = states_and_inputs(rng)
+    about, delta = rng.normal(size=(2, 3)), np.array([3.0, -1.0])
+
+    def sums(states, inputs, offsets):
+        later = transition_sums(states, offsets, inputs, about)
+        return later, first_sums(states, offsets, about[:, 2])
+
+    whole = sums(states, inputs, OFFSETS)
+    parts = [
+        sums(states[:6], inputs[:6], OFFSETS[:3]), sums(states[6:], inputs[6:], OFFSETS[2:] - 6)
+    ]  # fmt: skip
+    assert (whole[0].count, whole[1].count) == (6, 3)
+    moved = sums(states + delta, inputs, OFFSETS)
+    e = delta - about[:, :2] @ delta
+    shifted = (
+        whole[0].shifted(np.array([3.0, -1.0, 0.0]), e), whole[1].shifted(np.zeros(0), delta)
+    )  # fmt: skip
+    for name in ("zz", "ze", "ee"):
+        for i in range(2):
+            close(getattr(whole[i], name), sum(getattr(part[i], name) for part in parts), 1e-12)
+            close(getattr(moved[i], name), getattr(shifted[i], name), 1e-12)
 
 
 def test_draws_are_split_as_they_were_stacked(rng):
@@ -486,16 +516,20 @@ def test_initial_law_given_first_states(rng):
 
 def test_a_stationary_start_is_kept_or_replaced_by_a_stable_one(rng):
     states, inputs = states_and_inputs(rng)
+    sums = (
+        transition_sums(states, OFFSETS, inputs, np.zeros((2, 3))),
+        first_sums(states, OFFSETS, np.ones(2)),
+    )
     current, moves = sample_stable_prior(rng, PRIOR), 0
     for _ in range(200):
-        proposal = sample_stationary_dynamics(rng, PRIOR, states, OFFSETS, current, inputs)
+        proposal = draw_stationary_dynamics(rng, PRIOR, *sums, current)
         assert np.abs(np.linalg.eigvals(proposal[0])).max() < 1.0
         moves += proposal is not current
         current = proposal
     assert 0 < moves < 200
     unstable = 1.1 * np.eye(2), current[1], current[2]
     with pytest.raises(ValueError, match="the current transition must be stable"):
-        sample_stationary_dynamics(rng, PRIOR, states, OFFSETS, unstable, inputs)
+        draw_stationary_dynamics(rng, PRIOR, *sums, unstable)
 
 
 def test_a_prior_without_stable_draws_is_refused(rng, monkeypatch):

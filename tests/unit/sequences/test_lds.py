@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.stats
-from same_draws import check_threads_do_not_matter
+from same_draws import check_shards_do_not_matter, check_threads_do_not_matter
 
 import pgmult
 from pgmult.core.potentials import DensePotential
@@ -16,6 +16,7 @@ from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import scale_log_density
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS, _rescaled
+from pgmult.sequences.updates.dynamics import first_sums, transition_sums
 from pgmult.sequences.updates.spectral_start import spectral_states
 from pgmult.sequences.updates.state_level import level_potential, sample_level
 from pgmult.testing import conditional_ratio, rejects
@@ -134,7 +135,8 @@ def test_weights_given_omega(case, monkeypatch):
         return mean
 
     monkeypatch.setattr("pgmult.sequences.models.lds.sample_rows", remember)
-    model._sample_weights(None, active, omega, design, state.loading_var, data)
+    sums = active.statistics(omega, design)
+    model._sample_weights(None, *sums, state.loading_var, data)
     dense, n = active.dense(omega), design.shape[1]
     lower = np.tril_indices(n)
 
@@ -164,13 +166,23 @@ def test_weights_given_omega(case, monkeypatch):
     conditional_ratio(joint, conditional, [rng.standard_normal(shape) for _ in range(5)])
 
 
+def sums_of(model, data, state):
+    """The moments of the states that all else is drawn from."""
+    about, driving = model._coefficients(state, data), model._driving(data)
+    return (
+        transition_sums(state.states, data.offsets, driving, about),
+        first_sums(state.states, data.offsets, state.initial_mean),
+    )  # fmt: skip
+
+
 def test_level_of_all_states(case):
     model, data, state = case
     start = None if model.initial == "stationary" else model.gaussian_prior
     moments = model._offset_moments(data)
     precision, linear = level_potential(
-        model._law(state, data), state.states, start, state.loadings, state.offset, *moments
-    )
+        *sums_of(model, data, state), state.noise_cov, state.initial_cov, start, state.loadings,
+        state.offset, *moments,
+    )  # fmt: skip
 
     def joint(delta):
         mean = state.initial_mean + (0.0 if start is None else delta)
@@ -198,11 +210,12 @@ def test_level_of_all_states(case):
 
 def test_translation_leaves_probabilities_alone(case):
     model, data, state = case
-    weights = model._weights(state)
-    states, moved = model._translated(np.random.default_rng(0), state.states, weights, state, data)
-    assert np.abs(states - state.states).max() > 1e-3
+    weights, rng = model._weights(state), np.random.default_rng(0)
+    delta, moved = model._translated(rng, weights, state, *sums_of(model, data, state), data)
+    assert np.abs(delta).max() > 1e-3
+    there, _, _ = model.local_move(None, state, None, data, delta, np.ones(model.state_dim))
     np.testing.assert_allclose(
-        model._design(states, data) @ moved.T, model._design(state.states, data) @ weights.T,
+        model._design(there.states, data) @ moved.T, model._design(state.states, data) @ weights.T,
         atol=1e-10,
     )  # fmt: skip
 
@@ -214,7 +227,9 @@ def test_scales_of_the_states(case):
     prior = model._dynamics(data)
 
     def joint(a):
-        moved = _rescaled(state, np.exp(a))
+        factors = np.exp(a)
+        moved = _rescaled(state, factors)
+        moved, _, _ = model.local_move(None, moved, None, data, np.zeros(D), factors)
         np.testing.assert_allclose(model.probs(moved, data), model.probs(state, data))
         total = log_joint(model, data, moved)
         coefficients = np.c_[moved.transition, moved.input_weights[:, :driving]].T
@@ -250,6 +265,27 @@ def test_log_likelihood_and_probs_agree(case):
 def test_threads_do_not_matter(case):
     model, data, _ = case
     check_threads_do_not_matter(model, data)
+
+
+SHORT = as_sequences(
+    [np.random.default_rng(s).multinomial(2, [0.4, 0.3, 0.2, 0.1], 1 + s % 4) for s in range(14)],
+    inputs=np.random.default_rng(0).standard_normal((sum(1 + s % 4 for s in range(14)), 2)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"update": "both"}, {"initial": "stationary", "inputs": "dynamics"},
+     {"inputs": "emissions"}],
+    ids=["free", "slices", "stationary", "emissions"],
+)  # fmt: skip
+def test_shards_do_not_matter(options):
+    check_shards_do_not_matter(MultinomialLDS(2, block_rows=2, **options), SHORT)
+
+
+def test_shards_do_not_matter_where_few_sweeps_have_a_path(monkeypatch):
+    monkeypatch.setattr("pgmult.sequences.models.lds.path_share", lambda *sizes: 0.5)
+    check_shards_do_not_matter(MultinomialLDS(2, block_rows=2), SHORT, sweeps=5)
 
 
 def test_any_basis_of_the_state_has_the_same_invariants():
@@ -334,6 +370,7 @@ def test_spectral_states_find_what_drives_the_symbols():
         ({"loading_shape": np.nan}, "loading_shape must be finite"),
         ({"emission_var": -1.0}, "emission_var must be positive"),
         ({"concentration": 0.0}, "concentration must be from 0.1"),
+        ({"block_rows": 0}, "block_rows must be at least 1"),
         (
             {"dynamics": MatrixNormalInverseWishart(np.eye(3), np.eye(3), 5.0, np.eye(3))},
             "dynamics must be of 2 dimensions, got 3",

@@ -96,6 +96,19 @@ def test_a_doubtful_run_is_decided_by_one_of_four_times_the_length():
     assert {run.replicates for run in runs} == {60, 240}
 
 
+def test_a_gross_error_is_refused_after_an_eighth_of_the_replicates():
+    lost = mutant(normal, **NORMAL_MUTANTS["wrong sign"])
+    early = geweke(lost, numbers, replicates=2000)
+    assert not early.passed
+    assert early.replicates == 250
+    assert early.p_value < 0.01**3 / 4
+    # A look changes no draw of a run that goes on.
+    whole = geweke(normal, numbers, replicates=2000)
+    unseen = geweke(normal, numbers, replicates=2000, level=0.0)
+    assert whole.replicates == unseen.replicates == 2000
+    np.testing.assert_array_equal(whole.scores, unseen.scores)
+
+
 # ------------------------------------------------------------------ the conditional ratio
 
 

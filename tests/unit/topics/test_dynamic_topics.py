@@ -241,7 +241,7 @@ def test_log_likelihood_is_the_mixture_probability_of_the_words(data, counts, st
 
 
 def test_allocation_counts_words_at_their_times(data, counts, state, rng):
-    topic_counts, word_counts = MODEL._allocate(rng, state, data)
+    topic_counts, (word_counts,) = MODEL._allocate(rng, state, data, None)
     word_counts = word_counts.reshape(state.topics.shape)
     np.testing.assert_array_equal(topic_counts.sum(axis=1), counts.sum(axis=1))
     by_time = np.zeros((6, 12), dtype=int)

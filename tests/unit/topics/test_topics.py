@@ -50,7 +50,7 @@ def draw_allocation(rng, corpus, theta, topics):
     padded[: len(theta), :num_topics] = theta
     by_word[: corpus.num_words, :num_topics] = topics.T
     topic_counts = np.zeros(theta.shape, dtype=np.int64)
-    word_counts = np.zeros((1, corpus.num_words, theta.shape[1]), dtype=np.int32)
+    word_counts = np.zeros((1, corpus.num_words, theta.shape[1]), dtype=np.int64)
     status = allocate(
         0, 0, corpus.num_documents, new_key(rng), corpus.indptr, corpus.words, corpus.counts,
         padded, by_word, theta, topics, topic_counts, word_counts,

@@ -1,0 +1,135 @@
+"""The noise that a field over times and places is made of, at known cells: innovations.
+
+With the state of `pgmult.fields.compiled.space_time`, let a filter see the field itself, without
+noise, one time after another. What it does not foresee at time t is L_t xi_t, xi_t independent
+standard normals: their law does not depend on the covariance, and they and the field determine each
+other, as if a dense covariance had been factored in the order of time::
+
+    f_t = H x_t + L_t xi_t,    x_{t+1} = A_{t+1} (x_t + G_t xi_t)
+
+L_t and G_t are the same for all columns. Where the past or earlier places leave no variance, L_t
+has a column of zeros, and the field says nothing of that xi.
+
+O(T S**3 q**2) once and O(T S**2 q) a column, for T times, S places, q blocks of a state.
+"""
+
+import math
+
+import numpy as np
+
+from pgmult.compiled.jit import jit
+
+
+@jit
+def innovation_roots(A, Q, K, starts, active, num_active, tolerance):
+    """L, ``(num_times, num_places, num_places)``, and G, ``(num_times, size, num_places)``.
+
+    Places ``active[t, : num_active[t]]`` are seen at time t, and rows and columns of L are in that
+    order. A variance below `tolerance` times the prior's is none.
+    """
+    num_times, num_places = active.shape
+    num_blocks = starts[-1]
+    size = num_blocks * num_places
+    roots = np.zeros((num_times, num_places, num_places))
+    gains = np.zeros((num_times, size, num_places))
+    P, half = np.zeros((size, size)), np.zeros((size, size))
+    ahead = np.zeros((num_places, size))
+    for t in range(num_times):
+        half[:] = 0.0
+        for b in range(num_blocks):
+            for a in range(b, num_blocks):
+                scale = A[t, b, a]
+                if scale != 0.0:
+                    for s in range(num_places):
+                        for c in range(size):
+                            half[b * num_places + s, c] += scale * P[a * num_places + s, c]
+        P[:] = 0.0
+        for b in range(num_blocks):
+            for a in range(b, num_blocks):
+                scale = A[t, b, a]
+                if scale != 0.0:
+                    for r in range(size):
+                        for s in range(num_places):
+                            P[r, b * num_places + s] += scale * half[r, a * num_places + s]
+        for i in range(starts.shape[0] - 1):
+            for b in range(starts[i], starts[i + 1]):
+                for d in range(starts[i], starts[i + 1]):
+                    for s in range(num_places):
+                        for c in range(num_places):
+                            P[b * num_places + s, d * num_places + c] += Q[t, b, d] * K[i, s, c]
+        L, G = roots[t], gains[t]
+        for i in range(num_active[t]):
+            s = active[t, i]
+            prior = 0.0
+            for c in range(size):
+                total = 0.0
+                for first in starts[:-1]:
+                    total += P[first * num_places + s, c]
+                ahead[i, c] = total
+            for term in range(starts.shape[0] - 1):
+                prior += K[term, s, s]
+            for j in range(i + 1):
+                total = 0.0
+                for first in starts[:-1]:
+                    total += ahead[i, first * num_places + active[t, j]]
+                for k in range(j):
+                    total -= L[i, k] * L[j, k]
+                if j == i:
+                    L[i, i] = math.sqrt(total) if total > tolerance * prior else 0.0
+                elif L[j, j] > 0.0:
+                    L[i, j] = total / L[j, j]
+            if L[i, i] > 0.0:
+                for c in range(size):
+                    total = ahead[i, c]
+                    for k in range(i):
+                        total -= L[i, k] * G[c, k]
+                    G[c, i] = total / L[i, i]
+        for r in range(size):
+            for c in range(size):
+                total = 0.0
+                for k in range(num_active[t]):
+                    total += G[r, k] * G[c, k]
+                P[r, c] -= total
+    return roots, gains
+
+
+@jit
+def carry_columns(
+    worker, start, stop, whiten, A, starts, active, num_active, roots, gains, noise, values
+):
+    """Each column's noise from its values, or the values from the noise.
+
+    Both are ``(num_columns, num_times, num_places)``. Noise that the values say nothing of stays
+    what it is.
+    """
+    num_times, num_places = active.shape
+    x = np.empty((starts[-1], num_places))
+    for column in range(start, stop):
+        x[:] = 0.0
+        for t in range(num_times):
+            for i in range(starts.shape[0] - 1):
+                for b in range(starts[i], starts[i + 1]):
+                    for c in range(num_places):
+                        x[b, c] *= A[t, b, b]
+                    for a in range(b + 1, starts[i + 1]):
+                        for c in range(num_places):
+                            x[b, c] += A[t, b, a] * x[a, c]
+            L, G, xi = roots[t], gains[t], noise[column, t]
+            for i in range(num_active[t]):
+                s = active[t, i]
+                total = 0.0
+                for first in starts[:-1]:
+                    total += x[first, s]
+                for k in range(i):
+                    total += L[i, k] * xi[active[t, k]]
+                if not whiten:
+                    values[column, t, s] = total + L[i, i] * xi[s]
+                elif L[i, i] > 0.0:
+                    xi[s] = (values[column, t, s] - total) / L[i, i]
+            for b in range(starts[-1]):
+                for c in range(num_places):
+                    total = x[b, c]
+                    for i in range(num_active[t]):
+                        total += G[b * num_places + c, i] * xi[active[t, i]]
+                    x[b, c] = total
+    return 0
