@@ -228,8 +228,9 @@ def directions(options):
             state = model.step(rng, state, data)
             rows.append(followed(model, state, data, likely, documents))
         seconds = (time.process_time() - begin) / (1.5 * options.sweeps)
-        before, total = local_steps(model, new_key(rng), state, data)
-        sums = total.result(len(blocks(num_rows(model, state), model.block_rows)))
+        moved = local_steps(model, new_key(rng), state, data)
+        count = len(blocks(num_rows(model, state, data), model.block_rows))
+        before, sums = moved.state, moved.total.result(count)
         for _ in range(options.sweeps):
             if isinstance(model, DynamicTopics):  # sums are about this mu
                 state = replace(state, mu=before.mu)
