@@ -21,6 +21,7 @@ from pgmult.core.validate import as_counts, as_positive_int, as_simplex
 from pgmult.fields.checks import predictive_checks
 from pgmult.fields.covariances import Covariance, Product, Sum
 from pgmult.fields.data import CountField, smoothed_shares
+from pgmult.fields.models.multinomial_gp import MultinomialGP, slow_sites
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.scores import gain_by_count
 from pgmult.sampling.posterior import Posterior
@@ -112,6 +113,10 @@ def field_report(
         verdict.append(_against_truth(grid, known))
     sections.append(_learned(posterior, data, probability))
     chains, *details = chains_in_words(posterior, _parts(posterior))
+    model = posterior.model
+    if isinstance(model, MultinomialGP) and model.method == "polya_gamma":
+        slow = slow_sites(model.augmentation_rates(data), data)
+        details += [] if slow is None else [f"{slow}."]
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     verdict.append(chains)
     return Report(

@@ -13,11 +13,15 @@ import argparse
 import resource
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
 import pgmult
 from pgmult.core.typing import variable
+from pgmult.core.validate import new_key
+from pgmult.sampling.blocks import blocks, local_steps, num_rows
+from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.topics import (
     DocumentCompletion,
     DynamicTopics,
@@ -142,8 +146,6 @@ def held_out(options):
 
 def mixing(options):
     """Effective draws of log rho a hundred sweeps, and what was learned."""
-    from pgmult.sampling.diagnostics import ess_bulk
-
     warnings.simplefilter("ignore")
     for truth in (0.0, 0.01, 0.1, 1.0):
         rng = np.random.default_rng(0)
@@ -196,9 +198,10 @@ def followed(model, state, data, likely, documents):
 
 
 def directions(options):
-    """Effective draws in 100 sweeps of State of the Union: the fewest, and the median."""
-    from pgmult.sampling.diagnostics import ess_bulk
+    """Effective draws in 100 sweeps of State of the Union: the fewest, and the median.
 
+    Then the same where the tokens' topics and psi stay: what no move of the rest can pass.
+    """
     corpus = pgmult.datasets.state_of_the_union()
     decade = corpus.table.columns["year"] // 10
     formula = "~ party * s(year) + (1 | president)"
@@ -220,18 +223,28 @@ def directions(options):
         def likely(state, model=model, data=data, cells=cells):
             return np.ravel(variable(model, state, data, "topics"))[cells]
 
-        rows = []
+        rows, held = [], []
         for _ in range(options.sweeps):
             state = model.step(rng, state, data)
             rows.append(followed(model, state, data, likely, documents))
         seconds = (time.process_time() - begin) / (1.5 * options.sweeps)
+        moved = local_steps(model, new_key(rng), state, data)
+        count = len(blocks(num_rows(model, state, data), model.block_rows))
+        before, sums = moved.state, moved.total.result(count)
+        for _ in range(options.sweeps):
+            if isinstance(model, DynamicTopics):  # sums are about this mu
+                state = replace(state, mu=before.mu)
+            state = model.shared_step(rng, replace(state, psi=before.psi), sums, data)
+            held.append(followed(model, state, data, likely, documents))
         print(f"{name}: {seconds:.3f} CPU s a sweep; effective draws in 100 sweeps, min and median")
         for of in rows[0]:
-            draws = np.array([row[of] for row in rows])[None]
-            effective = 100.0 * np.ravel(ess_bulk(draws)) / options.sweeps
-            print(
-                f"  {of:28s} {np.nanmin(effective):6.1f} {np.nanmedian(effective):6.1f}", flush=True
-            )
+            told = f"  {of:28s}"
+            for kept in (rows, held):
+                draws = np.array([row[of] for row in kept])[None]
+                if of != "psi" or kept is rows:
+                    effective = 100.0 * np.ravel(ess_bulk(draws)) / options.sweeps
+                    told += f" {np.nanmin(effective):6.1f} {np.nanmedian(effective):6.1f}  "
+            print(told, flush=True)
 
 
 if __name__ == "__main__":

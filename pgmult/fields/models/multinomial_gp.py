@@ -204,7 +204,9 @@ class MultinomialGP(StickFields):
         """
         found = self.approximation(data)
         if self.method == "polya_gamma":
-            _warn_of_slow_sites(self.augmentation_rates(data), data)
+            slow = slow_sites(self.augmentation_rates(data), data)
+            if slow is not None:
+                warnings.warn(slow, ConvergenceWarning, stacklevel=2)
         theta = found.guess.mean
         if self.hyperparameters == "empirical_bayes" and self.law.num_params:
             estimate = empirical_bayes(self, data).law
@@ -493,11 +495,11 @@ def _whitens(model: MultinomialGP, data: CountField) -> bool:
     return model.field(model.start(data), np.zeros_like(model.trend(data).centre), data).whitens
 
 
-def _warn_of_slow_sites(rates: FloatArray, data: CountField) -> None:
-    """Name the slowest category and where, with its neighbours that are slow as well."""
+def slow_sites(rates: FloatArray, data: CountField) -> str | None:
+    """The slowest category and where, in words, with its neighbours that are slow as well."""
     slow = rates < _SLOW
     if not slow.any():
-        return
+        return None
     site, stick = np.unravel_index(int(np.argmin(rates)), rates.shape)
     column = int(np.argmax([len(np.unique(values)) for values in data.sites.T]))
     rest = np.delete(data.sites, column, axis=1)
@@ -513,13 +515,11 @@ def _warn_of_slow_sites(rates: FloatArray, data: CountField) -> None:
     counts = data.site_counts()[run]
     ends = " to ".join(dict.fromkeys(data.site_label(int(end)) for end in (run[0], run[-1])))
     reaching = int(counts[:, data.order[stick:]].sum())
-    warnings.warn(
+    return (
         f"Pólya-gamma sweeps will hardly move {np.count_nonzero(slow):,} of {slow.size:,} values of"
         f" psi, the least that of category {name} at {ends}: {int(counts[:, category].sum()):,} in"
         f" {reaching:,} that reach its stick, about {rates[site, stick] / 2.0:.1g} effective draws"
-        ' a sweep (take method="slice" or "auto")',
-        ConvergenceWarning,
-        stacklevel=2,
+        ' a sweep (take method="slice" or "auto")'
     )
 
 

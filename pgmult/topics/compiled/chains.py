@@ -51,16 +51,13 @@ def _filter(r, here, count, J, h, centre, persistence, initial_var, step_var, me
     centre = centre[here]
     exponent, product = np.zeros(LANES), np.ones(LANES)
     for t in range(num_times):
+        earlier, pull, spread = t - 1, persistence, step_var
         if t == 0:
-            _filter_time(
-                J[r, 0, here], h[r, 0, here], centre, 0.0, mean[0], var[0], initial_var, mean[0],
-                var[0], exponent, product, count,
-            )  # fmt: skip
-        else:
-            _filter_time(
-                J[r, t, here], h[r, t, here], centre, persistence, mean[t - 1], var[t - 1],
-                step_var, mean[t], var[t], exponent, product, count,
-            )  # fmt: skip
+            earlier, pull, spread = 0, 0.0, initial_var
+        _filter_time(
+            J[r, t, here], h[r, t, here], centre, pull, mean[earlier], var[earlier], spread,
+            mean[t], var[t], exponent, product, count,
+        )  # fmt: skip
         if t % _FACTORS == _FACTORS - 1 or t == num_times - 1:
             for i in range(count):
                 exponent[i] -= math.log(product[i])
@@ -267,12 +264,10 @@ def _base(
     """
     predicted, precision, ratio = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     for t in range(taken.shape[0]):
+        earlier, pull, spread = t - 1, persistence, step_var
         if t == 0:
-            _predict(centre, 0.0, mean[0], var[0], initial_var, predicted, precision, width)
-        else:
-            _predict(
-                centre, persistence, mean[t - 1], var[t - 1], step_var, predicted, precision, width
-            )
+            earlier, pull, spread = 0, 0.0, initial_var
+        _predict(centre, pull, mean[earlier], var[earlier], spread, predicted, precision, width)
         _weigh(predicted, precision, taken[t], reaching[t], J[t], ratio, width)
         for i in range(width):
             ratio[i] = math.log(ratio[i])
