@@ -372,7 +372,7 @@ def _verdict(found: Coverage) -> str:
     levels, covered, errors = found
     off = covered - levels
     clear = np.abs(off) > np.maximum(3.0 * np.nan_to_num(errors), _TOLERANCE)
-    said = f"{levels[-1]:.0%} intervals hold {covered[-1]:.0%} of the counts"
+    said = f"{100 * levels[-1]:.0f} % intervals hold {100 * covered[-1]:.0f} % of the counts"
     if (off[clear] < 0.0).any():
         return (
             f"Too narrow: {said}. Try overdispersion=0.1, or + White(0.1) on what has an effect of"

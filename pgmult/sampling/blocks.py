@@ -18,7 +18,8 @@ returns the shared fields in the end.
 
 `step` does all blocks here and now. An executor of another kind cuts the rows between blocks into
 shards, calls `local_steps` and `local_answers` for each of them, merges the totals and finishes the
-model's `shared_step`; what it keeps of a draw comes from `summaries` and `shared_variable`.
+model's `shared_step`; what it keeps of a draw comes from `summaries` and `shared_variable`. Rows of
+a `StartsInBlocks` model start block by block as well.
 
 >>> parts = blocks(5000, 2048)
 >>> parts

@@ -42,7 +42,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,7 @@ _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+_TRIES = 20  # of a header that two threads read at a time
 _LEAST = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "entropy": 0}
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
@@ -795,10 +796,24 @@ def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
         return {m.filename.removesuffix(".npy"): _parsed(file.read(m)) for m in members}
 
 
+def array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is in Fortran's order, and dtype of the array in a .npy file.
+
+    Python parses the header, and Python 3.11 may fail at that with a SystemError where two threads
+    parse anything at a time: it is tried again.
+    """
+    place = file.tell()
+    for _ in range(_TRIES):
+        with suppress(SystemError):
+            return _HEADERS[np.lib.format.read_magic(file)](file)
+        file.seek(place)
+    return _HEADERS[np.lib.format.read_magic(file)](file)
+
+
 def _parsed(content: bytes) -> NDArray[Any]:
     """The array in the content of a .npy file, which must be as long as its header claims."""
     file = io.BytesIO(content)
-    shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+    shape, is_fortran, dtype = array_header(file)
     if dtype.hasobject:
         raise ValueError("it holds objects")
     if math.prod(shape) * dtype.itemsize != len(content) - file.tell():

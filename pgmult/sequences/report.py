@@ -379,7 +379,8 @@ def _against_truth(
         inside.append(((lower <= truth) & (truth <= upper)).mean())
         error.append(np.abs(mean - truth).mean())
     return (
-        f"The truth is known here: the {percent}s hold {inside[0]:.0%} of the true probabilities"
-        f" ({inside[1]:.0%} of those ahead), and a mean is {error[0]:.3f} off on average"
+        f"The truth is known here: the {percent}s hold {100 * inside[0]:.0f} % of the true"
+        " probabilities"
+        f" ({100 * inside[1]:.0f} % of those ahead), and a mean is {error[0]:.3f} off on average"
         f" ({error[1]:.3f} ahead)."
     )

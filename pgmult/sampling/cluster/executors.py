@@ -3,7 +3,8 @@
 An engine needs one class to be added: `num_slots`, and a `run` that has a task done, in some
 process that can read the run directory, and done again elsewhere when that process is lost. `run`
 is called from many threads at a time. Processes that stay give the same `home` to the same process
-each time, for its memory; nothing but time depends on it.
+each time, for its memory, and a process with several threads is one place: ``work(task, threads)``
+adds up in it what they did. Nothing but time depends on either.
 """
 
 import sys

@@ -28,7 +28,15 @@ from numpy.typing import NDArray
 
 from pgmult.sampling.blocks import Ask
 from pgmult.sampling.codec import decode
-from pgmult.sampling.store import _bundle, _seed, _sync_folder, _unpacked, _unsealed, reading
+from pgmult.sampling.store import (
+    _bundle,
+    _seed,
+    _sync_folder,
+    _unpacked,
+    _unsealed,
+    array_header,
+    reading,
+)
 
 __all__ = ["ChainFiles", "Part", "Shared"]
 
@@ -206,8 +214,7 @@ def _read_array(
     origin: int,
 ) -> None:
     """Rows lo to hi of one file's array, into their place; the others are checked, too."""
-    np.lib.format.read_magic(file)
-    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    shape, _, dtype = array_header(file)
     if shape[0] != part.stop - part.start or dtype.hasobject:
         raise ValueError(f"it holds {dtype} {shape} of {field}")
     if field not in rows:

@@ -247,6 +247,12 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         """Dirichlet concentration of words in topics, for the search."""
         return _START_CONCENTRATION
 
+    def _from_part(
+        self, rng: np.random.Generator, at: Searched, part: TimedCorpus
+    ) -> DynamicTopicsState:
+        """A state of a part; its topics are means."""
+        return self.from_allocation(rng, at, part)
+
     def from_allocation(
         self, rng: np.random.Generator, at: Searched, data: TimedCorpus
     ) -> DynamicTopicsState:

@@ -401,6 +401,14 @@ class StructuralTopics(GaussianTopics):
         word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
         return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
 
+    def _from_part(
+        self, rng: np.random.Generator, at: Searched, part: StructuredCorpus
+    ) -> StructuralTopicsState:
+        """A state of a part: topics at their mean, if neither groups nor keywords vary them."""
+        state = self.from_allocation(rng, at, part)
+        varied = part.content is not None or self.keywords
+        return state if varied else replace(state, topics=at.topics())
+
     def from_allocation(
         self, rng: np.random.Generator, at: Searched, data: StructuredCorpus
     ) -> StructuralTopicsState:

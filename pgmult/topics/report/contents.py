@@ -282,7 +282,7 @@ def _verdict(
     if correlations is not None:
         together = [p for p in strongest_pairs(correlations, 2)[0] if p.lower > 0.0]
         if together:
-            pairs = "; ".join(f"{names[p.first]} + {names[p.second]}" for p in together)
+            pairs = ", ".join(f'"{names[p.first]}" with "{names[p.second]}"' for p in together)
             sentences.append(f"Topics that go together most: {pairs}.")
     slow = _mixing(posterior)
     if slow:
@@ -355,8 +355,8 @@ def _findings(posterior: Posterior, stability: TopicStability) -> list[str]:
     for name, (r_hat, ess) in _within(posterior).items():
         findings.append(
             f"{name}, each chain by itself: split R-hat at most {r_hat:.3f}"
-            f" ({_r_hat_in_words(r_hat)}), worth at least {ess:.0f} independent draws of {draws}"
-            f" ({_ess_in_words(ess)})."
+            f" ({_r_hat_in_words(r_hat)}), worth at least {ess:.0f} independent"
+            f" draw{'s' * (ess >= 1.5)} of {draws} ({_ess_in_words(ess)})."
         )
     if chains > 1:
         matched = stability.matches

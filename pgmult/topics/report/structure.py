@@ -136,12 +136,12 @@ def _largest(found: Difference) -> str:
         return f"{_upper(found.label)}: no topic's share differs beyond its {interval}."
     best = sure[np.argsort(-np.abs(mean[sure]))][:3]
     parts = ", ".join(
-        f"{found.names[k]} {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]"
+        f'"{found.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
         for k in best
     )
     return (
-        f"{_upper(found.label)}: {len(sure)} of {len(mean)} topics differ beyond their {interval},"
-        f" in percentage points {parts}."
+        f"{_upper(found.label)}: {len(sure)} of {len(mean)} topics differ beyond their {interval};"
+        f" in percentage points most, {parts}."
     )
 
 

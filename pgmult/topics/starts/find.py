@@ -10,7 +10,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -100,7 +100,11 @@ class StartsFromTopics(ABC):
         part = only_words(corpus, chosen)
         found = grown(rng, part, self.num_topics, self.start_concentration(), self.start_sweeps)
         at = self.in_order(found.by_size(part, self.order), data)
-        return self.from_allocation(rng, at, data[chosen]), Placement.of(at)
+        return self._from_part(rng, at, data[chosen]), Placement.of(at)
+
+    def _from_part(self, rng: np.random.Generator, at: Searched, part: Any) -> Any:
+        """A state of the part, topics at their mean: a draw given so few tokens is far from it."""
+        return replace(self.from_allocation(rng, at, part), topics=at.topics())
 
     def local_start(
         self, rng: np.random.Generator, found: Placement, data: Any
@@ -141,7 +145,7 @@ class StartsFromTopics(ABC):
             state = self.from_allocation(rng, best, data)
         else:
             best = self.in_order(found.by_size(part, self.order), data)
-            state = self.from_allocation(rng, best, data[chosen])
+            state = self._from_part(rng, best, data[chosen])
             state = started(self, rng, state, Placement.of(best), data)
         return TopicStart(
             state=state,

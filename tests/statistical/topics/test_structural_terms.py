@@ -138,7 +138,7 @@ def test_variances_of_other_terms_are_refused(monkeypatch):
     monkeypatch.setattr(
         effects, "sample_variances", lambda rng, at, v, scale: right(rng, at, v, scale)[::-1]
     )
-    refused(*EFFECTS)
+    refused(*EFFECTS, replicates=500)
 
 
 def test_effects_left_out_of_the_mean_are_refused():

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -344,7 +345,7 @@ def test_demonstrations_hold_the_truth(capsys, family, tmp_path, monkeypatch):
     assert (code, errors) == (0, "")
     told = json.loads(out)
     (truth,) = (s for s in told["verdict"] if s.startswith("The truth is known here"))
-    shares = [int(word.strip("(%")) for word in truth.split() if "%" in word and word != "%"]
+    shares = [int(share) for share in re.findall(r"(\d+) ?% of", truth)]
     assert min(shares) > 70, truth
     page = (tmp_path / f"pgmult-demo-{family}.html").read_text(encoding="utf-8")
     assert "the truth" in page

@@ -25,7 +25,7 @@ import pgmult
 from pgmult.sampling import store
 from pgmult.sampling.cluster import tasks
 from pgmult.sampling.cluster.executors import Patience, WorkersLostError
-from pgmult.sampling.cluster.files import ChainFiles, Part
+from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
 from pgmult.sampling.cluster.processes import Processes
 from pgmult.sampling.cluster.rows import shards_of
 from pgmult.sampling.cluster.tasks import Done, work
@@ -254,6 +254,23 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"No space left on device: '.*rows\.000000000\.0-3\.npz'"):
         ChainFiles(tmp_path / "chain-0", "run").write_rows(0, 0, {"x": np.zeros(3)})
     assert list((tmp_path / "chain-0").iterdir()) == []
+
+
+def test_files_are_read_though_python_fails_at_headers_in_two_threads(tmp_path, monkeypatch):
+    files, x, fails = ChainFiles(tmp_path, "run"), np.arange(6.0), iter([True, True, False] * 9)
+    files.write_shared(0, Shared({"mu": x}, np.zeros(2, np.uint64)))
+    files.write_rows(0, 0, {"x": x})
+    right = store._HEADERS[1, 0]
+
+    def header(file):
+        found = right(file)
+        if next(fails):
+            raise SystemError("AST constructor recursion depth mismatch (before=60, after=63)")
+        return found
+
+    monkeypatch.setitem(store._HEADERS, (1, 0), header)
+    np.testing.assert_array_equal(files.read_shared(0).state["mu"], x)
+    np.testing.assert_array_equal(files.read_rows(0, 0, 6, [Part(0, 6)])["x"], x)
 
 
 def test_files_of_rows_are_read_by_any_cut_and_checked(tmp_path):
