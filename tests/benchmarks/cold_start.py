@@ -44,6 +44,13 @@ def _structural() -> tuple[Any, Any]:
     return StructuralTopics(3), with_covariates(counts, {"x": np.arange(8.0)})
 
 
+def _dynamic() -> tuple[Any, Any]:
+    from pgmult.topics import DynamicTopics, as_timed_corpus
+
+    counts = np.random.default_rng(0).poisson(2.0, size=(8, 12))
+    return DynamicTopics(3), as_timed_corpus(counts, np.arange(8) // 4)
+
+
 def _lds() -> tuple[Any, Any]:
     from pgmult.sequences import MultinomialLDS, as_sequences
 
@@ -75,6 +82,7 @@ def _regression() -> tuple[Any, Any]:
 FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "topics": _topics,
     "structural": _structural,
+    "dynamic": _dynamic,
     "lds": _lds,
     "hmm": _hmm,
     "dense": lambda: _field("dense"),
