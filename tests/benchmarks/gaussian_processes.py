@@ -8,6 +8,7 @@ Needs the names (PGMULT_DATA, or a download); numpyro is timed beside where it i
     python tests/benchmarks/gaussian_processes.py small --seeds 0 1 2 --methods sbm_learned
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py scale
     OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py mixing
+    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/gaussian_processes.py chain --times 1000
 
 `small`: boys' names in 3 states, 50 years, the 10 most frequent names, at most 50 births a cell;
 a Matérn 5/2 of the year times a squared exponential of the place. Effective draws are of log pi at
@@ -19,6 +20,10 @@ of time in 20 sines (Riutort-Mayol et al. 2023).
 `mixing`: effective draws a sweep and a processor second of psi where counts reach, of the empty
 cells among them and of the logarithms of the hyperparameters: full counts over a century, balanced
 counts, one rare category along a chain. "default" names no method.
+
+`chain`: the rare category along a chain, hyperparameters sampled, beside NUTS of the same model,
+whitened: effective draws a processor second of psi and of the logarithms of the hyperparameters,
+start, tuning and compilation included, and how many standard errors the means are apart.
 
 `updates`: ways to move hyperparameters, each between slices of psi: effective draws an update and a
 processor second, means and standard deviations. "carried" is what `MultinomialGP` does; "omega" is
@@ -251,6 +256,71 @@ def _mixing_of(name, model, data, options, seed):
     print(line, flush=True)
 
 
+def chain(options):
+    data = rare(options.times)
+    model = pgmult.fields.MultinomialGP(
+        law_of(data), structure="state_space", hyperparameters="sampled"
+    )
+    rng, start = np.random.default_rng(0), time.process_time()
+    state = model.init(rng, data)
+    psi, thetas = [], []
+    for sweep in range(options.tune + options.draws):
+        state = model.step(rng, state, data)
+        if sweep >= options.tune:
+            psi.append(state.psi[:, 0])
+            thetas.append(np.log(state.hyperparameters[0]))
+    runs = {"ours": (psi, thetas, time.process_time() - start)}
+    start = time.process_time()
+    psi, thetas = nuts_chain(data, model.mean_var, 500, options.nuts)
+    runs["NUTS"] = psi, thetas, time.process_time() - start
+    means = []
+    for name, (psi, thetas, seconds) in runs.items():
+        both = np.column_stack([psi, thetas])
+        ess = effective(both)
+        rates = ess / seconds
+        print(
+            f"{name}: {seconds:.0f} CPU s; a second psi min {rates[:-2].min():.1f}, median"
+            f" {np.median(rates[:-2]):.1f}, hyperparameters {rates[-2]:.1f}, {rates[-1]:.1f}"
+        )
+        means.append((both.mean(axis=0), both.var(axis=0) / ess))
+    (one, its), (other, theirs) = means
+    apart = (one - other) / np.sqrt(its + theirs)
+    print(
+        f"standard errors apart: psi {np.sqrt(np.mean(apart[:-2] ** 2)):.2f} (root mean square),"
+        f" hyperparameters {apart[-2]:.2f}, {apart[-1]:.2f}"
+    )
+
+
+def nuts_chain(data, mean_var, tune, draws):
+    """Psi and the logarithms of variance and length scale by NUTS, a Markov chain in time."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from numpyro.infer import MCMC, NUTS
+
+    jax.config.update("jax_enable_x64", True)
+    counts = data.site_counts()[:, data.order]
+    taken, totals = (jnp.asarray(values, float) for values in (counts[:, 0], counts.sum(axis=1)))
+
+    def model():
+        theta = numpyro.sample("theta", dist.Normal(jnp.log(jnp.array([1.0, 50.0])), 1.0))
+        level = numpyro.sample("level", dist.Normal(0.0, np.sqrt(mean_var)))
+        z = numpyro.sample("z", dist.Normal(jnp.zeros(len(counts)), 1.0))
+        kept = jnp.exp(-jnp.exp(-theta[1]))
+        root = jnp.sqrt(1.0 - kept**2)
+        _, x = jax.lax.scan(lambda x, e: (kept * x + root * e,) * 2, z[0], z[1:])
+        x = jnp.concatenate([z[:1], x])
+        psi = numpyro.deterministic("psi", level + jnp.exp(0.5 * theta[0]) * x)
+        numpyro.factor("counts", jnp.sum(taken * psi - totals * jnp.logaddexp(0.0, psi)))
+
+    kernel = NUTS(model, target_accept_prob=0.9)
+    sampler = MCMC(kernel, num_warmup=tune, num_samples=draws, progress_bar=False)
+    sampler.run(jax.random.PRNGKey(0))
+    samples = sampler.get_samples()
+    return np.asarray(samples["psi"]), np.asarray(samples["theta"])
+
+
 def law_of(data):
     if data.inputs.shape[1] == 1:
         return 1.0 * Matern(0.5, 50.0)
@@ -430,6 +500,12 @@ def main():
     command.add_argument("--seeds", nargs="+", type=int, default=[0])
     command.add_argument("--structure", default="state_space")
     command.set_defaults(run=mixing)
+    command = commands.add_parser("chain")
+    command.add_argument("--times", type=int, default=200)
+    command.add_argument("--draws", type=int, default=6000)
+    command.add_argument("--tune", type=int, default=300)
+    command.add_argument("--nuts", type=int, default=1000, help="draws of NUTS")
+    command.set_defaults(run=chain)
     command = commands.add_parser("updates")
     some = ["a chain of 200", "a chain of 1,000", "girls, a century"]
     command.add_argument("--data", nargs="+", choices=list(MIXING), default=some)
