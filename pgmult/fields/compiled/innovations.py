@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from pgmult.compiled.jit import jit
+from pgmult.fields.compiled.space_time import advance
 
 
 @jit
@@ -107,13 +108,7 @@ def carry_columns(
     for column in range(start, stop):
         x[:] = 0.0
         for t in range(num_times):
-            for i in range(starts.shape[0] - 1):
-                for b in range(starts[i], starts[i + 1]):
-                    for c in range(num_places):
-                        x[b, c] *= A[t, b, b]
-                    for a in range(b + 1, starts[i + 1]):
-                        for c in range(num_places):
-                            x[b, c] += A[t, b, a] * x[a, c]
+            advance(A, t, starts, x)
             L, G, xi = roots[t], gains[t], noise[column, t]
             for i in range(num_active[t]):
                 s = active[t, i]

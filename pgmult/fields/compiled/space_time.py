@@ -97,18 +97,25 @@ def _observe(a, stride, pivots, active, w, starts, num_places, width):
 
 
 @jit
+def advance(A, t, starts, x):
+    """States ``(num_blocks, num_places)`` carried to time t, before any noise."""
+    for i in range(starts.shape[0] - 1):
+        for b in range(starts[i], starts[i + 1]):
+            for c in range(x.shape[1]):
+                x[b, c] *= A[t, b, b]
+            for a in range(b + 1, starts[i + 1]):
+                for c in range(x.shape[1]):
+                    x[b, c] += A[t, b, a] * x[a, c]
+
+
+@jit
 def _draw_prior(state, A, root_Q, roots, ranks, starts, x, noise, field):
     """Draw the field, ``(num_times, num_places)``, from the prior; the stream's next state."""
     num_times, num_places = field.shape
     x[:] = 0.0
     for t in range(num_times):
+        advance(A, t, starts, x)
         for i in range(starts.shape[0] - 1):
-            for b in range(starts[i], starts[i + 1]):
-                for c in range(num_places):
-                    x[b, c] *= A[t, b, b]
-                for a in range(b + 1, starts[i + 1]):
-                    for c in range(num_places):
-                        x[b, c] += A[t, b, a] * x[a, c]
             moves = root_Q[t, starts[i], starts[i]] != 0.0
             for b in range(starts[i], starts[i + 1] if moves else starts[i]):
                 for k in range(ranks[i]):

@@ -89,34 +89,34 @@ class ChainFiles:
 
         Not synced: a machine that goes down takes the driver along, which makes it again.
         """
-        name = _shared_name(sweep)
         asks = [(number, *ask) for number, ask in shared.asks]
-        content = _bundle({**shared._asdict(), "asks": asks}, self._seed(name))
-        _put(self.folder / name, lambda file: file.write(content))
+        self._write(_shared_name(sweep), {**shared._asdict(), "asks": asks})
 
     def read_shared(self, sweep: int, modules: Collection[str] = ()) -> Shared:
         """What was written."""
-        name = _shared_name(sweep)
+        state, key, asks = self._read(_shared_name(sweep), Shared._fields, modules)
+        return Shared(state, key, tuple((number, Ask(*ask)) for number, *ask in asks))
+
+    def write_start(self, found: Any) -> None:
+        """What all rows start from."""
+        self._write(_START, {"found": found})
+
+    def read_start(self, modules: Collection[str] = ()) -> Any:
+        """What was written."""
+        (found,) = self._read(_START, ("found",), modules)
+        return found
+
+    def _write(self, name: str, entries: Mapping[str, Any]) -> None:
+        content = _bundle(entries, self._seed(name))
+        _put(self.folder / name, lambda file: file.write(content))
+
+    def _read(self, name: str, names: Sequence[str], modules: Collection[str]) -> list[Any]:
+        """These entries of a file, whose every byte is checked."""
         content = _unsealed(self.folder / name, self._seed(name))
         with reading(self.folder / name):
             arrays = _unpacked(content)
             entries = json.loads(arrays["tree"].tobytes())["$dict"]
-            read = {part: decode(entries[part], arrays, modules) for part in Shared._fields}
-            asks = tuple((number, Ask(*ask)) for number, *ask in read["asks"])
-        return Shared(read["state"], read["key"], asks)
-
-    def write_start(self, found: Any) -> None:
-        """What all rows start from."""
-        content = _bundle({"found": found}, self._seed(_START))
-        _put(self.folder / _START, lambda file: file.write(content))
-
-    def read_start(self, modules: Collection[str] = ()) -> Any:
-        """What was written."""
-        content = _unsealed(self.folder / _START, self._seed(_START))
-        with reading(self.folder / _START):
-            arrays = _unpacked(content)
-            entries = json.loads(arrays["tree"].tobytes())["$dict"]
-            return decode(entries["found"], arrays, modules)
+            return [decode(entries[of], arrays, modules) for of in names]
 
     def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[Any]]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
