@@ -1,0 +1,303 @@
+"""Tables of results: each column declared once, with its numbers and how they are printed.
+
+A `Table` prints itself, is a table in a notebook, and hands its numbers on as a data frame or a CSV
+file. Results that are best read as a table take these from `Tabled`.
+
+>>> shares = Table("Shares.", [
+...     Column("name", ["Ada", "Ben"], "name"),
+...     *with_interval("share", [0.31, 0.3], [0.24, 0.2], [0.37, 0.4], "share, %", 0.9, percent),
+... ])
+>>> print(shares)
+Shares.
+<BLANKLINE>
+name  share, %  90 %
+Ada       31.0  [24.0, 37.0]
+Ben       30.0  [20.0, 40.0]
+>>> list(shares.columns)
+['name', 'share', 'share_lower', 'share_upper']
+"""
+
+import csv
+import math
+import os
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.arguments import as_path
+from pgmult.core.markup import Markup, joined, tag
+from pgmult.core.tables import as_frame
+
+__all__ = [
+    "WIDTH",
+    "Column",
+    "Table",
+    "Tabled",
+    "interval",
+    "number",
+    "once",
+    "percent",
+    "points",
+    "probability_text",
+    "with_interval",
+    "wrapped",
+    "write_csv",
+]
+
+WIDTH = 100
+_GAP = "  "
+_MOST_ROWS = 100  # in a notebook
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets evaluate
+
+Form = Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    name : str
+        In data frames; empty for one that is only printed.
+    values : sequence
+    head : str
+        Above the printed column; empty for one that is not printed.
+    form : callable or sequence of str
+        How a value is printed, or the printed cells themselves.
+    """
+
+    name: str
+    values: Sequence[Any]
+    head: str = ""
+    form: Form | Sequence[str] = str
+
+    @property
+    def cells(self) -> list[str]:
+        """The printed values."""
+        return list(map(self.form, self.values)) if callable(self.form) else list(self.form)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Rows of numbers with what they are in words; printed, a text of aligned columns.
+
+    Attributes
+    ----------
+    caption : str
+        What the numbers are.
+    parts : sequence of Column
+    faint : sequence of bool, or None
+        Which rows rest on too little to be read: they are printed in parentheses.
+    """
+
+    caption: str
+    parts: Sequence[Column]
+    faint: Sequence[bool] | None = None
+
+    @property
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """The numbers, by name."""
+        return {part.name: part.values for part in self.parts if part.name}
+
+    @property
+    def head(self) -> list[str]:
+        """What stands above the printed columns."""
+        return [part.head for part in self.parts if part.head]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The printed cells, row by row."""
+        rows = [list(r) for r in zip(*(p.cells for p in self.parts if p.head), strict=True)]
+        for row, faint in zip(rows, self.faint or [False] * len(rows), strict=True):
+            if faint:
+                row[0] = f"({row[0]})"
+        return rows
+
+    def __len__(self) -> int:
+        return len(self.parts[0].values)
+
+    def to_dataframe(self) -> Any:
+        """The numbers as a pandas data frame.
+
+        Raises
+        ------
+        ImportError
+            If pandas is missing.
+        """
+        return as_frame({name: np.asarray(column) for name, column in self.columns.items()})
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the numbers as a CSV file: see `write_csv`."""
+        return write_csv(as_path(path), self.columns)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = WIDTH) -> str:
+        """The caption, in lines of at most `width`, and the table."""
+        rows = self.rows
+        columns = list(zip(self.head, *rows, strict=True))
+        widths = [max(map(len, column)) for column in columns]
+        right = [all(map(_is_number, part.cells)) for part in self.parts if part.head]
+        lines = [
+            _GAP.join(
+                cell.rjust(size) if numeric else cell.ljust(size)
+                for cell, size, numeric in zip(row, widths, right, strict=True)
+            ).rstrip()
+            for row in (self.head, *rows)
+        ]
+        return "\n".join([*wrapped(self.caption, width), *([""] if self.caption else []), *lines])
+
+    def html(self, most: int | None = None) -> Markup:
+        """The printed table as HTML, without its caption: all rows, or at most so many."""
+        rows = self.rows[:most]
+        faint = self.faint or [False] * len(self)
+        return tag(
+            "table",
+            tag("thead", tag("tr", (tag("th", name, scope="col") for name in self.head))),
+            tag(
+                "tbody",
+                (
+                    tag("tr", (tag("td", cell) for cell in row), class_="faint" if grey else None)
+                    for row, grey in zip(rows, faint[: len(rows)], strict=True)
+                ),
+            ),
+        )
+
+    def _repr_html_(self) -> str:
+        above = [tag("p", self.caption)] if self.caption else []
+        more = len(self) - _MOST_ROWS
+        below = tag("p", f"{more:,} more rows") if more > 0 else None
+        return joined(above, self.html(_MOST_ROWS), below)
+
+
+class Tabled:
+    """A result that prints itself, and hands its numbers on, as the table that it makes."""
+
+    __slots__ = ()
+
+    def table(self) -> Table:
+        """What was found, as a table."""
+        raise NotImplementedError
+
+    def to_dataframe(self) -> Any:
+        """The numbers of the table as a pandas data frame."""
+        return self.table().to_dataframe()
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def with_interval(
+    name: str,
+    mean: Any,
+    lower: Any,
+    upper: Any,
+    head: str,
+    probability: float,
+    form: Form,
+    ends: tuple[str, str] | None = None,
+) -> list[Column]:
+    """Columns of a mean and an interval: three in data frames, two in print.
+
+    Parameters
+    ----------
+    name : str
+        Of the mean in data frames.
+    mean, lower, upper : sequences of numbers
+    head : str
+        Above the printed mean.
+    probability : float
+        Of the interval.
+    form : callable
+        How a number is printed.
+    ends : pair of str, optional
+        Names of the ends; by default `name` with ``_lower`` and ``_upper``.
+    """
+    low, high = ends or (f"{name}_lower", f"{name}_upper")
+    told = [interval(a, b, form) for a, b in zip(lower, upper, strict=True)]
+    return [
+        Column(name, mean, head, form),
+        Column(low, lower),
+        Column(high, upper, f"{100.0 * probability:g} %", told),
+    ]
+
+
+def once(labels: Sequence[str]) -> list[str]:
+    """Labels of which those that repeat the one above are left out."""
+    return [label if i == 0 or label != labels[i - 1] else "" for i, label in enumerate(labels)]
+
+
+def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> Path:
+    """Write columns as a CSV file, numbers with six digits and what is missing as empty cells.
+
+    Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is no number,
+    gets a leading apostrophe: programs for spreadsheets would evaluate it.
+    """
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(map(_csv_cell, columns))
+        writer.writerows(zip(*(map(_csv_cell, column) for column in columns.values()), strict=True))
+    return path
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.6g}"
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not _reads_as_number(value):
+        return f"'{value}"
+    return "" if value is None else value
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of a text, none of which begins with a percent sign."""
+    lines = textwrap.wrap(text.replace(" %", "\u00a0%"), width)
+    return [line.replace("\u00a0", " ") for line in lines]
+
+
+def _is_number(cell: str) -> bool:
+    """Numbers stand to the right; words and intervals to the left."""
+    return re.fullmatch(r"[-+<>]?[\d.,]*", cell) is not None
+
+
+def number(digits: int) -> Form:
+    """Prints numbers with so many digits behind the point, and nothing for nan."""
+    return lambda x: "" if np.isnan(x) else f"{x:.{digits}f}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, such as 4.1."""
+    return "" if np.isnan(share) else f"{100.0 * share:.1f}"
+
+
+def points(difference: float) -> str:
+    """A difference of shares in percentage points, such as +5.1."""
+    return "" if np.isnan(difference) else f"{100.0 * difference:+.1f}"
+
+
+def interval(lower: float, upper: float, form: Form = percent) -> str:
+    """Such as [3.2, 5.1]."""
+    return "" if np.isnan(lower) else f"[{form(lower)}, {form(upper)}]"
+
+
+def probability_text(probability: float) -> str:
+    """Such as 0.97; never a 0 or 1 that draws cannot show."""
+    if np.isnan(probability):
+        return ""
+    return "<.01" if probability < 0.01 else ">.99" if probability > 0.99 else f"{probability:.2f}"

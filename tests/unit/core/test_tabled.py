@@ -1,0 +1,61 @@
+"""Tables that print themselves and hand their numbers on."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from pgmult.core.tabled import Column, Table, Tabled, number, once, with_interval, write_csv
+
+
+def table(faint=None):
+    values = np.array([0.5, np.nan]), np.array([0.4, np.nan]), np.array([0.6, np.nan])
+    columns = [Column("name", ["Ada", "<b>"], "name"), Column("only", [1, 2])]
+    return Table("What.", [*columns, *with_interval("x", *values, "x", 0.9, number(1))], faint)
+
+
+def test_numbers_and_printed_cells_are_columns_of_one_table():
+    assert list(table().columns) == ["name", "only", "x", "x_lower", "x_upper"]
+    assert table().head == ["name", "x", "90 %"]
+    assert str(table(faint=[True, False])).splitlines() == [
+        "What.", "", "name     x  90 %", "(Ada)  0.5  [0.4, 0.6]", "<b>",
+    ]  # fmt: skip
+    assert "<td>&lt;b&gt;</td>" in table()._repr_html_()
+    assert table(faint=[True, False]).html().count('class="faint"') == 1
+    assert "<th" in Table("None.", [Column("x", [], "x")])._repr_html_()
+
+
+def test_a_long_table_is_cut_in_a_notebook():
+    long = Table("", [Column("x", range(103), "x")])
+    shown = long._repr_html_()
+    assert shown.count("<tr>") == 101
+    assert shown.endswith("<p>3 more rows</p>")
+
+
+def test_results_show_and_hand_on_their_table():
+    pytest.importorskip("pandas")
+
+    class Found(Tabled):
+        def table(self):
+            return Table("What.", [Column("x", [1.5], "x, %", ["150"])], faint=[True])
+
+    assert Found().to_dataframe()["x"].tolist() == [1.5]
+    assert repr(Found()) == "What.\n\n x, %\n(150)"
+    assert "<td>(150)</td>" in Found()._repr_html_()
+
+
+def test_repeated_labels_are_printed_once():
+    assert once(["a", "a", "b", "a"]) == ["a", "", "b", "a"]
+
+
+def test_cells_that_a_spreadsheet_would_evaluate_are_quoted(tmp_path):
+    hostile = ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "-5", "+1e3", "plain", None]
+    path = write_csv(tmp_path / "x.csv", {"=head": hostile, "y": [0.1 + 0.2, np.nan] + [1] * 8})
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert [row[0] for row in rows] == [
+        "'=head", "'=1+1", "'+x", "'-x", "'@x", "'\tx", "'\rx", "-5", "+1e3", "plain", "",
+    ]  # fmt: skip
+    assert [row[1] for row in rows[1:4]] == ["0.3", "", "1"]
+    saved = table().save(tmp_path / "table.csv")
+    assert saved.read_text(encoding="utf-8").splitlines()[1] == "Ada,1,0.5,0.4,0.6"
