@@ -20,12 +20,14 @@ Ada   0.31 [0.24, 0.37]
 import html
 import json
 import math
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pgmult.core._version import __version__
+from pgmult.core.arguments import as_path
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.drawings import DRAWING_STYLE
 
@@ -127,6 +129,15 @@ class Report:
     verdict: Sequence[str]
     sections: Sequence[Section] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
+
+    def save(self, page: str | os.PathLike[str] | None) -> "Report":
+        """The report itself, written as an HTML page where a path is given."""
+        if page is not None:
+            as_path(page, "page").write_text(as_html(self), encoding="utf-8")
+        return self
+
+    def __str__(self) -> str:
+        return as_text(self)
 
     def _repr_html_(self) -> str:
         sections = "".join(_section_html(s) for s in self.sections)

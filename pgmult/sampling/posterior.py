@@ -22,16 +22,17 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_seed, as_strings
+from pgmult.core.family import family_of
 from pgmult.core.notebook import columns_html
 from pgmult.core.typing import basis_dims_of, data_of, label_parts_of, label_rows_of
 from pgmult.core.validate import as_positive_int
@@ -212,6 +213,40 @@ class Posterior(Mapping[str, NDArray[Any]]):
                 " give Posterior(..., origin=Origin.of(model, data))"
             )
         return self._origin
+
+    if TYPE_CHECKING:  # words of the families: a run offers those that it can answer
+        predict: Callable[..., Any]
+        effects: Callable[..., Any]
+        check: Callable[..., Any]
+        compare: Callable[..., Any]
+        report: Callable[..., Any]
+        export: Callable[..., Any]
+        forecast: Callable[..., Any]
+        impute: Callable[..., Any]
+        topics: Callable[..., Any]
+        content: Callable[..., Any]
+        stability: Callable[..., Any]
+        correlations: Callable[..., Any]
+        documents: Callable[..., Any]
+        quotes: Callable[..., Any]
+        permutation_test: Callable[..., Any]
+        variance_shares: Callable[..., Any]
+        shares_over_time: Callable[..., Any]
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            origin = self.__dict__.get("_origin")  # there is none yet in a copy that is being made
+            family = None if origin is None else family_of(origin.model)
+            if family is None or name not in family.verbs:
+                known = "" if family is None else f" (of {family.name}: {', '.join(family.verbs)})"
+                raise AttributeError(
+                    f"{type(self).__name__!r} object has no attribute {name!r}{known}"
+                )
+            return family.method(self, name)
+
+    def __dir__(self) -> list[str]:
+        family = None if self._origin is None else family_of(self._origin.model)
+        return sorted({*super().__dir__(), *([] if family is None else family.answers(self))})
 
     @property
     def num_chains(self) -> int:

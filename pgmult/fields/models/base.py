@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from pgmult.core.family import Family
 from pgmult.core.typing import FloatArray, Link, ObservedRows
 from pgmult.fields.data import CountField
+from pgmult.fields.family import FIELDS
 
 __all__ = ["FieldModel"]
 
@@ -21,6 +23,7 @@ class FieldModel(ABC):
     """Counts given psi at the sites of a `CountField`, through the model's link."""
 
     __slots__ = ()
+    family: ClassVar[Family] = FIELDS
 
     @abstractmethod
     def link(self, data: CountField) -> Link:

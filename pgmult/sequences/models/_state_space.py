@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind
+from pgmult.core.family import Family
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import as_positive, as_positive_int
@@ -26,6 +27,7 @@ from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
+from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.loadings import sample_loading_var
@@ -136,6 +138,7 @@ class StateSpace(ABC):
     loading_scale: float = 0.05
     emission_var: float = 1.0
 
+    family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
     basis_dims: ClassVar[frozenset[str]] = label_dims
     predictive_variables: ClassVar[tuple[str, ...]] = (

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.linalg import invert_lower, scatter
 from pgmult.core.arguments import as_kind
+from pgmult.core.family import Family
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
@@ -43,6 +44,7 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.data.vectors import VectorSequences, as_vector_sequences
+from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models._state_space import as_state_dim, eigenvalue_moduli
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.dynamics import dynamics_prior, sample_dynamics
@@ -119,6 +121,7 @@ class GaussianLDS:
     default_keep: ClassVar[tuple[str, ...]] = (
         "transition", "noise_cov", "loadings", "offset", "emission_var", "eigenvalue_moduli",
     )  # fmt: skip
+    family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"factor", "previous_factor", "other_factor"})
     basis_dims: ClassVar[frozenset[str]] = label_dims
     predictive_variables: ClassVar[tuple[str, ...]] = (

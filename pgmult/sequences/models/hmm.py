@@ -41,10 +41,12 @@ from scipy.special import xlogy
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
+from pgmult.core.family import Family
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import as_nonnegative, as_positive, as_positive_int, new_key
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
+from pgmult.sequences.family import SEQUENCES
 
 __all__ = ["MultinomialHMM", "MultinomialHMMState"]
 
@@ -132,6 +134,7 @@ class MultinomialHMM:
         "initial", "transition", "emission", "transition_concentration", "stickiness",
         "emission_concentration", "effective_states",
     )  # fmt: skip
+    family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
     predictive_variables: ClassVar[tuple[str, ...]] = ("initial", "transition", "emission")
 

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
+from pgmult.core.family import Family
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import Sums, log_likelihood
 from pgmult.topics.compiled.tokens import allocate, entry_probs, pad_columns, pad_rows
 from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
+from pgmult.topics.family import TOPICS
 
 __all__ = [
     "AllocatedTopics",
@@ -154,6 +156,7 @@ class AllocatedTopics:
     dims: ClassVar[Mapping[str, tuple[str, ...]]]
     label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
     row_dim: ClassVar[str] = "document"
+    family: ClassVar[Family] = TOPICS
     summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
 
     @property

@@ -1,0 +1,34 @@
+"""What a run of a topic model can be asked: its methods, and the actions of ``pgmult topics``."""
+
+from pgmult.core.family import Family, Verb
+
+__all__ = ["TOPICS"]
+
+_SHARES = ("theta", "psi")
+_WITH_COVARIATES = ("StructuralTopics",)
+_SUMMARIES = "pgmult.topics.summaries"
+
+TOPICS = Family(
+    "topics",
+    {
+        "predict": Verb(
+            "pgmult.topics.fits.transform:transform", ("CorrelatedTopics", *_WITH_COVARIATES)
+        ),
+        "effects": Verb(f"{_SUMMARIES}.effects:effects", _WITH_COVARIATES),
+        "content": Verb(f"{_SUMMARIES}.content:content", keeps=("group_topics",)),
+        "check": Verb(f"{_SUMMARIES}.checks:predictive_checks", keeps=_SHARES),
+        "compare": Verb(f"{_SUMMARIES}.matching:match_runs", keeps=("topics",)),
+        "report": Verb("pgmult.topics.report.contents:topic_report", keeps=("topics",)),
+        "export": Verb("pgmult.topics.export:export", keeps=("topics",)),
+        "topics": Verb(f"{_SUMMARIES}.words:top_words", keeps=("topics",)),
+        "stability": Verb(f"{_SUMMARIES}.stability:topic_stability", keeps=("topics",)),
+        "correlations": Verb(f"{_SUMMARIES}.correlations:topic_correlations", keeps=("Sigma",)),
+        "documents": Verb(f"{_SUMMARIES}.documents:document_topics", keeps=_SHARES),
+        "quotes": Verb(f"{_SUMMARIES}.quotes:quotes", keeps=_SHARES),
+        "permutation_test": Verb(
+            f"{_SUMMARIES}.permutation:permutation_test", _WITH_COVARIATES, ("topics",)
+        ),
+        "variance_shares": Verb(f"{_SUMMARIES}.effects:variance_shares", _WITH_COVARIATES),
+        "shares_over_time": Verb(f"{_SUMMARIES}.effects:shares_over_time", ("DynamicTopics",)),
+    },
+)
