@@ -3,11 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from pgmult.core.arguments import as_list, as_mapping, as_real, as_strings, brief
+from pgmult.core.arguments import as_list, as_mapping, as_strings, brief
+from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive, as_positive_int
 from pgmult.fields.covariances.hyperpriors import Hyperprior, LogNormal
@@ -16,7 +17,7 @@ from pgmult.fields.inputs import as_inputs
 __all__ = ["Constant", "Covariance", "Family", "Product", "Sum", "as_covariance"]
 
 
-class Covariance(ABC):
+class Covariance(Checked, ABC):
     """A positive semi-definite function of two inputs, with positive parameters."""
 
     __slots__ = ()
@@ -122,10 +123,10 @@ class Family(Covariance):
     fixed: Collection[str] = field(default=(), repr=False)
     _parameters: ClassVar[tuple[str, ...]]
 
-    def __post_init__(self) -> None:
-        """Check the parameters, and complete the priors."""
+    def _complete(self) -> None:
         kind = type(self).__name__
-        values, priors = {}, dict(as_mapping(self.priors, "priors"))
+        values: dict[str, Any] = {}
+        priors = dict(as_mapping(self.priors, "priors"))
         for name, prior in priors.items():
             if not isinstance(prior, Hyperprior):
                 raise TypeError(
@@ -145,13 +146,10 @@ class Family(Covariance):
                 raise ValueError(
                     f"{name} must be a number or one number a column, got shape {value.shape}"
                 )
-            values[name] = value
+            values[name] = float(value) if value.ndim == 0 else value
             if name not in priors:
                 priors[name] = LogNormal(float(np.exp(np.log(value).mean())))
-        for name, value in values.items():
-            object.__setattr__(self, name, float(value) if value.ndim == 0 else value)
-        object.__setattr__(self, "priors", priors)
-        object.__setattr__(self, "fixed", fixed)
+        self._set(priors=priors, fixed=fixed, **values)
 
     def _select(self, X: FloatArray) -> FloatArray:
         """The active columns of X."""
@@ -245,7 +243,7 @@ class ColumnFamily(Family):
 
     active: Collection[int] | None = None  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
+    def _complete(self) -> None:
         if self.active is not None:
             listed = as_list(self.active, "active", "columns")
             columns = tuple(as_positive_int(column, "active", minimum=0) for column in listed)
@@ -253,8 +251,7 @@ class ColumnFamily(Family):
                 raise ValueError(
                     f"active must list distinct columns, numbered from 0, got {self.active!r}"
                 )
-            object.__setattr__(self, "active", columns)
-        super().__post_init__()
+            self._set(active=columns)
 
 
 def as_log_params(log_params: ArrayLike, covariance: Covariance) -> FloatArray:
@@ -274,14 +271,14 @@ class _Combination(Covariance):
 
     parts: tuple[Covariance, ...]
 
-    def __post_init__(self) -> None:
+    def _complete(self) -> None:
         parts = tuple(self.parts)
         for part in parts:
             if not isinstance(part, Covariance):
                 raise TypeError(f"a part must be a Covariance, got {type(part).__name__}")
         if len(parts) < 2:
             raise ValueError(f"{type(self).__name__} needs two parts or more, got {len(parts)}")
-        object.__setattr__(self, "parts", parts)
+        self._set(parts=parts)
 
     @property
     def active(self) -> tuple[int, ...] | None:
@@ -387,17 +384,13 @@ class Product(_Combination):
 class Constant(Family):
     """Of constant functions, and the variance in front of another covariance."""
 
-    var: float = 1.0
+    var: Annotated[float, real(above=0.0)] = 1.0
     _parameters = ("var",)
 
     @property
     def active(self) -> tuple[int, ...] | None:
         """None: the inputs do not matter."""
         return None
-
-    def __post_init__(self) -> None:
-        as_real(self.var, "var", above=0.0)
-        super().__post_init__()
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         return np.full((len(X), len(Y)), self.var)
@@ -410,11 +403,11 @@ class Constant(Family):
             yield self._cov(X, X)
 
 
-def as_covariance(value: Any) -> Covariance:
+def as_covariance(value: Any, name: str = "covariance") -> Covariance:
     """A covariance as it is; anything else is refused."""
     if not isinstance(value, Covariance):
         raise TypeError(
-            f"covariance must be a Covariance, got {type(value).__name__}"
+            f"{name} must be a Covariance, got {type(value).__name__}"
             " (a kernel of scikit-learn becomes one by from_sklearn)"
         )
     return value

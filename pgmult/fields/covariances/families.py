@@ -19,10 +19,11 @@ parameters that are not free; like ``active`` they are given by name.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from pgmult.core.arguments import as_real
+from pgmult.core.parameters import real
 from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances.base import ColumnFamily
 
@@ -109,13 +110,12 @@ class Matern(Stationary):
     length_scale: Scales = 1.0
     _parameters = ("length_scale",)
 
-    def __post_init__(self) -> None:
-        if as_real(self.nu, "nu") not in (0.5, 1.5, 2.5):
+    def _complete(self) -> None:
+        if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(
                 f"nu must be 0.5, 1.5 or 2.5, got {self.nu}"
                 " (as nu grows the limit is SquaredExponential)"
             )
-        super().__post_init__()
 
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
@@ -138,13 +138,9 @@ class Matern(Stationary):
 class RationalQuadratic(Stationary):
     """A mixture of squared exponentials of many length scales: small alpha, more of them."""
 
-    alpha: float = 1.0
+    alpha: Annotated[float, real(above=0.0)] = 1.0
     length_scale: Scales = 1.0
     _parameters = ("length_scale", "alpha")
-
-    def __post_init__(self) -> None:
-        as_real(self.alpha, "alpha", above=0.0)
-        super().__post_init__()
 
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
@@ -206,10 +202,6 @@ class Linear(ColumnFamily):
     centre: float = 0.0
     _parameters = ("var",)
 
-    def __post_init__(self) -> None:
-        as_real(self.centre, "centre")
-        super().__post_init__()
-
     def _products(self, X: FloatArray, Y: FloatArray) -> Iterable[FloatArray]:
         X, Y = self._select(X) - self.centre, self._select(Y) - self.centre
         variances = np.broadcast_to(np.asarray(self.var), X.shape[1])
@@ -236,12 +228,8 @@ class White(ColumnFamily):
     stand in the training or in the new inputs.
     """
 
-    var: float = 1.0
+    var: Annotated[float, real(above=0.0)] = 1.0
     _parameters = ("var",)
-
-    def __post_init__(self) -> None:
-        as_real(self.var, "var", above=0.0)
-        super().__post_init__()
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         X, Y = self._select(X), self._select(Y)

@@ -6,8 +6,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from pgmult.core.parameters import Checked, Positive
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive
 
 __all__ = ["HalfNormal", "Hyperprior", "LogNormal"]
 
@@ -29,7 +29,7 @@ class Hyperprior(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LogNormal:
+class LogNormal(Checked):
     """log x is normal around log(median): x is within a factor exp(2 log_scale) in 95 of 100.
 
     Parameters
@@ -40,12 +40,8 @@ class LogNormal:
         Standard deviation of log x, positive.
     """
 
-    median: float
-    log_scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        as_positive(self.median, "median")
-        as_positive(self.log_scale, "log_scale")
+    median: Positive
+    log_scale: Positive = 1.0
 
     def log_density(self, log_x: FloatArray) -> FloatArray:
         """Normalised log density of log x, elementwise."""
@@ -62,7 +58,7 @@ class LogNormal:
 
 
 @dataclass(frozen=True, slots=True)
-class HalfNormal:
+class HalfNormal(Checked):
     """x is the absolute value of a N(0, scale**2) variable: it may be as small as it likes.
 
     Parameters
@@ -71,10 +67,7 @@ class HalfNormal:
         Positive.
     """
 
-    scale: float
-
-    def __post_init__(self) -> None:
-        as_positive(self.scale, "scale")
+    scale: Positive
 
     def log_density(self, log_x: FloatArray) -> FloatArray:
         """Normalised log density of log x, elementwise."""

@@ -9,19 +9,19 @@ definite; the two distances differ by 1 % at 2,500 km on the Earth.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
-from pgmult.core.arguments import as_real
+from pgmult.core.parameters import Positive, real, whole
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.fields.covariances.base import Covariance, Family, as_log_params
 from pgmult.fields.covariances.families import Stationary
 
 __all__ = ["Chordal", "GreatCircle"]
 
 EARTH_RADIUS = 6371.0088  # kilometres, the mean radius
+Column = Annotated[int, whole(minimum=0)]
 
 
 def _degrees(kind: str, columns: tuple[int, ...], X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -41,12 +41,9 @@ def _degrees(kind: str, columns: tuple[int, ...], X: FloatArray) -> tuple[FloatA
     return np.radians(latitude), np.radians(longitude)
 
 
-def _columns(latitude: int, longitude: int) -> tuple[int, int]:
-    as_positive_int(latitude, "latitude", minimum=0)
-    as_positive_int(longitude, "longitude", minimum=0)
+def _refuse_same(latitude: int, longitude: int) -> None:
     if latitude == longitude:
         raise ValueError(f"latitude and longitude must be different columns, got {latitude} twice")
-    return int(latitude), int(longitude)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +60,14 @@ class GreatCircle(Family):
         Of the sphere; by default the Earth's in kilometres.
     """
 
-    length_scale: float = 1000.0
-    latitude: int = 0
-    longitude: int = 1
-    radius: float = EARTH_RADIUS
+    length_scale: Annotated[float, real(above=0.0)] = 1000.0  # distance is of both columns
+    latitude: Column = 0
+    longitude: Column = 1
+    radius: Positive = EARTH_RADIUS
     _parameters = ("length_scale",)
 
-    def __post_init__(self) -> None:
-        as_real(self.length_scale, "length_scale", above=0.0)  # distance is of both columns
-        _columns(self.latitude, self.longitude)
-        as_positive(self.radius, "radius")
-        super().__post_init__()
+    def _complete(self) -> None:
+        _refuse_same(self.latitude, self.longitude)
 
     @property
     def active(self) -> tuple[int, ...] | None:
@@ -101,6 +95,21 @@ class GreatCircle(Family):
             yield distances * np.exp(-distances)
 
 
+def _as_isotropic(value: Any, name: str) -> Stationary:
+    if not isinstance(value, Stationary):
+        raise TypeError(
+            "Chordal needs one isotropic family (SquaredExponential, Matern or"
+            f" RationalQuadratic), got {type(value).__name__}"
+            " (combine covariances outside: Chordal(...) * Periodic(...))"
+        )
+    if np.ndim(value.length_scale) or value.active is not None:
+        raise ValueError(
+            "the covariance inside Chordal must have one length_scale and no active columns:"
+            " distance is of latitude and longitude together"
+        )
+    return value
+
+
 @dataclass(frozen=True, eq=False)
 class Chordal(Covariance):
     """Any isotropic family on the sphere, in straight-line distance through it.
@@ -115,25 +124,13 @@ class Chordal(Covariance):
         Of the sphere; by default the Earth's in kilometres.
     """
 
-    covariance: Stationary
-    latitude: int = 0
-    longitude: int = 1
-    radius: float = EARTH_RADIUS
+    covariance: Annotated[Stationary, _as_isotropic]
+    latitude: Column = 0
+    longitude: Column = 1
+    radius: Positive = EARTH_RADIUS
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.covariance, Stationary):
-            raise TypeError(
-                "Chordal needs one isotropic family (SquaredExponential, Matern or"
-                f" RationalQuadratic), got {type(self.covariance).__name__}"
-                " (combine covariances outside: Chordal(...) * Periodic(...))"
-            )
-        if np.ndim(self.covariance.length_scale) or self.covariance.active is not None:
-            raise ValueError(
-                "the covariance inside Chordal must have one length_scale and no active columns:"
-                " distance is of latitude and longitude together"
-            )
-        _columns(self.latitude, self.longitude)
-        as_positive(self.radius, "radius")
+    def _complete(self) -> None:
+        _refuse_same(self.latitude, self.longitude)
 
     @property
     def active(self) -> tuple[int, ...] | None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from pgmult.core.family import Family
+from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray, Link, ObservedRows
 from pgmult.fields.data import CountField
 from pgmult.fields.family import FIELDS
@@ -19,7 +20,7 @@ class _State(Protocol):
     def psi(self) -> FloatArray: ...
 
 
-class FieldModel(ABC):
+class FieldModel(Checked, ABC):
     """Counts given psi at the sites of a `CountField`, through the model's link."""
 
     __slots__ = ()

@@ -41,15 +41,15 @@ it. Look at `pi`, not at `psi`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_choice
+from pgmult.core.parameters import axes_of
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
-from pgmult.core.validate import as_finite, as_positive_int, new_key
+from pgmult.core.validate import as_finite, new_key
 from pgmult.fields.compiled.softmax_fields import multiply_lower, rotate_functions, smooth_columns
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
@@ -82,9 +82,9 @@ class LogisticNormalGPState:
         The covariance's free parameters.
     """
 
-    psi: FloatArray
-    whitened: FloatArray
-    hyperparameters: FloatArray
+    psi: Annotated[FloatArray, "site", "category"]
+    whitened: Annotated[FloatArray, "site", "category"]
+    hyperparameters: Annotated[FloatArray, "hyperparameter"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,15 +112,12 @@ class LogisticNormalGP(FieldModel):
     hyperparameter where they are sampled.
     """
 
-    covariance: Covariance
+    covariance: Annotated[Covariance, as_covariance]
     mean: ArrayLike | Literal["empirical"] = 0.0
     hyperparameters: Literal["fixed", "sampled"] = "fixed"
     restarts: int | None = None
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "psi": ("site", "category"),
-        "whitened": ("site", "category"),
-        "hyperparameters": ("hyperparameter",),
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LogisticNormalGPState) | {
         "pi": ("row", "category"),
         "pi_new": ("new_row", "category"),
         "psi_new_mean": ("new_row", "category"),
@@ -128,9 +125,7 @@ class LogisticNormalGP(FieldModel):
     default_keep: ClassVar[tuple[str, ...]] = ("hyperparameters", "pi_new")
     label_dims: ClassVar[frozenset[str]] = frozenset()
 
-    def __post_init__(self) -> None:
-        as_covariance(self.covariance)
-        as_choice(self.hyperparameters, "hyperparameters", ("fixed", "sampled"))
+    def _complete(self) -> None:
         if isinstance(self.mean, str):
             if self.mean != "empirical":
                 raise ValueError(f'mean must be numbers or "empirical", got {self.mean!r}')
@@ -138,8 +133,6 @@ class LogisticNormalGP(FieldModel):
             raise ValueError(
                 f"mean must be one number or one a category, got shape {np.shape(self.mean)}"
             )
-        if self.restarts is not None:
-            as_positive_int(self.restarts, "restarts")
 
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of categories, rows, new rows and hyperparameters."""

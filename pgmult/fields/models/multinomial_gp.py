@@ -56,12 +56,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice, as_real
+from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.fields.covariances import Constant, Product
 from pgmult.fields.data import CountField
@@ -95,9 +95,9 @@ class MultinomialGPState:
         The covariance's free parameters: one row for all sticks, or a row a stick.
     """
 
-    psi: FloatArray
-    beta: FloatArray
-    hyperparameters: FloatArray
+    psi: Annotated[FloatArray, "site", "stick"]
+    beta: Annotated[FloatArray, "feature", "stick"]
+    hyperparameters: Annotated[FloatArray, "covariance", "hyperparameter"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,13 +144,10 @@ class MultinomialGP(StickFields):
     """
 
     hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
-    hyperparameter_rate: float = 0.3
+    hyperparameter_rate: Annotated[float, real(above=0.0, maximum=1.0)] = 0.3
     method: Literal["auto", "slice", "polya_gamma"] = "auto"
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "psi": ("site", "stick"),
-        "beta": ("feature", "stick"),
-        "hyperparameters": ("covariance", "hyperparameter"),
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialGPState) | {
         "pi": ("row", "category"),
         "pi_new": ("new_row", "category"),
         "psi_new_mean": ("new_row", "stick"),
@@ -158,13 +155,6 @@ class MultinomialGP(StickFields):
     }
     default_keep: ClassVar[tuple[str, ...]] = ("hyperparameters", "beta", "pi_new")
     label_dims: ClassVar[frozenset[str]] = frozenset()
-
-    def __post_init__(self) -> None:
-        StickFields.__post_init__(self)
-        choices = ("sampled", "empirical_bayes", "fixed")
-        as_choice(self.hyperparameters, "hyperparameters", choices)
-        as_real(self.hyperparameter_rate, "hyperparameter_rate", above=0.0, maximum=1.0)
-        as_choice(self.method, "method", ("auto", "slice", "polya_gamma"))
 
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of categories, sticks, rows, new rows, features and hyperparameters."""

@@ -31,7 +31,7 @@ array([[0.9, 0.1]])
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -39,8 +39,8 @@ from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from pgmult.core.arguments import as_kind, as_repeats, as_seed
+from pgmult.core.parameters import Checked, Positive
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
@@ -52,7 +52,7 @@ _FACTOR = 1e4  # by which a learned hyperparameter may differ from where it star
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RawGP:
+class RawGP(Checked):
     """Gaussian process regression on the sticks of smoothed shares.
 
     Parameters
@@ -70,14 +70,9 @@ class RawGP:
     stick.
     """
 
-    covariance: Covariance
-    noise_var: float = 1.0
-    pseudo_count: float = 0.1
-
-    def __post_init__(self) -> None:
-        as_covariance(self.covariance)
-        for name in ("noise_var", "pseudo_count"):
-            as_positive(getattr(self, name), name)
+    covariance: Annotated[Covariance, as_covariance]
+    noise_var: Positive = 1.0
+    pseudo_count: Positive = 0.1
 
     def learned(self, data: Any, *, max_iterations: int = 100) -> "RawGP":
         """The same with the covariance and the noise of largest marginal likelihood, from here.

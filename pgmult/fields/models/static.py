@@ -2,20 +2,20 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from pgmult.core.arguments import as_kind
+from pgmult.core.parameters import Checked, Positive, whole
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive, as_positive_int
 from pgmult.fields.data import CountField, smoothed_shares
 
 __all__ = ["Static"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Static:
+class Static(Checked):
     """Each place's last observed shares, carried forward.
 
     Parameters
@@ -26,12 +26,8 @@ class Static:
         Added to every count, so that no probability is 0.
     """
 
-    time: int = 0
-    pseudo_count: float = 1.0
-
-    def __post_init__(self) -> None:
-        as_positive_int(self.time, "time", minimum=0)
-        as_positive(self.pseudo_count, "pseudo_count")
+    time: Annotated[int, whole(minimum=0)] = 0
+    pseudo_count: Positive = 1.0
 
     def predict_probs(self, data: Any) -> FloatArray:
         """Probabilities at the new inputs, ``(num_new_inputs, K)``.

@@ -10,21 +10,21 @@ Given potentials both are integrated out (`StickFields.collapsed`) or drawn
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_flag, as_real
+from pgmult.core.parameters import Positive, real
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
-from pgmult.core.validate import as_finite, as_positive
+from pgmult.core.validate import as_finite
 from pgmult.fields.covariances import Covariance, White
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.models.base import FieldModel
 from pgmult.fields.priors.dense import IndependentFields
 from pgmult.fields.priors.field import Field, Trend
-from pgmult.fields.priors.structures import STRUCTURES, Structure, make_field
+from pgmult.fields.priors.structures import Structure, make_field
 from pgmult.links import StickBreaking
 
 __all__ = ["StickFields"]
@@ -43,15 +43,14 @@ class StickFields(FieldModel):
         As in `pgmult.fields.MultinomialGP`.
     """
 
-    covariance: Covariance
+    covariance: Annotated[Covariance, as_covariance]
     structure: Structure = "dense"
     mean: Literal["constant", "linear", "empirical"] | ArrayLike = "constant"
-    mean_var: float = 4.0
+    mean_var: Positive = 4.0
     shared: bool = True
-    overdispersion: float = 0.0
+    overdispersion: Annotated[float, real(minimum=0.0)] = 0.0
 
-    def __post_init__(self) -> None:
-        as_covariance(self.covariance)
+    def _complete(self) -> None:
         if isinstance(self.mean, str):
             if self.mean not in ("constant", "linear", "empirical"):
                 raise ValueError(
@@ -61,10 +60,6 @@ class StickFields(FieldModel):
             raise ValueError(
                 f"mean must be one number or one a stick, got shape {np.shape(self.mean)}"
             )
-        as_positive(self.mean_var, "mean_var")
-        as_flag(self.shared, "shared")
-        as_real(self.overdispersion, "overdispersion", minimum=0.0)
-        as_choice(self.structure, "structure", STRUCTURES)
 
     @property
     def kernel_set(self) -> str:

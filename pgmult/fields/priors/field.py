@@ -8,10 +8,11 @@ one method, `_solve`.
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
+from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_generator, as_nonnegative
@@ -73,7 +74,7 @@ class Trend(NamedTuple):
         return np.asarray(np.einsum("nf,fc->nc", self.features, beta))
 
 
-class Field(ABC):
+class Field(Checked, ABC):
     """A Gaussian law of ``num_columns`` independent functions at n inputs.
 
     ``new_mean`` is the prior mean at new inputs: a number, ``(num_columns,)`` or
@@ -179,21 +180,15 @@ class Process(Field):
         Product of everything conditioned on.
     """
 
-    covariance: Covariance
-    inputs: FloatArray
+    covariance: Annotated[Covariance, as_covariance]
+    inputs: Annotated[FloatArray, as_inputs]
     prior_mean: ArrayLike = 0.0
     potential: DiagonalPotential | None = None
 
-    def __post_init__(self) -> None:
-        as_covariance(self.covariance)
-        inputs = as_inputs(self.inputs)
-        if 0 in inputs.shape:
-            raise ValueError(f"inputs must have rows and columns, got shape {inputs.shape}")
-        self._set(inputs=inputs, prior_mean=_as_prior_mean(self.prior_mean, len(inputs)))
-
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+    def _complete(self) -> None:
+        if 0 in self.inputs.shape:
+            raise ValueError(f"inputs must have rows and columns, got shape {self.inputs.shape}")
+        self._set(prior_mean=_as_prior_mean(self.prior_mean, len(self.inputs)))
 
     def _with(self, **values: Any) -> Self:
         """A copy with other fields, all of them checked already."""

@@ -34,8 +34,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.parameters import Positive
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_generator, as_positive, as_positive_int, new_key
+from pgmult.core.validate import as_generator, new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
 from pgmult.fields.compiled.grids import padded, solve_columns
 from pgmult.fields.compiled.low_rank import factor_columns
@@ -46,7 +47,6 @@ from pgmult.fields.priors.field import (
     NOTHING,
     Asked,
     DrawnTrend,
-    Process,
     Solved,
     StructuredField,
     check_columns,
@@ -98,16 +98,13 @@ class GridProcess(StructuredField):
         If the covariance has no two axes, or shapes do not agree.
     """
 
-    tolerance: float = 1e-10
+    tolerance: Positive = 1e-10
     max_iterations: int = 1000
     _axes: tuple[_Axis, ...] = field(init=False, repr=False)
     _at: IntArray = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        Process.__post_init__(self)
+    def _complete(self) -> None:
         inputs = self.inputs
-        as_positive(self.tolerance, "tolerance")
-        as_positive_int(self.max_iterations, "max_iterations")
         axes = tuple(
             _Axis(columns, factors, np.empty((0, inputs.shape[1])))
             for columns, factors in _groups(self.covariance, inputs.shape[1])

@@ -29,14 +29,13 @@ from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_generator, as_positive_int, new_key
+from pgmult.core.validate import as_generator, new_key
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import (
     NO_KEY,
     NOTHING,
     Asked,
-    Process,
     Solved,
     StructuredField,
     check_columns,
@@ -73,9 +72,7 @@ class InducingProcess(StructuredField):
     _root: FloatArray = field(init=False, repr=False)
     _chosen: IntArray = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        Process.__post_init__(self)
-        as_positive_int(self.num_points, "num_points")
+    def _complete(self) -> None:
         chosen, basis, left = _greedy(self.covariance, self.inputs, self.num_points)
         self._set(points=self.inputs[chosen], residual_vars=left, _basis=basis, _root=basis[chosen])
         self._set(_chosen=chosen)

@@ -47,7 +47,6 @@ from pgmult.fields.priors.field import (
     NOTHING,
     Asked,
     DrawnTrend,
-    Process,
     Solved,
     StructuredField,
     Trend,
@@ -157,13 +156,12 @@ class SpaceTimeProcess(StructuredField):
         If the covariance is not Markov in time, or shapes do not agree.
     """
 
-    time: int | None = None
+    time: Annotated[int, whole(minimum=0)] | None = None
     _time: int = field(init=False, repr=False)
     _terms: tuple[_Term, ...] = field(init=False, repr=False)
     _known: _Cells = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        Process.__post_init__(self)
+    def _complete(self) -> None:
         inputs = self.inputs
         if self.time is None:
             orders = _columns_by_size(inputs.tobytes(), inputs.shape)
