@@ -78,7 +78,9 @@ class _PlainSignature:
     def __get__(self, _: object, kind: Any) -> inspect.Signature:
         _, *given = inspect.signature(kind.__init__).parameters.values()
         types = get_type_hints(kind.__init__)
-        return inspect.Signature([each.replace(annotation=types[each.name]) for each in given])
+        return inspect.Signature(
+            [each.replace(annotation=types.get(each.name, each.annotation)) for each in given]
+        )
 
 
 class Checked:

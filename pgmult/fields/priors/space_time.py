@@ -29,12 +29,13 @@ array([[0.693, 0.503, 0.458]])
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.parameters import whole
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_generator, as_positive_int, new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
