@@ -17,7 +17,7 @@ def check_threads_do_not_matter(model, data, sweeps=3):
 
     def run(threads):
         rng = np.random.default_rng(2)
-        with row_threads(threads):
+        with row_threads(threads, grain=1):
             state = model.init(rng, data)
             for _ in range(sweeps):
                 state = model.step(rng, state, data)

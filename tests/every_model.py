@@ -1,0 +1,177 @@
+"""Every model of the package on small data: what all of them must do is tested on this list.
+
+`MODELS` maps a name to a function that makes a model and its data.
+"""
+
+import numpy as np
+
+from pgmult import fields, mixtures, regression, sequences, topics
+from pgmult.fields.covariances import GreatCircle, Matern, SquaredExponential
+from pgmult.priors import HalfTScales
+
+__all__ = ["MODELS"]
+
+RNG = np.random.default_rng(7)
+WORDS = RNG.poisson(0.6, size=(70, 40))
+TABLE = {"year": np.arange(70), "party": ["D", "R"] * 35, "who": [f"m{i % 7}" for i in range(70)]}
+X = RNG.normal(size=(60, 3))
+Y2, Y3 = np.arange(60) % 2, np.arange(60) % 3
+GROUPS = np.arange(60) % 5
+MANY_GROUPS = np.arange(60) % 15
+EVENTS = RNG.poisson(2.0, size=60)
+TIMES = np.arange(24.0)
+SERIES = RNG.multinomial(30, [0.5, 0.3, 0.15, 0.05], size=24)
+PLACES = np.stack([np.repeat(np.arange(8.0), 5), np.tile(np.arange(5.0), 8)], axis=1)
+CELLS = RNG.multinomial(25, [0.5, 0.3, 0.2], size=40)
+SPEECH = ["ABBABCABCCAB" * 4, "BABACCBA" * 5, "CAB" * 9]
+VECTORS = [RNG.normal(size=(20, 3)), RNG.normal(size=(12, 3))]
+
+
+def structured(formula, **more):
+    return topics.with_covariates(WORDS, TABLE, formula, **more)
+
+
+def timed():
+    return topics.as_timed_corpus(WORDS, np.arange(70) // 14)
+
+
+def rows(y):
+    return regression.as_labelled_rows(X, y, groups=GROUPS)
+
+
+def series(**more):
+    return fields.as_field(TIMES, SERIES, new_inputs=[24.0, 26.0], **more)
+
+
+def cells():
+    return fields.as_field(PLACES, CELLS, new_inputs=[[3.0, 9.0]])
+
+
+def symbols():
+    return sequences.as_sequences(SPEECH)
+
+
+def steps():
+    return sequences.as_sequences([SERIES, SERIES[:9]])
+
+
+def alignments():
+    return mixtures.as_alignments(np.arange(500) // 3, np.arange(500) % 6, -np.arange(500.0) % 3)
+
+
+MODELS = {
+    "CorrelatedTopics": lambda: (topics.CorrelatedTopics(5), topics.as_corpus(WORDS)),
+    "CorrelatedTopics scales": lambda: (
+        topics.CorrelatedTopics(5, scales=HalfTScales()),
+        topics.as_corpus(WORDS),
+    ),
+    "LogisticNormalTopics": lambda: (topics.LogisticNormalTopics(4), topics.as_corpus(WORDS)),
+    "LDA": lambda: (topics.LDA(4), topics.as_corpus(WORDS)),
+    "UncollapsedLDA": lambda: (topics.UncollapsedLDA(4), topics.as_corpus(WORDS)),
+    "StructuralTopics": lambda: (topics.StructuralTopics(4), structured("~ party * s(year)")),
+    "StructuralTopics effects": lambda: (
+        topics.StructuralTopics(4),
+        structured("~ year + (1 | who)", content="~ party"),
+    ),
+    "StructuralTopics free": lambda: (
+        topics.StructuralTopics(4, random_effects="free"),
+        structured("~ party + (1 | who)"),
+    ),
+    "DynamicTopics": lambda: (topics.DynamicTopics(3), timed()),
+    "StructuralTopics keywords": lambda: (
+        topics.StructuralTopics(4, keywords={"one": ["word 3", "word 5"]}),
+        topics.with_covariates(
+            topics.as_corpus(WORDS, [f"word {v}" for v in range(40)]),
+            TABLE,
+            "~ s(year) + (1 | who) + (1 | party)",
+            content="~ party",
+        ),
+    ),
+    "LDA own words": lambda: (
+        topics.UncollapsedLDA(4, word_concentration=None),
+        topics.as_corpus(WORDS),
+    ),
+    "LogisticRegression": lambda: (regression.LogisticRegression(), rows(Y2)),
+    "GroupedLogisticRegression": lambda: (
+        regression.GroupedLogisticRegression.like_wang_blei(3),
+        rows(Y2),
+    ),
+    "GroupedLogisticRegression many": lambda: (
+        regression.GroupedLogisticRegression.like_wang_blei(3),
+        regression.as_labelled_rows(X, Y2, groups=MANY_GROUPS),
+    ),
+    "StickBreakingRegression": lambda: (
+        regression.StickBreakingRegression(),
+        regression.as_counted_rows(X, Y3),
+    ),
+    "SoftmaxRegression": lambda: (
+        regression.SoftmaxRegression(),
+        regression.as_counted_rows(X, Y3),
+    ),
+    "PoissonRegression": lambda: (
+        regression.PoissonRegression(),
+        regression.as_event_rows(X, EVENTS),
+    ),
+    "NegativeBinomialRegression": lambda: (
+        regression.NegativeBinomialRegression(),
+        regression.as_event_rows(X, EVENTS),
+    ),
+    "ScaledRegression": lambda: (
+        regression.ScaledRegression(regression.LogisticRegression(), regression.Horseshoe()),
+        rows(Y2),
+    ),
+    "MultinomialGP": lambda: (fields.MultinomialGP(Matern(1.5, 5.0)), series()),
+    "MultinomialGP overdispersed": lambda: (
+        fields.MultinomialGP(0.5 * Matern(0.5, 5.0), overdispersion=0.05, mean="linear"),
+        series(),
+    ),
+    "MultinomialGP polya_gamma": lambda: (
+        fields.MultinomialGP(0.5 * SquaredExponential(4.0), method="polya_gamma"),
+        series(),
+    ),
+    "MultinomialGP own": lambda: (
+        fields.MultinomialGP(0.5 * Matern(1.5, 4.0), shared=False),
+        series(),
+    ),
+    "MultinomialGP state_space": lambda: (
+        fields.MultinomialGP(
+            Matern(1.5, 4.0, active=(0,)) * Matern(1.5, 2.0, active=(1,)), structure="state_space"
+        ),
+        cells(),
+    ),
+    "MultinomialGP grid": lambda: (
+        fields.MultinomialGP(
+            Matern(1.5, 4.0, active=(0,)) * Matern(1.5, 2.0, active=(1,)), structure="grid"
+        ),
+        fields.as_field(PLACES, CELLS),
+    ),
+    "MultinomialGP inducing": lambda: (
+        fields.MultinomialGP(0.5 * SquaredExponential(3.0), structure="inducing_points"),
+        cells(),
+    ),
+    "MultinomialGP sphere": lambda: (
+        fields.MultinomialGP(0.5 * GreatCircle(2000.0)),
+        fields.as_field(PLACES * 5.0, CELLS),
+    ),
+    "LogisticNormalGP": lambda: (fields.LogisticNormalGP(0.5 * Matern(1.5, 5.0)), series()),
+    "MultinomialLDS": lambda: (sequences.MultinomialLDS(state_dim=2), symbols()),
+    "MultinomialLDS slices": lambda: (
+        sequences.MultinomialLDS(2, update="both", initial="stationary"),
+        steps(),
+    ),
+    "MultinomialLDS inputs": lambda: (
+        sequences.MultinomialLDS(2, inputs="dynamics"),
+        sequences.as_sequences(
+            [SERIES, SERIES[:9]], inputs=np.random.default_rng(1).standard_normal((33, 2))
+        ),
+    ),
+    "LogisticRegression slices": lambda: (regression.LogisticRegression(update="both"), rows(Y2)),
+    "MultinomialLDS counts": lambda: (sequences.MultinomialLDS(state_dim=2), steps()),
+    "LogisticNormalLDS": lambda: (sequences.LogisticNormalLDS(state_dim=2), symbols()),
+    "GaussianLDS": lambda: (
+        sequences.GaussianLDS(state_dim=2),
+        sequences.as_vector_sequences(VECTORS),
+    ),
+    "MultinomialHMM": lambda: (sequences.MultinomialHMM(num_states=3), symbols()),
+    "TranscriptExpression": lambda: (mixtures.TranscriptExpression(), alignments()),
+}
