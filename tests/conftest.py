@@ -6,8 +6,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from pgmult.topics import Corpus
 
 os.environ.setdefault("PGMULT_COMPILE_AHEAD", "0")  # every processor is testing already
 
@@ -19,6 +24,23 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         wraps = "ignore:overflow encountered in scalar:RuntimeWarning"
         config.addinivalue_line("filterwarnings", wraps)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers that are the same in every run."""
+    return np.random.default_rng(11)
+
+
+@pytest.fixture
+def corpus() -> "Corpus":
+    """Forty documents of 0 to about 30 tokens, one of them empty, one word never used."""
+    from pgmult.topics import as_corpus
+
+    counts = np.random.default_rng(11).poisson(0.6, size=(40, 25))
+    counts[3] = 0
+    counts[:, 7] = 0
+    return as_corpus(counts, [f"word{v}" for v in range(25)])
 
 
 @pytest.fixture

@@ -65,6 +65,10 @@ MODELS = {
         topics.CorrelatedTopics(5, scales=HalfTScales()),
         topics.as_corpus(WORDS),
     ),
+    "CorrelatedTopics collapsed": lambda: (
+        topics.CorrelatedTopics(3, words="collapsed"),
+        topics.as_corpus(WORDS),
+    ),
     "LogisticNormalTopics": lambda: (topics.LogisticNormalTopics(4), topics.as_corpus(WORDS)),
     "LDA": lambda: (topics.LDA(4), topics.as_corpus(WORDS)),
     "UncollapsedLDA": lambda: (topics.UncollapsedLDA(4), topics.as_corpus(WORDS)),
@@ -87,7 +91,8 @@ MODELS = {
             content="~ party",
         ),
     ),
-    "LDA own words": lambda: (
+    "LDA own words": lambda: (topics.LDA(4, word_concentration=None), topics.as_corpus(WORDS)),
+    "UncollapsedLDA own words": lambda: (
         topics.UncollapsedLDA(4, word_concentration=None),
         topics.as_corpus(WORDS),
     ),
