@@ -123,7 +123,7 @@ def parts(options):
     for _ in range(30):
         state = softmax.step(rng, state, training)
     blocks = {
-        "LN-CTM psi": lambda: softmax._sample_psi(rng, state, state.topic_counts),
+        "LN-CTM psi": lambda: softmax._sample_psi(rng, state, state.topic_counts, training),
         "LN-CTM sweep": lambda: softmax.step(rng, state, training),
     }
     with row_threads(options.threads):

@@ -32,22 +32,20 @@ Sigma lives on sticks and depends on their order: read correlations of topics fr
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from pgmult.core.arguments import as_choice
-from pgmult.core.typing import FloatArray, IntArray
-from pgmult.links import StickBreaking
+from pgmult.core.typing import IntArray
 from pgmult.priors import CovarianceScales, NormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
+from pgmult.topics.models.gaussian import ExchangeableTopicsState, NormalTopics
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
 from pgmult.topics.updates.allocation import kept_counts
 from pgmult.topics.updates.collapsed import words_collapsed
-from pgmult.topics.updates.sticks import sample_sticks
 
 __all__ = ["CorrelatedTopics"]
 
@@ -65,14 +63,8 @@ class CollapsedWordsState(ExchangeableTopicsState):
     assignments: IntArray
 
 
-def _with_assignments(state: ExchangeableTopicsState, z: IntArray) -> CollapsedWordsState:
-    return CollapsedWordsState(
-        state.psi, state.mu, state.Sigma, state.topics, state.topic_counts, z
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class CorrelatedTopics(ExchangeableTopics):
+class CorrelatedTopics(NormalTopics):
     """Correlated topic model with the stick-breaking link, sampled in exact blocks.
 
     Parameters
@@ -116,9 +108,7 @@ class CorrelatedTopics(ExchangeableTopics):
     block_rows: int = BLOCK_ROWS
 
     def __post_init__(self) -> None:
-        ExchangeableTopics.__post_init__(self)
-        gaussian = as_gaussian(self.gaussian, self._uniform(), "num_topics - 1")
-        object.__setattr__(self, "gaussian", gaussian)
+        NormalTopics.__post_init__(self)
         as_choice(self.words, "words", ("parallel", "collapsed"))
 
     @property
@@ -126,26 +116,28 @@ class CorrelatedTopics(ExchangeableTopics):
         """Whether documents are drawn independently, given what they share."""
         return self.words == "parallel"
 
-    def link(self, data: Any = None) -> StickBreaking:
-        """The link from psi to topic proportions."""
-        return StickBreaking(self.order)
-
     def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
-        state = ExchangeableTopics.prior(self, rng, data)
-        if self.words == "parallel":
-            return state
         topics = np.tile(np.arange(self.num_topics), data.num_documents)
-        return _with_assignments(state, np.repeat(topics, state.topic_counts.ravel()))
+        state = NormalTopics.prior(self, rng, data)
+        return self._with_assignments(state, np.repeat(topics, state.topic_counts.ravel()))
 
     def from_allocation(
         self, rng: np.random.Generator, at: Searched, data: Corpus
     ) -> ExchangeableTopicsState:
         """A state with these topics in this order, all else drawn given them."""
-        state: ExchangeableTopicsState = ExchangeableTopics.from_allocation(self, rng, at, data)
+        state = NormalTopics.from_allocation(self, rng, at, data)
+        return self._with_assignments(state, at.allocation.assignments)
+
+    def _with_assignments(
+        self, state: ExchangeableTopicsState, z: IntArray
+    ) -> ExchangeableTopicsState:
+        """The state with the topics of tokens, where the sweep needs them."""
         if self.words == "parallel":
             return state
-        return _with_assignments(state, at.allocation.assignments)
+        return CollapsedWordsState(
+            state.psi, state.mu, state.Sigma, state.topics, state.topic_counts, z
+        )
 
     def simulate(
         self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
@@ -153,7 +145,7 @@ class CorrelatedTopics(ExchangeableTopics):
         """Documents of the same lengths: a word for every token given its topic."""
         if isinstance(state, CollapsedWordsState):
             return simulate_words(rng, state.assignments, state.topics, data)
-        simulated: Corpus = ExchangeableTopics.simulate(self, rng, state, data)
+        simulated: Corpus = NormalTopics.simulate(self, rng, state, data)
         return simulated
 
     def step(
@@ -161,18 +153,13 @@ class CorrelatedTopics(ExchangeableTopics):
     ) -> ExchangeableTopicsState:
         """One sweep over all variables."""
         if not isinstance(state, CollapsedWordsState):
-            return ExchangeableTopics.step(self, rng, state, data)
+            moved: ExchangeableTopicsState = NormalTopics.step(self, rng, state, data)
+            return moved
         at = words_collapsed(
             rng, data, state.assignments, self.theta(state, data), self.word_concentration
         )
-        psi = self._sample_psi(rng, state, at.topic_counts)
-        sums = self._sums(psi, (at.word_counts.T,), state.mu)
-        moved = self.shared_step(rng, state, sums, data)
+        psi = self._sample_psi(rng, state, at.topic_counts, data)
+        counts, sums = self.psi_mean.sums(state, psi, data)
+        moved = self.shared_step(rng, state, Sums((counts, at.word_counts.T), sums), data)
         topic_counts = kept_counts(at.topic_counts)
         return replace(moved, psi=psi, topic_counts=topic_counts, assignments=at.assignments)  # type: ignore[call-arg]
-
-    def _sample_psi(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, topic_counts: IntArray
-    ) -> FloatArray:
-        """All sticks in one of two steps: see `sample_sticks`."""
-        return sample_sticks(rng, self.link(), state.psi, topic_counts, state.mu, state.Sigma)

@@ -48,28 +48,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.compiled.linalg import scatter
-from pgmult.core.arguments import as_real, as_repeats, as_share
-from pgmult.core.machine import refuse_unaffordable
+from pgmult.core.arguments import as_real, as_share
 from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
-from pgmult.priors import (
-    CovarianceScales,
-    MvNormal,
-    NormalInverseWishart,
-)
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows, step
+from pgmult.priors import CovarianceScales, NormalInverseWishart
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
+from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.models.gaussian import GaussianTopics, as_gaussian, as_scales
+from pgmult.topics.models.gaussian import NormalTopics
 from pgmult.topics.priors.chains import ScalarChains
-from pgmult.topics.priors.drift import TimedRows, mean_walk
+from pgmult.topics.priors.walk import WalkingMean, log_inverse_gamma, sample_inverse_gamma
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts
-from pgmult.topics.updates.sticks import sample_sticks
+from pgmult.topics.updates.allocation import AllocatedTopics
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
 
@@ -111,7 +103,7 @@ class DynamicTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DynamicTopics(StartsFromTopics, AllocatedTopics):
+class DynamicTopics(NormalTopics):
     """Topics whose words and prevalence drift over time, every variance learned.
 
     Parameters
@@ -158,8 +150,9 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
     scales: CovarianceScales | None = None
     block_rows: int = 8 * BLOCK_ROWS
 
+    state_type: ClassVar[type[Any]] = DynamicTopicsState
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **GaussianTopics.dims,
+        **NormalTopics.dims,
         "mu": ("time", "stick"),
         "prevalence_drift": (),
         "eta": ("topic", "time", "word_stick"),
@@ -172,25 +165,22 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
     default_keep: ClassVar[tuple[str, ...]] = (
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "effective_topics",
     )  # fmt: skip
-    label_dims: ClassVar[frozenset[str]] = GaussianTopics.label_dims
     summary_names: ClassVar[frozenset[str]] = AllocatedTopics.summary_names | {"prevalence"}
 
-    def __post_init__(self) -> None:
-        num_topics = as_num_topics(self.num_topics)
-        refuse_unaffordable(32.0 * num_topics**2, "num_topics", num_topics)  # for covariances
-        object.__setattr__(self, "num_topics", num_topics)
-        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
-        as_scales(self.scales)
-        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
+    def _check_words(self) -> None:
         for name in (
             "prevalence_shape", "prevalence_scale", "base_var",
             "initial_shape", "initial_scale", "drift_shape", "drift_scale",
         ):  # fmt: skip
             object.__setattr__(self, name, as_real(getattr(self, name), name, above=0.0))
         object.__setattr__(self, "persistence", as_share(self.persistence, "persistence"))
-        centre = _uniform_sticks(self.num_topics)
-        gaussian = as_gaussian(self.gaussian, centre, "num_topics - 1")
-        object.__setattr__(self, "gaussian", gaussian)
+
+    @property
+    def psi_mean(self) -> WalkingMean:
+        """The walk of the mean of psi."""
+        return WalkingMean(
+            self.gaussian_prior, self.prevalence_shape, self.prevalence_scale, self.scales
+        )
 
     def as_data(self, data: Any) -> TimedCorpus:
         """A timed corpus as it is; anything else lacks the documents' times."""
@@ -205,29 +195,30 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         """Times, and words and documents by name where the corpus has names."""
         return {**AllocatedTopics.coords(self, data.corpus), "time": data.time_labels}
 
-    def link(self, data: Any = None) -> StickBreaking:
-        """The link from psi to topic proportions."""
-        return StickBreaking()
-
-    def prior(self, rng: np.random.Generator, data: TimedCorpus) -> DynamicTopicsState:
-        """A state from the prior, its topic counts from the documents' totals."""
-        prevalence_drift = float(_inverse_gamma(rng, self.prevalence_shape, self.prevalence_scale))
-        gaussian = self.gaussian_prior
-        if self.scales is not None:
-            gaussian = self.scales.sample(rng, gaussian)
-        mu, Sigma = mean_walk(gaussian, prevalence_drift, data.num_times).sample(rng)
-        psi = MvNormal(mu[data.times], Sigma).sample(rng)
+    def _words_from_prior(self, rng: np.random.Generator, data: TimedCorpus) -> dict[str, Any]:
+        """Base, variances and eta from their priors."""
         centre = _uniform_sticks(data.num_words)
         base = centre + np.sqrt(self.base_var) * rng.standard_normal(len(centre))
-        initial_var = _inverse_gamma(rng, self.initial_shape, self.initial_scale, self.num_topics)
-        drift_var = _inverse_gamma(rng, self.drift_shape, self.drift_scale, self.num_topics)
+        initial_var = sample_inverse_gamma(
+            rng, self.initial_shape, self.initial_scale, self.num_topics
+        )
+        drift_var = sample_inverse_gamma(rng, self.drift_shape, self.drift_scale, self.num_topics)
         eta = self._chains(base, initial_var, drift_var, data).sample(rng)
-        topic_counts = kept_counts(self.link(data).simulate(rng, psi, data.totals))
-        topics = self.word_link(data).probs(eta)
-        return DynamicTopicsState(
-            psi, mu, Sigma, prevalence_drift, eta, base, initial_var, drift_var, topic_counts,
-            topics,
-        )  # fmt: skip
+        return self._words(base, initial_var, drift_var, eta, data)
+
+    def _words(
+        self,
+        base: FloatArray,
+        initial_var: FloatArray,
+        drift_var: FloatArray,
+        eta: FloatArray,
+        data: TimedCorpus,
+    ) -> dict[str, Any]:
+        """Fields of the state that say what words topics have."""
+        return {
+            "base": base, "initial_var": initial_var, "drift_var": drift_var, "eta": eta,
+            "topics": self.word_link(data).probs(eta),
+        }  # fmt: skip
 
     def simulate(
         self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
@@ -253,79 +244,27 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         """A state of a part; its topics are means."""
         return self.from_allocation(rng, at, part)
 
-    def from_allocation(
+    def _words_at(
         self, rng: np.random.Generator, at: Searched, data: TimedCorpus
-    ) -> DynamicTopicsState:
-        """A state with these topics in this order at all times."""
-        psi = at.psi(self.link(data))
-        prevalence_drift = self.prevalence_scale / self.prevalence_shape
-        seen = TimedRows.of(psi, data.times, data.num_times)
-        mu, Sigma = seen.posterior(
-            mean_walk(self.gaussian_prior, prevalence_drift, data.num_times)
-        ).sample(rng)
-        level = self.link(data).inverse(at.topics()[:, data.order])
+    ) -> dict[str, Any]:
+        """Words that are the same at all times."""
+        level = self.link().inverse(at.topics()[:, data.order])
         base = level.mean(axis=0)
         initial_var = self.initial_scale + np.mean((level - base) ** 2, axis=1)
         drift_var = np.full(self.num_topics, self.drift_scale / self.drift_shape)
         eta = np.repeat(level[:, None], data.num_times, axis=1)
-        return DynamicTopicsState(
-            psi,
-            mu,
-            Sigma,
-            prevalence_drift,
-            eta,
-            base,
-            initial_var,
-            drift_var,
-            kept_counts(at.allocation.topic_counts),
-            self.word_link(data).probs(eta),
-        )
-
-    def step(
-        self, rng: np.random.Generator, state: DynamicTopicsState, data: TimedCorpus
-    ) -> DynamicTopicsState:
-        """One sweep over all variables."""
-        moved: DynamicTopicsState = step(self, rng, state, data)
-        return moved
-
-    def local_step(
-        self,
-        rng: np.random.Generator,
-        state: DynamicTopicsState,
-        data: TimedCorpus,
-        tables: WordTables | None = None,
-    ) -> tuple[DynamicTopicsState, Sums]:
-        """Z and psi of a block of documents; moments of psi about the old mu of each time."""
-        topic_counts, words = self._allocate(rng, state, data, tables)
-        means = state.mu[data.times]
-        psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
-        counts = np.bincount(data.times, minlength=data.num_times)
-        totals = np.zeros(state.mu.shape)
-        np.add.at(totals, data.times, psi - means)
-        squares = scatter(psi - means, np.zeros(psi.shape[1]))
-        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
-        return moved, Sums((counts, *words), (totals, squares))
+        return self._words(base, initial_var, drift_var, eta, data)
 
     def shared_step(
         self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus
     ) -> DynamicTopicsState:
         """Prevalence given psi, then words given z."""
-        counts, word_counts = sums.exact
-        gaussian = self.gaussian_prior
-        if self.scales is not None:
-            gaussian = self.scales.given(rng, state.Sigma, gaussian)
-        seen = TimedRows.of_sums(counts, state.mu, *sums.rounded)
-        prevalence_drift, mu, Sigma = self._sample_prevalence(
-            rng, state.prevalence_drift, seen, data, gaussian
-        )
-        word_counts = word_counts.reshape(state.topics.shape)
+        state = self._sample_mean(rng, state, sums, data)
+        word_counts = sums.exact[1].reshape(state.topics.shape)
         initial_var, drift_var, eta = self._sample_words(rng, state, word_counts, data)
         mean, var = self._base_given(eta, initial_var, drift_var)
         base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
-        return replace(
-            state, mu=mu, Sigma=Sigma, prevalence_drift=prevalence_drift, eta=eta, base=base,
-            initial_var=initial_var, drift_var=drift_var, topics=self.word_link(data).probs(eta),
-        )  # fmt: skip
+        return replace(state, **self._words(base, initial_var, drift_var, eta, data))
 
     def local_summary(
         self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None
@@ -379,35 +318,11 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         """The link from eta to the words of a topic, frequent words first."""
         return StickBreaking(order=data.order)
 
-    @property
-    def gaussian_prior(self) -> NormalInverseWishart:
-        """The prior of mu_0 and Sigma, whether it was given or not."""
-        assert self.gaussian is not None  # set by __post_init__
-        return self.gaussian
-
     def _chains(
         self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, data: TimedCorpus
     ) -> ScalarChains:
         """The prior of eta."""
         return ScalarChains(base, initial_var, drift_var, data.num_times, self.persistence)
-
-    def _sample_prevalence(
-        self,
-        rng: np.random.Generator,
-        drift: float,
-        seen: TimedRows,
-        data: TimedCorpus,
-        gaussian: NormalInverseWishart,
-    ) -> tuple[float, FloatArray, FloatArray]:
-        """prevalence_drift given psi alone, then mu and Sigma."""
-
-        def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
-            prior = _log_inverse_gamma(log_drift, self.prevalence_shape, self.prevalence_scale)
-            return prior + seen.log_evidence(gaussian, float(np.exp(log_drift[0])))
-
-        log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
-        drift = float(np.exp(log_drift[0]))
-        return drift, *seen.posterior(mean_walk(gaussian, drift, data.num_times)).sample(rng)
 
     def _sample_words(
         self,
@@ -430,7 +345,7 @@ class DynamicTopics(StartsFromTopics, AllocatedTopics):
         def log_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
             moved = given.with_vars(**{name: np.exp(log_var)})
             likelihood = moved.log_place(noise, taken, reaching, active)
-            return _log_inverse_gamma(log_var, shape, scale) + likelihood
+            return log_inverse_gamma(log_var, shape, scale) + likelihood
 
         log_var = slice_sample(rng, log_density, np.log(getattr(chains, name)), _SLICE_WIDTH)
         moved = given.with_vars(**{name: np.exp(log_var)})
@@ -459,14 +374,3 @@ def _prevalence(tokens: IntArray) -> FloatArray:
 def _uniform_sticks(size: int) -> FloatArray:
     """The sticks of `size` equally probable categories."""
     return StickBreaking().inverse(np.full(size, 1.0 / size))
-
-
-def _inverse_gamma(
-    rng: np.random.Generator, shape: float, scale: float, size: int | None = None
-) -> Any:
-    return scale / rng.gamma(shape, size=size)
-
-
-def _log_inverse_gamma(log_var: FloatArray, shape: float, scale: float) -> FloatArray:
-    """Log density of the logarithm of an inverse-gamma variable, up to a constant."""
-    return -shape * log_var - scale * np.exp(-log_var)

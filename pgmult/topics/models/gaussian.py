@@ -1,6 +1,6 @@
-"""What topic models share whose psi are Gaussian and whose topics are Dirichlet rows.
+"""What topic models with Gaussian psi share: their sweeps, and topics that are Dirichlet rows.
 
-They differ in the link, in what the mean of psi depends on, and so in their sweeps.
+They differ in the link, and in what the mean of psi depends on: see `pgmult.topics.priors.means`.
 """
 
 from abc import abstractmethod
@@ -15,39 +15,25 @@ from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.priors import CovarianceScales, Dirichlet, MvNormal, NormalInverseWishart
-from pgmult.priors.gaussian import Moments
-from pgmult.sampling.blocks import Sums, as_block_rows, step
-from pgmult.topics.data.corpus import Corpus, as_num_topics
+from pgmult.links import StickBreaking
+from pgmult.priors import CovarianceScales, Dirichlet, NormalInverseWishart
+from pgmult.sampling.blocks import Sums, as_block_rows
+from pgmult.topics.data.corpus import as_num_topics
+from pgmult.topics.priors.means import ConstantMean, PsiMean
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts
+from pgmult.topics.updates.sticks import sample_sticks
 from pgmult.topics.updates.words import sample_topics
 
 __all__ = [
-    "ExchangeableTopics",
     "ExchangeableTopicsState",
     "GaussianTopics",
-    "as_gaussian",
-    "as_scales",
+    "NormalTopics",
 ]
 
 
-def as_gaussian(
-    gaussian: NormalInverseWishart | None, centre: FloatArray, size: str
-) -> NormalInverseWishart:
-    """The prior of a mean and covariance of psi: a weak one around `centre` unless given."""
-    if gaussian is None:
-        return NormalInverseWishart.weak(centre)
-    as_kind(gaussian, "gaussian", NormalInverseWishart)
-    if len(gaussian.mean) != len(centre):
-        raise ValueError(
-            f"gaussian must have {len(centre)} dimensions ({size}), got {len(gaussian.mean)}"
-        )
-    return gaussian
-
-
-def as_scales(scales: CovarianceScales | None) -> None:
+def _check_scales(scales: CovarianceScales | None) -> None:
     """Refuse what is no prior of a covariance's scales."""
     if scales is not None and (
         isinstance(scales, type) or not isinstance(scales, CovarianceScales)
@@ -68,6 +54,7 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
     scales: CovarianceScales | None
     block_rows: int
 
+    state_type: ClassVar[type[Any]]
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "psi": ("document", "stick"),
         "mu": ("stick",),
@@ -86,50 +73,95 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
     def __post_init__(self) -> None:
         num_topics = as_num_topics(self.num_topics)
         refuse_unaffordable(32.0 * num_topics**2, "num_topics", num_topics)  # for covariances
-        word_concentration = as_real(
-            self.word_concentration, "word_concentration", above=0.0, minimum=1e-300
-        )
         object.__setattr__(self, "num_topics", num_topics)
-        object.__setattr__(self, "word_concentration", word_concentration)
         as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
-        as_scales(self.scales)
+        _check_scales(self.scales)
         object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
+        self._check_words()
         if self.order is not None:
             order = as_permutation(self.order, self.num_topics)
             object.__setattr__(self, "order", tuple(order.tolist()))
 
+    def _check_words(self) -> None:
+        """Check what the prior of words has."""
+        word_concentration = as_real(
+            self.word_concentration, "word_concentration", above=0.0, minimum=1e-300
+        )
+        object.__setattr__(self, "word_concentration", word_concentration)
+
+    @property
+    @abstractmethod
+    def psi_mean(self) -> PsiMean:
+        """The prior of the mean and covariance of psi, and how they move."""
+
+    def link(self, data: Any = None) -> Any:
+        """The link from psi to topic proportions."""
+        return StickBreaking(self.order)
+
     def _uniform(self) -> FloatArray:
         """The psi at which all topics are equally probable."""
-        return np.asarray(self.link(None).inverse(np.full(self.num_topics, 1.0 / self.num_topics)))
+        return np.asarray(self.link().inverse(np.full(self.num_topics, 1.0 / self.num_topics)))
 
-    def _words_from_prior(
-        self, rng: np.random.Generator, psi: FloatArray, data: Corpus
-    ) -> tuple[FloatArray, NDArray[np.int32]]:
-        """Topics, and the topic counts of documents with the totals of `data`."""
-        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
-        return topics, kept_counts(self.link(data).simulate(rng, psi, data.totals))
+    def prior(self, rng: np.random.Generator, data: Any) -> Any:
+        """A state from the prior, its topic counts from the documents' totals."""
+        psi, of_psi = self.psi_mean.prior(rng, data)
+        words = self._words_from_prior(rng, data)
+        topic_counts = kept_counts(self.link(data).simulate(rng, psi, data.totals))
+        return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
+
+    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
+        """A state with these topics in this order, all else drawn given them."""
+        psi = at.psi(self.link(data))
+        words = self._words_at(rng, at, data)
+        of_psi = self.psi_mean.start(rng, psi, data)
+        topic_counts = kept_counts(at.allocation.topic_counts)
+        return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
+
+    def local_step(
+        self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None = None
+    ) -> tuple[Any, Sums]:
+        """Z and psi of a block of documents."""
+        topic_counts, words = self._allocate(rng, state, data, tables)
+        psi = self._sample_psi(rng, state, topic_counts, data)
+        counts, sums = self.psi_mean.sums(state, psi, data)
+        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
+        return moved, Sums((counts, *words), sums)
+
+    def shared_step(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Any:
+        """Words given z; the mean and covariance of psi given psi."""
+        state = self._sample_words(rng, state, sums.exact[1], data)
+        return self._sample_mean(rng, state, sums, data)
+
+    def _sample_psi(
+        self, rng: np.random.Generator, state: Any, topic_counts: IntArray, data: Any
+    ) -> FloatArray:
+        """Psi given the topics of the tokens: all sticks in one of two steps (`sample_sticks`)."""
+        means = self.psi_mean.means(state, data)
+        return sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
+
+    def _sample_mean(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Any:
+        """The mean and covariance of psi given psi."""
+        return replace(state, **self.psi_mean.given(rng, state, sums.exact[0], sums.rounded, data))
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics."""
         return self.word_concentration
 
-    @abstractmethod
-    def _around(
-        self,
-        rng: np.random.Generator,
-        psi: FloatArray,
-        topics: FloatArray,
-        topic_counts: NDArray[np.int32],
-        data: Any,
-    ) -> Any:
-        """A state of these psi and topics, all else drawn given them."""
+    def _words_from_prior(self, rng: np.random.Generator, data: Any) -> dict[str, Any]:
+        """Fields of the state that say what words topics have, from their prior."""
+        topics = Dirichlet(self.word_concentration).sample(rng, (self.num_topics, data.num_words))
+        return {"topics": topics}
 
-    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
-        """A state with these topics in this order, all else drawn given them."""
-        psi = at.psi(self.link(data))
+    def _words_at(self, rng: np.random.Generator, at: Searched, data: Any) -> dict[str, Any]:
+        """The same given the topics of the tokens."""
         topics = Dirichlet(self.word_concentration).condition(at.allocation.word_counts.T)
-        topic_counts = kept_counts(at.allocation.topic_counts)
-        return self._around(rng, psi, topics.sample(rng), topic_counts, data)
+        return {"topics": topics.sample(rng)}
+
+    def _sample_words(
+        self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Any
+    ) -> Any:
+        """The state with words of topics drawn given the tokens' topics."""
+        return replace(state, topics=sample_topics(rng, self.word_concentration, word_counts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,11 +186,25 @@ class ExchangeableTopicsState:
     topic_counts: NDArray[np.int32]
 
 
-class ExchangeableTopics(GaussianTopics):
+class NormalTopics(GaussianTopics):
     """psi_d ~ N(mu, Sigma), the same for every document, and mu, Sigma ~ NIW."""
 
     __slots__ = ()
     gaussian: NormalInverseWishart | None
+    state_type: ClassVar[type[Any]] = ExchangeableTopicsState
+
+    def __post_init__(self) -> None:
+        GaussianTopics.__post_init__(self)
+        centre = self._uniform()
+        if self.gaussian is None:
+            object.__setattr__(self, "gaussian", NormalInverseWishart.weak(centre))
+        as_kind(self.gaussian, "gaussian", NormalInverseWishart)
+        given = len(self.gaussian_prior.mean)
+        if given != len(centre):
+            raise ValueError(
+                f"gaussian must have {len(centre)} dimensions for {self.num_topics} topics,"
+                f" got {given}"
+            )
 
     @property
     def gaussian_prior(self) -> NormalInverseWishart:
@@ -166,68 +212,7 @@ class ExchangeableTopics(GaussianTopics):
         assert self.gaussian is not None  # set by __post_init__
         return self.gaussian
 
-    @abstractmethod
-    def _sample_psi(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, topic_counts: IntArray
-    ) -> FloatArray:
-        """Psi given the topics of the tokens and mu and Sigma."""
-
-    def step(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, data: Corpus
-    ) -> ExchangeableTopicsState:
-        """One sweep over all variables."""
-        moved: ExchangeableTopicsState = step(self, rng, state, data)
-        return moved
-
-    def local_step(
-        self,
-        rng: np.random.Generator,
-        state: ExchangeableTopicsState,
-        data: Corpus,
-        tables: WordTables | None = None,
-    ) -> tuple[ExchangeableTopicsState, Sums]:
-        """Z and psi of a block of documents."""
-        topic_counts, words = self._allocate(rng, state, data, tables)
-        psi = self._sample_psi(rng, state, topic_counts)
-        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
-        return moved, self._sums(psi, words, state.mu)
-
-    def shared_step(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, sums: Sums, data: Corpus
-    ) -> ExchangeableTopicsState:
-        """Topics given z; mu and Sigma given psi, after the scales where they are learned."""
-        (count, word_counts), (total, squares) = sums
-        topics = sample_topics(rng, self.word_concentration, word_counts)
-        gaussian = self.gaussian_prior
-        if self.scales is not None:
-            gaussian = self.scales.given(rng, state.Sigma, gaussian)
-        moments = Moments(int(count), state.mu, total, squares)
-        mu, Sigma = gaussian.condition_moments(moments).sample(rng)
-        return replace(state, topics=topics, mu=mu, Sigma=Sigma)
-
-    @staticmethod
-    def _sums(psi: FloatArray, words: tuple[IntArray, ...], mu: FloatArray) -> Sums:
-        """Documents, words of topics; first and second moments of psi about the old mu."""
-        moments = Moments.of(psi, mu)
-        return Sums((np.array(moments.count), *words), (moments.total, moments.squares))
-
-    def prior(self, rng: np.random.Generator, data: Corpus) -> ExchangeableTopicsState:
-        """A state from the prior, its topic counts from the documents' totals."""
-        gaussian = self.gaussian_prior
-        if self.scales is not None:
-            gaussian = self.scales.sample(rng, gaussian)
-        mu, Sigma = gaussian.sample(rng)
-        psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
-        return ExchangeableTopicsState(psi, mu, Sigma, *self._words_from_prior(rng, psi, data))
-
-    def _around(
-        self,
-        rng: np.random.Generator,
-        psi: FloatArray,
-        topics: FloatArray,
-        topic_counts: NDArray[np.int32],
-        data: Corpus,
-    ) -> ExchangeableTopicsState:
-        """A state of these psi and topics."""
-        mu, Sigma = self.gaussian_prior.condition(psi).sample(rng)
-        return ExchangeableTopicsState(psi, mu, Sigma, topics, topic_counts)
+    @property
+    def psi_mean(self) -> PsiMean:
+        """The prior of the mean and covariance of psi, and how they move."""
+        return ConstantMean(self.gaussian_prior, self.scales)

@@ -39,7 +39,7 @@ from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows, step
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
@@ -329,13 +329,6 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
         """Allocated tokens, and the seeds of theta."""
         topic_counts = kept_counts(at.allocation.topic_counts)
         return {"seeds": _seeds(rng, len(topic_counts)), "topic_counts": topic_counts}
-
-    def step(
-        self, rng: np.random.Generator, state: UncollapsedLDAState, data: Corpus
-    ) -> UncollapsedLDAState:
-        """One sweep over all variables."""
-        moved: UncollapsedLDAState = step(self, rng, state, data)
-        return moved
 
     def local_step(
         self,

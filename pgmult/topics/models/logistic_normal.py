@@ -46,7 +46,7 @@ from pgmult.links import LogisticNormal
 from pgmult.priors import CovarianceScales, NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.compiled.softmax import sample_rows
-from pgmult.topics.models.gaussian import ExchangeableTopics, ExchangeableTopicsState, as_gaussian
+from pgmult.topics.models.gaussian import ExchangeableTopicsState, NormalTopics
 from pgmult.topics.starts.searches import START_SWEEPS
 
 __all__ = ["LogisticNormalTopics"]
@@ -55,7 +55,7 @@ _ALL_TRIALS = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogisticNormalTopics(ExchangeableTopics):
+class LogisticNormalTopics(NormalTopics):
     """Correlated topic model with the softmax link, sampled one coordinate of psi at a time.
 
     Parameters
@@ -93,7 +93,7 @@ class LogisticNormalTopics(ExchangeableTopics):
     block_rows: int = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **ExchangeableTopics.dims,
+        **NormalTopics.dims,
         "psi": ("document", "topic"),
         "mu": ("topic",),
         "Sigma": ("topic", "other_topic"),
@@ -101,18 +101,20 @@ class LogisticNormalTopics(ExchangeableTopics):
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
 
     def __post_init__(self) -> None:
-        ExchangeableTopics.__post_init__(self)
+        NormalTopics.__post_init__(self)
         if self.approximate_trials is not None:
             as_positive_int(self.approximate_trials, "approximate_trials")
-        gaussian = as_gaussian(self.gaussian, np.zeros(self.num_topics), "num_topics")
-        object.__setattr__(self, "gaussian", gaussian)
 
     def link(self, data: Any = None) -> LogisticNormal:
         """The link from psi to topic proportions."""
         return LogisticNormal()
 
     def _sample_psi(
-        self, rng: np.random.Generator, state: ExchangeableTopicsState, topic_counts: IntArray
+        self,
+        rng: np.random.Generator,
+        state: ExchangeableTopicsState,
+        topic_counts: IntArray,
+        data: Any,
     ) -> FloatArray:
         """One pass over the coordinates of every document, then over the direction of ones."""
         psi = np.empty_like(state.psi)

@@ -62,31 +62,22 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import made
-from pgmult.links import StickBreaking
-from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart, MvNormal
-from pgmult.priors.free_effects import prior_covariances
-from pgmult.priors.matrix_normal import linear_means
-from pgmult.priors.mixed_regression import MixedRegression, prior_effects, prior_variances
+from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.data.terms import Term
 from pgmult.topics.models.gaussian import GaussianTopics
 from pgmult.topics.priors.content import ContentPrior
+from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.allocation import WordTables, kept_counts
 from pgmult.topics.updates.content import sample_content, vary
-from pgmult.topics.updates.effects import Effects, sample_effects
 from pgmult.topics.updates.keywords import Keywords, as_keywords
-from pgmult.topics.updates.sticks import sample_sticks
 from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["StructuralTopics", "StructuralTopicsState"]
 
 
-_GRAM = 3  # of the sums of a regression
 _NO_VECTOR, _NO_MATRIX, _NO_TABLES = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 
@@ -205,6 +196,7 @@ class StructuralTopics(GaussianTopics):
     keywords: Any = None
     block_rows: int = BLOCK_ROWS
 
+    state_type: ClassVar[type[Any]] = StructuralTopicsState
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **GaussianTopics.dims,
         "coefficients": ("covariate", "stick"),
@@ -244,30 +236,12 @@ class StructuralTopics(GaussianTopics):
                 f" got {self.regression.mean.shape[1]}"
             )
 
-    def _prior_of(
-        self, data: StructuredCorpus, gram: FloatArray | None = None
-    ) -> MatrixNormalInverseWishart:
-        """The prior of the regression; `gram` stands in for X'X / num_documents, where given.
-
-        Its mean is the same for any.
-        """
-        names = data.design.names
-        if self.regression is None:
-            mean = np.zeros((len(names), self.num_topics - 1))
-            mean[0] = self._uniform()
-            if gram is None:
-                return MatrixNormalInverseWishart.weak(mean, data.covariates)
-            n = self.num_topics - 1
-            return made(
-                MatrixNormalInverseWishart, mean=mean, row_precision=gram, dof=n + 2.0,
-                scale=np.eye(n),
-            )  # fmt: skip
-        if len(self.regression.mean) != len(names):
-            raise ValueError(
-                f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"
-                f" got {len(self.regression.mean)}"
-            )
-        return self.regression
+    @property
+    def psi_mean(self) -> RegressedMean:
+        """The regression of psi on covariates and random terms."""
+        return RegressedMean(
+            self.regression, self._uniform(), self.random_effects, self.effect_scale, self.scales
+        )
 
     def as_data(self, data: Any) -> StructuredCorpus:
         """`data` itself, if it is a corpus with as many covariates as the prior has."""
@@ -276,23 +250,17 @@ class StructuralTopics(GaussianTopics):
                 f"data must be a corpus with covariates, got {type(data).__name__}"
                 " (make one with pgmult.topics.with_covariates)"
             )
-        self._prior_of(data)
+        self.psi_mean.prior_of(data)
         if self.keywords:
             Keywords.of(self.keywords, data)
         return data
-
-    def _terms(self, data: StructuredCorpus) -> tuple[list[Term], list[Term]]:
-        """Random terms whose covariance is shared with documents, and those that have their own."""
-        terms = data.design.terms
-        free = [term for term in terms if self.random_effects == "free" and term.kind == "group"]
-        return [term for term in terms if term not in free], free
 
     def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
         """Covariates, effects and groups by name; words and documents where they have names."""
         coords = {"covariate": data.design.names, **GaussianTopics.coords(self, data)}
         coords["coding"] = np.array([data.design.coding], dtype=np.str_)
         if data.design.terms:
-            shared, free = self._terms(data)
+            shared, free = self.psi_mean.terms(data)
             coords["term"] = np.array([term.name for term in shared], dtype=np.str_)
             coords["grouping"] = np.array([term.name for term in free], dtype=np.str_)
             coords["effect"] = data.design.effect_names
@@ -309,7 +277,7 @@ class StructuralTopics(GaussianTopics):
     def absent(self, data: StructuredCorpus) -> frozenset[str]:
         """Variables that these data, or this model, leave empty."""
         absent: set[str] = set()
-        shared, free = self._terms(data)
+        shared, free = self.psi_mean.terms(data)
         if not data.design.terms:
             absent |= {"effects"}
         absent |= set() if shared else {"effect_variances"}
@@ -322,38 +290,9 @@ class StructuralTopics(GaussianTopics):
             absent |= {"keyword_shares", "keyword_words"}
         return frozenset(absent)
 
-    def link(self, data: Any = None) -> StickBreaking:
-        """The link from psi to topic proportions."""
-        return StickBreaking(self.order)
-
     def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> StructuralTopicsState:
         """A state from the prior, its topic counts from the documents' totals."""
-        regression = self._prior_of(data)
-        if self.scales is not None:
-            regression = self.scales.sample(rng, regression)
-        coefficients, Sigma = regression.sample(rng)
-        terms = data.design.terms
-        if terms:
-            shared, free = self._terms(data)
-            variances = prior_variances(rng, len(shared), self.effect_scale)
-            covariances = prior_covariances(rng, len(free), len(Sigma), self.effect_scale)
-            names = [term.name for term in (*shared, *free)]
-            each = [*(variance * Sigma for variance in variances), *covariances]
-            own = dict(zip(names, each, strict=True))
-            effects = np.concatenate(
-                [prior_effects(rng, term.size, own[term.name]) for term in terms]
-            )
-            means = data.design.mean(coefficients, effects)
-        else:
-            means = linear_means(data.covariates, coefficients)
-        psi = MvNormal(means, Sigma).sample(rng)
-        words = self._words_from_prior(rng, psi, data)
-        state = StructuralTopicsState(psi, coefficients, Sigma, *words)
-        if terms:
-            state = replace(
-                state, effects=effects, effect_variances=variances, effect_covariances=covariances
-            )
-        return self._content_from_prior(rng, state, data)
+        return self._content_from_prior(rng, GaussianTopics.prior(self, rng, data), data)
 
     def _content_from_prior(
         self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
@@ -436,52 +375,6 @@ class StructuralTopics(GaussianTopics):
                 state = step(self, rng, state, data, hold)
         return state
 
-    def _around(
-        self,
-        rng: np.random.Generator,
-        psi: FloatArray,
-        topics: FloatArray,
-        topic_counts: NDArray[np.int32],
-        data: StructuredCorpus,
-    ) -> StructuralTopicsState:
-        """A state of these psi and topics."""
-        prior, terms = self._prior_of(data), data.design.terms
-        if not terms:
-            coefficients, Sigma = prior.condition(psi, data.covariates).sample(rng)
-            return StructuralTopicsState(psi, coefficients, Sigma, topics, topic_counts)
-        designs, sizes = [term.design for term in terms], [term.size for term in terms]
-        regression = MixedRegression.of(prior, psi, data.covariates, designs, sizes)
-        variances = np.full(len(terms), self.effect_scale**2)
-        coefficients, effects, Sigma = regression.sample(rng, variances)
-        shared, free = self._terms(data)
-        return StructuralTopicsState(
-            psi, coefficients, Sigma, topics, topic_counts, effects, variances[: len(shared)],
-            np.repeat(variances[0] * Sigma[None], len(free), axis=0),
-        )  # fmt: skip
-
-    def step(
-        self, rng: np.random.Generator, state: StructuralTopicsState, data: StructuredCorpus
-    ) -> StructuralTopicsState:
-        """One sweep over all variables."""
-        moved: StructuralTopicsState = step(self, rng, state, data)
-        return moved
-
-    def local_step(
-        self,
-        rng: np.random.Generator,
-        state: StructuralTopicsState,
-        data: StructuredCorpus,
-        tables: WordTables | None = None,
-    ) -> tuple[StructuralTopicsState, Sums]:
-        """Z and psi of a block of documents."""
-        topic_counts, words = self._allocate(rng, state, data, tables)
-        means = data.design.mean(state.coefficients, state.effects)
-        psi = sample_sticks(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
-        anywhere = self._prior_of(data, np.eye(len(data.design.names)))
-        sums = _mixed(anywhere, psi, data).sums
-        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
-        return moved, Sums((np.array(len(psi)), *words), sums)
-
     def shared_step(
         self,
         rng: np.random.Generator,
@@ -491,27 +384,9 @@ class StructuralTopics(GaussianTopics):
         hold: bool = False,
     ) -> StructuralTopicsState:
         """All words, then the regression of psi; with `hold` concentrations of content stay."""
-        count, word_counts = sums.exact
-        state = self._sample_words(rng, state, word_counts, data, hold)
-        size = len(data.design.names)
-        gram = sums.rounded[_GRAM][:size, :size]
-        prior = self._prior_of(data, gram / max(1, int(count)))
-        if self.scales is not None:
-            prior = self.scales.given(rng, state.Sigma, prior)
-        designs, sizes = _designs(data)
-        regression = MixedRegression.of_sums(prior, int(count), designs, sizes, sums.rounded)
-        here = Effects(
-            state.coefficients, state.Sigma, state.effects, state.effect_variances,
-            state.effect_covariances,
-        )  # fmt: skip
-        found = sample_effects(rng, regression, data.design.terms, here, self.effect_scale)
-        state = replace(state, coefficients=found.coefficients, Sigma=found.Sigma)
-        if not data.design.terms:
-            return state
-        return replace(
-            state, effects=found.effects, effect_variances=found.variances,
-            effect_covariances=found.covariances,
-        )  # fmt: skip
+        state = self._sample_words(rng, state, sums.exact[1], data, hold)
+        moved: StructuralTopicsState = self._sample_mean(rng, state, sums, data)
+        return moved
 
     def _sample_words(
         self,
@@ -519,7 +394,7 @@ class StructuralTopics(GaussianTopics):
         state: StructuralTopicsState,
         word_counts: IntArray,
         data: StructuredCorpus,
-        hold: bool,
+        hold: bool = False,
     ) -> StructuralTopicsState:
         """Words of topics, groups and keywords given the tokens' topics."""
         keywords = Keywords.of(self.keywords, data) if self.keywords else None
@@ -636,16 +511,3 @@ class StructuralTopics(GaussianTopics):
             total.add(b, Sums((), (data.covariates[part].sum(axis=0),)))
         average = total.result(len(parts)).rounded[0] / data.num_documents
         return np.asarray(np.einsum("p,pn->n", average, state.coefficients))
-
-
-def _mixed(
-    prior: MatrixNormalInverseWishart, psi: FloatArray, data: StructuredCorpus
-) -> MixedRegression:
-    """The regression of psi on covariates and random terms."""
-    return MixedRegression.of(prior, psi, data.covariates, *_designs(data))
-
-
-def _designs(data: StructuredCorpus) -> tuple[list[Any], list[int]]:
-    """Designs and sizes of random terms."""
-    terms = data.design.terms
-    return [term.design for term in terms], [term.size for term in terms]

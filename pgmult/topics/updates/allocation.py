@@ -17,7 +17,7 @@ from pgmult.compiled.simd import WIDTH
 from pgmult.core.family import Family
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
-from pgmult.sampling.blocks import Sums, log_likelihood
+from pgmult.sampling.blocks import Sums, log_likelihood, step
 from pgmult.topics.compiled.tokens import allocate, entry_probs, pad_columns, pad_rows
 from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 from pgmult.topics.family import TOPICS
@@ -179,6 +179,10 @@ class AllocatedTopics:
         topic_ids = np.tile(np.arange(num_topics), num_documents)
         assignments = np.repeat(topic_ids, state.topic_counts.ravel())
         return simulate_words(rng, assignments, state.topics, data)
+
+    def step(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
+        """One sweep over all variables, block after block of documents."""
+        return step(self, rng, state, data)
 
     def log_likelihood(self, state: Any, data: Any) -> float:
         """Log probability of the words given theta and the topics, assignments summed out."""

@@ -74,14 +74,14 @@ def psi_from(change):
     """`SOFTMAX` whose psi is drawn from `change(state, topic_counts)` instead."""
     return mutant(
         SOFTMAX,
-        _sample_psi=lambda self, rng, state, counts: SOFTMAX._sample_psi(
-            rng, *change(state, counts)
+        _sample_psi=lambda self, rng, state, counts, data: SOFTMAX._sample_psi(
+            rng, *change(state, counts), data
         ),
     )
 
 
-def centred_psi(self, rng, state, counts):
-    psi = SOFTMAX._sample_psi(rng, state, counts)
+def centred_psi(self, rng, state, counts, data):
+    psi = SOFTMAX._sample_psi(rng, state, counts, data)
     return psi - psi.mean(axis=1, keepdims=True)
 
 
@@ -215,11 +215,11 @@ def eta_of_other_words(self, rng, state, word_counts, data):
     return DYNAMIC._sample_words(rng, state, np.roll(word_counts, 1, axis=2), data)
 
 
-def means_of_another_drift(self, rng, drift, psi, data, gaussian):
-    return (
-        DYNAMIC._sample_prevalence(rng, drift, psi, data, gaussian)[0],
-        *DYNAMIC._sample_prevalence(rng, drift, psi, data, gaussian)[1:],
-    )
+def means_of_another_drift(self, rng, state, counts, sums, data):
+    def given():
+        return DYNAMIC.psi_mean.given(rng, state, counts, sums, data)
+
+    return {**given(), "prevalence_drift": given()["prevalence_drift"]}
 
 
 def means_of_the_first_time(self, rng, state, data):
@@ -241,7 +241,9 @@ WALK = replace(DYNAMIC, persistence=1.0)
 BROKEN_DYNAMIC = {
     "words at reversed times": broken_step(shared_step=words_at_reversed_times),
     "eta of other variances": broken_step(_sample_words=eta_of_other_variances),
-    "means of another drift": broken_step(_sample_prevalence=means_of_another_drift),
+    "means of another drift": broken_step(
+        psi_mean=mutant(DYNAMIC.psi_mean, given=means_of_another_drift)
+    ),
     "means of the first time": broken_step(step=means_of_the_first_time),
     "eta of other words": broken_step(_sample_words=eta_of_other_words),
     "variances of another shape": broken_step(

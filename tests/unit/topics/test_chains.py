@@ -10,7 +10,7 @@ from pgmult.sampling.moves import slice_sample
 from pgmult.testing import conditional_ratio, rejects
 from pgmult.topics.compiled import chains as compiled
 from pgmult.topics.priors.chains import ScalarChains
-from pgmult.topics.priors.drift import TimedRows, mean_walk
+from pgmult.topics.priors.walk import TimedRows, mean_walk
 
 
 @pytest.fixture

@@ -17,17 +17,21 @@ drift_var everything is conjugate, so drift_var has a likelihood with all else i
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pgmult.compiled.linalg import scatter
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive, as_positive_int
-from pgmult.priors.gaussian import NormalInverseWishart
+from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
+from pgmult.sampling.moves import slice_sample
+from pgmult.topics.priors.means import PsiSums
 
-__all__ = ["TimedRows", "mean_walk"]
+__all__ = ["TimedRows", "WalkingMean", "log_inverse_gamma", "mean_walk", "sample_inverse_gamma"]
 
 
 def mean_walk(
@@ -142,3 +146,104 @@ def _walk_precision(strength: float, drift_var: float, num_times: int) -> FloatA
     precision[-1, -1] = weight
     precision[0, 0] = strength + (weight if num_times > 1 else 0.0)
     return precision
+
+
+def sample_inverse_gamma(
+    rng: np.random.Generator, shape: float, scale: float, size: int | None = None
+) -> Any:
+    """Inverse-gamma variables, one number where no size is given."""
+    return scale / rng.gamma(shape, size=size)
+
+
+def log_inverse_gamma(log_var: FloatArray, shape: float, scale: float) -> FloatArray:
+    """Log density of the logarithm of an inverse-gamma variable, up to a constant."""
+    return -shape * log_var - scale * np.exp(-log_var)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WalkingMean:
+    """psi_d ~ N(mu_t, Sigma) at time t of the document, mu a walk. Fields: mu, Sigma and its drift.
+
+    Attributes
+    ----------
+    gaussian : NormalInverseWishart
+        Prior of mu_0 and Sigma.
+    shape, scale : float
+        Inverse-gamma prior of ``prevalence_drift``, the variance of a step in units of Sigma.
+    scales : CovarianceScales or None
+        Prior of the scales of Sigma, which `gaussian` fixes otherwise.
+    """
+
+    gaussian: NormalInverseWishart
+    shape: float
+    scale: float
+    scales: CovarianceScales | None = None
+
+    def means(self, state: Any, data: Any) -> FloatArray:
+        """Mean of psi, ``(num_documents, n)``."""
+        return np.asarray(state.mu[data.times])
+
+    def sums(self, state: Any, psi: FloatArray, data: Any) -> PsiSums:
+        """Number of documents and first moments of psi by time, second moments over all times.
+
+        Moments are about the old mu of each time.
+        """
+        away = psi - state.mu[data.times]
+        totals = np.zeros(state.mu.shape)
+        np.add.at(totals, data.times, away)
+        squares = scatter(away, np.zeros(psi.shape[1]))
+        return PsiSums(np.bincount(data.times, minlength=data.num_times), (totals, squares))
+
+    def given(
+        self,
+        rng: np.random.Generator,
+        state: Any,
+        counts: IntArray,
+        sums: Sequence[FloatArray],
+        data: Any,
+    ) -> dict[str, Any]:
+        """The drift given psi, with mu and Sigma integrated out; then mu and Sigma."""
+        gaussian = self.gaussian
+        if self.scales is not None:
+            gaussian = self.scales.given(rng, state.Sigma, gaussian)
+        seen = TimedRows.of_sums(counts, state.mu, *sums)
+        return self.sample(rng, state.prevalence_drift, seen, gaussian)
+
+    def sample(
+        self,
+        rng: np.random.Generator,
+        drift: float,
+        seen: TimedRows,
+        gaussian: NormalInverseWishart,
+    ) -> dict[str, Any]:
+        """A slice of the logarithm of the drift, then mu and Sigma given it."""
+
+        def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
+            prior = log_inverse_gamma(log_drift, self.shape, self.scale)
+            return prior + seen.log_evidence(gaussian, float(np.exp(log_drift[0])))
+
+        log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
+        return self._walked(rng, float(np.exp(log_drift[0])), seen, gaussian)
+
+    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, dict[str, Any]]:
+        """Psi, and mu, Sigma and the drift, drawn from the prior."""
+        drift = float(sample_inverse_gamma(rng, self.shape, self.scale))
+        gaussian = self.gaussian
+        if self.scales is not None:
+            gaussian = self.scales.sample(rng, gaussian)
+        mu, Sigma = mean_walk(gaussian, drift, data.num_times).sample(rng)
+        psi = MvNormal(mu[data.times], Sigma).sample(rng)
+        return psi, {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}
+
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> dict[str, Any]:
+        """The drift at ``scale / shape``, and mu and Sigma given it and psi."""
+        seen = TimedRows.of(psi, data.times, data.num_times)
+        return self._walked(rng, self.scale / self.shape, seen, self.gaussian)
+
+    @staticmethod
+    def _walked(
+        rng: np.random.Generator, drift: float, seen: TimedRows, gaussian: NormalInverseWishart
+    ) -> dict[str, Any]:
+        """Mu and Sigma given rows and the drift."""
+        mu, Sigma = seen.posterior(mean_walk(gaussian, drift, len(seen.counts))).sample(rng)
+        return {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}

@@ -1,0 +1,108 @@
+"""The mean and covariance of psi, as a part of a topic model.
+
+In every topic model with Gaussian psi, psi_d ~ N(mean_d, Sigma). Models differ in what mean_d
+depends on, and each possibility is a part of its own: nothing (`ConstantMean`), covariates and
+random terms (`pgmult.topics.priors.regression`), or the time of the document
+(`pgmult.topics.priors.walk`). A part owns some fields of the model's state. It says where psi is
+expected, what a block of documents contributes, and how its fields are drawn: so a model is its
+words, its link and such a part.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
+from pgmult.priors.gaussian import Moments
+
+__all__ = ["ConstantMean", "PsiMean", "PsiSums"]
+
+
+class PsiSums(NamedTuple):
+    """What a block of documents contributes: how many they are, and sums over their psi."""
+
+    counts: IntArray
+    sums: tuple[FloatArray, ...]
+
+
+class PsiMean(Protocol):
+    """A part of a topic model: the prior of the mean and covariance of psi, and its updates."""
+
+    def means(self, state: Any, data: Any) -> FloatArray:
+        """Mean of psi, ``(num_documents, n)``, or ``(n,)`` where documents share it."""
+
+    def sums(self, state: Any, psi: FloatArray, data: Any) -> PsiSums:
+        """The sums over documents that `given` needs."""
+
+    def given(
+        self,
+        rng: np.random.Generator,
+        state: Any,
+        counts: IntArray,
+        sums: Sequence[FloatArray],
+        data: Any,
+    ) -> dict[str, Any]:
+        """New values of the fields of this part, given sums over all documents."""
+
+    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, dict[str, Any]]:
+        """Psi and the fields of this part, drawn from the prior."""
+
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> dict[str, Any]:
+        """Fields that a chain starts from, given psi."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantMean:
+    """psi_d ~ N(mu, Sigma), the same for every document; mu, Sigma ~ NIW. Fields: mu, Sigma.
+
+    Attributes
+    ----------
+    gaussian : NormalInverseWishart
+    scales : CovarianceScales or None
+        Prior of the scales of Sigma, which `gaussian` fixes otherwise.
+    """
+
+    gaussian: NormalInverseWishart
+    scales: CovarianceScales | None = None
+
+    def means(self, state: Any, data: Any) -> FloatArray:
+        """Mean of psi, ``(n,)``."""
+        return np.asarray(state.mu)
+
+    def sums(self, state: Any, psi: FloatArray, data: Any) -> PsiSums:
+        """Number of documents; first and second moments of psi about the old mu."""
+        moments = Moments.of(psi, state.mu)
+        return PsiSums(np.array(moments.count), (moments.total, moments.squares))
+
+    def given(
+        self,
+        rng: np.random.Generator,
+        state: Any,
+        counts: IntArray,
+        sums: Sequence[FloatArray],
+        data: Any,
+    ) -> dict[str, Any]:
+        """Mu and Sigma given psi, after the scales of Sigma where they are learned."""
+        gaussian = self.gaussian
+        if self.scales is not None:
+            gaussian = self.scales.given(rng, state.Sigma, gaussian)
+        moments = Moments(int(counts), state.mu, *sums)
+        mu, Sigma = gaussian.condition_moments(moments).sample(rng)
+        return {"mu": mu, "Sigma": Sigma}
+
+    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, dict[str, Any]]:
+        """Psi, and mu and Sigma, drawn from the prior."""
+        gaussian = self.gaussian
+        if self.scales is not None:
+            gaussian = self.scales.sample(rng, gaussian)
+        mu, Sigma = gaussian.sample(rng)
+        psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
+        return psi, {"mu": mu, "Sigma": Sigma}
+
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> dict[str, Any]:
+        """Mu and Sigma given psi, under `gaussian` as it is."""
+        mu, Sigma = self.gaussian.condition(psi).sample(rng)
+        return {"mu": mu, "Sigma": Sigma}
