@@ -31,7 +31,6 @@ from pgmult.topics.models.logistic_normal import LogisticNormalTopics as Logisti
 from pgmult.topics.models.structural import StructuralTopics as StructuralTopics
 from pgmult.topics.plots import curve as curve
 from pgmult.topics.plots import forest as forest
-from pgmult.topics.priors.content import ContentPrior as ContentPrior
 from pgmult.topics.report.contents import TopicReport as TopicReport
 from pgmult.topics.report.contents import run_facts as run_facts
 from pgmult.topics.report.contents import topic_report as topic_report
@@ -105,3 +104,4 @@ from pgmult.topics.summaries.words import relevance as relevance
 from pgmult.topics.summaries.words import top_words as top_words
 from pgmult.topics.summaries.words import topic_labels as topic_labels
 from pgmult.topics.summaries.words import word_scores as word_scores
+from pgmult.topics.updates.content import ContentPrior as ContentPrior

@@ -33,7 +33,7 @@ from pgmult.topics import (
     with_covariates,
 )
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.priors.content import ContentPrior
+from pgmult.topics.updates.content import ContentPrior
 
 AUTHORS = 100
 

@@ -30,9 +30,8 @@ from pgmult.datasets import associated_press, demo_corpus
 from pgmult.sampling.diagnostics import ess_bulk, r_hat
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
 from pgmult.topics.scores.timed import completion_by_seconds
-from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
 from pgmult.topics.updates.sticks import sample_sticks
-from pgmult.topics.updates.words import sample_topics
 
 
 class Sweep:

@@ -30,9 +30,8 @@ import pgmult.sampling.blocks
 from pgmult.sampling.diagnostics import ess_mean
 from pgmult.topics.models.gaussian import ExchangeableTopicsState
 from pgmult.topics.updates import sticks
-from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
 from pgmult.topics.updates.sticks import TOGETHER, sample_together, sample_used_sticks
-from pgmult.topics.updates.words import sample_topics
 
 FIELDS = ("psi", "mu", "Sigma", "topics", "topic_counts")
 

@@ -19,12 +19,11 @@ from pgmult.links import StickBreaking
 from pgmult.priors import CovarianceScales, Dirichlet, NormalInverseWishart
 from pgmult.sampling.blocks import Sums, as_block_rows
 from pgmult.topics.data.corpus import as_num_topics
-from pgmult.topics.priors.means import ConstantMean, PsiMean
+from pgmult.topics.priors.means import ConstantMean, PsiMean, PsiSums
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, sample_topics
 from pgmult.topics.updates.sticks import sample_sticks
-from pgmult.topics.updates.words import sample_topics
 
 __all__ = [
     "ExchangeableTopicsState",
@@ -141,7 +140,8 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
 
     def _sample_mean(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Any:
         """The mean and covariance of psi given psi."""
-        return replace(state, **self.psi_mean.given(rng, state, sums.exact[0], sums.rounded, data))
+        of_psi = PsiSums(sums.exact[0], sums.rounded)
+        return replace(state, **self.psi_mean.given(rng, state, of_psi, data))
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics."""

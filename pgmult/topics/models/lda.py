@@ -43,7 +43,7 @@ from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows
 from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
-from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts
+from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, sample_topics
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
@@ -56,7 +56,6 @@ from pgmult.topics.updates.concentrations import (
     sample_concentration,
     sample_concentrations,
 )
-from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["LDA", "LDAState", "UncollapsedLDA", "UncollapsedLDAState"]
 

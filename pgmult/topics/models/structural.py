@@ -67,13 +67,12 @@ from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.models.gaussian import GaussianTopics
-from pgmult.topics.priors.content import ContentPrior
 from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.topics.updates.content import sample_content, vary
+from pgmult.topics.updates.allocation import sample_topics
+from pgmult.topics.updates.content import ContentPrior, sample_content, vary
 from pgmult.topics.updates.keywords import Keywords, as_keywords
-from pgmult.topics.updates.words import sample_topics
 
 __all__ = ["StructuralTopics", "StructuralTopicsState"]
 

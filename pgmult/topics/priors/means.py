@@ -18,14 +18,17 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 
-__all__ = ["ConstantMean", "PsiMean", "PsiSums"]
+__all__ = ["ConstantMean", "Fields", "PsiMean", "PsiSums"]
+
+Fields = dict[str, Any]
+"""New values of fields of a state, by name."""
 
 
 class PsiSums(NamedTuple):
     """What a block of documents contributes: how many they are, and sums over their psi."""
 
     counts: IntArray
-    sums: tuple[FloatArray, ...]
+    rounded: Sequence[FloatArray]
 
 
 class PsiMean(Protocol):
@@ -37,20 +40,13 @@ class PsiMean(Protocol):
     def sums(self, state: Any, psi: FloatArray, data: Any) -> PsiSums:
         """The sums over documents that `given` needs."""
 
-    def given(
-        self,
-        rng: np.random.Generator,
-        state: Any,
-        counts: IntArray,
-        sums: Sequence[FloatArray],
-        data: Any,
-    ) -> dict[str, Any]:
+    def given(self, rng: np.random.Generator, state: Any, sums: PsiSums, data: Any) -> Fields:
         """New values of the fields of this part, given sums over all documents."""
 
-    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, dict[str, Any]]:
+    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi and the fields of this part, drawn from the prior."""
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> dict[str, Any]:
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
         """Fields that a chain starts from, given psi."""
 
 
@@ -77,23 +73,16 @@ class ConstantMean:
         moments = Moments.of(psi, state.mu)
         return PsiSums(np.array(moments.count), (moments.total, moments.squares))
 
-    def given(
-        self,
-        rng: np.random.Generator,
-        state: Any,
-        counts: IntArray,
-        sums: Sequence[FloatArray],
-        data: Any,
-    ) -> dict[str, Any]:
+    def given(self, rng: np.random.Generator, state: Any, sums: PsiSums, data: Any) -> Fields:
         """Mu and Sigma given psi, after the scales of Sigma where they are learned."""
         gaussian = self.gaussian
         if self.scales is not None:
             gaussian = self.scales.given(rng, state.Sigma, gaussian)
-        moments = Moments(int(counts), state.mu, *sums)
+        moments = Moments(int(sums.counts), state.mu, *sums.rounded)
         mu, Sigma = gaussian.condition_moments(moments).sample(rng)
         return {"mu": mu, "Sigma": Sigma}
 
-    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, dict[str, Any]]:
+    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi, and mu and Sigma, drawn from the prior."""
         gaussian = self.gaussian
         if self.scales is not None:
@@ -102,7 +91,7 @@ class ConstantMean:
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         return psi, {"mu": mu, "Sigma": Sigma}
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> dict[str, Any]:
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
         """Mu and Sigma given psi, under `gaussian` as it is."""
         mu, Sigma = self.gaussian.condition(psi).sample(rng)
         return {"mu": mu, "Sigma": Sigma}

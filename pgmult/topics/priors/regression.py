@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import made
 from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.free_effects import (
@@ -37,7 +37,7 @@ from pgmult.priors.mixed_regression import (
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.data.terms import Term, are_free
-from pgmult.topics.priors.means import PsiSums
+from pgmult.topics.priors.means import Fields, PsiSums
 
 __all__ = ["RegressedMean", "sample_effects", "sample_variances"]
 
@@ -115,25 +115,16 @@ class RegressedMean:
             MixedRegression.of(anywhere, psi, data.covariates, *_designs(data)).sums,
         )
 
-    def given(
-        self,
-        rng: np.random.Generator,
-        state: Any,
-        counts: IntArray,
-        sums: Sequence[FloatArray],
-        data: StructuredCorpus,
-    ) -> dict[str, Any]:
+    def given(self, rng: np.random.Generator, state: Any, sums: PsiSums, data: Any) -> Fields:
         """One update of the regression of psi."""
-        count, size = int(counts), len(data.design.names)
-        prior = self.prior_of(data, sums[_GRAM][:size, :size] / max(1, count))
+        count, size = int(sums.counts), len(data.design.names)
+        prior = self.prior_of(data, sums.rounded[_GRAM][:size, :size] / max(1, count))
         if self.scales is not None:
             prior = self.scales.given(rng, state.Sigma, prior)
-        regression = MixedRegression.of_sums(prior, count, *_designs(data), sums)
+        regression = MixedRegression.of_sums(prior, count, *_designs(data), sums.rounded)
         return sample_effects(rng, regression, data.design.terms, state, self.effect_scale)
 
-    def prior(
-        self, rng: np.random.Generator, data: StructuredCorpus
-    ) -> tuple[FloatArray, dict[str, Any]]:
+    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi and the regression, drawn from the prior."""
         regression = self.prior_of(data)
         if self.scales is not None:
@@ -151,9 +142,7 @@ class RegressedMean:
         psi = MvNormal(data.design.mean(coefficients, effects), Sigma).sample(rng)
         return psi, _fields(coefficients, Sigma, effects, variances, covariances)
 
-    def start(
-        self, rng: np.random.Generator, psi: FloatArray, data: StructuredCorpus
-    ) -> dict[str, Any]:
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
         """The regression given psi, effects being as large as their prior's scale."""
         prior, terms = self.prior_of(data), data.design.terms
         n = len(prior.scale)
@@ -175,7 +164,7 @@ def _fields(
     effects: FloatArray,
     variances: FloatArray,
     covariances: FloatArray,
-) -> dict[str, Any]:
+) -> Fields:
     """Fields of the state."""
     return {
         "coefficients": coefficients, "Sigma": Sigma, "effects": effects,
@@ -195,7 +184,7 @@ def sample_effects(
     terms: Sequence[Term],
     at: Any,
     scale: float,
-) -> dict[str, Any]:
+) -> Fields:
     """One sweep over a regression of psi on covariates and random terms.
 
     `at` is the state, of which fields the result has new values. Where the state has covariances of

@@ -17,7 +17,6 @@ drift_var everything is conjugate, so drift_var has a likelihood with all else i
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +28,7 @@ from pgmult.core.validate import as_counts, as_finite, as_positive, as_positive_
 from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.priors.means import PsiSums
+from pgmult.topics.priors.means import Fields, PsiSums
 
 __all__ = ["TimedRows", "WalkingMean", "log_inverse_gamma", "mean_walk", "sample_inverse_gamma"]
 
@@ -194,19 +193,12 @@ class WalkingMean:
         squares = scatter(away, np.zeros(psi.shape[1]))
         return PsiSums(np.bincount(data.times, minlength=data.num_times), (totals, squares))
 
-    def given(
-        self,
-        rng: np.random.Generator,
-        state: Any,
-        counts: IntArray,
-        sums: Sequence[FloatArray],
-        data: Any,
-    ) -> dict[str, Any]:
+    def given(self, rng: np.random.Generator, state: Any, sums: PsiSums, data: Any) -> Fields:
         """The drift given psi, with mu and Sigma integrated out; then mu and Sigma."""
         gaussian = self.gaussian
         if self.scales is not None:
             gaussian = self.scales.given(rng, state.Sigma, gaussian)
-        seen = TimedRows.of_sums(counts, state.mu, *sums)
+        seen = TimedRows.of_sums(sums.counts, state.mu, *sums.rounded)
         return self.sample(rng, state.prevalence_drift, seen, gaussian)
 
     def sample(
@@ -215,7 +207,7 @@ class WalkingMean:
         drift: float,
         seen: TimedRows,
         gaussian: NormalInverseWishart,
-    ) -> dict[str, Any]:
+    ) -> Fields:
         """A slice of the logarithm of the drift, then mu and Sigma given it."""
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
@@ -225,7 +217,7 @@ class WalkingMean:
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
         return self._walked(rng, float(np.exp(log_drift[0])), seen, gaussian)
 
-    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, dict[str, Any]]:
+    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi, and mu, Sigma and the drift, drawn from the prior."""
         drift = float(sample_inverse_gamma(rng, self.shape, self.scale))
         gaussian = self.gaussian
@@ -235,7 +227,7 @@ class WalkingMean:
         psi = MvNormal(mu[data.times], Sigma).sample(rng)
         return psi, {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> dict[str, Any]:
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
         """The drift at ``scale / shape``, and mu and Sigma given it and psi."""
         seen = TimedRows.of(psi, data.times, data.num_times)
         return self._walked(rng, self.scale / self.shape, seen, self.gaussian)
@@ -243,7 +235,7 @@ class WalkingMean:
     @staticmethod
     def _walked(
         rng: np.random.Generator, drift: float, seen: TimedRows, gaussian: NormalInverseWishart
-    ) -> dict[str, Any]:
+    ) -> Fields:
         """Mu and Sigma given rows and the drift."""
         mu, Sigma = seen.posterior(mean_walk(gaussian, drift, len(seen.counts))).sample(rng)
         return {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}

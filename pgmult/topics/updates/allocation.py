@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.family import Family
@@ -27,6 +28,7 @@ __all__ = [
     "WordTables",
     "allocate_tokens",
     "kept_counts",
+    "sample_topics",
     "words_log_likelihood",
 ]
 
@@ -132,6 +134,19 @@ def allocate_tokens(
     """
     tables = WordTables(topics, data.num_documents)
     return tables.allocate(rng, data, theta), *tables.counts()
+
+
+def sample_topics(
+    rng: np.random.Generator, word_concentration: float, word_counts: IntArray
+) -> FloatArray:
+    """Draw word probabilities, ``(num_topics, num_words)``, given the counts of words in topics.
+
+    The same draw as ``Dirichlet(word_concentration).condition(word_counts).sample(rng)``.
+    """
+    concentration = np.ascontiguousarray(word_counts, dtype=np.float64) + word_concentration
+    topics = np.empty(concentration.shape)
+    over_rows(sample_rows, len(topics), new_key(rng), concentration, topics, grain=1)
+    return topics
 
 
 def words_log_likelihood(data: Corpus, theta: FloatArray, by_word: FloatArray) -> float:

@@ -16,20 +16,74 @@ section 5.2). So, exactly and in this order::
 
 In a tree the tables of groups are the tokens of the branch above, and go up to the root one factor
 at a time, each with its concentrations; then words come down again.
+
+A group that has written n tokens of topic k has weight n / (n + c_k) in its own words, and the
+topic the rest. The concentrations of topics share a prior whose size is learned from them::
+
+    rate  ~ Gamma(rate_shape, rate_rate),       c_k ~ Gamma(shape, rate)
+
+With the default values the prior median of c_k is about 300, and its density falls as slowly as
+c^-1.5: groups may differ a lot, or not at all.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.topics.compiled.content import sample_tables, sample_varied
-from pgmult.topics.priors.content import ContentPrior
-from pgmult.topics.updates.words import sample_topics
+from pgmult.topics.compiled.content import FURTHEST, sample_tables, sample_varied
+from pgmult.topics.updates.allocation import sample_topics
 
-__all__ = ["sample_content", "vary"]
+__all__ = ["ContentPrior", "sample_content", "vary"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContentPrior:
+    """Prior of the concentrations of words by group, and how chains begin with them.
+
+    Attributes
+    ----------
+    shape : float
+        Of the concentrations' gamma prior.
+    rate_shape, rate_rate : float
+        Of the gamma prior of its rate.
+    start : float
+        The concentration that chains begin at.
+    start_sweeps : int
+        Sweeps at that concentration before a chain begins. Where groups were not free to differ,
+        topics of the search may be one group's alone; they join in these sweeps.
+    """
+
+    shape: float = 1.0
+    rate_shape: float = 0.5
+    rate_rate: float = 100.0
+    start: float = 30.0
+    start_sweeps: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "rate_shape", "rate_rate", "start"):
+            value = as_real(getattr(self, name), name, above=0.0, minimum=1e-6, maximum=1e9)
+            object.__setattr__(self, name, value)
+        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
+
+    def sample_rate(self, rng: np.random.Generator, num: int) -> FloatArray:
+        """Rates from their prior."""
+        return np.maximum(rng.gamma(self.rate_shape, 1.0 / self.rate_rate, size=num), 1e-200)
+
+    def sample(self, rng: np.random.Generator, rate: FloatArray, num_topics: int) -> FloatArray:
+        """Concentrations of each rate from their prior, ``(num_rates, num_topics)``."""
+        drawn = rng.gamma(self.shape, 1.0 / rate[:, None], size=(len(rate), num_topics))
+        return np.asarray(np.clip(drawn, math.exp(-FURTHEST), math.exp(FURTHEST)))
+
+    def rate_given(self, rng: np.random.Generator, concentration: FloatArray) -> FloatArray:
+        """Rates given the concentrations ``(num_rates, num_topics)``."""
+        shape = self.rate_shape + self.shape * concentration.shape[1]
+        return np.asarray(rng.gamma(shape, 1.0 / (self.rate_rate + concentration.sum(axis=1))))
 
 
 def vary(

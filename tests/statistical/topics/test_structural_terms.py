@@ -9,8 +9,9 @@ from pgmult import MatrixNormalInverseWishart
 from pgmult.testing import check_geweke, mutant, rejects
 from pgmult.topics import StructuralTopics, as_corpus, with_covariates
 from pgmult.topics.models import structural
-from pgmult.topics.priors.content import ContentPrior
-from pgmult.topics.updates import content, effects
+from pgmult.topics.priors import regression
+from pgmult.topics.updates import content
+from pgmult.topics.updates.content import ContentPrior
 
 pytestmark = pytest.mark.slow
 
@@ -100,17 +101,18 @@ def refused(broken, data, statistics, replicates=250):
 
 
 def test_variances_without_their_prior_are_refused(monkeypatch):
-    flat = effects.log_variance_density
+    flat = regression.log_variance_density
     monkeypatch.setattr(
-        effects, "log_variance_density", lambda x, scale: -np.inf if flat(x, scale) < -1e9 else 0.0
-    )
+        regression, "log_variance_density",
+        lambda x, scale: -np.inf if flat(x, scale) < -1e9 else 0.0,
+    )  # fmt: skip
     refused(*EFFECTS)
 
 
 def test_axes_without_their_volume_are_refused(monkeypatch):
-    right = effects.FreeEffects.log_density
+    right = regression.FreeEffects.log_density
     monkeypatch.setattr(
-        effects.FreeEffects, "log_density",
+        regression.FreeEffects, "log_density",
         lambda self, axis, variance, at, prior: right(self, axis, variance, at, prior)
         - np.sum(np.log(np.abs(variance - np.delete(at, axis)))),
     )  # fmt: skip
@@ -118,25 +120,25 @@ def test_axes_without_their_volume_are_refused(monkeypatch):
 
 
 def test_covariances_that_forget_their_scales_are_refused(monkeypatch):
-    right = effects.given_scales
+    right = regression.given_scales
     monkeypatch.setattr(
-        effects, "given_scales", lambda rng, Omega, scale: right(rng, np.diag([1.0, 0.2]), scale)
+        regression, "given_scales", lambda rng, Omega, scale: right(rng, np.diag([1.0, 0.2]), scale)
     )
     refused(*FREE)
 
 
 def test_effects_that_look_smaller_than_they_are_are_refused(monkeypatch):
-    right = effects.sample_covariance
+    right = regression.sample_covariance
     monkeypatch.setattr(
-        effects, "sample_covariance", lambda rng, prior, own: right(rng, prior, 0.5 * own)
+        regression, "sample_covariance", lambda rng, prior, own: right(rng, prior, 0.5 * own)
     )
     refused(*FREE)
 
 
 def test_variances_of_other_terms_are_refused(monkeypatch):
-    right = effects.sample_variances
+    right = regression.sample_variances
     monkeypatch.setattr(
-        effects, "sample_variances", lambda rng, at, v, scale: right(rng, at, v, scale)[::-1]
+        regression, "sample_variances", lambda rng, at, v, scale: right(rng, at, v, scale)[::-1]
     )
     refused(*EFFECTS, replicates=500)
 

@@ -215,9 +215,9 @@ def eta_of_other_words(self, rng, state, word_counts, data):
     return DYNAMIC._sample_words(rng, state, np.roll(word_counts, 1, axis=2), data)
 
 
-def means_of_another_drift(self, rng, state, counts, sums, data):
+def means_of_another_drift(self, rng, state, sums, data):
     def given():
-        return DYNAMIC.psi_mean.given(rng, state, counts, sums, data)
+        return DYNAMIC.psi_mean.given(rng, state, sums, data)
 
     return {**given(), "prevalence_drift": given()["prevalence_drift"]}
 

@@ -14,7 +14,7 @@ from pgmult.topics import (
     with_covariates,
 )
 from pgmult.topics.compiled.content import log_rising
-from pgmult.topics.priors.content import ContentPrior
+from pgmult.topics.updates.content import ContentPrior
 from pgmult.topics.updates.keywords import Keywords
 
 NUM_DOCUMENTS = 40
