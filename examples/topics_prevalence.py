@@ -43,7 +43,7 @@ run = pgmult.sample(
 )  # fmt: skip
 e = effects(run, "party", at={"year": 2000})
 print(e.table())  # topic, words, mean, 90 %, P(>0)
-difference(e, "Republican", "Democratic").figure.savefig(folder / "party.svg")
+difference(e, "Republican", "Democratic").plot().figure.savefig(folder / "party.svg")
 over_time = effects(run, "year", by="party")
 curve(over_time, topic=3).figure.savefig(folder / "topic3.svg")
 print(content(run).words("Republican", "Democratic", topic=3))

@@ -149,7 +149,7 @@ by_party = difference(effects(run, "party", at={"year": 2000}), "Republican", "D
 by_party
 
 # %%
-by_party.figure
+by_party.plot().figure
 
 # %%
 curve(effects(run, "year", by="party"), topic=3).figure
@@ -223,7 +223,7 @@ permutation_test(run, "party")
 # | `sageLabels` | `content(run).table()` |
 # | `findThoughts`, `plotQuote` | `quotes`, `representative_documents` |
 # | `estimateEffect`, its `summary` | `effects(...)`, `.table()`, `.to_dataframe()` |
-# | `plot.estimateEffect` | `forest`, `difference(...).figure`, `curve` |
+# | `plot.estimateEffect` | `forest`, `difference(...).plot()`, `curve` |
 # | `plot.STM` | `topic_report`, `as_html`; `top_word_bars`; `document_topics` |
 # | `plot.STM(type = "perspectives")` | `content(run).words(...)`, `perspectives` |
 # | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `topic_correlation_graph` |

@@ -87,7 +87,7 @@ by_party = difference(in_2000, "Republican", "Democratic")
 by_party
 
 # %%
-by_party.figure
+by_party.plot().figure
 
 # %% [markdown]
 # For these presidents, rather than for presidents in general, `scope="documents"` keeps the
@@ -95,7 +95,7 @@ by_party.figure
 
 # %%
 here = effects(run, "party", scope="documents")
-difference(here, "Republican", "Democratic").figure
+difference(here, "Republican", "Democratic").plot().figure
 
 # %% [markdown]
 # ## What time does
@@ -115,7 +115,7 @@ words = content(run)
 words
 
 # %%
-words.words("Republican", "Democratic", topic=10).figure
+words.words("Republican", "Democratic", topic=10).plot().figure
 
 # %% [markdown]
 # ## Is it more than chance?

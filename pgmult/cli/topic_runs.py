@@ -314,7 +314,7 @@ def _drawn(found: Any) -> Any:
     from pgmult.topics.plots import curves
     from pgmult.topics.summaries.effects import Effects
 
-    return curves(found) if isinstance(found, Effects) and found.is_curve else found.figure
+    return curves(found) if isinstance(found, Effects) and found.is_curve else found.plot().figure
 
 
 def _content(options: argparse.Namespace) -> int:
@@ -337,7 +337,7 @@ def _content(options: argparse.Namespace) -> int:
             place = options.figure
             if len(compared) > 1:
                 place = place.with_name(f"{place.stem}-{topic}{place.suffix}")
-            _save(one.figure, place)
+            _save(one.plot().figure, place)
     return 0
 
 

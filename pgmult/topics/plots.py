@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind
 from pgmult.core.figures import BLUE, CYCLE, RED, axes_or_new, clean, new_figure
+from pgmult.core.tabled import wrapped
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.draws import as_topic_numbers
 from pgmult.topics.scores.selection import TopicChoice
@@ -19,7 +20,6 @@ from pgmult.topics.summaries.correlations import (
 )
 from pgmult.topics.summaries.effects import Difference, Effects
 from pgmult.topics.summaries.stability import TopicStability
-from pgmult.topics.summaries.tables import wrapped
 from pgmult.topics.summaries.words import TopWord
 
 if TYPE_CHECKING:

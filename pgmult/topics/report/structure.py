@@ -7,10 +7,10 @@ them, numbers make curves, by the groups of the first column of few labels. All 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from pgmult.core.tabled import Table
 from pgmult.core.typing import IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
@@ -21,10 +21,10 @@ from pgmult.topics.summaries.effects import (
     Effects,
     difference,
     effects,
+    sentence_case,
     variance_shares,
 )
 from pgmult.topics.summaries.quotes import Quotes, quotes
-from pgmult.topics.summaries.tables import SummaryTable
 
 __all__ = ["Structure", "structure_of"]
 
@@ -41,7 +41,7 @@ class Structure:
 
     Attributes
     ----------
-    variances : SummaryTable or None
+    variances : Table or None
         What goes with random terms, where there are any.
     differences : list of Difference
         Of columns of labels: the second and further labels over the first.
@@ -57,7 +57,7 @@ class Structure:
         Where proportions of documents were kept, and documents times words are not too many.
     """
 
-    variances: SummaryTable | None
+    variances: Table | None
     differences: list[Difference]
     curves: list[Effects]
     content: Content | None
@@ -90,14 +90,14 @@ def structure_of(
     few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
     differences = []
     for name, labels in few.items():
-        found = _in_order(
-            effects(posterior, name, max_draws=_DRAWS, random_seed=random_seed), order, names
+        found = effects(posterior, name, max_draws=_DRAWS, random_seed=random_seed).take(
+            order, names
         )
         differences += [difference(found, label, labels[0]) for label in labels[1:]]
     by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
     curves = [
-        _in_order(
-            effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed), order, names
+        effects(posterior, name, by=by, max_draws=_DRAWS, random_seed=random_seed).take(
+            order, names
         )
         for name, of in levels.items()
         if not of
@@ -123,27 +123,19 @@ def structure_of(
     return Structure(variances, differences, curves, in_groups, words, quoted, checks)
 
 
-def _in_order(found: Effects, order: IntArray, names: list[str]) -> Any:
-    return replace(found.take(order), names=names)
-
-
 def _largest(found: Difference) -> str:
     """Which topics differ most, and whether any does beyond its interval."""
     mean, lower, upper = found.mean[0], found.lower[0], found.upper[0]
     sure = np.flatnonzero((lower > 0.0) | (upper < 0.0))
     interval = f"{100 * found.probability:g} % interval"
     if not len(sure):
-        return f"{_upper(found.label)}: no topic's share differs beyond its {interval}."
+        return f"{sentence_case(found.label)}: no topic's share differs beyond its {interval}."
     best = sure[np.argsort(-np.abs(mean[sure]))][:3]
     parts = ", ".join(
         f'"{found.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
         for k in best
     )
     return (
-        f"{_upper(found.label)}: {len(sure)} of {len(mean)} topics differ beyond their {interval};"
-        f" in percentage points most, {parts}."
+        f"{sentence_case(found.label)}: {len(sure)} of {len(mean)} topics differ beyond their"
+        f" {interval}; in percentage points most, {parts}."
     )
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pgmult.core.tabled import Table, interval, points, probability_text
 from pgmult.topics.report.drawings import (
     axis_svg,
     curve_svg,
@@ -18,7 +19,6 @@ from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords
 from pgmult.topics.summaries.effects import Difference, Effects
 from pgmult.topics.summaries.quotes import Quotes
 from pgmult.topics.summaries.stability import TopicStability
-from pgmult.topics.summaries.tables import SummaryTable, interval, points, probability_text
 
 __all__ = ["stability_html", "structure_html"]
 
@@ -44,7 +44,7 @@ def structure_html(found: Structure) -> list[str]:
         listed = "".join(f"<li>{html.escape(s)}</li>" for s in found.checks.verdict)
         sections += ['<h2 id="checks">What the model misses</h2>', f"<ul>{listed}</ul>"]
         for table in found.checks.tables():
-            title = list(table.shown)[-1]
+            title = table.head[-1]
             sections.append(_details(title[:1].upper() + title[1:], table_html(table)))
     return sections
 
@@ -187,20 +187,9 @@ def stability_html(found: TopicStability, names: Sequence[str]) -> list[str]:
     ]
 
 
-def table_html(table: SummaryTable) -> str:
+def table_html(table: Table) -> str:
     """A table as it prints, with its caption."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in table.shown)
-    faint = table.faint or [False] * len(table)
-    rows = "".join(
-        ("<tr class='faint'>" if grey else "<tr>")
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
-        + "</tr>"
-        for row, grey in zip(table.rows(), faint, strict=True)
-    )
-    return (
-        f'{_note(table.caption)}<div class="wide"><table><thead><tr>{head}</tr></thead>{rows}'
-        "</table></div>"
-    )
+    return f'{_note(table.caption)}<div class="wide">{table.html()}</div>'
 
 
 def _row(

@@ -26,11 +26,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, as_real, as_seed, brief
-from pgmult.core.notebook import columns_html
-from pgmult.core.tables import as_frame
+from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray, Model, variable
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, split_tokens
@@ -84,8 +82,8 @@ class Candidate(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopicChoice:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TopicChoice(Tabled):
     """Candidates by number of topics; printed, a table and what it says.
 
     Attributes
@@ -116,34 +114,34 @@ class TopicChoice:
             if candidate.difference >= -errors * candidate.difference_error
         )
 
-    def __str__(self) -> str:
-        lines = [
-            "topics  nats a token    from the best  coherence  exclusivity  dispersion  seconds"
-        ]
-        for row in self.candidates:
-            difference = f"{row.difference:+.4f} ± {row.difference_error:.4f}"
-            lines.append(
-                f"{row.num_topics:6d}  {row.log_predictive:12.4f} {difference:>16s}"
-                f"  {row.coherence:9.3f}  {row.exclusivity:11.2f}  {row.dispersion:10.3f}"
-                f"  {row.seconds:7.1f}"
-            )
-        return "\n".join([*lines, "", *self._in_words()])
-
-    __repr__ = __str__
-
-    def to_columns(self) -> dict[str, NDArray[Any]]:
+    def table(self) -> Table:
         """A row a candidate."""
-        return {
-            name: np.array([getattr(row, name) for row in self.candidates])
-            for name in Candidate._fields
+        rows = self.candidates
+        forms = {
+            "num_topics": ("topics", str),
+            "log_predictive": ("nats a token", number(4)),
+            "difference": (
+                "from the best",
+                [f"{row.difference:+.4f} ± {row.difference_error:.4f}" for row in rows],
+            ),
+            "difference_error": ("", str),
+            "coherence": ("coherence", number(3)),
+            "exclusivity": ("exclusivity", number(2)),
+            "dispersion": ("dispersion", number(3)),
+            "dispersion_p": ("", str),
+            "seconds": ("seconds", number(1)),
         }
+        columns = [
+            Column(name, [getattr(row, name) for row in rows], *forms[name])
+            for name in Candidate._fields
+        ]
+        return Table(" ".join(self._in_words()), columns)
 
-    def to_dataframe(self) -> Any:
-        """The table of `to_columns` as a pandas data frame."""
-        return as_frame(self.to_columns())
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `pgmult.topics.plots.score_by_num_topics`."""
+        from pgmult.topics.plots import score_by_num_topics
 
-    def _repr_html_(self) -> str:
-        return columns_html(self.to_columns(), notes=self._in_words())
+        return score_by_num_topics(self, axes)
 
     def _in_words(self) -> list[str]:
         best, fewest = self.best, self.smallest_within()

@@ -30,6 +30,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_kind, as_list, as_seed
 from pgmult.core.notebook import lines_html
+from pgmult.core.tabled import WIDTH, Column, Table, number, wrapped
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -42,7 +43,6 @@ from pgmult.topics.draws import as_draws, each_draw, names_along, share_of_draws
 from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, best_chain, mean_topics
-from pgmult.topics.summaries.tables import WIDTH, SummaryTable, wrapped
 
 __all__ = ["Dependence", "PredictiveChecks", "predictive_checks"]
 
@@ -163,30 +163,26 @@ class PredictiveChecks:
         )  # fmt: skip
         return replace(self, dependence=dependence, names=names)
 
-    def tables(self) -> list[SummaryTable]:
+    def tables(self) -> list[Table]:
         """For documents and for each group: information beyond the model's, p, and which words."""
         return [self._table(one) for one in self.dependence]
 
-    def _table(self, one: Dependence) -> SummaryTable:
+    def _table(self, one: Dependence) -> Table:
         words = [", ".join(f"{word} {value:+.2f}" for word, value in w[:4]) for w in one.words]
-        columns: dict[str, Sequence[Any]] = {
-            "topic": list(range(len(self.names))), "words": self.names,
-            "observed": one.observed.tolist(), "expected": one.expected.tolist(),
-            "p": one.p.tolist(), "keeping": words,
-        }  # fmt: skip
-        shown = {
-            "topic": self.names,
-            "observed": [_number(x) for x in one.observed],
-            "by chance": [_number(x) for x in one.expected],
-            "p": [_p_text(x, self.num_draws) for x in one.p],
-            f"words that keep to a {one.of}": words,
-        }
         caption = (
             f"What the words of a topic know of their {one.of}: mutual information in nats a token,"
             f" of the data and of the model's replicates, means over {self.num_draws} draws. p:"
             " share of draws whose replicate has as much as the data."
         )
-        return SummaryTable(caption, columns, shown)
+        columns = [
+            Column("topic", range(len(self.names))),
+            Column("words", self.names, "topic"),
+            Column("observed", one.observed, "observed", number(3)),
+            Column("expected", one.expected, "by chance", number(3)),
+            Column("p", one.p, "p", lambda p: _p_text(p, self.num_draws)),
+            Column("keeping", words, f"words that keep to a {one.of}"),
+        ]
+        return Table(caption, columns)
 
     def __repr__(self) -> str:
         verdict = [line for s in self.verdict for line in wrapped(f"* {s}", WIDTH)]
@@ -201,10 +197,6 @@ class PredictiveChecks:
 
     def _repr_html_(self) -> str:
         return lines_html(self.verdict) + "".join(one._repr_html_() for one in self.tables())
-
-
-def _number(x: float) -> str:
-    return "" if np.isnan(x) else f"{x:.3f}"
 
 
 def _p_text(p: float, num_draws: int) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_kind, as_probability
+from pgmult.core.tabled import Column, Table, Tabled, probability_text, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -23,7 +24,6 @@ from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import as_draws, as_topic_numbers, each_draw, names_along, share_of_draws
 from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, scope_of
-from pgmult.topics.summaries.tables import SummaryTable, Tabled, interval, probability_text
 
 __all__ = ["FEW_TOKENS", "Content", "GroupWords", "content"]
 
@@ -91,39 +91,27 @@ class GroupWords(Tabled):
             f" {100 * self.probability:g} % interval, {self.scope}."
         )
 
-    def table(self) -> SummaryTable:
+    def table(self) -> Table:
         """Each word in a thousand of either group, the ratio, and which is larger."""
-        first, second = self.groups
-        percent = f"{100 * self.probability:g} %"
-        columns = {
-            "word": self.words, first: self.probs[0], f"{first}_lower": self.lower[0],
-            f"{first}_upper": self.upper[0], second: self.probs[1],
-            f"{second}_lower": self.lower[1], f"{second}_upper": self.upper[1],
-            "log2_ratio": self.log_ratio, "log2_ratio_lower": self.log_ratio_lower,
-            "log2_ratio_upper": self.log_ratio_upper, "p_first": self.p_first,
-        }  # fmt: skip
-        shown = {"word": self.words}
+        columns = [Column("word", self.words, "word")]
         for g, group in enumerate(self.groups):
-            shown[f"{group}, in 1,000"] = [_of_thousand(x) for x in self.probs[g]]
-            shown[f"{percent}{' ' * g}"] = [
-                interval(a, b, _of_thousand)
-                for a, b in zip(self.lower[g], self.upper[g], strict=True)
-            ]
-        shown["ratio"] = [_ratio(x) for x in self.log_ratio]
-        shown[f"{percent}  "] = [
-            interval(a, b, _ratio)
-            for a, b in zip(self.log_ratio_lower, self.log_ratio_upper, strict=True)
-        ]
-        shown[f"P({first} > {second})"] = [probability_text(x) for x in self.p_first]
-        faint = [self.is_faint] * len(self.words)
-        return SummaryTable(self.caption, columns, shown, faint)
+            columns += with_interval(
+                group, self.probs[g], self.lower[g], self.upper[g], f"{group}, in 1,000",
+                self.probability, _of_thousand,
+            )  # fmt: skip
+        columns += with_interval(
+            "log2_ratio", self.log_ratio, self.log_ratio_lower, self.log_ratio_upper, "ratio",
+            self.probability, _ratio,
+        )  # fmt: skip
+        which = f"P({self.groups[0]} > {self.groups[1]})"
+        columns.append(Column("p_first", self.p_first, which, probability_text))
+        return Table(self.caption, columns, [self.is_faint] * len(self.words))
 
-    @property
-    def figure(self) -> Any:
-        """The matplotlib figure of `pgmult.topics.plots.perspectives`."""
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `pgmult.topics.plots.perspectives`: words by the ratio of their probabilities."""
         from pgmult.topics.plots import perspectives
 
-        return perspectives(self).figure
+        return perspectives(self, axes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -228,7 +216,7 @@ class Content(Tabled):
             )  # fmt: skip
         return found
 
-    def table(self, num_words: int = 6) -> SummaryTable:
+    def table(self, num_words: int = 6) -> Table:
         """Tokens of every topic in every group, and the words that the group uses most above all.
 
         A word's lead is its probability in the group less that in the groups' average, in which a
@@ -237,34 +225,27 @@ class Content(Tabled):
         count = as_positive_int(num_words, "num_words")
         weights = self.tokens / np.maximum(self.tokens.sum(axis=0), 1e-300)
         average = np.einsum("gk,gkv->kv", weights, self.mean)
-        places = [(k, g) for k in range(len(self.names)) for g in range(len(self.groups))]
-        best = [
-            " ".join(
-                self.vocabulary[j]
-                for j in np.argsort(-(self.mean[g, k] - average[k]), kind="stable")[:count]
-            )
-            for k, g in places
-        ]
-        tokens = [float(self.tokens[g, k]) for k, g in places]
-        columns: dict[str, list[Any]] = {
-            "topic": [k for k, _ in places],
-            "words": [self.names[k] for k, _ in places],
-            "group": [self.groups[g] for _, g in places],
-            "tokens": tokens,
-            "leading": best,
-        }
-        shown: dict[str, list[str]] = {
-            "group": columns["group"],
-            "topic": [self.names[k] for k, _ in places],
-            "tokens": [f"{n:,.0f}" for n in tokens],
-            "words that lead in the group": best,
-        }
+        topics = np.repeat(np.arange(len(self.names)), len(self.groups))
+        groups = np.tile(np.arange(len(self.groups)), len(self.names))
+        leads = (self.mean - average)[groups, topics]
+        best = np.argsort(-leads, axis=1, kind="stable")[:, :count]
+        tokens = self.tokens[groups, topics]
+        words = [self.names[k] for k in topics]
+        leading = [" ".join(self.vocabulary[j] for j in row) for row in best]
         caption = (
             "Words of each topic that a group uses most above the average of all groups, and how"
             f" many tokens of it the group has. In parentheses: fewer than {FEW_TOKENS}, which say"
             " hardly anything."
         )
-        return SummaryTable(caption, columns, shown, [n < FEW_TOKENS for n in tokens])
+        columns = [
+            Column("topic", topics),
+            Column("words", words),
+            Column("group", [self.groups[g] for g in groups], "group"),
+            Column("", words, "topic"),
+            Column("tokens", tokens, "tokens", "{:,.0f}".format),
+            Column("leading", leading, "words that lead in the group"),
+        ]
+        return Table(caption, columns, [n < FEW_TOKENS for n in tokens])
 
 
 def content(

@@ -6,14 +6,13 @@ model; a run keeps one or the other where ``keep=`` of `pgmult.sample` names it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, as_probability
-from pgmult.core.notebook import columns_html
-from pgmult.core.tables import as_frame
+from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.draws import Draws, as_draws, names_along, quantile, with_model
@@ -24,8 +23,8 @@ __all__ = ["DocumentTopics", "TopDocument", "document_topics", "representative_d
 _BLOCK = 2**24  # numbers in memory at a time
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DocumentTopics:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DocumentTopics(Tabled):
     """Posterior of the topic proportions of some documents.
 
     Attributes
@@ -52,22 +51,19 @@ class DocumentTopics:
         documents, topics = self.mean.shape
         return f"DocumentTopics({documents:,} documents, {topics} topics; {self.scope})"
 
-    def to_columns(self) -> dict[str, Any]:
+    def table(self) -> Table:
         """A row a document and topic."""
         documents, topics = self.mean.shape
-        return {
-            "document": np.repeat(np.asarray(self.documents, dtype=str), topics),
-            "topic": np.tile(np.arange(topics), documents),
-            **{name: getattr(self, name).ravel() for name in ("mean", "sd", "lower", "upper")},
-        }
-
-    def to_dataframe(self) -> Any:
-        """The table of `to_columns` as a pandas data frame."""
-        return as_frame(self.to_columns())
-
-    def _repr_html_(self) -> str:
-        title = f"shares of topics, {100 * self.probability:g} % intervals over {self.scope}"
-        return columns_html(self.to_columns(), title)
+        title = f"Shares of topics, {100 * self.probability:g} % intervals {self.scope}."
+        columns = [
+            Column("document", np.repeat(self.documents, topics), "document"),
+            Column("topic", np.tile(np.arange(topics), documents), "topic"),
+            *(
+                Column(name, getattr(self, name).ravel(), name, number(4))
+                for name in ("mean", "sd", "lower", "upper")
+            ),
+        ]
+        return Table(title, columns)
 
 
 def document_topics(

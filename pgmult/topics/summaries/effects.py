@@ -28,14 +28,23 @@ True
 """
 
 import math
-import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_kind, as_probability, as_repeats, as_seed, brief
+from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed, brief
+from pgmult.core.tabled import (
+    Column,
+    Table,
+    Tabled,
+    once,
+    percent,
+    points,
+    probability_text,
+    with_interval,
+)
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -60,22 +69,22 @@ from pgmult.topics.summaries.matching import (
     mean_topics,
     scope_of,
 )
-from pgmult.topics.summaries.settings import FEW, as_column, lay_out, value_text
-from pgmult.topics.summaries.tables import (
-    SummaryTable,
-    Tabled,
-    interval,
-    percent,
-    points,
-    probability_text,
+from pgmult.topics.summaries.settings import (
+    FEW,
+    as_column,
+    is_number,
+    is_same,
+    lay_out,
+    place_of,
+    value_texts,
 )
 
 __all__ = [
     "Difference",
     "Effects",
     "difference",
-    "difference_at",
     "effects",
+    "sentence_case",
     "shares_over_time",
     "structured_data",
     "topic_names",
@@ -85,12 +94,15 @@ __all__ = [
 _NAME_WORDS = 3
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _OverDraws(Tabled):
-    """Means and intervals of draws, nan where a draw's chain did not find the topic."""
+    """Means and intervals of draws of topics' shares."""
 
-    __slots__ = ()
     draws: FloatArray
+    names: list[str]
     probability: float
+    about: str
+    scope: str
 
     @property
     def mean(self) -> FloatArray:
@@ -107,6 +119,21 @@ class _OverDraws(Tabled):
         """Upper end of the interval, ``(setting or group, topic)``."""
         return np.asarray(quantile(self.draws, 0.5 + 0.5 * self.probability, axis=0))
 
+    @property
+    def p_positive(self) -> FloatArray:
+        """Posterior probability to be above 0, ``(setting or group, topic)``."""
+        known = ~np.isnan(self.draws)
+        return np.asarray((self.draws > 0.0).sum(axis=0) / known.sum(axis=0))
+
+    def take(self, topics: Sequence[int] | IntArray, names: Sequence[str] | None = None) -> Self:
+        """The same of some topics, in another order, and under other names if these are given."""
+        rows = as_topic_numbers(topics, len(self.names))
+        kept = [self.names[int(k)] for k in rows] if names is None else list(names)
+        return replace(self, draws=self.draws[..., rows], names=kept)
+
+    def _told(self) -> str:
+        return f"Posterior mean and {100 * self.probability:g} % interval, {self.scope}."
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Effects(_OverDraws):
@@ -116,11 +143,6 @@ class Effects(_OverDraws):
     ----------
     draws : array, ``(draw, setting, topic)``
         nan for a topic that the draw's chain did not find.
-    settings : mapping from a column's name to its value in each setting
-    variable : str or None
-        The column whose effect it is; None where settings were given as a table.
-    by : str or None
-        The column whose values divide the settings into groups.
     names : list of str
         Number and most probable words of each topic.
     probability : float
@@ -129,28 +151,25 @@ class Effects(_OverDraws):
         What was averaged over what, in a sentence.
     scope : str
         What intervals are over: draws within one chain, or over the chains that found a topic.
+    settings : mapping from a column's name to its value in each setting
+    variable : str or None
+        The column whose effect it is; None where settings were given as a table.
+    by : str or None
+        The column whose values divide the settings into groups.
     """
 
-    draws: FloatArray
     settings: Mapping[str, list[Any]]
     variable: str | None
     by: str | None
-    names: list[str]
-    probability: float
-    about: str
-    scope: str
 
     @property
     def labels(self) -> list[str]:
         """Each setting in words."""
+        texts = {name: value_texts(values) for name, values in self.settings.items()}
         if self.variable is not None and self.by is None:
-            return [value_text(value) for value in self.settings[self.variable]]
-        columns = list(self.settings)
-        rows = zip(*self.settings.values(), strict=True)
-        return [
-            ", ".join(f"{c} {value_text(v)}" for c, v in zip(columns, row, strict=True))
-            for row in rows
-        ]
+            return texts[self.variable]
+        rows = zip(*texts.values(), strict=True)
+        return [", ".join(map(" ".join, zip(texts, row, strict=True))) for row in rows]
 
     @property
     def groups(self) -> dict[str, IntArray]:
@@ -158,29 +177,22 @@ class Effects(_OverDraws):
 
         A group's first setting is what its others are compared with in `table`.
         """
-        size = self.draws.shape[1]
         if self.by is None:
-            return {"": np.arange(size)}
-        values = [value_text(value) for value in self.settings[self.by]]
-        return {
-            value: np.array([i for i in range(size) if values[i] == value])
-            for value in dict.fromkeys(values)
-        }
+            return {"": np.arange(self.draws.shape[1])}
+        texts = np.array(value_texts(self.settings[self.by]))
+        return {text: np.flatnonzero(texts == text) for text in dict.fromkeys(texts.tolist())}
 
     @property
     def ends(self) -> IntArray:
         """The settings to list, ``(listed,)``: of a curve's numbers each group's first and last."""
         if not self.is_curve or self.draws.shape[1] <= FEW:
             return np.arange(self.draws.shape[1])
-        listed = [rows[[0, -1]] for rows in self.groups.values()]
-        return np.concatenate(listed)
+        return np.concatenate([rows[[0, -1]] for rows in self.groups.values()])
 
     @property
     def is_curve(self) -> bool:
         """Whether the variable's values are numbers."""
-        return self.variable is not None and all(
-            isinstance(value, numbers.Real) for value in self.settings[self.variable]
-        )
+        return self.variable is not None and all(map(is_number, self.settings[self.variable]))
 
     @property
     def numbers(self) -> FloatArray:
@@ -201,73 +213,56 @@ class Effects(_OverDraws):
     @property
     def caption(self) -> str:
         """What the numbers are, over which draws."""
-        return f"{self.about} Posterior mean and {_percent(self)} interval, {self.scope}."
+        return f"{self.about} {self._told()}"
 
-    def take(self, topics: Sequence[int] | IntArray) -> "Effects":
-        """The same of some topics, in another order."""
-        rows = as_topic_numbers(topics, len(self.names))
-        return replace(self, draws=self.draws[..., rows], names=[self.names[int(k)] for k in rows])
-
-    def table(self) -> SummaryTable:
+    def table(self) -> Table:
         """Every topic's expected share at every setting, and how it differs from the first.
 
         Of numbers that a curve goes along, the lowest and the highest. P(>0) is the share of draws
         in which the share is larger than at the group's first setting.
         """
-        mean, lower, upper = self.mean, self.lower, self.upper
         listed = self.ends
-        columns: dict[str, list[Any]] = {}
-        shown: dict[str, list[str]] = {}
+        kept = [rows[np.isin(rows, listed)] for rows in self.groups.values()]
+        at, first = np.concatenate(kept), np.concatenate([np.full(len(r), r[0]) for r in kept])
+        is_first = at == first
+        gap = replace(self, draws=self.draws[:, at] - self.draws[:, first])
+        count = len(self.names)
 
-        def put(name: str, value: Any, head: str = "", text: str = "") -> None:
-            columns.setdefault(name, []).append(value)
-            if head:
-                shown.setdefault(head, []).append(text)
+        def down(values: FloatArray, *, compared: bool = True) -> FloatArray:
+            """Topic after topic; nan where nothing is compared."""
+            hidden = is_first[:, None] & compared
+            return np.where(hidden, np.nan, values).T.ravel()
 
-        for k, name in enumerate(self.names):
-            fresh = name
-            for group, rows in self.groups.items():
-                ends = rows[np.isin(rows, listed)]
-                compared = difference_at(self, ends, int(ends[0]))
-                for place, i in enumerate(ends):
-                    put("topic", k)
-                    put("words", name, "topic", fresh)
-                    fresh = ""
-                    if self.by is not None:
-                        put(self.by, self.settings[self.by][i], self.by, group if not place else "")
-                    if self.variable is None:
-                        put("setting", self.labels[i], "setting", self.labels[i])
-                    else:
-                        value = self.settings[self.variable][i]
-                        put(self.variable, value, self.variable, value_text(value))
-                    put("share", mean[i, k], "share, %", percent(mean[i, k]))
-                    put("share_lower", lower[i, k])
-                    put(
-                        "share_upper", upper[i, k],
-                        _percent(self), interval(lower[i, k], upper[i, k]),
-                    )  # fmt: skip
-                    gap, low, high, positive = (
-                        (x[place, k] for x in compared) if place else (np.nan,) * 4
-                    )
-                    put("difference", gap, "difference", points(gap))
-                    put("lower", low)
-                    put("upper", high, f"{_percent(self)} ", interval(low, high, points))
-                    put("p_positive", positive, "P(>0)", probability_text(positive))
-        first = next(iter(self.groups.values()))[0]
-        against = (
-            f"{self.variable} {value_text(self.settings[self.variable][first])}"
-            if self.variable is not None
-            else self.labels[first]
+        def tiled(values: Sequence[Any]) -> list[Any]:
+            return [values[i] for i in at] * count
+
+        topics = np.repeat(np.arange(count), len(at))
+        words = [self.names[k] for k in topics]
+        columns = [Column("topic", topics), Column("words", words, "topic", once(words))]
+        if self.by is not None:
+            texts = value_texts(self.settings[self.by])
+            shown = [texts[i] if new else "" for i, new in zip(at, is_first, strict=True)]
+            columns.append(Column(self.by, tiled(self.settings[self.by]), self.by, shown * count))
+        name = self.variable or "setting"
+        values = self.settings[self.variable] if self.variable else self.labels
+        columns.append(Column(name, tiled(values), name, tiled(value_texts(values))))
+        share = (down(x[at], compared=False) for x in (self.mean, self.lower, self.upper))
+        columns += with_interval("share", *share, "share, %", self.probability, percent)
+        change = (down(x) for x in (gap.mean, gap.lower, gap.upper))
+        columns += with_interval(
+            "difference", *change, "difference", self.probability, points, ("lower", "upper")
         )
+        columns.append(Column("p_positive", down(gap.p_positive), "P(>0)", probability_text))
+        against = f"{self.variable} " if self.variable is not None else ""
+        against += value_texts(values)[first[0]]
         caption = f"{self.caption} Differences, in percentage points, are from {against}."
-        return SummaryTable(caption, columns, shown)
+        return Table(caption, columns)
 
-    @property
-    def figure(self) -> Any:
-        """The matplotlib figure of `pgmult.topics.plots.forest`."""
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `pgmult.topics.plots.forest`: shares with their intervals."""
         from pgmult.topics.plots import forest
 
-        return forest(self).figure
+        return forest(self, axes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -278,84 +273,59 @@ class Difference(_OverDraws):
     ----------
     draws : array, ``(draw, group, topic)``
         In shares, from -1 to 1; nan for a topic that the draw's chain did not find.
+    names, probability, about, scope
+        As of `Effects`.
     label : str
         The two settings in words.
     by : str or None
         The column whose values are the groups.
-    groups : list of str
-        One without a name if there is no `by`.
-    names, probability, about, scope
-        As of `Effects`.
+    groups : list
+        Its values; one without a name if there is no `by`.
     """
 
-    draws: FloatArray
     label: str
     by: str | None
-    groups: list[str]
-    names: list[str]
-    probability: float
-    about: str
-    scope: str
+    groups: list[Any]
 
     @property
-    def p_positive(self) -> FloatArray:
-        """Posterior probability that the difference is above 0, ``(group, topic)``."""
-        return _share_positive(self.draws)
+    def labels(self) -> list[str]:
+        """Each group in words."""
+        return value_texts(self.groups)
 
     @property
     def caption(self) -> str:
         """What the numbers are, over which draws."""
-        return (
-            f"{_sentence_case(self.label)}, in percentage points. {self.about} Posterior mean and"
-            f" {_percent(self)} interval, {self.scope}."
-        )
+        return f"{sentence_case(self.label)}, in percentage points. {self.about} {self._told()}"
 
-    def take(self, topics: Sequence[int] | IntArray) -> "Difference":
-        """The same of some topics, in another order."""
-        rows = as_topic_numbers(topics, len(self.names))
-        return replace(self, draws=self.draws[..., rows], names=[self.names[int(k)] for k in rows])
-
-    def between(self, group: str, other: str) -> "Difference":
+    def between(self, group: Any, other: Any) -> "Difference":
         """How much larger the difference is in one group than in another: an interaction."""
         g, h = (
-            self.groups.index(as_choice(value_text(one), name, self.groups))
-            for one, name in ((group, "group"), (other, "other"))
+            place_of(one, self.groups, name) for one, name in ((group, "group"), (other, "other"))
         )
-        label = f"{self.label}, {self.by} {group} over {other}"
-        return replace(
-            self, draws=(self.draws[:, g] - self.draws[:, h])[:, None], label=label, by=None,
-            groups=[""],
-        )  # fmt: skip
+        label = f"{self.label}, {self.by} {self.labels[g]} over {self.labels[h]}"
+        draws = (self.draws[:, g] - self.draws[:, h])[:, None]
+        return replace(self, draws=draws, label=label, by=None, groups=[""])
 
-    def table(self) -> SummaryTable:
+    def table(self) -> Table:
         """Mean, interval and P(>0) of every topic, in every group."""
-        mean, lower, upper, positive = self.mean, self.lower, self.upper, self.p_positive
-        places = [(k, g) for k in range(len(self.names)) for g in range(len(self.groups))]
-        columns: dict[str, list[Any]] = {
-            "topic": [k for k, _ in places],
-            "words": [self.names[k] for k, _ in places],
-        }
-        shown = {"topic": [self.names[k] if g == 0 else "" for k, g in places]}
+        size, count = len(self.groups), len(self.names)
+        topics = np.repeat(np.arange(count), size)
+        words = [self.names[k] for k in topics]
+        columns = [Column("topic", topics), Column("words", words, "topic", once(words))]
         if self.by is not None:
-            columns[self.by] = [self.groups[g] for _, g in places]
-            shown[self.by] = [self.groups[g] for _, g in places]
-        for name, values in (
-            ("difference", mean), ("lower", lower), ("upper", upper), ("p_positive", positive),
-        ):  # fmt: skip
-            columns[name] = [float(values[g, k]) for k, g in places]
-        shown["difference"] = [points(x) for x in columns["difference"]]
-        shown[_percent(self)] = [
-            interval(a, b, points) for a, b in zip(columns["lower"], columns["upper"], strict=True)
-        ]
-        shown["P(>0)"] = [probability_text(x) for x in columns["p_positive"]]
-        return SummaryTable(self.caption, columns, shown)
+            columns.append(Column(self.by, self.groups * count, self.by, self.labels * count))
+        values = (x.T.ravel() for x in (self.mean, self.lower, self.upper))
+        columns += with_interval(
+            "difference", *values, "difference", self.probability, points, ("lower", "upper")
+        )
+        p = self.p_positive.T.ravel()
+        return Table(self.caption, [*columns, Column("p_positive", p, "P(>0)", probability_text)])
 
-    @property
-    def figure(self) -> Any:
-        """The matplotlib figure of `pgmult.topics.plots.forest`."""
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `pgmult.topics.plots.forest`: differences with their intervals."""
         from pgmult.topics.plots import forest
 
-        return forest(self).figure
+        return forest(self, axes)
 
 
 def effects(
@@ -462,14 +432,14 @@ def effects(
             )
             expected.append(np.where(one.found, shares[:, one.order], np.nan))
     return Effects(
-        np.stack(expected), layout.settings, layout.variable, by, topic_names(posterior, chain),
-        probability, layout.about, scope_of(chains),
+        np.stack(expected), topic_names(posterior, chain), probability, layout.about,
+        scope_of(chains), layout.settings, layout.variable, by,
     )  # fmt: skip
 
 
 def variance_shares(
     posterior: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
-) -> SummaryTable:
+) -> Table:
     """How much of what documents differ in, given the covariates, goes with each random term.
 
     The share of a term is rho_j / (1 + sum of all rho), of the variance of every stick alike: for
@@ -498,23 +468,24 @@ def variance_shares(
     sizes = _term_variances(posterior, terms)
     shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
     tail = 0.5 * (1.0 - probability)
-    lower, upper = np.quantile(shares, [tail, 1.0 - tail], axis=0)
-    mean = shares.mean(axis=0)
-    columns = {
-        "term": [term.name for term in terms], "share": mean, "lower": lower, "upper": upper,
-    }  # fmt: skip
-    shown = {
-        "term": [f"({term.name})" if term.kind == "group" else term.name for term in terms],
-        "share of variance, %": [percent(x) for x in mean],
-        f"{100.0 * probability:g} %": [interval(*ends) for ends in zip(lower, upper, strict=True)],
-        "levels": [f"{term.size:,}" if term.kind == "group" else "" for term in terms],
-    }
+    ends = np.quantile(shares, [tail, 1.0 - tail], axis=0)
+    is_group = [term.kind == "group" for term in terms]
+    titles = [f"({t.name})" if it else t.name for t, it in zip(terms, is_group, strict=True)]
+    levels = [f"{t.size:,}" if it else "" for t, it in zip(terms, is_group, strict=True)]
     caption = (
         "How much of what documents differ in goes with each author (or other group) and with the"
         " bends of curves, the straight-line effects of covariates aside:"
         f" posterior mean and {100.0 * probability:g} % interval, over all chains."
     )
-    return SummaryTable(caption, columns, shown)
+    columns = [
+        Column("term", [term.name for term in terms], "term", titles),
+        *with_interval(
+            "share", shares.mean(axis=0), *ends, "share of variance, %", probability, percent,
+            ("lower", "upper"),
+        ),
+        Column("", levels, "levels"),
+    ]  # fmt: skip
+    return Table(caption, columns)
 
 
 def _term_variances(posterior: Posterior, terms: Sequence[Term]) -> FloatArray:
@@ -565,9 +536,9 @@ def shares_over_time(
     used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
     times = np.asarray(posterior.coords[axis])[used].tolist()
     return Effects(
-        np.stack(draws)[:, used], {axis: times}, axis, None, topic_names(posterior, chain),
-        probability, f"Shares of topics in the words of each {axis}, in these documents.",
-        scope_of(chains),
+        np.stack(draws)[:, used], topic_names(posterior, chain), probability,
+        f"Shares of topics in the words of each {axis}, in these documents.", scope_of(chains),
+        {axis: times}, axis, None,
     )  # fmt: skip
 
 
@@ -591,20 +562,11 @@ def difference(effects: Effects, setting: Any, baseline: Any) -> Difference:
             f" {brief(setting)} and {brief(baseline)}"
         )
     by = effects.by if of_groups else None
-    groups = list(effects.groups) if of_groups else [""]
+    groups = [""] if by is None else [effects.settings[by][i] for i in first]
     return Difference(
-        effects.draws[:, first] - effects.draws[:, second],
-        _compared(setting, baseline, effects),
-        by, groups, effects.names, effects.probability, effects.about, effects.scope,
+        effects.draws[:, first] - effects.draws[:, second], effects.names, effects.probability,
+        effects.about, effects.scope, _compared(effects, setting, first[0], second[0]), by, groups,
     )  # fmt: skip
-
-
-def difference_at(effects: Effects, rows: IntArray, baseline: int) -> tuple[FloatArray, ...]:
-    """Mean, lower and upper end and P(>0) of settings over one of them, ``(len(rows), topic)``."""
-    draws = effects.draws[:, rows] - effects.draws[:, [baseline]]
-    tail = 0.5 * (1.0 - effects.probability)
-    lower, upper = quantile(draws, [tail, 1.0 - tail], axis=0)
-    return np.asarray(np.nanmean(draws, axis=0)), lower, upper, _share_positive(draws)
 
 
 def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:
@@ -642,42 +604,34 @@ def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
     return [f"{k} {' '.join(words[j] for j in row)}" for k, row in enumerate(best)]
 
 
-def _sentence_case(text: str) -> str:
+def sentence_case(text: str) -> str:
+    """The text with a capital letter."""
     return text[:1].upper() + text[1:]
 
 
-def _compared(setting: Any, baseline: Any, effects: Effects) -> str:
+def _compared(effects: Effects, setting: Any, first: int, second: int) -> str:
     """Two settings in words, such as "party R minus D"."""
-    texts = [_text_of(one, effects) for one in (setting, baseline)]
-    is_value = effects.variable is not None and not isinstance(setting, Mapping)
-    return f"{f'{effects.variable} ' if is_value else ''}{texts[0]} minus {texts[1]}"
-
-
-def _text_of(setting: Any, effects: Effects) -> str:
+    texts = {name: value_texts(values) for name, values in effects.settings.items()}
     if isinstance(setting, Mapping):
-        return ", ".join(f"{name} {value_text(value)}" for name, value in setting.items())
-    return effects.labels[setting] if effects.variable is None else value_text(setting)
-
-
-def _percent(one: Effects | Difference) -> str:
-    return f"{100.0 * one.probability:g} %"
-
-
-def _share_positive(draws: FloatArray) -> FloatArray:
-    known = ~np.isnan(draws)
-    return np.asarray((draws > 0.0).sum(axis=0) / known.sum(axis=0))
+        one, two = (
+            ", ".join(f"{name} {texts[str(name)][i]}" for name in setting) for i in (first, second)
+        )
+        return f"{one} minus {two}"
+    if effects.variable is None:
+        return f"{effects.labels[first]} minus {effects.labels[second]}"
+    of = texts[effects.variable]
+    return f"{effects.variable} {of[first]} minus {of[second]}"
 
 
 def _places(effects: Effects, setting: Any, argument: str) -> tuple[IntArray, bool]:
     """Numbers of the settings meant, and whether they are one for each group."""
     if isinstance(setting, Mapping):
-        wanted = {str(name): value_text(value) for name, value in setting.items()}
-        for name in wanted:
+        for name in setting:
             as_column(name, argument, list(effects.settings))
         places = [
             i
             for i in range(effects.draws.shape[1])
-            if all(value_text(effects.settings[name][i]) == text for name, text in wanted.items())
+            if all(is_same(effects.settings[name][i], x) for name, x in setting.items())
         ]
         if len(places) != 1:
             raise ValueError(f"{argument} must be one of the settings, got {brief(setting)}")
@@ -686,12 +640,12 @@ def _places(effects: Effects, setting: Any, argument: str) -> tuple[IntArray, bo
         last = effects.draws.shape[1] - 1
         return np.array([as_positive_int(setting, argument, minimum=0, maximum=last)]), False
     values = effects.settings[effects.variable]
-    known = list(dict.fromkeys(value_text(value) for value in values))
-    text = value_text(setting)
-    if text not in known:
+    places = [i for i, value in enumerate(values) if is_same(value, setting)]
+    if not places:
+        known = list(dict.fromkeys(value_texts(values)))
         few = known if len(known) <= 2 * FEW else [*known[:2], "...", known[-1]]
         raise ValueError(
             f"{argument} must be a value of {effects.variable}, one of {', '.join(few)}, got"
             f" {brief(setting)} (choose values with at=)"
         )
-    return np.array([i for i, value in enumerate(values) if value_text(value) == text]), True
+    return np.array(places), True

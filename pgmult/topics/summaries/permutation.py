@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_repeats, as_seed
+from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
@@ -28,7 +29,6 @@ from pgmult.topics.draws import as_draws
 from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import best_chain, mean_topics
 from pgmult.topics.summaries.settings import as_column
-from pgmult.topics.summaries.tables import SummaryTable, Tabled
 
 __all__ = ["PermutationTest", "permutation_test"]
 
@@ -65,27 +65,23 @@ class PermutationTest(Tabled):
     names: list[str]
     how: str
 
-    def table(self) -> SummaryTable:
+    def table(self) -> Table:
         """Every topic, that which goes with the column most first."""
         order = np.argsort(-self.r_squared, kind="stable")
-        columns = {
-            "topic": order.tolist(), "words": [self.names[k] for k in order],
-            "r_squared": self.r_squared[order], "by_chance": self.by_chance[order],
-            "p": self.p[order], "p_any": self.p_any[order],
-        }  # fmt: skip
-        shown = {
-            "topic": columns["words"],
-            "R²": [f"{x:.3f}" for x in columns["r_squared"]],
-            "by chance": [f"{x:.3f}" for x in columns["by_chance"]],
-            "p": [f"{x:.3f}" for x in columns["p"]],
-            "p, any topic": [f"{x:.3f}" for x in columns["p_any"]],
-        }
         caption = (
             f"Do shares of topics go with {self.variable} more than by chance? {self.how} Shares"
             " were found without covariates, given the topics; the model was not fitted again, and"
             " other covariates are not held fixed."
         )
-        return SummaryTable(caption, columns, shown)
+        columns = [
+            Column("topic", order),
+            Column("words", [self.names[k] for k in order], "topic"),
+            Column("r_squared", self.r_squared[order], "R²", number(3)),
+            Column("by_chance", self.by_chance[order], "by chance", number(3)),
+            Column("p", self.p[order], "p", number(3)),
+            Column("p_any", self.p_any[order], "p, any topic", number(3)),
+        ]
+        return Table(caption, columns)
 
 
 def permutation_test(

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, as_strings
-from pgmult.core.notebook import columns_html
-from pgmult.core.tables import as_frame
+from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
@@ -34,8 +32,8 @@ class Quote(NamedTuple):
     text: str | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quotes:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Quotes(Tabled):
     """Documents with the largest share of some topics; printed, their texts.
 
     Attributes
@@ -73,27 +71,22 @@ class Quotes:
                     )
         return "\n".join(lines)
 
-    def to_columns(self) -> dict[str, NDArray[Any]]:
+    def table(self) -> Table:
         """A row a document of a topic: its share and, where texts are known, its text."""
-        rows = [
-            (topic, *quote)
-            for topic, of_topic in zip(self.topics, self.quotes, strict=True)
-            for quote in of_topic
+        counts = [len(of_topic) for of_topic in self.quotes]
+        found = [quote for of_topic in self.quotes for quote in of_topic]
+        columns = [
+            Column("topic", np.repeat(self.topics, counts), "topic"),
+            Column("document", [quote.document for quote in found], "document"),
         ]
-        columns = dict(
-            zip(("topic", *Quote._fields), map(np.array, zip(*rows, strict=True)), strict=True)
-        )
-        if self.note:
-            del columns["text"]
-        return columns
-
-    def to_dataframe(self) -> Any:
-        """The table of `to_columns` as a pandas data frame."""
-        return as_frame(self.to_columns())
-
-    def _repr_html_(self) -> str:
-        title = f"shares of topics in documents, with {100 * self.probability:g} % intervals"
-        return columns_html(self.to_columns(), title, [self.note] if self.note else ())
+        columns += with_interval(
+            "mean", *([quote[i] for quote in found] for i in (1, 2, 3)), "mean", self.probability,
+            number(2), ("lower", "upper"),
+        )  # fmt: skip
+        if not self.note:
+            columns.append(Column("text", [quote.text for quote in found], "text"))
+        title = f"Shares of topics in documents, with {100 * self.probability:g} % intervals."
+        return Table(" ".join(filter(None, [title, self.note])), columns)
 
 
 def quotes(

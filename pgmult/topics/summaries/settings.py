@@ -18,7 +18,16 @@ from pgmult.topics.data.designs import Columns, Design
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.data.terms import GroupTerm, Term
 
-__all__ = ["FEW", "Layout", "as_column", "lay_out", "value_text"]
+__all__ = [
+    "FEW",
+    "Layout",
+    "as_column",
+    "is_number",
+    "is_same",
+    "lay_out",
+    "place_of",
+    "value_texts",
+]
 
 FEW = 6
 """So many different values are taken, or listed, one by one."""
@@ -84,10 +93,58 @@ def as_column(name: Any, argument: str, columns: Sequence[str]) -> None:
         )
 
 
-def value_text(value: Any) -> str:
-    """A value of a column as it is shown."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
-    return f"{float(value):.6g}" if is_number else str(value)
+def is_number(value: Any) -> bool:
+    """Whether a value of a column is a number rather than a label."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def is_same(value: Any, other: Any) -> bool:
+    """Whether two values of one column mean the same: 1, 1.0 and "1" do."""
+    one, two = (x.item() if isinstance(x, np.generic) else x for x in (value, other))
+    if is_number(one) and is_number(two):
+        return bool(one == two)
+    return _exact(one) == _exact(two)
+
+
+def place_of(value: Any, known: Sequence[Any], argument: str) -> int:
+    """Where a value stands among those known."""
+    for place, one in enumerate(known):
+        if is_same(one, value):
+            return place
+    raise ValueError(
+        f"{argument} must be one of {', '.join(value_texts(known))}, got {brief(value)}"
+    )
+
+
+def value_texts(values: Sequence[Any], digits: int = 6) -> list[str]:
+    """Values of a column as they are shown: so many digits, or as many as tell them apart.
+
+    >>> value_texts([20200101, 20200103, 0.1, "R"]), value_texts([1.00000001, 1.00000002])
+    (['20200101', '20200103', '0.1', 'R'], ['1.00000001', '1.00000002'])
+    """
+    different = len(set(values))
+    while True:
+        texts = [_text(value, digits) for value in values]
+        if digits >= 17 or len(set(texts)) >= different:
+            return texts
+        digits += 1
+
+
+def _text(value: Any, digits: int) -> str:
+    is_rounded = is_number(value) and not _is_whole(value)
+    return f"{float(value):.{digits}g}" if is_rounded else _exact(value)
+
+
+def _exact(value: Any) -> str:
+    """A value as text that no other value of its column has."""
+    if not is_number(value):
+        return str(value)
+    return str(int(value)) if _is_whole(value) else repr(float(value))
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a number is an integer that is better written out."""
+    return isinstance(value, numbers.Integral) or (abs(value) < 2**53 and value == int(value))
 
 
 def _settings(
@@ -258,7 +315,7 @@ def _typical(data: StructuredCorpus, taken: set[str], scope: str) -> _Others:
             values = known.values[:, j]
             value = levels[_most_frequent(values)] if levels else float(values.mean())
             columns[name] = [value]
-            words.append(f"{name} {value_text(value)}{'' if levels else ' (its mean)'}")
+            words.append(f"{name} {value_texts([value])[0]}{'' if levels else ' (its mean)'}")
     codes: list[IntArray | None] = []
     for term in terms:
         own = _own_codes(term, taken, scope)
@@ -413,7 +470,9 @@ def _sentence(data: StructuredCorpus, held: Mapping[str, Any], others: _Others, 
     terms = zip(data.design.terms, others.codes, strict=True)
     whose = [_whose(term) for term, codes in terms if codes is not None and not _is_known(codes)]
     new = f" by a new {_joined(whose)}" if whose else ""
-    parts = [f"at {', '.join(f'{n} {value_text(v)}' for n, v in held.items())}"] if held else []
+    parts = (
+        [f"at {', '.join(f'{n} {value_texts([v])[0]}' for n, v in held.items())}"] if held else []
+    )
     parts += [others.about] if others.about else []
     of = "the population" if scope == "population" else "documents such as these"
     return (

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.notebook import columns_html
+from pgmult.core.tabled import Column, Table, Tabled, percent
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
@@ -40,8 +40,8 @@ STEADY = 0.3
 _WORDS = 4  # that name a topic in the table
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopicStability:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TopicStability(Tabled):
     """Topics of the best chain, and what the other chains have of them; printed, a table.
 
     Attributes
@@ -113,46 +113,35 @@ class TopicStability:
         names = [self.names[k] for k in topics]
         return TopicStability(matches, names, shares, support, self.given_one_mode)
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        """The head and a row a topic, the largest first."""
+    def table(self) -> Table:
+        """A row a topic, the largest first."""
         size = len(self.names)
-        order = range(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
-        rows: list[tuple[str, ...]] = [_HEAD]
-        for k in order:
-            share = "" if self.shares is None else f"{100 * self.shares[k]:.1f} %"
-            support = "" if self.support is None else f"{100 * self.support[k]:.0f} %"
-            chains = f"{self.chains[k]} of {len(self.matches.order)}"
-            apart = [f"{x[k]:.2f}" for x in (self.mean_distance, self.worst_distance)]
-            rows.append((str(k), share, chains, *apart, support, self.verdicts[k], self.names[k]))
-        return rows
-
-    def _repr_html_(self) -> str:
-        head, *rows = self._rows()
-        columns = {
-            name or "verdict": list(column)
-            for name, column in zip(head, zip(*rows, strict=True), strict=True)
-            if any(column)
-        }
-        return columns_html(columns, f"{self.headline} ({self.breakdown})", most=None)
-
-    def __str__(self) -> str:
-        rows = self._rows()
-        shown = [i for i in range(len(_HEAD)) if any(row[i] for row in rows[1:])]
-        widths = [max(len(row[i]) for row in rows) for i in shown]
-        lines = [
-            "  ".join(
-                row[i].ljust(width) if i >= len(_HEAD) - 2 else row[i].rjust(width)
-                for i, width in zip(shown, widths, strict=True)
-            ).rstrip()
-            for row in rows
+        order = np.arange(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
+        columns = [Column("topic", order, "topic")]
+        if self.shares is not None:
+            told = [f"{percent(x)} %" for x in self.shares[order]]
+            columns.append(Column("share", self.shares[order], "share", told))
+        chains = [f"{count} of {len(self.matches.order)}" for count in self.chains[order]]
+        columns += [
+            Column("chains", self.chains[order], "chains", chains),
+            Column("mean_distance", self.mean_distance[order], "TV mean", "{:.2f}".format),
+            Column("worst_distance", self.worst_distance[order], "TV worst", "{:.2f}".format),
+        ]
+        if self.support is not None:
+            told = [f"{100 * x:.0f} %" for x in self.support[order]]
+            columns.append(Column("support", self.support[order], "support", told))
+        columns += [
+            Column("verdict", [self.verdicts[k] for k in order], "verdict"),
+            Column("words", [self.names[k] for k in order], "words"),
         ]
         head = f"{self.headline} ({self.breakdown}); those of chain {self.matches.reference}:"
-        return "\n".join([head, *lines])
+        return Table(head, columns)
 
-    __repr__ = __str__
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `pgmult.topics.plots.stability`: how far counterparts in other chains are."""
+        from pgmult.topics.plots import stability
 
-
-_HEAD = ("topic", "share", "chains", "TV mean", "TV worst", "support", "", "words")
+        return stability(self, axes)
 
 
 def _others(matches: LabelMatches) -> FloatArray:

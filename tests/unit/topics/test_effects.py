@@ -416,7 +416,7 @@ def test_figures_draw_what_the_tables_say(rng, corpus):
     ends = np.concatenate([c.get_segments() for c in axes.collections])[:, :, 0]
     order = np.argsort(gap.mean[0], kind="stable")
     np.testing.assert_allclose(ends, 100 * np.stack([gap.lower[0], gap.upper[0]], axis=1)[order])
-    assert gap.figure is not axes.figure
+    assert gap.plot().figure is not axes.figure
     assert len(plots.curves(by_year, [0, 2]).axes) == 2
     with pytest.raises(ValueError, match="effects must be of a column of numbers to make a curve"):
         curve(effects(draws, "party", num_simulated=4), topic=0)
@@ -435,3 +435,54 @@ def test_shares_over_time_are_those_of_the_draws(rng):
     np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0)[[0, 1, 3]])
     axes = curve(found, topic=1)
     np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [1999, 2000, 2002])
+
+
+# ------------------------------------------------------------------ numbers as keys
+
+
+@pytest.mark.parametrize(
+    ("years", "shown"),
+    [
+        ([20200101, 20200102, 20200103], ["20200101", "20200102", "20200103"]),
+        ([1604000000.0, 1604000001.0, 1604000002.0], ["1604000000", "1604000001", "1604000002"]),
+        ([1.00000001, 1.00000002, 1.00000003], ["1.00000001", "1.00000002", "1.00000003"]),
+    ],
+)
+def test_numbers_that_differ_in_a_late_digit_are_different_settings(rng, corpus, years, shown):
+    data = with_covariates(corpus, {"day": years * 2, "party": PARTIES}, "~ day + party")
+    draws = point_mass(data, rng.normal(size=(4, 2)), np.eye(2))
+    found = effects(draws, "day", num_simulated=4)
+    assert found.labels == shown
+    gap = difference(found, years[0], years[2])
+    np.testing.assert_array_equal(gap.draws[:, 0], found.draws[:, 0] - found.draws[:, 2])
+    assert np.abs(gap.mean).max() > 0.01
+    assert gap.label == f"day {shown[0]} minus {shown[2]}"
+    by_day = effects(draws, "party", by="day", num_simulated=4)
+    assert list(by_day.groups) == shown
+    assert by_day.table().to_dataframe()["day"].tolist() == list(np.repeat(years, 3)) * 3
+    apart = difference(by_day, "R", "D").between(years[2], years[0])
+    np.testing.assert_allclose(
+        apart.draws[:, 0], np.diff(difference(by_day, "R", "D").draws[:, ::2], axis=1)[:, 0]
+    )
+
+
+def test_a_difference_turned_round_is_its_negative(rng, corpus):
+    data = with_covariates(corpus, COLUMNS, "~ year + party")
+    draws = known(
+        data,
+        {
+            "coefficients": rng.normal(size=(1, 30, 4, 2)),
+            "Sigma": np.tile(np.eye(2), (1, 30, 1, 1)),
+        },
+    )
+    for variable, one, other in (
+        ("party", "R", "D"),
+        ("year", 2020, 1990.0),
+        ("year", "2020", 1990),
+    ):
+        found = effects(draws, variable, num_simulated=4)
+        there, back = difference(found, one, other), difference(found, other, one)
+        np.testing.assert_array_equal(there.draws, -back.draws)
+        np.testing.assert_array_equal(there.mean, -back.mean)
+        np.testing.assert_allclose(there.lower, -back.upper, rtol=1e-12)
+        np.testing.assert_allclose(there.p_positive, 1.0 - back.p_positive)

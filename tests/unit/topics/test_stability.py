@@ -71,7 +71,7 @@ def test_each_topic_of_the_best_chain_is_looked_for_in_the_others():
     np.testing.assert_allclose(found.shares, [(0.3 + 0.1 + 0.4) / 3, 0.2, (0.1 + 0.3) / 2, 0.4])
     lines = str(found).splitlines()
     assert lines[0].startswith(found.headline)
-    assert lines[2].split()[:2] == ["3", "40.0"], "the largest first"
+    assert lines[3].split()[:2] == ["3", "40.0"], "the largest first"
     assert found.take(np.array([3, 0])).verdicts == ["one chain only", "stable"]
 
 
