@@ -481,7 +481,7 @@ CALLS = {
     ),
     "topics.open_corpus": (
         lambda: topics.open_corpus,
-        lambda: {"path": packed_corpus(), "verify": True},
+        lambda: {"path": packed_corpus()},
     ),
     "topics.as_timed_corpus": (
         lambda: topics.as_timed_corpus,

@@ -1,18 +1,21 @@
 """Arrays that stay in their files: data larger than memory.
 
 A `MappedArray` is an array whose bytes the operating system reads from a ``.npy`` file when they
-are touched and forgets when memory is short. It knows its file and the SHA-256 of its content: so
-it is hashed without being read, and written elsewhere as a reference. What is made of it (a slice,
-a sum) is an array of its own, without a file.
+are touched and forgets when memory is short. It knows its file, which says what its content must
+be: a CRC-32 of every block of some megabytes, compared before the numbers are used (once in a
+process), and the SHA-256 of all, so that the array is hashed without being read and written
+elsewhere as a reference. What is made of it (a slice, a sum) is an array of its own, without a
+file.
 
-`ArrayWriter` appends to such a file, of which the length need not be known, and hashes what it
-writes.
+`ArrayWriter` appends to such a file, of which the length need not be known, and makes the checksums
+on the way.
 """
 
 import errno
 import hashlib
 import os
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,10 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ArrayFile", "ArrayWriter", "MappedArray", "content_hash", "pieces"]
+__all__ = ["ArrayFile", "ArrayWriter", "MappedArray", "content_hash", "part_of", "pieces"]
 
 _HEADER = 128  # bytes before the numbers, whatever their number
-_PIECE = 2**22  # bytes that are looked at together
+_BLOCK = 2**22  # bytes of a block, which has a checksum
+_DIGITS = 8  # of one
+
+_checked: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
+"""Of every file, which of its blocks this process has compared."""
 
 
 class ArrayFile(NamedTuple):
@@ -38,21 +45,30 @@ class ArrayFile(NamedTuple):
     length : int
     sha256 : str
         Of the content: the numbers, without the header.
+    crc32 : str
+        Of each block of the content, eight hexadecimal digits.
     """
 
     path: str
     dtype: str
     length: int
     sha256: str
+    crc32: str
 
-    def open(self) -> "MappedArray":
+    def open(self, *, check: bool = True) -> "MappedArray":
         """The array.
+
+        Parameters
+        ----------
+        check : bool
+            Whether to read all of it now and compare checksums, if this process has not done so
+            before. Without, whoever uses a part of it must take it from `part_of`.
 
         Raises
         ------
         FileNotFoundError
         ValueError
-            If the file is of another length or dtype.
+            If the file is of another length or dtype, or its content is damaged.
         """
         path = Path(self.path)
         if not path.is_file():
@@ -60,13 +76,15 @@ class ArrayFile(NamedTuple):
                 errno.ENOENT, "no such file (were the data moved or deleted?)", self.path
             )
         with path.open("rb") as file:
-            found = file.read(_HEADER)
+            found, status = file.read(_HEADER), os.fstat(file.fileno())
         try:
             dtype = np.dtype(self.dtype)
             fits = dtype.kind in "biufUSM" and found == _header(dtype, self.length)
+            blocks = -(-self.length * dtype.itemsize // _BLOCK)
+            fits = fits and len(self.crc32) == _DIGITS * blocks
         except TypeError:  # no dtype
             fits = False
-        if not fits or path.stat().st_size != _HEADER + self.length * dtype.itemsize:
+        if not fits or status.st_size != _HEADER + self.length * dtype.itemsize:
             raise ValueError(
                 f"{path} is damaged, truncated or of something else: expected {self.length:,}"
                 f" entries of {self.dtype}"
@@ -75,6 +93,10 @@ class ArrayFile(NamedTuple):
         # cannot be written to.
         array = np.memmap(path, dtype, "c", _HEADER, (self.length,)).view(MappedArray)
         array.file = self
+        known = (self, status.st_ino, status.st_mtime_ns)
+        array.checked = _checked.setdefault(known, np.zeros(blocks, dtype=np.bool_))
+        if check:
+            array.check()
         return array
 
 
@@ -82,25 +104,49 @@ class MappedArray(np.ndarray):
     """An array in a file, which `file` tells; None of what was made of such an array."""
 
     file: ArrayFile | None
+    checked: NDArray[np.bool_] | None
 
     def __array_finalize__(self, made_of: Any) -> None:
-        self.file = None
+        self.file = self.checked = None
 
     def __reduce__(self) -> Any:
         if self.file is None:
             return np.asarray(self).__reduce__()
         return ArrayFile.open, (self.file,)
 
-    def check(self) -> None:
-        """Read all of it.
+    def check(self, start: int = 0, stop: int | None = None) -> None:
+        """Compare the checksums of the blocks that hold the entries ``start <= i < stop``.
 
         Raises
         ------
         ValueError
             If the content is not the one that was written.
         """
-        if self.file is not None and _hash(self) != self.file.sha256:
-            raise ValueError(f"{self.file.path} is damaged: its SHA-256 is not the one it had")
+        if self.file is None or self.checked is None:
+            return
+        size = self.dtype.itemsize
+        first, last = (
+            start * size // _BLOCK,
+            -(-(len(self) if stop is None else stop) * size // _BLOCK),
+        )
+        if self.checked[first:last].all():
+            return
+        content: Any = np.asarray(self).view(np.uint8)
+        for block in np.flatnonzero(~self.checked[first:last]) + first:
+            found = zlib.crc32(content[block * _BLOCK : (block + 1) * _BLOCK])
+            if f"{found:08x}" != self.file.crc32[block * _DIGITS : (block + 1) * _DIGITS]:
+                raise ValueError(
+                    f"{self.file.path} is damaged: the CRC-32 of its block {block} is not the one"
+                    " it had"
+                )
+            self.checked[block] = True
+
+
+def part_of(array: NDArray[Any], part: slice) -> NDArray[Any]:
+    """Neighbouring entries of a vector, without a copy; of one in a file, once they are checked."""
+    if isinstance(array, MappedArray):
+        array.check(part.start, part.stop)
+    return np.asarray(array)[part]
 
 
 class ArrayWriter:
@@ -111,6 +157,7 @@ class ArrayWriter:
         self._file = path.open("xb")
         self._file.write(_header(self._dtype, 0))
         self._hash = hashlib.sha256()
+        self._crcs, self._crc, self._room = list[str](), 0, _BLOCK
         self.length = 0
 
     def append(self, values: NDArray[Any]) -> None:
@@ -119,18 +166,29 @@ class ArrayWriter:
             content = np.ascontiguousarray(piece, dtype=self._dtype).tobytes()
             self._hash.update(content)
             self._file.write(content)
+            while content:
+                here, content = content[: self._room], content[self._room :]
+                self._crc = zlib.crc32(here, self._crc)
+                self._room -= len(here)
+                if self._room == 0:
+                    self._end_block()
         self.length += len(values)
+
+    def _end_block(self) -> None:
+        self._crcs.append(f"{self._crc:08x}")
+        self._crc, self._room = 0, _BLOCK
 
     def finish(self) -> ArrayFile:
         """Put everything on disk; the file's description."""
+        if self._room < _BLOCK:
+            self._end_block()
         self._file.seek(0)
         self._file.write(_header(self._dtype, self.length))
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        return ArrayFile(
-            str(self._path.absolute()), self._dtype.str, self.length, self._hash.hexdigest()
-        )
+        path, sha256 = str(self._path.absolute()), self._hash.hexdigest()
+        return ArrayFile(path, self._dtype.str, self.length, sha256, "".join(self._crcs))
 
     def __enter__(self) -> "ArrayWriter":
         return self
@@ -141,7 +199,7 @@ class ArrayWriter:
 
 def pieces(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """A vector in pieces of a few megabytes."""
-    step = max(1, _PIECE // max(1, array.dtype.itemsize))
+    step = max(1, _BLOCK // max(1, array.dtype.itemsize))
     for start in range(0, len(array), step):
         yield array[start : start + step]
 

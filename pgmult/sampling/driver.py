@@ -33,6 +33,7 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_path, as_seed, as_strings, brief
 from pgmult.core.machine import as_cores
+from pgmult.core.sealed import reading
 from pgmult.core.typing import (
     FindsStarts,
     Model,
@@ -59,7 +60,7 @@ from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
-from pgmult.sampling.store import RunWriter, reading, rectangle
+from pgmult.sampling.store import RunWriter, rectangle
 
 __all__ = ["resume", "sample"]
 

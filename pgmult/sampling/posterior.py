@@ -34,13 +34,14 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path, as_seed, as_strings
 from pgmult.core.family import family_of
 from pgmult.core.notebook import columns_html
+from pgmult.core.sealed import reading
 from pgmult.core.typing import basis_dims_of, data_of, label_parts_of, label_rows_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.codec import contiguous, encode, fingerprint
 from pgmult.sampling.labels import LabelMatches, match_rows
 from pgmult.sampling.origin import Origin
-from pgmult.sampling.store import Run, RunWriter, StoredDraws, flat_entries, reading, rectangle
+from pgmult.sampling.store import Run, RunWriter, StoredDraws, flat_entries, rectangle
 
 __all__ = ["Posterior", "Summary", "load"]
 

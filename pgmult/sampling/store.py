@@ -33,27 +33,33 @@ import math
 import os
 import re
 import secrets
-import stat
 import time
-import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.mapped import ArrayFile, MappedArray
+from pgmult.core.sealed import (
+    locked,
+    parsed_array,
+    read_bytes,
+    read_json,
+    read_npz,
+    reading,
+    seed_of,
+    sync_folder,
+    write,
+    write_json,
+    write_npz,
+)
 from pgmult.sampling.codec import decode, encode
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "ChainWriter",
@@ -62,11 +68,12 @@ __all__ = [
     "RunWriter",
     "StoredDraws",
     "flat_entries",
-    "reading",
+    "read_bundle",
     "rectangle",
+    "write_bundle",
 ]
 
-SCHEMA = 2
+SCHEMA = 3
 FLUSH_SECONDS = 5.0
 """How often a chain writes its draws and a checkpoint."""
 FLUSH_SHARE = 0.05
@@ -76,35 +83,11 @@ FLUSH_BYTES = 2**25
 
 _PART = re.compile(r"((\w+)\.(\d{9,})-(\d{9,}))\.([0-9a-f]{8})\.npy")
 _CHAIN = re.compile(r"chain-\d+")
-_FILES = ("coords.npz", "meta.json", "inputs.npz")
-_CRC_DIGITS = 8
-_PIECE = 2**22  # bytes that are looked at together
-_UNSEALED = (
-    "{} is damaged, or not of pgmult, or was written for another place: its CRC-32 is not the one"
-    " at its end"
-)
-_JSON_END = b'"\n}'
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
-_TRIES = 20  # of a header that two threads read at a time
+_BEFORE_DATA = re.compile(r"lock|coords\.npz|meta\.json|(coords|meta|inputs)\..*\.tmp")
 _LEAST = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "entropy": 0}
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and dtype of one draw of a variable."""
-
-
-@contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Say of the file whatever goes wrong while its content is understood."""
-    try:
-        yield
-    except OSError:
-        raise
-    except Exception as error:  # a hostile file can raise anything
-        words = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(f"{path} is damaged, or not of this pgmult: {words}") from None
 
 
 @dataclass(frozen=True)
@@ -122,7 +105,7 @@ class Part:
 
     def read(self, kind: Kind | None = None) -> NDArray[Any]:
         """The draws, ``(stop - start, ...)``, after checking every byte."""
-        content = _content(self.path)
+        content = read_bytes(self.path)
         found = zlib.crc32(content, self.seed)
         if found != self.crc:
             raise ValueError(
@@ -130,7 +113,7 @@ class Part:
                 f" {self.crc:08x} (pgmult.load(..., damaged='drop') reads the draws before it)"
             )
         with reading(self.path):
-            array = _parsed(content)
+            array = parsed_array(content)
             shape, dtype = kind or (array.shape[1:], array.dtype)
             if (array.shape, array.dtype) != ((self.stop - self.start, *shape), dtype):
                 raise ValueError(
@@ -164,14 +147,12 @@ class Run:
         self.path = Path(path)
         file = self.path / "meta.json"
         try:
-            content = _unsealed(file, zlib.crc32(b"meta.json"), _JSON_END)
+            self.meta = read_json(file)
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
                 errno.ENOENT, "not a run directory of pgmult: there is no meta.json", str(self.path)
             ) from None
         with reading(file):
-            self.meta: dict[str, Any] = json.loads(content + _JSON_END)
-            del self.meta["crc32"]
             schema = self.meta["pgmult_run"]
             if schema != SCHEMA:
                 raise ValueError(
@@ -199,9 +180,8 @@ class Run:
     def coords(self) -> dict[str, NDArray[Any]]:
         """Labels of the labelled axes."""
         file = self.path / "coords.npz"
-        content = _unsealed(file, self._seed("coords.npz"))
+        coords = read_npz(file, self._seed("coords.npz"))
         with reading(file):
-            coords = _unpacked(content)
             if any(labels.ndim != 1 for labels in coords.values()):
                 raise ValueError("labels must be vectors")
             if len(coords.get("chain", range(self.num_chains))) != self.num_chains:
@@ -209,15 +189,23 @@ class Run:
         return coords
 
     def inputs(
-        self, modules: Collection[str] = (), names: Collection[str] = ("data", "initvals")
+        self,
+        modules: Collection[str] = (),
+        names: Collection[str] = ("data", "initvals"),
+        *,
+        check: bool = True,
     ) -> dict[str, Any]:
-        """What the run was begun with, ``{"data": ..., "initvals": ...}``."""
+        """What the run was begun with, ``{"data": ..., "initvals": ...}``.
+
+        Arrays in files of their own are read now, and checked, unless `check` is False:
+        see `pgmult.core.mapped.ArrayFile.open`.
+        """
         file = self.path / "inputs.npz"
         if not os.path.lexists(file):
             raise FileNotFoundError(
                 errno.ENOENT, "the run was stopped before its data was written: begin again", file
             )
-        return self._bundle("inputs.npz", names, modules)
+        return self._bundle("inputs.npz", names, modules, check=check)
 
     def checkpoint(self, chain: int, modules: Collection[str] = ()) -> dict[str, Any] | None:
         """State, files of its rows and generator of a chain; None before its first checkpoint."""
@@ -299,24 +287,10 @@ class Run:
                 yield Part(path, int(match[3]), int(match[4]), int(match[5], 16), seed)
 
     def _seed(self, place: str) -> int:
-        return _seed(self.meta["id"], place)
+        return seed_of(self.meta["id"], place)
 
-    def _bundle(
-        self, place: str, names: Collection[str], modules: Collection[str] = ()
-    ) -> dict[str, Any]:
-        """Some entries of a mapping that was written to a file."""
-        file = self.path / place
-        with _archive(file, self._seed(place)) as archive:
-            there = [name.removesuffix(".npy") for name in archive.namelist()]
-            chosen = [key for key in there if "." not in key or key.split(".")[1] in names]
-            arrays = {key: _parsed(archive.read(f"{key}.npy")) for key in chosen}
-            entries = json.loads(arrays["tree"].tobytes())["$dict"]
-            files = json.loads(arrays["files"].tobytes()) if "files" in arrays else {}
-        for key, about in files.items():
-            if key.split(".")[1] in names:
-                arrays[key] = ArrayFile(*about).open()
-        with reading(file):
-            return {name: decode(entries[name], arrays, modules) for name in names}
+    def _bundle(self, place: str, names: Collection[str], *more: Any, **how: Any) -> dict[str, Any]:
+        return read_bundle(self.path / place, self._seed(place), names, *more, **how)
 
 
 class RunWriter(Run):
@@ -325,12 +299,11 @@ class RunWriter(Run):
     def __init__(self, path: str | os.PathLike[str], lock: BinaryIO | None = None):
         if lock is None:
             Run(path)  # nothing is touched unless it is a run
-            lock = _lock(Path(path))
+            lock = _locked(Path(path))
         self._lock = lock
         try:
             super().__init__(path)
-            for name in _FILES:
-                (self.path / f"{name}.tmp").unlink(missing_ok=True)
+            _drop_unfinished(self.path)
         except BaseException:
             lock.close()
             raise
@@ -359,18 +332,19 @@ class RunWriter(Run):
         folder = Path(path)
         _refuse_occupied(folder)  # before anything is touched
         identity = secrets.token_hex(8)
-        bundle = None if inputs is None else _bundle(inputs, _seed(identity, "inputs.npz"))
+        arrays = None if inputs is None else _arrays_of(inputs)
         folder.mkdir(parents=True, exist_ok=True)
-        lock = _lock(folder)
+        lock = _locked(folder)
         try:
             _refuse_occupied(folder)  # another process may have been quicker
             for chain in range(meta["chains"]):
                 (folder / f"chain-{chain}").mkdir(exist_ok=True)
             labels = {name: _plain(array) for name, array in coords.items()}
-            _replace(folder / "coords.npz", _npz(labels, _seed(identity, "coords.npz")))
-            _write_meta(folder, {"pgmult_run": SCHEMA, "id": identity, **meta})
-            if bundle is not None:
-                _replace(folder / "inputs.npz", bundle)
+            write_npz(folder / "coords.npz", labels, seed_of(identity, "coords.npz"))
+            write_json(folder / "meta.json", {"pgmult_run": SCHEMA, "id": identity, **meta})
+            if arrays is not None:
+                write_npz(folder / "inputs.npz", arrays, seed_of(identity, "inputs.npz"))
+                sync_folder(folder)
         except BaseException:
             lock.close()
             raise
@@ -390,7 +364,7 @@ class RunWriter(Run):
     def update(self, **changes: Any) -> None:
         """Change entries of ``meta.json``."""
         self.meta |= changes
-        _write_meta(self.path, self.meta)
+        write_json(self.path / "meta.json", self.meta)
 
     def chain(self, number: int) -> "ChainWriter":
         """Go on with a chain, after dropping what its checkpoint does not count."""
@@ -398,9 +372,8 @@ class RunWriter(Run):
         for part in self._all_parts(number):
             if part.stop > counters.kept:
                 part.path.unlink()
-        for left_over in folder.glob("*.tmp"):
-            left_over.unlink()
-        _sync_folder(folder)
+        _drop_unfinished(folder)
+        sync_folder(folder)
         return ChainWriter(folder, self.meta["id"], counters)
 
 
@@ -454,19 +427,19 @@ class ChainWriter:
             stop = self._kept + len(values)
             label = f"{name}.{self._kept:09}-{stop:09}"
             crc = zlib.crc32(content, self._seed(label))
-            _write(self._folder / f"{label}.{crc:08x}.npy", content)
+            write(self._folder / f"{label}.{crc:08x}.npy", content)
         if self._waiting:
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
         kinds = {name: (shape, dtype.str) for name, (shape, dtype) in self._kinds.items()}
-        arrays = _arrays_of({"kept": stop, "kinds": kinds, **checkpoint})
-        seed = self._seed("checkpoint.npz")
-        _replace(self._folder / "checkpoint.npz", lambda file: _write_npz(file, arrays, seed))
+        told = {"kept": stop, "kinds": kinds, **checkpoint}
+        write_bundle(self._folder / "checkpoint.npz", told, self._seed("checkpoint.npz"))
+        sync_folder(self._folder)
         self._kept, self._waiting, self._bytes = stop, {}, 0
         ended = time.monotonic()
         self._next_time = ended + max(FLUSH_SECONDS, (ended - began) / FLUSH_SHARE)
 
     def _seed(self, name: str) -> int:
-        return _seed(self._identity, f"{self._folder.name}/{name}")
+        return seed_of(self._identity, self._folder.name, name)
 
 
 class StoredDraws(Mapping[str, NDArray[Any]]):
@@ -641,8 +614,7 @@ def _refuse_occupied(folder: Path) -> None:
         raise FileExistsError(
             errno.EEXIST, "store must be a directory, this is a file", str(folder)
         )
-    before_data = {"lock", "coords.npz", "meta.json", *(f"{name}.tmp" for name in _FILES)}
-    there = {path.name: path for path in folder.iterdir() if path.name not in before_data}
+    there = {path.name: path for path in folder.iterdir() if not _BEFORE_DATA.fullmatch(path.name)}
     if all(_CHAIN.fullmatch(name) and _is_empty_folder(path) for name, path in there.items()):
         return  # empty, or a run that was killed before its data was written
     if (folder / "meta.json").exists() and (folder / "coords.npz").exists():
@@ -662,83 +634,17 @@ def _is_empty_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
 
 
-def _open_itself(path: str, flags: int) -> int:
-    """A file's descriptor; a symbolic link is not followed, a pipe not waited for."""
-    safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return os.open(path, flags | safe, 0o666)
+def _drop_unfinished(folder: Path) -> None:
+    """Remove files that were not yet renamed into their places when their writer died."""
+    for path in folder.glob("*.tmp"):
+        path.unlink()
 
 
-def _lock(folder: Path) -> BinaryIO:
-    """The open lock file; closing it, or dying, releases the lock."""
-    try:
-        file = open(folder / "lock", "ab", opener=_open_itself)  # noqa: SIM115
-    except OSError as error:
-        raise OSError(
-            error.errno, f"the run directory cannot be written to: {error.strerror}", str(folder)
-        ) from None
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise BlockingIOError(
-                errno.EAGAIN, "another process is writing to this run", str(folder)
-            ) from None
-    return file
-
-
-def _seed(identity: str, place: str) -> int:
-    """The CRC-32 that a file's own one goes on from."""
-    return zlib.crc32(f"{identity}/{place}".encode())
-
-
-def _sealed(content: bytes, seed: int, end: bytes = b"") -> bytes:
-    """The content, followed by its CRC-32 and the closing bytes of its format."""
-    return content + f"{zlib.crc32(content, seed):08x}".encode() + end
-
-
-def _unsealed(path: Path, seed: int, end: bytes = b"") -> bytes:
-    """A sealed file's content up to its CRC-32, which is checked."""
-    whole = _content(path)
-    content = whole[: max(0, len(whole) - _CRC_DIGITS - len(end))]
-    if whole[len(content) :] != f"{zlib.crc32(content, seed):08x}".encode() + end:
-        raise ValueError(_UNSEALED.format(path))
-    return content
-
-
-@contextmanager
-def _archive(path: Path, seed: int) -> Iterator[zipfile.ZipFile]:
-    """A sealed .npz file, its CRC-32 checked, some megabytes at a time, before it is opened."""
-    with _regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        crc, left = seed, size - _CRC_DIGITS
-        while left > 0 and (piece := file.read(min(left, _PIECE))):
-            crc, left = zlib.crc32(piece, crc), left - len(piece)
-        if file.read() != f"{crc:08x}".encode():
-            raise ValueError(_UNSEALED.format(path))
-        with reading(path), zipfile.ZipFile(file) as archive:
-            if sum(member.file_size for member in archive.infolist()) > size:
-                raise ValueError("it is compressed")
-            yield archive
-
-
-def _content(path: Path) -> bytes:
-    """All bytes of a regular file."""
-    with _regular(path) as file:
-        return file.read()
-
-
-def _regular(path: Path) -> BinaryIO:
-    """An open file that is no link, folder or pipe."""
-    try:
-        file = open(path, "rb", opener=_open_itself)  # noqa: SIM115
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return file
-        file.close()
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO):
-            raise
-    raise ValueError(f"{path} is damaged: it is no regular file")
+def _locked(folder: Path) -> BinaryIO:
+    """The open lock file of a run."""
+    return locked(
+        folder, "another process is writing to this run", "the run directory cannot be written to"
+    )
 
 
 def _plain(labels: NDArray[Any]) -> NDArray[Any]:
@@ -746,85 +652,32 @@ def _plain(labels: NDArray[Any]) -> NDArray[Any]:
     return labels.astype(np.str_) if labels.dtype.hasobject else labels
 
 
-def _npz(arrays: Mapping[str, NDArray[Any]], seed: int) -> bytes:
-    """The content of an .npz file that ends, in its comment, with the CRC-32 of all before."""
-    buffer = io.BytesIO()
-    _write_npz(buffer, arrays, seed)
-    return buffer.getvalue()
+def write_bundle(path: Path, value: Mapping[str, Any], seed: int, *, sync: bool = True) -> None:
+    """Write a mapping of encodable values: see `pgmult.sampling.codec` and `write_npz`."""
+    write_npz(path, _arrays_of(value), seed, sync=sync)
 
 
-def _write_npz(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], seed: int) -> None:
-    """Write such a file, some megabytes at a time: a state may be half of what memory holds."""
-    sealing = _Sealing(file, seed)
-    with zipfile.ZipFile(sealing, "w") as archive:  # type: ignore[call-overload]
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-        archive.comment = bytes(_CRC_DIGITS)
-    file.write(f"{sealing.crc:08x}".encode())
+def read_bundle(
+    path: Path,
+    seed: int,
+    names: Collection[str],
+    modules: Collection[str] = (),
+    *,
+    check: bool = True,
+) -> dict[str, Any]:
+    """These entries of a mapping that `write_bundle` wrote."""
 
+    def wanted(key: str) -> bool:
+        return "." not in key or key.split(".")[1] in names
 
-class _Sealing:
-    """Passes on what is written to a file, but for its end, and knows the CRC-32 of that."""
-
-    def __init__(self, file: BinaryIO, seed: int):
-        self._file, self.crc = file, seed
-        self._end = b""
-
-    def write(self, data: Any) -> int:
-        """Write some bytes, but for the last `_CRC_DIGITS` that there are by now."""
-        view = memoryview(data)
-        if len(view) < _CRC_DIGITS:
-            view = memoryview(self._end + bytes(view))
-            self._end = b""
-        for piece in (self._end, view[:-_CRC_DIGITS]):
-            self.crc = zlib.crc32(piece, self.crc)
-            self._file.write(piece)
-        self._end = bytes(view[-_CRC_DIGITS:])
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing waits but the end."""
-
-
-def _unpacked(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays in the content of an .npz file, which cannot hold more than its own bytes."""
-    with zipfile.ZipFile(io.BytesIO(content + bytes(_CRC_DIGITS))) as file:
-        members = file.infolist()
-        if sum(member.file_size for member in members) > len(content):
-            raise ValueError("it is compressed")
-        return {m.filename.removesuffix(".npy"): _parsed(file.read(m)) for m in members}
-
-
-def array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether it is in Fortran's order, and dtype of the array in a .npy file.
-
-    Python parses the header, and Python 3.11 may fail at that with a SystemError where two threads
-    parse anything at a time: it is tried again.
-    """
-    place = file.tell()
-    for _ in range(_TRIES):
-        with suppress(SystemError):
-            return _HEADERS[np.lib.format.read_magic(file)](file)
-        file.seek(place)
-    return _HEADERS[np.lib.format.read_magic(file)](file)
-
-
-def _parsed(content: bytes) -> NDArray[Any]:
-    """The array in the content of a .npy file, which must be as long as its header claims."""
-    file = io.BytesIO(content)
-    shape, is_fortran, dtype = array_header(file)
-    if dtype.hasobject:
-        raise ValueError("it holds objects")
-    if math.prod(shape) * dtype.itemsize != len(content) - file.tell():
-        raise ValueError(f"it is too short or too long for {dtype} {shape}")
-    order: Any = "F" if is_fortran else "C"
-    return np.ndarray(shape, dtype, content, file.tell(), order=order).copy("K")
-
-
-def _bundle(value: Mapping[str, Any], seed: int) -> bytes:
-    """A mapping of encodable values as the content of an .npz file."""
-    return _npz(_arrays_of(value), seed)
+    arrays = read_npz(path, seed, wanted)
+    with reading(path):
+        entries = json.loads(arrays["tree"].tobytes())["$dict"]
+        files = json.loads(arrays["files"].tobytes()) if "files" in arrays else {}
+        files = {key: ArrayFile(*about) for key, about in files.items() if wanted(key)}
+    arrays |= {key: file.open(check=check) for key, file in files.items()}
+    with reading(path):
+        return {name: decode(entries[name], arrays, modules) for name in names}
 
 
 def _arrays_of(value: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -840,53 +693,3 @@ def _arrays_of(value: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         texts["files"] = files
     packed = {name: np.frombuffer(json.dumps(x).encode(), np.uint8) for name, x in texts.items()}
     return packed | {k: array for k, array in arrays.items() if k not in files}
-
-
-def _write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
-    text = json.dumps({**meta, "crc32": ""}, indent=1).encode()
-    content = text.removesuffix(_JSON_END)
-    _replace(folder / "meta.json", _sealed(content, zlib.crc32(b"meta.json"), _JSON_END))
-
-
-def _write(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
-    """Write a file so that it is there as a whole or not at all; what stood there is replaced.
-
-    The content may be a function that writes it.
-    """
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.unlink(missing_ok=True)
-        try:
-            with open(temporary, "xb") as file:
-                if callable(content):
-                    content(file)
-                else:
-                    file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink()  # a full disk needs the room
-            raise
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def _replace(path: Path, content: bytes | Callable[[BinaryIO], None]) -> None:
-    """Write a file, and make its name last."""
-    _write(path, content)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a directory cannot be opened
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(folder)) from error

@@ -13,36 +13,25 @@ file is written under a name of its own and renamed, and whoever reads it checks
 every byte. None is ever changed: made again, it has the same content.
 """
 
-import json
+import math
 import os
 import re
-import secrets
-import zipfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.sealed import array_header, npz_members, seed_of, sync_folder, write_npz
 from pgmult.sampling.blocks import Ask
-from pgmult.sampling.codec import decode
-from pgmult.sampling.store import (
-    _bundle,
-    _seed,
-    _sync_folder,
-    _unpacked,
-    _unsealed,
-    array_header,
-    reading,
-)
+from pgmult.sampling.store import read_bundle, write_bundle
 
 __all__ = ["ChainFiles", "Part", "Shared"]
 
 _OURS = re.compile(r"(shared|rows)\.(\d{9,})\..*")
 _START = "start.npz"
-_CHUNK = 2**22  # bytes of an array that are read or written at a time
 
 
 class Part(NamedTuple):
@@ -107,31 +96,19 @@ class ChainFiles:
         return found
 
     def _write(self, name: str, entries: Mapping[str, Any]) -> None:
-        content = _bundle(entries, self._seed(name))
-        _put(self.folder / name, lambda file: file.write(content))
+        write_bundle(self.folder / name, entries, self._seed(name), sync=False)
 
     def _read(self, name: str, names: Sequence[str], modules: Collection[str]) -> list[Any]:
-        """These entries of a file, whose every byte is checked."""
-        content = _unsealed(self.folder / name, self._seed(name))
-        with reading(self.folder / name):
-            arrays = _unpacked(content)
-            entries = json.loads(arrays["tree"].tobytes())["$dict"]
-            return [decode(entries[of], arrays, modules) for of in names]
+        """These entries of a file."""
+        found = read_bundle(self.folder / name, self._seed(name), names, modules)
+        return [found[of] for of in names]
 
     def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[Any]]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
-        name = _rows_name(sweep, start, start + _num_rows(rows))
-
-        def write(file: BinaryIO) -> None:
-            with zipfile.ZipFile(file, "w") as archive:  # a CRC-32 of every array is in it
-                for field, array in rows.items():
-                    with archive.open(f"{field}.npy", "w", force_zip64=True) as member:
-                        _write_array(member, array)
-                archive.comment = self._mark(name)
-            file.flush()
-            os.fsync(file.fileno())
-
-        _put(self.folder / name, write)
+        ((length,),) = [{len(array) for array in rows.values()}]
+        name = _rows_name(sweep, start, start + length)
+        arrays = {field: np.ascontiguousarray(array) for field, array in rows.items()}
+        write_npz(self.folder / name, arrays, self._seed(name))
 
     def read_rows(
         self, sweep: int, start: int, stop: int, parts: Sequence[Part]
@@ -143,14 +120,14 @@ class ChainFiles:
             lo, hi = max(start, part.start), min(stop, part.stop)
             if lo >= hi:
                 continue
-            path = self.folder / _rows_name(sweep, *part)
-            with reading(path), zipfile.ZipFile(path) as archive:
-                if archive.comment != self._mark(path.name):
-                    raise ValueError("it is of another run or place")
-                for member in archive.infolist():
-                    field = member.filename.removesuffix(".npy")
-                    with archive.open(member) as file:
-                        _read_array(file, field, rows, stop - start, part, lo, hi, start)
+            name = _rows_name(sweep, *part)
+            with npz_members(self.folder / name, self._seed(name)) as members:
+                for field, member in members.items():
+                    with member() as file:
+                        found = _rows_of(file, part, lo, hi)
+                    if field not in rows:
+                        rows[field] = np.empty((stop - start, *found.shape[1:]), found.dtype)
+                    rows[field][lo - start : hi - start] = found
             if lo != reached:
                 break
             reached = hi
@@ -159,8 +136,8 @@ class ChainFiles:
         return rows
 
     def settle(self) -> None:
-        """Make the names of files that were renamed last."""
-        _sync_folder(self.folder)
+        """Make the names of the files that were written survive a crash of the machine."""
+        sync_folder(self.folder)
 
     def drop_all_but(self, sweep: float, parts: Collection[Part]) -> None:
         """Remove what a chain does not need that goes on from these files of rows."""
@@ -174,10 +151,7 @@ class ChainFiles:
                     path.unlink(missing_ok=True)
 
     def _seed(self, name: str) -> int:
-        return _seed(self.run, f"{self.folder.name}/{name}")
-
-    def _mark(self, name: str) -> bytes:
-        return f"{self._seed(name):08x}".encode()
+        return seed_of(self.run, self.folder.name, name)
 
 
 def _shared_name(sweep: int) -> str:
@@ -188,74 +162,12 @@ def _rows_name(sweep: int, start: int, stop: int) -> str:
     return f"rows.{sweep:09}.{start}-{stop}.npz"
 
 
-def _num_rows(rows: Mapping[str, NDArray[Any]]) -> int:
-    lengths = {len(array) for array in rows.values()}
-    (length,) = lengths
-    return length
-
-
-def _write_array(file: IO[bytes], array: NDArray[Any]) -> None:
-    array = np.ascontiguousarray(array)
-    header = np.lib.format.header_data_from_array_1_0(array)
-    np.lib.format.write_array_header_1_0(file, header)
-    content = _bytes_of(array)
-    for start in range(0, len(content), _CHUNK):
-        file.write(content[start : start + _CHUNK])
-
-
-def _read_array(
-    file: IO[bytes],
-    field: str,
-    rows: dict[str, NDArray[Any]],
-    num_rows: int,
-    part: Part,
-    lo: int,
-    hi: int,
-    origin: int,
-) -> None:
-    """Rows lo to hi of one file's array, into their place; the others are checked, too."""
+def _rows_of(file: IO[bytes], part: Part, lo: int, hi: int) -> NDArray[Any]:
+    """Rows ``lo <= row < hi`` of an array of the rows of a part."""
     shape, _, dtype = array_header(file)
     if shape[0] != part.stop - part.start or dtype.hasobject:
-        raise ValueError(f"it holds {dtype} {shape} of {field}")
-    if field not in rows:
-        rows[field] = np.empty((num_rows, *shape[1:]), dtype)
-    size = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
-    _skip(file, (lo - part.start) * size)
-    into = _bytes_of(rows[field][lo - origin : hi - origin])
-    while len(into):
-        piece = file.read(min(_CHUNK, len(into)))
-        if not piece:
-            raise ValueError(f"{field} is cut off")
-        into[: len(piece)] = piece
-        into = into[len(piece) :]
-    _skip(file, (part.stop - hi) * size)
-
-
-def _bytes_of(array: NDArray[Any]) -> memoryview:
-    """The memory of an array whose rows follow each other."""
-    flat: Any = array.reshape(-1).view(np.uint8)
-    return memoryview(flat)
-
-
-def _skip(file: IO[bytes], size: int) -> None:
-    while size > 0:
-        piece = file.read(min(_CHUNK, size))
-        if not piece:
-            raise ValueError("it is cut off")
-        size -= len(piece)
-
-
-def _put(path: Path, write: Callable[[BinaryIO], Any]) -> None:
-    """A file as a whole or not at all, however many write the same at a time."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        try:
-            with open(temporary, "xb") as file:
-                write(file)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()  # a full disk needs the room
-            raise
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        raise ValueError(f"it holds {dtype} {shape}")
+    size = dtype.itemsize * math.prod(shape[1:])
+    file.seek((lo - part.start) * size, os.SEEK_CUR)
+    content = file.read((hi - lo) * size)
+    return np.frombuffer(content, dtype).reshape(hi - lo, *shape[1:])

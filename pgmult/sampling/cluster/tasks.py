@@ -24,6 +24,7 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import available_memory
+from pgmult.core.sealed import reading
 from pgmult.sampling.blocks import (
     Ask,
     Moved,
@@ -38,7 +39,7 @@ from pgmult.sampling.blocks import (
 )
 from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
 from pgmult.sampling.codec import decode
-from pgmult.sampling.store import Run, reading
+from pgmult.sampling.store import Run
 
 __all__ = ["Done", "Task", "work"]
 
@@ -156,7 +157,10 @@ class _Memory:
                     importlib.import_module(module)
                 with reading(run.path / "meta.json"):
                     model = decode(run.meta["model"], modules=task.modules)
-                self._runs[task.run] = model, run.inputs(task.modules, ("data",))["data"]
+                self._runs[task.run] = (
+                    model,
+                    run.inputs(task.modules, ("data",), check=False)["data"],
+                )
             return self._runs[task.run]
 
     def take(self, task: Task) -> _Rows | None:

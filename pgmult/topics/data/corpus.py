@@ -15,6 +15,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_list, as_probability, as_seed, as_strings
+from pgmult.core.mapped import part_of
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.topics.data.documents import DocumentTable, as_rows
 
@@ -168,12 +169,12 @@ class Corpus:
         if rows.step != 1:
             raise ValueError(f"part must be of neighbouring documents, got {part}")
         part = slice(rows.start, rows.start + len(rows))
-        indptr, words, counts = map(np.asarray, (self.indptr, self.words, self.counts))
-        bounds = indptr[part.start : part.stop + 1]
-        entries = slice(bounds[0], bounds[-1])
+        bounds = part_of(self.indptr, slice(part.start, part.stop + 1))
+        entries = slice(int(bounds[0]), int(bounds[-1]))
         return replace(
-            self, indptr=bounds - bounds[0], words=words[entries], counts=counts[entries],
-            names=None if self.names is None else self.names[part], table=None,
+            self, indptr=bounds - bounds[0], words=part_of(self.words, entries),
+            counts=part_of(self.counts, entries),
+            names=None if self.names is None else part_of(self.names, part), table=None,
             **self._rows_beside(part),
         )  # fmt: skip
 

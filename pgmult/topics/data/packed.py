@@ -3,7 +3,7 @@
 ::
 
     corpus/
-      corpus.json       sizes, the arrays' lengths, dtypes and SHA-256, what was lost in counting
+      corpus.json       sizes; the arrays' lengths, dtypes and checksums; what was lost in counting
       indptr.npy        of a `Corpus`, as are all of these
       words.npy
       counts.npy
@@ -12,7 +12,8 @@
 
 `pack_corpus` writes it from counts, in one pass over blocks of documents;
 `pgmult.datasets.pack_files` from files. `open_corpus` gives a `Corpus` whose arrays are read from
-disk when a sweep touches them: the same draws as the same corpus in memory.
+disk when a sweep touches them: the same draws as the same corpus in memory. Whatever was damaged
+since, if only by a bit, is refused: see `pgmult.core.mapped`.
 
 The folder is written beside its place, synced and renamed into it, so there is a whole one or none.
 
@@ -28,31 +29,25 @@ import errno
 import json
 import os
 import shutil
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_flag, as_path, as_strings
+from pgmult.core.arguments import as_path, as_strings
 from pgmult.core.mapped import ArrayFile, ArrayWriter, pieces
+from pgmult.core.sealed import locked, read_json, reading, sync_folder, write_json
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.documents import Losses, WordLoss
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 __all__ = ["CorpusWriter", "is_packed", "losses_of", "open_corpus", "pack_corpus"]
 
-SCHEMA = 1
+SCHEMA = 2
 _MANIFEST = "corpus.json"
-_ABOUT = ("dtype", "length", "SHA-256")  # what is said of an array
 _DTYPES = {"indptr": "<i8", "words": "<i4", "counts": "<i4"}
 
 
@@ -66,10 +61,11 @@ def pack_corpus(
 
     Parameters
     ----------
-    counts : Corpus, matrix or array; or an iterator of these
-        What `as_corpus` takes; of an iterator blocks of documents, one below the other, of which
-        one is in memory at a time. Names of documents are packed if all blocks have them; texts,
-        columns and covariates are not: `pgmult.topics.with_covariates` takes the opened corpus.
+    counts : Corpus, matrix or array; or a list or an iterator of these
+        What `as_corpus` takes; of a list or an iterator blocks of documents, one below the other,
+        of which one is in memory at a time. A list of rows of numbers is one matrix. Names of
+        documents are packed if all blocks have them; texts, columns and covariates are not:
+        `pgmult.topics.with_covariates` takes the opened corpus.
     out : path
         A new or empty folder.
     vocabulary : sequence of str, optional
@@ -90,12 +86,13 @@ def pack_corpus(
         If there is no block, or blocks differ in their number of words or in their vocabularies; or
         as `as_corpus`.
     """
-    blocks = counts if isinstance(counts, Iterator) else iter([counts])
+    in_blocks = isinstance(counts, Iterator) or _is_list_of_blocks(counts)
+    blocks = counts if in_blocks else [counts]
     words = None if vocabulary is None else np.array(as_strings(vocabulary, "vocabulary"))
     with CorpusWriter(as_path(out, "out")) as writer:
         num_words, named = None, []
         for number, block in enumerate(blocks):
-            corpus = corpus_from(block, f"counts[{number}]" if blocks is counts else "counts")
+            corpus = corpus_from(block, f"counts[{number}]" if in_blocks else "counts")
             known = corpus.vocabulary
             if num_words is None:
                 num_words, words = corpus.num_words, known if words is None else words
@@ -123,16 +120,25 @@ def pack_corpus(
     return open_corpus(out)
 
 
-def open_corpus(path: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
+def _is_list_of_blocks(counts: Any) -> bool:
+    """Is it a list of matrices, rather than the rows of one?"""
+    return (
+        isinstance(counts, list | tuple)
+        and len(counts) > 0
+        and all(isinstance(block, Corpus) or getattr(block, "ndim", 0) == 2 for block in counts)
+    )
+
+
+def open_corpus(path: str | os.PathLike[str]) -> Corpus:
     """A packed corpus, its arrays left on disk until they are used.
+
+    All of it is read once, the first time that a process opens it, to compare checksums: about a
+    second for four gigabytes that the system has in memory.
 
     Parameters
     ----------
     path : path
         The folder.
-    verify : bool
-        Whether to compare checksums of all files, too. Without it, sizes are compared, and all
-        numbers must be in their ranges.
 
     Raises
     ------
@@ -142,14 +148,11 @@ def open_corpus(path: str | os.PathLike[str], *, verify: bool = False) -> Corpus
         If a file is damaged, naming it.
     """
     path = as_path(path)
-    verify = as_flag(verify, "verify")
     manifest = _manifest(path)
-    arrays: dict[str, Any] = {}
-    for name, (dtype, length, sha256) in manifest["arrays"].items():
-        file = ArrayFile(str(path.absolute() / f"{name}.npy"), dtype, length, sha256)
-        arrays[name] = file.open()
-        if verify:
-            arrays[name].check()
+    arrays: dict[str, Any] = {
+        name: ArrayFile(str(path.absolute() / f"{name}.npy"), *about).open()
+        for name, about in manifest["arrays"].items()
+    }
     corpus = Corpus(num_words=manifest["num_words"], **arrays)
     _check(corpus, path)
     return corpus
@@ -174,25 +177,20 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(
             errno.ENOENT, "no corpus.json, so no packed corpus (pack makes one)", str(path)
         )
-    try:
-        manifest = json.loads(file.read_bytes())
-        if manifest["pgmult_corpus"] != SCHEMA or manifest.pop("crc32") != _crc(manifest):
-            raise ValueError("its CRC-32 or schema is another")
-        arrays = manifest["arrays"]
-        kinds = {name: arrays[name][0] for name in _DTYPES}
-        labels = {name: about[0][:2] for name, about in arrays.items() if name not in _DTYPES}
-        known = {"vocabulary": "<U", "names": "<U"}
-        if kinds != _DTYPES or not labels.items() <= known.items():
-            raise ValueError(f"it has arrays of other kinds, {arrays}")
-        if not all(
-            type(about[1]) is int and len(about) == len(_ABOUT) for about in arrays.values()
-        ):
-            raise ValueError(f"it tells other things of arrays, {arrays}")
+    manifest = read_json(file)
+    with reading(file):
+        if manifest["pgmult_corpus"] != SCHEMA:
+            raise ValueError(f"its schema is {manifest['pgmult_corpus']}, not {SCHEMA}")
+        arrays = {name: ArrayFile("", *about) for name, about in manifest["arrays"].items()}
+        kinds = {name: arrays[name].dtype for name in _DTYPES}
+        labels = {name: about.dtype[:2] for name, about in arrays.items() if name not in _DTYPES}
+        if kinds != _DTYPES or not labels.items() <= {"vocabulary": "<U", "names": "<U"}.items():
+            raise ValueError(f"it has arrays of other kinds, {kinds | labels}")
+        if not all(type(about.length) is int for about in arrays.values()):
+            raise ValueError("a length is no number")
         if type(manifest["num_words"]) is not int or "losses" not in manifest:
             raise ValueError("it does not say how many words there are, or what was lost")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{file} is damaged, or not of this pgmult: {error}") from None
-    return dict(manifest)
+    return manifest
 
 
 def _check(corpus: Corpus, path: Path) -> None:
@@ -215,10 +213,6 @@ def _check(corpus: Corpus, path: Path) -> None:
             raise ValueError(f"{path / name}.npy is damaged: it should have {length} entries")
 
 
-def _crc(manifest: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
-
-
 class CorpusWriter:
     """Writes a packed corpus, documents in order. Use it in a ``with`` block.
 
@@ -235,7 +229,9 @@ class CorpusWriter:
         self.folder = self._out.with_name(self._out.name + ".part")
         """Where the files are until all are complete; `finish` removes what is none of a corpus."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(self.folder)
+        self._lock = locked(
+            self.folder, "another process is packing a corpus there", "nothing can be written there"
+        )
         try:
             for left_over in self.folder.iterdir():
                 if left_over.name != "lock":
@@ -293,18 +289,13 @@ class CorpusWriter:
         for other in self.folder.iterdir():
             if other.name not in known:
                 other.unlink()
-        text = json.dumps(manifest | {"crc32": _crc(manifest)}, indent=1)
-        with (self.folder / _MANIFEST).open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        _sync(self.folder)
+        write_json(self.folder / _MANIFEST, manifest)
         if os.name != "posix":  # Windows renames no folder with an open file in it
             self._lock.close()
         if self._out.is_dir():
             self._out.rmdir()
         self.folder.rename(self._out)
-        _sync(self._out.parent)
+        sync_folder(self._out.parent)
         (self._out / "lock").unlink()
 
     def _write(self, name: str, array: NDArray[Any]) -> None:
@@ -337,27 +328,3 @@ class CorpusWriter:
         if self.folder.exists() and kind is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.close()
-
-
-def _lock(folder: Path) -> BinaryIO:
-    """An open file that no other process has locked; closing it, or dying, releases it."""
-    file = (folder / "lock").open("ab")
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise BlockingIOError(
-                errno.EAGAIN, "another process is packing a corpus there", str(folder)
-            ) from None
-    return file
-
-
-def _sync(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a directory cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

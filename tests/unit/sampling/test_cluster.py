@@ -22,6 +22,7 @@ from block_models import (
 from chain_models import Normal, values
 
 import pgmult
+from pgmult.core import sealed
 from pgmult.sampling import store
 from pgmult.sampling.cluster import tasks
 from pgmult.sampling.cluster.executors import Patience, WorkersLostError
@@ -260,7 +261,7 @@ def test_files_are_read_though_python_fails_at_headers_in_two_threads(tmp_path, 
     files, x, fails = ChainFiles(tmp_path, "run"), np.arange(6.0), iter([True, True, False] * 9)
     files.write_shared(0, Shared({"mu": x}, np.zeros(2, np.uint64)))
     files.write_rows(0, 0, {"x": x})
-    right = store._HEADERS[1, 0]
+    right = sealed._HEADERS[1, 0]
 
     def header(file):
         found = right(file)
@@ -268,7 +269,7 @@ def test_files_are_read_though_python_fails_at_headers_in_two_threads(tmp_path, 
             raise SystemError("AST constructor recursion depth mismatch (before=60, after=63)")
         return found
 
-    monkeypatch.setitem(store._HEADERS, (1, 0), header)
+    monkeypatch.setitem(sealed._HEADERS, (1, 0), header)
     np.testing.assert_array_equal(files.read_shared(0).state["mu"], x)
     np.testing.assert_array_equal(files.read_rows(0, 0, 6, [Part(0, 6)])["x"], x)
 
@@ -287,7 +288,7 @@ def test_files_of_rows_are_read_by_any_cut_and_checked(tmp_path):
             np.testing.assert_array_equal(found[name], array[start:stop])
     with pytest.raises(ValueError, match=r"rows 8 to 12 after sweep 7 are in no file"):
         files.read_rows(7, 0, 12, parts[:2])
-    with pytest.raises(ValueError, match="another run"):
+    with pytest.raises(ValueError, match="another place"):
         ChainFiles(tmp_path / "chain-0", "two").read_rows(7, 0, 12, parts)
     path = tmp_path / "chain-0" / "rows.000000007.5-8.npz"
     content = bytearray(path.read_bytes())

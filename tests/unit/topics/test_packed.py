@@ -2,22 +2,27 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import tracemalloc
+import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import pgmult
-from pgmult.core.mapped import MappedArray
+from pgmult.core import mapped
+from pgmult.core.mapped import ArrayWriter, MappedArray
+from pgmult.core.sealed import read_json, write_json
 from pgmult.sampling.codec import fingerprint
 from pgmult.topics import as_corpus, open_corpus, pack_corpus, split_tokens
 from pgmult.topics.compiled.tokens import allocate
 from pgmult.topics.data import corpus as corpus_module
-from pgmult.topics.data import packed as packed_module
 from pgmult.topics.starts import searches
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -57,7 +62,7 @@ def test_what_is_opened_is_what_was_packed(whole, packed, tmp_path):
     assert_same(whole, packed)
     assert isinstance(packed.words, MappedArray)
     assert repr(packed) == repr(whole)
-    assert_same(open_corpus(str(tmp_path / "corpus"), verify=True), whole)
+    assert_same(open_corpus(str(tmp_path / "corpus")), whole)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus"]
     assert not (tmp_path / "corpus" / "lock").exists()
 
@@ -74,6 +79,9 @@ def test_blocks_are_stacked(whole, tmp_path):
     bare = pack_corpus(iter([COUNTS[:9], whole[9:]]), tmp_path / "bare", vocabulary=WORDS)
     assert_same(bare, replace(whole, names=None))  # not all blocks have names
     assert_same(pack_corpus(bare, tmp_path / "again"), bare)
+    blocks = [scipy.sparse.csr_array(COUNTS[:9]), COUNTS[9:]]
+    assert_same(pack_corpus(blocks, tmp_path / "list", vocabulary=WORDS), bare)
+    assert_same(pack_corpus(COUNTS.tolist(), tmp_path / "rows", vocabulary=WORDS), bare)
 
 
 @pytest.mark.parametrize("block", [1, 7, 2**20])
@@ -155,48 +163,100 @@ def test_occupied_and_missing_folders(packed, tmp_path):
         open_corpus(tmp_path)
 
 
-def test_damage(packed, tmp_path):
-    folder = tmp_path / "corpus"
-    manifest = (folder / "corpus.json").read_bytes()
+def test_a_manifest_that_is_none(packed, tmp_path):
+    file = tmp_path / "corpus" / "corpus.json"
+    manifest = file.read_bytes()
     for changed in (
         manifest.replace(b'"num_words": 12', b'"num_words": 13'), manifest[:-9], b"[]", b"\xff",
         json.dumps({"pgmult_corpus": 2}).encode(),
     ):  # fmt: skip
-        (folder / "corpus.json").write_bytes(changed)
+        file.write_bytes(changed)
         with pytest.raises(ValueError, match=r"corpus\.json is damaged"):
-            open_corpus(folder)
+            open_corpus(file.parent)
+    file.write_bytes(manifest)
+    told = read_json(file)
+    words = told["arrays"]["words"]
     for changes in (
-        {"arrays": {}}, {"arrays": 3}, {"num_words": "12"}, {"arrays": {"words": ["|O", 3, ""]}},
-        {"arrays": json.loads(manifest)["arrays"] | {"names": ["<U2", "3", ""]}},
-        {"arrays": json.loads(manifest)["arrays"] | {"table": ["<i4", 3, ""]}},
-        {"arrays": json.loads(manifest)["arrays"] | {"words": ["<i8", 3, ""]}},
-        {"arrays": json.loads(manifest)["arrays"] | {"words": ["<i4", 3, "", 1]}},
+        {"pgmult_corpus": 1}, {"arrays": {}}, {"arrays": 3}, {"num_words": "12"},
+        *({"arrays": told["arrays"] | more} for more in (
+            {"words": ["|O", *words[1:]]}, {"words": ["<i8", *words[1:]]}, {"words": words[:3]},
+            {"words": [*words, 1]}, {"names": ["<U2", "3", "", ""]}, {"table": words},
+        )),
     ):  # fmt: skip
-        told = json.loads(manifest) | changes
-        del told["crc32"]
-        (folder / "corpus.json").write_text(json.dumps(told | {"crc32": packed_module._crc(told)}))
+        write_json(file, told | changes)
         with pytest.raises(ValueError, match=r"corpus\.json is damaged"):
-            open_corpus(folder)
-    (folder / "corpus.json").write_bytes(manifest)
-    for name, place, number in (("words", 3, 12), ("words", 3, -1), ("counts", 0, 0)):
-        array = np.load(folder / f"{name}.npy", mmap_mode="r+")
-        array[place], old = number, int(array[place])
-        array.flush()
-        with pytest.raises(ValueError, match=rf"{name}\.npy is damaged: it has numbers"):
-            open_corpus(folder)
-        array[place] = old
-    array = np.load(folder / "indptr.npy", mmap_mode="r+")
-    for place, number in ((0, 1), (3, 10_000), (23, 2), (5, -1)):
-        array[place], old = number, int(array[place])
-        with pytest.raises(ValueError, match=r"indptr\.npy is damaged"):
-            open_corpus(folder)
-        array[place] = old
-    array = np.load(folder / "counts.npy", mmap_mode="r+")
-    array[1] += 1  # no number out of range
-    array.flush()
-    open_corpus(folder)
-    with pytest.raises(ValueError, match=r"counts\.npy is damaged: its SHA-256"):
-        open_corpus(folder, verify=True)
+            open_corpus(file.parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "number"),
+    [
+        ("words", 3, 12), ("words", 3, -1), ("counts", 0, 0), ("indptr", 0, 1),
+        ("indptr", 3, 10_000), ("indptr", 23, 2), ("indptr", 5, -1),
+    ],
+)  # fmt: skip
+def test_numbers_out_of_range_whose_checksum_is_right(packed, tmp_path, name, place, number):
+    file = tmp_path / "corpus" / f"{name}.npy"
+    told = read_json(file.with_name("corpus.json"))
+    array = np.load(file)
+    array[place] = number
+    file.unlink()
+    with ArrayWriter(file, array.dtype) as writer:
+        writer.append(array)
+        told["arrays"][name] = writer.finish()[1:]
+    write_json(file.with_name("corpus.json"), told)
+    with pytest.raises(ValueError, match=rf"{name}\.npy is damaged: it"):
+        open_corpus(file.parent)
+
+
+def damages(files, number):
+    """So many files, each with what stands in it after a flipped bit or a truncation."""
+    moments = random.Random(number)
+    for i in range(number):
+        path = files[i % len(files)]
+        there = bytearray(path.read_bytes())
+        place = moments.randrange(len(there))
+        if i // len(files) % 4 == 3:
+            yield path, bytes(there[:place])
+        else:
+            there[place] ^= 1 << moments.randrange(8)
+            yield path, bytes(there)
+
+
+@pytest.mark.parametrize("block", [64, 2**22])
+def test_no_damage_passes(whole, tmp_path, block, monkeypatch):
+    """A flipped bit or a cut-off end, anywhere in any file, is refused with the file's name."""
+    monkeypatch.setattr(mapped, "_BLOCK", block)
+    folder = tmp_path / "corpus"
+    pack_corpus(whole, folder)
+    pgmult.sample(MODEL, open_corpus(folder), store=tmp_path / "run", **FEW)
+    for path, content in damages(sorted(folder.iterdir()), 200):
+        right = path.read_bytes()
+        path.write_bytes(content)
+        for read in (open_corpus, lambda folder: pgmult.load(folder.parent / "run").data):
+            if path.name != "corpus.json" or read is open_corpus:
+                with pytest.raises(ValueError, match=rf"{path.name} is damaged"):
+                    read(folder)
+        path.write_bytes(right)
+    assert_same(open_corpus(folder), whole)
+
+
+def test_blocks_are_checked_once_and_when_they_are_used(whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(mapped, "_BLOCK", 64)
+    folder = tmp_path / "corpus"
+    pack_corpus(whole, folder)
+    told = [mapped.ArrayFile(str(folder / f"{name}.npy"), *about)
+            for name, about in read_json(folder / "corpus.json")["arrays"].items()]  # fmt: skip
+    content = bytearray((folder / "counts.npy").read_bytes())
+    content[-1] ^= 0x40  # of the last document but one: more tokens than there is memory for
+    (folder / "counts.npy").write_bytes(content)
+    arrays = {Path(file.path).stem: file.open(check=False) for file in told}
+    part = type(whole)(num_words=12, **arrays)
+    assert_same(part.rows(slice(0, 9)), whole.rows(slice(0, 9)))
+    with pytest.raises(ValueError, match=r"counts\.npy is damaged"):
+        part.rows(slice(9, 23))
+    monkeypatch.setattr(zlib, "crc32", None)
+    assert_same(part.rows(slice(2, 9)), whole.rows(slice(2, 9)))
 
 
 KILLED = """
