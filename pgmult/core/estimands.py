@@ -1,0 +1,312 @@
+"""What a posterior says of something: draws with named axes, and all that is asked of them.
+
+An `Estimand` is made of draws, of whatever shape, with names for the axes and labels along them.
+It has means, standard deviations and intervals; it prints itself, and is a table in a notebook, a
+data frame, an xarray dataset; entries are found by their labels and can be subtracted, draw by
+draw. A label is a value: a number, a date or a text, and is never looked up by how it is printed.
+
+>>> import numpy as np
+>>> draws = np.random.default_rng(0).dirichlet([5.0, 3.0, 2.0], size=(1000, 2))
+>>> shares = Estimand(
+...     draws, ("year", "name"), {"year": [1999, 2000], "name": ["Ada", "Ben", "Cy"]},
+...     caption="Shares of names.",
+... )
+>>> print(shares.at(year=2000))
+Shares of names. year 2000. Posterior mean, sd and 90 % interval.
+<BLANKLINE>
+name   mean     sd  90 %
+Ada   0.503  0.148  [0.263, 0.757]
+Ben   0.303  0.138  [0.103, 0.546]
+Cy    0.194  0.120  [0.040, 0.426]
+>>> gap = shares.difference("year", 2000, 1999)
+>>> gap.mean.shape, gap.labels
+((3,), {'name': ['Ada', 'Ben', 'Cy']})
+>>> bool(np.all(gap.mean == -shares.difference("year", 1999, 2000).mean))
+True
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_probability, brief
+from pgmult.core.parameters import Checked
+from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
+from pgmult.core.typing import FloatArray
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["Estimand", "Labels", "label_texts", "place_of_label"]
+
+Labels = Sequence[Any] | NDArray[Any] | Mapping[str, Sequence[Any] | NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Estimand(Checked, Tabled):
+    """Posterior draws of an array.
+
+    Attributes
+    ----------
+    draws : array, ``(num_draws, ...)``
+        One axis for each name in `axes` after the first. An entry is nan where a draw says nothing
+        of it: it is left out of what is said of that entry.
+    axes : tuple of str
+    labels : mapping from the name of an axis to its labels
+        A sequence of values; or, where several columns tell the entries of an axis apart, a mapping
+        from name to sequence. An axis without labels is numbered.
+    caption : str
+        What it is, in a sentence.
+    probability : float
+        Of the central intervals.
+    """
+
+    draws: Annotated[FloatArray, lambda value, _: np.asarray(value, dtype=np.float64)]
+    axes: tuple[str, ...]
+    labels: Mapping[str, Labels]
+    caption: str = field(default="", kw_only=True)
+    probability: Annotated[float, as_probability] = field(default=0.9, kw_only=True)
+
+    def _complete(self) -> None:
+        if self.draws.ndim != len(self.axes) + 1:
+            raise ValueError(
+                f"draws must have the axes ({', '.join(('draw', *self.axes))}), got shape"
+                f" {self.draws.shape}"
+            )
+        for axis, size in zip(self.axes, self.draws.shape[1:], strict=True):
+            for name, values in self._columns_of(axis).items():
+                if len(values) != size:
+                    raise ValueError(
+                        f"labels of {name!r} must be {size} to go with draws, got {len(values)}"
+                    )
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means."""
+        return np.asarray((np.nanmean if self._has_gaps else np.mean)(self.draws, axis=0))
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviations."""
+        return np.asarray((np.nanstd if self._has_gaps else np.std)(self.draws, axis=0))
+
+    def quantile(self, at: float | Sequence[float]) -> FloatArray:
+        """Quantiles, with those that `at` lists along the first axis, if it is a list."""
+        find = np.nanquantile if self._has_gaps else np.quantile
+        return np.asarray(find(self.draws, at, axis=0))
+
+    def interval(self, probability: float | None = None) -> FloatArray:
+        """Lower and upper ends of central intervals, along the first axis."""
+        level = self.probability if probability is None else probability
+        tail = 0.5 * (1.0 - as_probability(level, "probability"))
+        return self.quantile([tail, 1.0 - tail])
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower ends of the intervals."""
+        return np.asarray(self.interval()[0])
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper ends of the intervals."""
+        return np.asarray(self.interval()[1])
+
+    def p_above(self, value: float = 0.0) -> FloatArray:
+        """Posterior probabilities of being above a value."""
+        above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
+        return np.asarray((np.nanmean if self._has_gaps else np.mean)(above, axis=0))
+
+    @property
+    def _has_gaps(self) -> bool:
+        return bool(np.isnan(self.draws).any())
+
+    # ---------------------------------------------------------------- entries
+
+    def at(self, **labels: Any) -> "Estimand":
+        """The same at one label of some columns; an axis with one entry left is taken away.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column or label; the nearest ones are named.
+        """
+        found = Estimand(
+            self.draws, self.axes, self.labels, caption=self.caption, probability=self.probability
+        )
+        for column, label in labels.items():
+            found = found._where(column, label)
+        return found
+
+    def difference(self, column: str, one: Any, other: Any) -> "Estimand":
+        """How much larger it is at one label of a column than at another, draw by draw.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column or label, or other columns have other labels there.
+        """
+        first, second = self.at(**{column: one}), self.at(**{column: other})
+        if first._cells() != second._cells():
+            raise ValueError(
+                f"entries at {column} {brief(one)} and at {brief(other)} must have the same labels"
+                " in all other columns, which they have not"
+            )
+        caption = f"{self.caption} {column} {one} less {column} {other}."
+        return Estimand(
+            first.draws - second.draws, first.axes, first.labels,
+            caption=caption.strip(), probability=self.probability,
+        )  # fmt: skip
+
+    def _where(self, column: str, label: Any) -> "Estimand":
+        place, axis = self._axis_of(column)
+        known = self._columns_of(axis)
+        rows = places_of_label(known[column], label, column)
+        draws: FloatArray = np.take(self.draws, rows, axis=place + 1)
+        labels = {other: self.labels[other] for other in self.axes if other in self.labels}
+        axes, said = self.axes, f"{column} {label_texts([label])[0]}"
+        rest = {name: _taken(values, rows) for name, values in known.items() if name != column}
+        if len(rows) == 1:
+            draws, axes = np.squeeze(draws, axis=place + 1), axes[:place] + axes[place + 1 :]
+            labels.pop(axis, None)
+            said = ", ".join([said, *(f"{name} {values[0]}" for name, values in rest.items())])
+        else:
+            labels[axis] = rest or {column: _taken(known[column], rows)}
+        caption = f"{self.caption} {said}.".strip()
+        return Estimand(draws, axes, labels, caption=caption, probability=self.probability)
+
+    def _axis_of(self, column: str) -> tuple[int, str]:
+        for place, axis in enumerate(self.axes):
+            if column in self._columns_of(axis):
+                return place, axis
+        known = [name for axis in self.axes for name in self._columns_of(axis)]
+        raise ValueError(f"column must be one of {', '.join(known)}, got {brief(column)}")
+
+    def _columns_of(self, axis: str) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """The columns that label an axis."""
+        known = self.labels.get(axis)
+        if known is None:
+            return {axis: range(self.draws.shape[1 + self.axes.index(axis)])}
+        return known if isinstance(known, Mapping) else {axis: known}
+
+    def _cells(self) -> dict[str, list[Any]]:
+        """The label of every entry in every column, entries in the order of `draws`."""
+        shape = self.draws.shape[1:]
+        cells: dict[str, list[Any]] = {}
+        for place, axis in enumerate(self.axes):
+            number_of = np.broadcast_to(
+                np.arange(shape[place]).reshape(-1, *(1,) * (len(shape) - place - 1)), shape
+            ).ravel()
+            for name, values in self._columns_of(axis).items():
+                cells[name] = _taken(values, number_of)
+        return cells
+
+    # ---------------------------------------------------------------- forms
+
+    def table(self, probability: float | None = None) -> Table:
+        """Labels, mean, sd and interval of every entry, a row each."""
+        level = self.probability if probability is None else probability
+        lower, upper = self.interval(level)
+        form = number(3)
+        mean, *ends = with_interval(
+            "mean", self.mean.ravel(), lower.ravel(), upper.ravel(), "mean", level, form,
+            ("lower", "upper"),
+        )  # fmt: skip
+        labels = [
+            Column(name, values, name, label_texts(values))
+            for name, values in self._cells().items()
+        ]
+        said = f"{self.caption} Posterior mean, sd and {100.0 * level:g} % interval.".strip()
+        return Table(
+            said, [*labels, mean, Column("sd", self.sd.ravel().tolist(), "sd", form), *ends]
+        )
+
+    def to_dataframe(self, probability: float | None = None) -> Any:
+        """The numbers of the table as a pandas data frame."""
+        return self.table(probability).to_dataframe()
+
+    def to_xarray(self, probability: float | None = None) -> "xarray.Dataset":
+        """Mean, sd, lower and upper ends of central intervals, with labels.
+
+        Raises
+        ------
+        ImportError
+            If xarray is missing.
+        """
+        try:
+            import xarray
+        except ImportError:
+            raise ImportError("labelled arrays need xarray: pip install xarray") from None
+        lower, upper = self.interval(probability)
+        values = {"mean": self.mean, "sd": self.sd, "lower": lower, "upper": upper}
+        labels = {
+            name: (axis, np.asarray(column))
+            for axis in self.axes
+            if axis in self.labels
+            for name, column in self._columns_of(axis).items()
+        }
+        level = self.probability if probability is None else probability
+        return xarray.Dataset(
+            {name: (self.axes, value) for name, value in values.items()},
+            labels,
+            {"probability": level},
+        )
+
+
+def place_of_label(labels: Sequence[Any] | NDArray[Any], label: Any, column: str) -> int:
+    """Where a label stands among distinct ones.
+
+    Raises
+    ------
+    ValueError
+        If it does not; the nearest ones are named.
+    """
+    return int(places_of_label(labels, label, column)[0])
+
+
+def places_of_label(
+    labels: Sequence[Any] | NDArray[Any], label: Any, column: str
+) -> NDArray[np.int64]:
+    """Where a label stands: labels are alike if they are equal as values, as 1 and 1.0 are."""
+    known = list(labels)
+    found = np.array([i for i, value in enumerate(known) if _equal(value, label)], dtype=np.int64)
+    if not len(found):
+        texts = list(dict.fromkeys(map(str, known)))
+        near = difflib.get_close_matches(str(label), texts, n=3, cutoff=0.5) or texts[:3]
+        raise ValueError(
+            f"{column} has no label {brief(label)}: the nearest are {', '.join(map(repr, near))}"
+        )
+    return found
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, str) != isinstance(other, str):
+        return False
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):
+        return False
+
+
+def label_texts(labels: Sequence[Any] | NDArray[Any]) -> list[str]:
+    """Labels as they are printed: numbers with six digits, or as many as tell them apart."""
+    distinct = set(labels)
+    for digits in (6, 9, 12, 17):
+        texts = {label: _text(label, digits) for label in distinct}
+        if len(set(texts.values())) == len(distinct):
+            break
+    return [texts[label] for label in labels]
+
+
+def _text(label: Any, digits: int) -> str:
+    if isinstance(label, float | np.floating):
+        return f"{label:.{digits}g}"
+    return str(label).removesuffix("T00:00:00") if isinstance(label, np.datetime64) else str(label)
+
+
+def _taken(values: Sequence[Any] | NDArray[Any], rows: NDArray[Any]) -> list[Any]:
+    """Values of some rows, none of them changed."""
+    return [values[row] for row in rows]

@@ -1,0 +1,129 @@
+"""What a posterior says of something: means, intervals, entries by label, tables."""
+
+import numpy as np
+import pytest
+
+from pgmult.core.estimands import Estimand, label_texts, places_of_label
+
+
+@pytest.fixture
+def draws():
+    return np.random.default_rng(0).normal(size=(400, 4, 3)) + np.arange(3.0)
+
+
+@pytest.fixture
+def found(draws):
+    labels = {"row": {"year": [1999, 1999, 2000, 2000], "state": ["TX", "CA", "TX", "CA"]}}
+    return Estimand(draws, ("row", "k"), labels, caption="Sizes.", probability=0.8)
+
+
+def test_summaries_are_those_of_draws(found, draws):
+    np.testing.assert_array_equal(found.mean, draws.mean(axis=0))
+    np.testing.assert_array_equal(found.sd, draws.std(axis=0))
+    np.testing.assert_allclose(found.interval(), np.quantile(draws, [0.1, 0.9], axis=0))
+    np.testing.assert_array_equal(found.interval(), [found.lower, found.upper])
+    np.testing.assert_array_equal(found.interval(0.5), np.quantile(draws, [0.25, 0.75], axis=0))
+    np.testing.assert_array_equal(found.p_above(1.0), (draws > 1.0).mean(axis=0))
+
+
+def test_draws_without_an_entry_are_left_out_of_it(found, draws):
+    gaps = draws.copy()
+    gaps[:100, 1, 2] = np.nan
+    seen = Estimand(gaps, found.axes, found.labels)
+    assert seen.mean[1, 2] == pytest.approx(draws[100:, 1, 2].mean())
+    assert seen.sd[1, 2] == pytest.approx(draws[100:, 1, 2].std())
+    assert seen.p_above()[1, 2] == pytest.approx((draws[100:, 1, 2] > 0.0).mean())
+    assert seen.upper[1, 2] == pytest.approx(np.quantile(draws[100:, 1, 2], 0.95))
+    assert seen.mean[0, 0] == pytest.approx(draws[:, 0, 0].mean())
+
+
+def test_entries_by_label(found, draws):
+    one = found.at(year=2000, state="TX", k=1)
+    assert one.axes == ()
+    assert one.labels == {}
+    np.testing.assert_array_equal(one.draws, draws[:, 2, 1])
+    year = found.at(year=1999.0)
+    assert year.axes == ("row", "k")
+    assert year.labels == {"row": {"state": ["TX", "CA"]}}
+    np.testing.assert_array_equal(year.draws, draws[:, :2])
+
+
+def test_differences_are_draw_by_draw_and_antisymmetric(found, draws):
+    gap = found.difference("year", 2000, 1999)
+    np.testing.assert_array_equal(gap.draws, draws[:, 2:] - draws[:, :2])
+    np.testing.assert_array_equal(gap.draws, -found.difference("year", 1999, 2000).draws)
+    assert gap.labels == {"row": {"state": ["TX", "CA"]}}
+    assert "year 2000 less year 1999" in gap.caption
+
+
+@pytest.mark.parametrize(
+    ("labels", "label", "places"),
+    [
+        ([1, 2], 1.0, [0]),
+        (np.array([1.0, 2.0]), 2, [1]),
+        (["a", "b", "a"], "a", [0, 2]),
+        ([2**63, 2**63 + 1], 2**63 + 1, [1]),
+        ([0.1 + 0.2, 0.3], 0.3, [1]),
+        (np.array(["2020-01-01"], "datetime64[D]"), np.datetime64("2020-01-01"), [0]),
+    ],
+)
+def test_labels_are_values(labels, label, places):
+    np.testing.assert_array_equal(places_of_label(labels, label, "x"), places)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda e: e.at(year="1999"), "year has no label '1999'.*the nearest are '1999'"),
+        (lambda e: e.at(state="TZ"), "state has no label 'TZ' .*'TX'"),
+        (lambda e: e.at(place="TX"), "column must be one of year, state, k, got 'place'"),
+        (lambda e: e.interval(1.5), "probability must be between 0 and 1"),
+        (lambda e: Estimand(e.draws, ("row",), {}), r"draws must have the axes \(draw, row\)"),
+        (
+            lambda e: Estimand(e.draws, e.axes, {"k": ["a"]}),
+            "labels of 'k' must be 3 to go with draws, got 1",
+        ),
+        (
+            lambda e: Estimand(
+                e.draws, e.axes, {"row": {"y": [1, 1, 2, 2], "s": ["a", "b", "a", "c"]}}
+            ).difference("y", 1, 2),
+            "must have the same labels",
+        ),
+    ],
+)
+def test_refusals(found, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        wrong(found)
+
+
+def test_one_table_for_all_forms(found, draws):
+    columns = found.table().columns
+    assert list(columns) == ["year", "state", "k", "mean", "sd", "lower", "upper"]
+    assert list(columns["state"]) == ["TX"] * 3 + ["CA"] * 3 + ["TX"] * 3 + ["CA"] * 3
+    assert list(columns["k"]) == [0, 1, 2] * 4
+    np.testing.assert_array_equal(columns["mean"], draws.mean(axis=0).ravel())
+    assert "80 % interval" in str(found)
+    assert "95 %" in str(found.table(0.95))
+    assert found._repr_html_().count("<tr>") == 13
+    assert list(found.to_dataframe(0.5)["upper"]) == list(found.table(0.5).columns["upper"])
+    data = found.to_xarray()
+    assert data["mean"].dims == ("row", "k")
+    assert list(data["year"].to_numpy()) == [
+        1999,
+        1999,
+        2000,
+        2000,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "texts"),
+    [
+        ([20200101.0, 20200103.0, 20200101.0], ["20200101", "20200103", "20200101"]),
+        ([0.1, 1.0], ["0.1", "1"]),
+        ([1e9 + 0.25, 1e9 + 0.5], ["1000000000.25", "1000000000.5"]),
+        (np.array(["2020-01-01T00:00:00"], "datetime64[s]"), ["2020-01-01"]),
+    ],
+)
+def test_printed_labels_tell_rows_apart(labels, texts):
+    assert label_texts(labels) == texts
