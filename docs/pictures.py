@@ -11,7 +11,7 @@ import numpy as np
 
 import pgmult
 from pgmult.cli.demo_sequences import simulated
-from pgmult.core.figures import new_figure
+from pgmult.core.figures.base import new_figure
 from pgmult.datasets import demo_corpus, us_names, us_states
 from pgmult.fields import FieldPredictions, MultinomialGP, from_long
 from pgmult.fields.covariances import GreatCircle, Matern

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.core.notebook import columns_html
+from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.typing import FloatArray
 
 __all__ = ["PredictiveChecks"]
@@ -20,8 +20,8 @@ __all__ = ["PredictiveChecks"]
 _ODD = 0.025  # p beyond which a statistic is
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictiveChecks:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PredictiveChecks(Tabled):
     """Statistics of the data and of what the model makes; printing it says what to think of them.
 
     Attributes
@@ -66,32 +66,22 @@ class PredictiveChecks:
         verdict = " ".join(odd) or "Data that the model makes look like the data."
         return cls(names, seen, made, np.asarray(p), verdict)
 
-    def columns(self) -> dict[str, list[str]]:
-        """A table of them, a row a statistic, as text."""
-        return {
-            "statistic": list(self.statistics),
-            "data": [f"{x:.4g}" for x in self.observed.mean(axis=0)],
-            "model": [
-                f"{mean:.4g} [{low:.4g}, {high:.4g}]"
-                for mean, low, high in zip(
-                    self.replicated.mean(axis=0),
-                    *np.quantile(self.replicated, [0.05, 0.95], axis=0),
-                    strict=True,
-                )
-            ],
-            "p": [f"{p:.2f}" for p in self.p_values],
-        }
-
-    def _repr_html_(self) -> str:
-        return columns_html(self.columns(), "", [self.verdict])
-
-    def __str__(self) -> str:
-        columns = [[name, *cells] for name, cells in self.columns().items()]
-        widths = [max(map(len, column)) for column in columns]
-        lines = [
-            "  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip()
-            for row in zip(*columns, strict=True)
+    def table(self) -> Table:
+        """A row a statistic: of the data, of what the model makes, and p."""
+        lower, upper = np.quantile(self.replicated, [0.05, 0.95], axis=0)
+        made = self.replicated.mean(axis=0)
+        model = [
+            f"{mean:.4g} [{low:.4g}, {high:.4g}]"
+            for mean, low, high in zip(made, lower, upper, strict=True)
         ]
-        return "\n".join([self.verdict, *lines])
-
-    __repr__ = __str__
+        return Table(
+            self.verdict,
+            [
+                Column("statistic", self.statistics, "statistic"),
+                Column("data", self.observed.mean(axis=0), "data", lambda x: f"{x:.4g}"),
+                Column("model", made, "model", model),
+                Column("model_lower", lower),
+                Column("model_upper", upper),
+                Column("p", self.p_values, "p", lambda p: f"{p:.2f}"),
+            ],
+        )

@@ -27,7 +27,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def tag(name: str, *children: Any, **attributes: Any) -> Markup:
+def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
     """An element.
 
     Parameters

@@ -4,12 +4,12 @@
 '<table><thead><tr><th scope="col">name</th'
 """
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tables import date_text
 
 __all__ = ["columns_html", "lines_html"]
@@ -23,7 +23,7 @@ def columns_html(
     notes: Sequence[str] = (),
     *,
     most: int | None = _MOST_ROWS,
-) -> str:
+) -> Markup:
     """The first rows of a table, and how many more there are.
 
     Parameters
@@ -38,21 +38,21 @@ def columns_html(
         Rows that are shown; None for all.
     """
     size = len(next(iter(columns.values())))
-    head = "".join(f'<th scope="col">{html.escape(str(name))}</th>' for name in columns)
     shown = [list(column[:most]) for column in columns.values()]
-    rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in zip(*shown, strict=True))
+    head = (tag("th", str(name), scope="col") for name in columns)
+    rows = (tag("tr", map(_cell, row)) for row in zip(*shown, strict=True))
     below = [f"{size - most:,} more rows"] if most is not None and size > most else []
-    top, lines = lines_html([title] if title else []), lines_html([*below, *notes])
-    return f"{top}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{lines}"
+    table = tag("table", tag("thead", tag("tr", head)), tag("tbody", rows))
+    return joined(lines_html([title] if title else []), table, lines_html([*below, *notes]))
 
 
-def lines_html(lines: Sequence[str]) -> str:
+def lines_html(lines: Sequence[str]) -> Markup:
     """Each a paragraph."""
-    return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    return joined(tag("p", line) for line in lines)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any) -> Markup:
     if isinstance(value, float | np.floating):
-        return f'<td style="text-align:right">{"-" if np.isnan(value) else f"{value:.4g}"}</td>'
-    text = date_text(value) if isinstance(value, np.datetime64) else str(value)
-    return f"<td>{html.escape(text)}</td>"
+        told = "-" if np.isnan(value) else f"{value:.4g}"
+        return tag("td", told, style="text-align:right")
+    return tag("td", date_text(value) if isinstance(value, np.datetime64) else str(value))

@@ -17,19 +17,20 @@ Ada   0.31 [0.24, 0.37]
 <BLANKLINE>
 """
 
-import html
 import json
 import math
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_path
 from pgmult.core.checks import PredictiveChecks
-from pgmult.core.drawings import DRAWING_STYLE
+from pgmult.core.figures.base import STYLE, Figure, panels
+from pgmult.core.markup import Markup, joined, tag
+from pgmult.core.tabled import Table
 
 __all__ = [
     "PAGE_STYLE",
@@ -43,7 +44,7 @@ __all__ = [
     "page",
 ]
 
-PAGE_STYLE = """
+PAGE_STYLE = Markup("""
 :root { color-scheme: light dark; --ink: #1c1c1c; --soft: #595959; --line: #bbb; --paper: #fff;
   --accent: #2a6f97; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --soft: #a8a8a8; --line: #555;
@@ -63,7 +64,7 @@ td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
 footer { margin-top: 3em; color: var(--soft); font-size: .85em; }
 @media (max-width: 44em) { body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; } }
-"""
+""")
 
 
 class Interval(NamedTuple):
@@ -79,12 +80,14 @@ class Interval(NamedTuple):
         return f"{mean} [{lower}, {upper}]"
 
 
+_FOOTER = tag("footer", f"pgmult {__version__}")
+
 Cell = str | int | float | Interval
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One thing told: sentences, a table, a figure, or several of these.
+    """One thing told: sentences, a table, figures, or several of these.
 
     Attributes
     ----------
@@ -96,10 +99,16 @@ class Section:
         Of the columns of the table.
     rows : sequences of cells
         Numbers are printed with four digits.
-    figure : str
-        HTML, for the page alone.
+    table : Table, optional
+        Instead of a head and rows; its caption stands below the note.
+    figures : sequence of Figure or Markup
+        For the page alone, beside each other where there is room.
     shown : int or None
         How many rows a terminal shows; None for all, 0 for a section of the page alone.
+    lines : callable, optional
+        What a terminal shows instead of the table, in lines of a width.
+    key : str
+        Identifier of the section's heading on the page, to point to it.
     """
 
     title: str
@@ -107,8 +116,83 @@ class Section:
     sentences: Sequence[str] = ()
     head: Sequence[str] = ()
     rows: Sequence[Sequence[Cell]] = ()
-    figure: str = ""
+    table: Table | None = None
+    figures: Sequence[Figure | Markup] = ()
     shown: int | None = None
+    lines: Callable[[int], str] | None = None
+    key: str = ""
+
+    def __bool__(self) -> bool:
+        """Is there anything to tell?"""
+        return bool(self.sentences or self.cells or self.figures or self.lines)
+
+    @property
+    def heads(self) -> Sequence[str]:
+        """Above the columns of the table."""
+        return self.head if self.table is None else self.table.head
+
+    @property
+    def cells(self) -> Sequence[Sequence[Cell]]:
+        """The rows of the table."""
+        return self.rows if self.table is None else self.table.rows
+
+    @property
+    def notes(self) -> list[str]:
+        """How to read it."""
+        told = [self.note, "" if self.table is None else self.table.caption]
+        return [note for note in told if note]
+
+    def text(self, width: int) -> str:
+        """The section in lines of at most about `width` characters; tables may be wider."""
+        lines = [textwrap.fill(note, width) for note in self.notes]
+        if self.sentences:
+            lines.append(_paragraphs(self.sentences, width))
+        if self.lines is not None:
+            return _headed(self.title, [*lines, self.lines(width)])
+        rows = list(self.cells)[: self.shown]
+        if rows:
+            table = [list(self.heads)] if self.heads else []
+            table += [[_told(cell) for cell in row] for row in rows]
+            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+            lines += [
+                "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+                for row in table
+            ]
+        if more := len(self.cells) - len(rows):
+            lines.append(f"({more:,} more row{'s' * (more > 1)} on the page)")
+        return _headed(self.title, lines)
+
+    def html(self) -> Markup:
+        """The section on a page."""
+        return joined(
+            tag("h2", self.title, id=self.key or None),
+            (tag("p", note, class_="note") for note in self.notes),
+            _bullets(self.sentences) if self.sentences else None,
+            panels(self.figures) if self.figures else None,
+            self._table_html() if self.cells else None,
+        )
+
+    def _table_html(self) -> Markup:
+        if self.table is not None:
+            table = self.table.html()
+        else:
+            heads = [tag("th", name, scope="col") for name in self.head]
+            rows = [tag("tr", map(_cell, row)) for row in self.rows]
+            head = tag("thead", tag("tr", heads)) if heads else None
+            table = tag("table", head, tag("tbody", rows))
+        about = {"tabindex": 0, "role": "region", "aria_label": f"table: {self.title}"}
+        return tag("div", table, class_="wide", **about)
+
+    def numbers(self) -> dict[str, Any]:
+        """The section for machines."""
+        names: Sequence[str] = self.head
+        rows: Any = self.rows
+        if self.table is not None:
+            names, rows = list(self.table.columns), zip(*self.table.columns.values(), strict=True)
+        told = [
+            dict(zip(names, map(_plain, row), strict=True)) if names else list(row) for row in rows
+        ]
+        return {"sentences": list(self.sentences), "rows": told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +205,19 @@ class Report:
     verdict : sequence of str
         What was found and how sure one can be, before anything else.
     sections : sequence of Section
+        Those with nothing to tell are left out.
     facts : mapping from str to str
         The data, the model, the run.
+    style, script : Markup, optional
+        For the page, beyond what all pages have.
     """
 
     title: str
     verdict: Sequence[str]
     sections: Sequence[Section] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
+    style: Markup | None = None
+    script: Markup | None = None
 
     def save(self, page: str | os.PathLike[str] | None) -> "Report":
         """The report itself, written as an HTML page where a path is given."""
@@ -140,14 +229,14 @@ class Report:
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        sections = "".join(_section_html(s) for s in self.sections)
-        return f"<style>{DRAWING_STYLE}</style>{_bullets(self.verdict)}{sections}"
+        told = [section.html() for section in self.sections if section]
+        return joined(tag("style", STYLE, self.style), _bullets(self.verdict), told)
 
 
 def as_text(report: Report, *, width: int = 100) -> str:
     """The report in lines of at most about `width` characters; tables may be wider."""
     blocks = [_headed(report.title, [_paragraphs(report.verdict, width)])]
-    blocks += [_section_text(s, width) for s in report.sections if s.shown != 0]
+    blocks += [s.text(width) for s in report.sections if s and s.shown != 0]
     if report.facts:
         left = max(map(len, report.facts))
         lines = [
@@ -158,32 +247,39 @@ def as_text(report: Report, *, width: int = 100) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def as_html(report: Report) -> str:
+def as_html(report: Report) -> Markup:
     """The report as one HTML page."""
-    body = [f'<div id="verdict">{_bullets(report.verdict)}</div>']
-    body += [_section_html(section) for section in report.sections]
+    sections = [section.html() for section in report.sections if section]
     if report.facts:
-        body.append(_section_html(Section("The run", rows=list(report.facts.items()))))
-    return page(report.title, "\n".join(body), DRAWING_STYLE)
+        sections.append(Section("The run", rows=list(report.facts.items())).html())
+    verdict = tag("div", _bullets(report.verdict), id="verdict")
+    return page(
+        report.title, verdict, sections, style=joined(STYLE, report.style), script=report.script
+    )
+
+
+def page(
+    title: str, *body: Any, style: Markup | None = None, script: Markup | None = None
+) -> Markup:
+    """A whole HTML page with its heading, looks and footer; `script` may hold several elements."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", title),
+        tag("style", PAGE_STYLE, style),
+    )
+    main = tag("main", tag("h1", title), *body)
+    whole = tag("html", head, tag("body", main, _FOOTER, script), lang="en")
+    return joined(Markup("<!DOCTYPE html>\n"), whole, Markup("\n"))
 
 
 def as_json(report: Report) -> str:
     """The report for machines: verdict, the tables with whole numbers, facts."""
-    sections = {
-        s.title: {
-            "sentences": list(s.sentences),
-            "rows": [
-                dict(zip(s.head, map(_plain, row), strict=True)) if s.head else list(row)
-                for row in s.rows
-            ],
-        }
-        for s in report.sections
-        if s.rows or s.sentences
-    }
     told = {
         "title": report.title,
         "verdict": list(report.verdict),
-        "sections": sections,
+        "sections": {s.title: s.numbers() for s in report.sections if s.cells or s.sentences},
         "facts": dict(report.facts),
     }
     return json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False)
@@ -191,26 +287,14 @@ def as_json(report: Report) -> str:
 
 def check_section(found: PredictiveChecks) -> Section:
     """A posterior-predictive check as a section."""
-    columns = found.columns()
+    table = found.table()
     return Section(
         "Does the model make such data?",
         "Statistics of the data and of data simulated from the posterior [90 % interval]; p: how"
         " often those are as large or larger. Near 0 or 1 the model lacks something.",
         sentences=[found.verdict],
-        head=tuple(columns),
-        rows=list(zip(*columns.values(), strict=True)),
-    )
-
-
-def page(title: str, body: str, style: str = "", script: str = "") -> str:
-    """A whole HTML page with its heading, looks and footer; `script` may hold several elements."""
-    title = html.escape(title)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{PAGE_STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>{title}</h1>\n{body}\n</main>\n<footer>pgmult {__version__}</footer>\n"
-        f"{script}</body>\n</html>\n"
+        head=table.head,
+        rows=table.rows,
     )
 
 
@@ -224,59 +308,21 @@ def _paragraphs(sentences: Sequence[str], width: int) -> str:
     )
 
 
-def _section_text(section: Section, width: int) -> str:
-    lines = [textwrap.fill(section.note, width)] if section.note else []
-    if section.sentences:
-        lines.append(_paragraphs(section.sentences, width))
-    rows = list(section.rows)[: section.shown]
-    if rows:
-        table = [list(section.head)] if section.head else []
-        table += [[_told(cell) for cell in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines += [
-            "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
-            for row in table
-        ]
-    if len(rows) < len(section.rows):
-        more = len(section.rows) - len(rows)
-        lines.append(f"({more:,} more row{'s' * (more > 1)} on the page)")
-    return _headed(section.title, lines)
-
-
-def _section_html(section: Section) -> str:
-    parts = [f"<h2>{html.escape(section.title)}</h2>"]
-    if section.note:
-        parts.append(f'<p class="note">{html.escape(section.note)}</p>')
-    if section.sentences:
-        parts.append(_bullets(section.sentences))
-    parts.append(section.figure)
-    if section.rows:
-        head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in section.head)
-        top = f"<thead><tr>{head}</tr></thead>" if head else ""
-        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in section.rows)
-        parts.append(
-            f'<div class="wide" tabindex="0" role="region"'
-            f' aria-label="table: {html.escape(section.title)}">'
-            f"<table>{top}<tbody>{body}</tbody></table></div>"
-        )
-    return "\n".join(part for part in parts if part)
-
-
-def _cell(cell: Cell) -> str:
-    kind = "" if isinstance(cell, str) else ' class="number"'
-    return f"<td{kind}>{html.escape(_told(cell))}</td>"
+def _cell(cell: Cell) -> Markup:
+    return tag("td", _told(cell), class_=None if isinstance(cell, str) else "number")
 
 
 def _told(cell: Cell) -> str:
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
-def _plain(cell: Cell) -> Any:
+def _plain(cell: Any) -> Any:
     """A cell as JSON has it: no nan."""
     if isinstance(cell, Interval):
         return {name: _plain(float(getattr(cell, name))) for name in ("mean", "lower", "upper")}
+    cell = cell.item() if hasattr(cell, "item") else cell
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
-def _bullets(sentences: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{html.escape(s)}</li>" for s in sentences) + "</ul>"
+def _bullets(sentences: Sequence[str]) -> Markup:
+    return tag("ul", (tag("li", sentence) for sentence in sentences))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmult.core.drawings import US_TILES
-from pgmult.core.figures import clean, mark_gaps, new_figure, style_of, whole_numbers
+from pgmult.core.figures.base import clean, mark_gaps, new_figure, style_of, whole_numbers
+from pgmult.core.figures.tiles import US_TILES
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.fields.predictions import FieldPredictions
 

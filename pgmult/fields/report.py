@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_kind, as_mapping, as_probability
-from pgmult.core.drawings import US_TILES, Line, date_ticks, line_chart, panels, tile_map
+from pgmult.core.figures.lines import Line, Lines, date_ticks
+from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
@@ -122,7 +123,7 @@ def field_report(
     return Report(
         title,
         verdict,
-        [s for s in sections if s.rows or s.figure or s.sentences],
+        sections,
         {"data": data_in_words(data), **as_mapping(facts, "facts")},
     )
 
@@ -403,12 +404,12 @@ class _Grid:
             Section(
                 f"Probabilities along {self.axis}",
                 f"Posterior means of {what}{which}.",
-                figure=panels([self._panel(int(p)) for p in chosen]),
+                figures=[self._panel(int(p)) for p in chosen],
                 shown=0,
             )
         ]
 
-    def _panel(self, p: int) -> str:
+    def _panel(self, p: int) -> Lines:
         n = self.data.num_rows
         rows = np.flatnonzero(self.place == p)
         rows = rows[np.argsort(self.x[rows], kind="stable")]
@@ -428,14 +429,13 @@ class _Grid:
                     number,
                     x,
                     self.mean[rows, k],
-                    self.lower[rows, k],
-                    self.upper[rows, k],
+                    [(self.lower[rows, k], self.upper[rows, k])],
                     (self.x[full], shares),
                     None if self.truth is None else self.truth[rows, k],
                 )
             )
         name = self.places[p]
-        return line_chart(
+        return Lines(
             lines,
             label=f"probabilities along {self.axis}{f' at {name}' if name else ''}",
             x_label=self.axis,
@@ -459,9 +459,9 @@ class _Grid:
                 for code, r in here
             }
             caption = f"{self.names[k]}: probability, and half the width of its {self.percent}"
-            maps.append(tile_map(values, label=f"map of {self.names[k]}", caption=caption))
+            maps.append(Tiles(values, label=f"map of {self.names[k]}", caption=caption))
         end = f" at {self.axis} {self._span()[1]}" if self.axis else ""
-        return [Section(f"The map{end}", figure=panels(maps), shown=0)]
+        return [Section(f"The map{end}", figures=maps, shown=0)]
 
 
 def _skipped(x: FloatArray, step: float) -> list[tuple[float, float]]:

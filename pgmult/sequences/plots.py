@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmult.core.figures import (
+from pgmult.core.figures.base import (
     BLUE,
     CYCLE,
     RED,

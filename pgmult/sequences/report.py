@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_mapping, as_probability, brief
-from pgmult.core.drawings import Line, line_chart
+from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.scores import mean_by_token
 from pgmult.core.tables import date_text
@@ -142,7 +142,7 @@ def sequence_report(
     return Report(
         title,
         verdict,
-        [s for s in sections if s.rows or s.figure or s.sentences],
+        sections,
         {"data": data_in_words(data), **as_mapping(facts, "facts")},
     )
 
@@ -294,11 +294,11 @@ def _figures(
                 points = x[full], counts[full, k] / totals[full]
             if known is not None:
                 truth = np.concatenate([known[0][first:last, k], known[1][s, :, k]])
-            lines.append(Line(names[k], k, x, mean, lower, upper, points, truth, rug))
+            lines.append(Line(names[k], k, x, mean, [(lower, upper)], points, truth, rug))
         gaps = [(x[t] - 0.5, x[t] + 0.5) for t in np.flatnonzero(totals == 0)]
         name = _name(data, int(s))
         panels.append(
-            line_chart(
+            Lines(
                 lines, label=f"probabilities along {name} and ahead of it",
                 x_label="step" if data.starts is None else "time",
                 tell=None if data.starts is None else partial(_when, data, int(s)),
@@ -309,7 +309,7 @@ def _figures(
     which = "" if data.num_sequences <= _MOST_PANELS else f"; {len(longest)} of the longest"
     what = "all symbols" if data.num_symbols <= _MOST_LINES else "the symbols that move most"
     title = "Probabilities, and what lies ahead"
-    return [Section(title, f"Of {what}{which}.", figure="".join(panels), shown=0)]
+    return [Section(title, f"Of {what}{which}.", figures=panels, shown=0)]
 
 
 def data_in_words(data: Sequences) -> str:

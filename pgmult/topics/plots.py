@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind
-from pgmult.core.figures import BLUE, CYCLE, RED, axes_or_new, clean, new_figure
+from pgmult.core.figures.base import BLUE, CYCLE, RED, axes_or_new, clean, new_figure
 from pgmult.core.tabled import wrapped
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.draws import as_topic_numbers

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pgmult.core.arguments import as_kind
+from pgmult.core.markup import Markup
 from pgmult.core.reports import page
 from pgmult.core.typing import FloatArray
 from pgmult.topics.report.contents import COHERENCE_WORDS, DIVERSITY_WORDS, TopicReport
@@ -77,7 +78,9 @@ def as_html(report: TopicReport) -> str:
         f'<script type="application/json" id="words">{_candidates(report)}</script>\n'
         f"<script>{SCRIPT}</script>\n"
     )
-    return page(report.title, "\n".join(sections), STYLE, script)
+    return page(
+        report.title, Markup("\n".join(sections)), style=Markup(STYLE), script=Markup(script)
+    )
 
 
 def _topics_html(report: TopicReport) -> list[str]:

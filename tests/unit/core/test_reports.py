@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from pgmult.core.checks import PredictiveChecks
-from pgmult.core.drawings import US_TILES, Line, date_ticks, line_chart, tile_map
+from pgmult.core.figures.lines import Line, Lines, date_ticks
+from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.notebook import columns_html
 from pgmult.core.reports import Interval, Report, Section, as_html, as_json, as_text
+from pgmult.core.tabled import Column, Table
 from pgmult.core.tables import as_years
 
 VOID = {"meta", "rect", "path", "circle"}
@@ -86,10 +88,11 @@ def test_json_has_numbers(report):
 def test_lines_break_at_gaps_and_keep_their_colour():
     x = np.arange(5.0)
     mean = np.array([0.1, 0.2, np.nan, 0.4, 0.5])
-    line = Line("Ada", 2, x, mean, mean - 0.05, mean + 0.05, (x[:2], mean[:2]), mean, x[:1])
-    page = line_chart(
+    line = Line("Ada", 2, x, mean, [(mean - 0.05, mean + 0.05)], (x[:2], mean[:2]), mean, x[:1])
+    figure = Lines(
         [line], label="shares", x_label="year", band="90 % interval", gaps=[(1.5, 2.5)], divider=3.5
     )
+    page = figure.svg()
     reader = parsed(page)
     svg = page[: page.index("</svg>")]
     assert svg.count('class="mean"') == 2
@@ -122,28 +125,63 @@ def test_dates_stand_at_round_places_of_the_axis():
     ]  # fmt: skip
     assert len(shown("2018-01-01", "2020-01-01")) in (4, 5)
     line = Line("Ada", 0, np.array([2019.2, 2019.4]), np.array([0.1, 0.2]))
-    page = line_chart([line], label="", x_label="", ticks=date_ticks(2019.2, 2019.4))
+    page = Lines([line], "", "", ticks=date_ticks(2019.2, 2019.4)).svg()
     assert [word for word in parsed(page).text if word.startswith("2019-0")]
     assert not [word for word in parsed(page).text if word.startswith("2019.")]
 
 
 def test_gaps_end_with_the_axis():
     line = Line("Ada", 0, np.array([1.0, 2.0]), np.array([0.1, 0.2]))
-    page = line_chart([line], label="", x_label="", gaps=[(0.5, 1.5)])
+    page = Lines([line], "", "", gaps=[(0.5, 1.5)]).svg()
     left = float(page.split('class="gap" x="')[1].split('"')[0])
     assert left == pytest.approx(48.0), "where the axis begins"
 
 
 def test_one_point_and_one_value_can_be_drawn():
     one = np.array([2000.0])
-    parsed(line_chart([Line("a", 0, one, np.array([0.0]))], label="one", x_label="year"))
+    for from_zero in (True, False):
+        line = Line("a", 0, one, np.array([0.0]))
+        parsed(Lines([line], "one", "year", from_zero=from_zero).svg())
 
 
 def test_map_says_mean_and_half_the_interval():
-    reader = parsed(tile_map({"NY": (0.25, 0.2, 0.3), "TX": (0.5, 0.4, 0.6)}, label="map"))
+    reader = parsed(Tiles({"NY": (0.25, 0.2, 0.3), "TX": (0.5, 0.4, 0.6)}, "map").svg())
     assert ".25" in reader.text
     assert "±.050" in reader.text
     assert len(US_TILES) == 51
+
+
+def test_a_section_takes_a_table_and_figures():
+    table = Table("Of all.", [Column("n", [1.5, np.nan], "count", lambda x: f"{x:.1f}")])
+    line = Lines([Line("<Ada>", 0, np.arange(2.0), np.arange(2.0))], "l", "x")
+    report = Report("R", [], [Section("T", table=table, figures=[line, line]), Section("Empty")])
+    reader = parsed(as_html(report))
+    assert {"Of all.", "count", "1.5", "<Ada>"} <= set(reader.text)
+    assert "Empty" not in reader.text
+    assert "Of all.\ncount\n1.5" in str(report)
+    rows = json.loads(as_json(report))["sections"]["T"]["rows"]
+    assert rows == [{"n": 1.5}, {"n": None}]
+    parsed(report._repr_html_())
+
+
+def test_both_renderers_draw_the_same():
+    x = np.arange(4.0)
+    line = Line("Ada", 9, x, x / 4, [(x / 5, x / 3)], (x, x / 4), x / 4, x[:2])
+    figure = Lines([line], "l", "year", gaps=[(0.5, 1.5)], divider=2.5, caption="Shares")
+    axes = figure.plot()
+    mean, truth, points, rug, _ = axes.lines
+    for drawn in (mean, truth, points):
+        np.testing.assert_array_equal(drawn.get_ydata(), x / 4)
+    assert rug.get_xdata().tolist() == [0.0, 1.0]
+    assert axes.get_legend_handles_labels()[1] == ["no data", "Ada"]
+    assert figure.plot(axes) is axes
+    assert "Shares" in figure._repr_html_()
+    tiles = Tiles({"NY": (0.25, 0.2, 0.3)}, "map")
+    texts = [text.get_text() for text in tiles.plot().texts]
+    assert "NY\n.25\n±.050" in texts
+    assert "TX" in texts
+    with pytest.raises(ValueError, match="unknown states: ny"):
+        Tiles({"ny": (0.25, 0.2, 0.3)}, "map")
 
 
 def test_tables_in_notebooks_are_short():
@@ -167,5 +205,6 @@ def test_checks_advise_on_what_is_odd():
     )
     assert odd.verdict == "too much fewer zeros"
     assert odd.p_values.tolist() == [0.0, 1.0]
+    assert odd.to_dataframe()["p"].tolist() == [0.0, 1.0]
     assert "spread" in str(odd)
     parsed(odd._repr_html_())

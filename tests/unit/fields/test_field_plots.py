@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgmult.core.drawings import US_TILES
-from pgmult.core.figures import CYCLE
+from pgmult.core.figures.base import CYCLE
+from pgmult.core.figures.tiles import US_TILES
 from pgmult.datasets.names import _STATES
 from pgmult.fields.plots import probability_series, state_tiles
 from pgmult.fields.predictions import FieldPredictions

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pgmult
+from pgmult.core.figures.base import panels
 from pgmult.core.reports import as_html, as_text
 from pgmult.fields import (
     FieldPredictions,
@@ -92,7 +93,7 @@ def test_what_was_not_seen_is_told_and_marked():
     assert "No count was seen at west: what is said of it comes from other places alone." in (
         report.verdict
     )
-    east, west = report.sections[1].figure.split("</figure>")[:2]
+    east, west = (figure.svg() for figure in report.sections[1].figures[:2])
     assert east.count('class="gap"') == 2, "the year that is left out, and the legend"
     assert west.count('class="gap"') == 13, "every year"
 
@@ -104,7 +105,7 @@ def test_an_axis_of_dates_has_dates():
     data = from_long(rows, inputs=["day", "place"], category="name", count="n", places=PLACES)
     report = field_report(drawn(data), data, title="t")
     assert report.verdict[0].startswith("From day 2000-02-01 to 2001-01-01 (mean over 2 places)")
-    figure = report.sections[1].figure
+    figure = panels(report.sections[1].figures)
     for month in ("2000-04", "2000-07", "2000-10", "2001-01"):
         assert f">{month}</text>" in figure
     assert ">2000.5</text>" not in figure
@@ -165,7 +166,7 @@ def test_what_polya_gamma_sweeps_leave_is_named():
 def test_a_map_is_drawn_where_places_are_states():
     data, _ = field()
     report = field_report(drawn(data), data, title="t", tiles={"east": "NY", "west": "CA"})
-    (figure,) = (s.figure for s in report.sections if s.title == "The map at year 2011")
+    (figure,) = (panels(s.figures) for s in report.sections if s.title == "The map at year 2011")
     assert figure.count("<svg") == 3
     assert "<title>NY:" in figure
     assert not [s for s in field_report(drawn(data), data, title="t").sections if "map" in s.title]

@@ -1,0 +1,1 @@
+"""Figures: each kind is data that can be drawn as SVG on a page, or with matplotlib."""

@@ -1,0 +1,183 @@
+"""What all figures share: how they are drawn, colours, a frame.
+
+A kind of figure is a frozen dataclass of data that is drawn in two ways: `Figure.svg` for pages and
+notebooks, `Figure.plot` with matplotlib. A category keeps its number, and with it its colour and
+dashes, in every figure. In SVG colours are named by number in `STYLE`, for light and dark screens.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pgmult.core.arguments import as_kind
+from pgmult.core.markup import Markup, joined, tag
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+else:
+    Axes = Canvas = Any
+
+__all__ = [
+    "BLUE", "CYCLE", "NUM_COLOURS", "RED", "STYLE", "Figure", "axes_or_new", "clean", "dashes_of",
+    "framed", "key", "legend_beside", "mark_gaps", "new_figure", "panels", "style_of",
+    "whole_numbers",
+]  # fmt: skip
+
+CYCLE = (
+    "#2a6f97", "#c8553d", "#4f7a4e", "#8457a8", "#96740a", "#1d2538", "#0b8a83", "#b0407f",
+)  # fmt: skip
+BLUE, RED = CYCLE[:2]
+NUM_COLOURS = len(CYCLE)
+_DARK = (
+    "#6cb4dd", "#f08a70", "#9fcf95", "#c9aede", "#e0b93a", "#f4f1ea", "#5fd0c5", "#ee8fc4",
+)  # fmt: skip
+_DASHES = ((), (6, 3), (2, 3), (8, 3, 2, 3))  # of the 9th colour on
+
+STYLE = Markup(
+    ":root { " + " ".join(f"--c{i}: {c};" for i, c in enumerate(CYCLE)) + " }\n"
+    "@media (prefers-color-scheme: dark) { :root { "
+    + " ".join(f"--c{i}: {c};" for i, c in enumerate(_DARK))
+    + " } }\n"
+    + "".join(f".c{i} {{ --c: var(--c{i}); }}\n" for i in range(NUM_COLOURS))
+    + """svg.drawing { width: min(100%, 46em); height: auto; display: block; }
+svg.drawing text { font: 11px system-ui, sans-serif; fill: var(--soft, #595959); }
+svg.drawing .axis { stroke: var(--line, #bbb); fill: none; } svg.drawing .end { text-anchor: end; }
+svg.drawing .middle { text-anchor: middle; } svg.drawing .gap { fill: var(--line, #bbb);
+  fill-opacity: .3; } svg.drawing .divider { stroke: var(--soft, #595959); stroke-dasharray: 2 3; }
+svg.drawing .mean { stroke: var(--c); fill: none; stroke-width: 1.8; }
+svg.drawing .band { fill: var(--c); fill-opacity: .2; } svg.drawing .dot { fill: var(--c); }
+svg.drawing .truth { stroke: var(--c); fill: none; stroke-width: 1.3; stroke-dasharray: 1.5 3; }
+svg.drawing .rug { stroke: var(--c); }
+svg.tiles { width: min(100%, 38em); height: auto; display: block; }
+svg.tiles rect { fill: var(--c0); } svg.tiles rect.none { fill: var(--line, #bbb);
+  fill-opacity: .25; } svg.tiles text { font: 9px system-ui, sans-serif; text-anchor: middle;
+  fill: var(--ink, #1c1c1c); } svg.tiles text.small { font-size: 8px; }
+ul.legend { list-style: none; padding: 0; margin: .3em 0 0; display: flex; flex-wrap: wrap;
+  gap: .1em 1.2em; font-size: .9em; }
+ul.legend svg { width: 1.8em; height: .8em; margin-right: .4em; vertical-align: baseline; }
+.neutral { --c: var(--soft, #595959); }
+ul.legend .band { fill: var(--c); fill-opacity: .3; } ul.legend .mean { stroke: var(--c);
+  stroke-width: 2; } ul.legend .dot { fill: var(--c); } ul.legend .truth { stroke: var(--c, #777);
+  stroke-dasharray: 1.5 3; stroke-width: 1.5; } ul.legend .gap { fill: var(--line, #bbb);
+  fill-opacity: .5; }
+ul.legend .divider { stroke: var(--soft, #595959); stroke-width: 2; stroke-dasharray: 2 3; }
+figure { margin: 1em 0; } figcaption { font-weight: 600; margin: 0 0 .4em; }
+.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr));
+  gap: 0 2em; }
+"""
+)
+
+
+class Figure(ABC):
+    """Data that can be drawn."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def svg(self) -> Markup:
+        """The figure with its caption and legend, as an element of a page that has `STYLE`."""
+
+    @abstractmethod
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw it with matplotlib, on axes that are given or on those of a new figure.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+
+    def _repr_html_(self) -> str:
+        return joined(tag("style", STYLE), self.svg())
+
+
+def panels(figures: Sequence[Figure | Markup]) -> Markup:
+    """Several figures, beside each other where the screen is wide."""
+    drawn = [figure.svg() if isinstance(figure, Figure) else figure for figure in figures]
+    return tag("div", drawn, class_="panels") if len(drawn) > 1 else joined(drawn)
+
+
+# --------------------------------------------------------------------------- SVG
+
+
+def framed(svg: Markup, caption: str, keys: Sequence[Markup] = ()) -> Markup:
+    """A drawing with its caption above and its legend below."""
+    legend = tag("ul", keys, class_="legend") if keys else None
+    return tag("figure", tag("figcaption", caption), svg, legend)
+
+
+def key(swatch: Markup, name: str, colour: int | None = None) -> Markup:
+    """An entry of a legend; without the number of a colour it is grey."""
+    drawn = tag("svg", swatch, viewBox="0 0 30 14", aria_hidden="true")
+    return tag("li", drawn, name, class_="neutral" if colour is None else _class_of(colour))
+
+
+def _class_of(number: int) -> str:
+    return f"c{number % NUM_COLOURS}"
+
+
+def dashes_of(number: int) -> str | None:
+    """``stroke-dasharray`` of a category's line; None of a solid one."""
+    return " ".join(map(str, _DASHES[number // NUM_COLOURS % len(_DASHES)])) or None
+
+
+# --------------------------------------------------------------------------- matplotlib
+
+
+def new_figure(width: float, height: float) -> Canvas:
+    """A figure that no global state knows, with room for its labels."""
+    try:
+        from matplotlib.figure import Figure as Canvas
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'pgmult[plots]'") from None
+    return Canvas(figsize=(width, height), layout="constrained")
+
+
+def axes_or_new(axes: Axes | None, width: float, height: float) -> Axes:
+    """The axes given, or those of a new figure.
+
+    Raises
+    ------
+    TypeError
+        If something else than axes is given.
+    """
+    if axes is None:
+        return new_figure(width, height).add_subplot()
+    from matplotlib.axes import Axes
+
+    return as_kind(axes, "axes", Axes, "of matplotlib")
+
+
+def style_of(number: int) -> tuple[str, Any]:
+    """Colour and dashes of the category of that number: the same wherever it is drawn."""
+    dashes = _DASHES[number // NUM_COLOURS % len(_DASHES)]
+    return CYCLE[number % NUM_COLOURS], (0, dashes) if dashes else "-"
+
+
+def whole_numbers(axes: Axes, most: int = 8) -> None:
+    """Ticks of the lower axis at whole numbers alone: steps, years."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, steps=[1, 2, 5, 10]))
+
+
+def mark_gaps(axes: Axes, where: Any, missing: Any, step: float = 1.0) -> None:
+    """Shade the places, ``where[missing]``, at which nothing was observed, as "no data"."""
+    label: str | None = "no data"
+    for x in where[missing]:
+        axes.axvspan(x - step / 2, x + step / 2, color="0.5", alpha=0.15, lw=0, label=label)
+        label = None
+
+
+def legend_beside(axes: Axes, title: str | None = None) -> None:
+    """A legend to the right of the axes, where it hides nothing."""
+    axes.legend(
+        frameon=False, fontsize=8, title=title, title_fontsize=8, loc="upper left",
+        bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0,
+    )  # fmt: skip
+
+
+def clean(axes: Axes) -> None:
+    """Only the left and lower frame."""
+    axes.spines[["top", "right"]].set_visible(False)

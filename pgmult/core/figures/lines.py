@@ -1,0 +1,333 @@
+"""Lines over one axis, with bands, points and the truth: probabilities along years or steps."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmult.core.figures.base import (
+    NUM_COLOURS,
+    Axes,
+    Figure,
+    axes_or_new,
+    clean,
+    dashes_of,
+    framed,
+    key,
+    legend_beside,
+    style_of,
+    whole_numbers,
+)
+from pgmult.core.markup import Markup, tag
+from pgmult.core.tables import as_dates, as_years, date_text
+from pgmult.core.typing import ArrayLike, FloatArray
+
+__all__ = ["Line", "Lines", "date_ticks"]
+
+Place = Callable[[ArrayLike, ArrayLike], tuple[FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """One category in a figure.
+
+    Attributes
+    ----------
+    name : str
+    colour : int
+        The category's number.
+    x, mean : arrays, ``(n,)``
+        A nan breaks the line.
+    bands : sequence of pairs of arrays, ``(n,)``
+        Lower and upper ends; the widest first.
+    points : pair of arrays, optional
+        Where, and what was observed.
+    truth : array, ``(n,)``, optional
+        Where it is known: dotted.
+    rug : array, optional
+        Where it was seen: ticks below the axis.
+    """
+
+    name: str
+    colour: int
+    x: FloatArray
+    mean: FloatArray
+    bands: Sequence[tuple[FloatArray, FloatArray]] = ()
+    points: tuple[FloatArray, FloatArray] | None = None
+    truth: FloatArray | None = None
+    rug: FloatArray | None = None
+
+    @property
+    def heights(self) -> Iterator[FloatArray]:
+        """All finite numbers that are drawn."""
+        drawn = [self.mean, *(end for band in self.bands for end in band)]
+        drawn += [] if self.truth is None else [self.truth]
+        drawn += [] if self.points is None else [self.points[1]]
+        return (values[np.isfinite(values)] for values in drawn)
+
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 230.0, 42.0, 10.0, 8.0, 36.0
+_RUG = 6.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines(Figure):
+    """A figure of lines.
+
+    Attributes
+    ----------
+    lines : sequence of Line
+    label : str
+        What the figure shows, for those who do not see it.
+    x_label, y_label, caption : str
+    band, points : str
+        What the bands and the points are, in the legend.
+    gaps : pairs of float
+        Stretches without data, shaded.
+    divider : float, optional
+        Where a dotted line stands: what is to the right of it lies ahead.
+    tell : function, optional
+        What to write at a place of the lower axis: dates.
+    ticks : pairs of place and text, optional
+        Of the lower axis, where round numbers are not what is wanted: `date_ticks`.
+    from_zero : bool
+        Whether heights begin at 0, as those of probabilities do.
+    """
+
+    lines: Sequence[Line]
+    label: str
+    x_label: str
+    y_label: str = "probability"
+    caption: str = ""
+    band: str = ""
+    points: str = "observed share"
+    gaps: Sequence[tuple[float, float]] = ()
+    divider: float | None = None
+    tell: Callable[[float], str] | None = None
+    ticks: Sequence[tuple[float, str]] | None = None
+    from_zero: bool = True
+
+    def svg(self) -> Markup:
+        """The figure as SVG."""
+        low, high = self._span()
+        bottom, top = self._heights()
+        rug = _RUG * sum(line.rug is not None for line in self.lines)
+        height, right, floor = _HEIGHT + rug, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+
+        def at(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+            across = _LEFT + 6.0 + (np.asarray(x) - low) / (high - low) * (right - _LEFT - 12.0)
+            up = (np.asarray(y) - bottom) / (top - bottom) * (floor - _TOP)
+            return across, floor - up
+
+        parts = []
+        for gap in self.gaps:
+            x1, x2 = at(np.clip(gap, low, high), bottom)[0].tolist()
+            size = {"width": max(x2 - x1, 1.0), "height": floor - _TOP}
+            parts.append(tag("rect", class_="gap", x=x1, y=_TOP, **size))
+        for tick in _ticks(bottom, top, 5):
+            y = float(at(low, tick)[1])
+            path = f"M{_LEFT:.0f} {y:.1f}h{right - _LEFT:.0f}"
+            parts.append(tag("path", class_="axis", d=path, opacity=".45"))
+            parts.append(tag("text", f"{tick:.4g}", class_="end", x=_LEFT - 5.0, y=y + 4.0))
+        for tick, words in self._told_ticks(low, high):
+            x = float(at(tick, bottom)[0])
+            parts.append(tag("path", class_="axis", d=f"M{x:.1f} {floor:.0f}v4"))
+            parts.append(tag("text", words, class_="middle", x=x, y=floor + rug + 15.0))
+        parts.append(tag("path", class_="axis", d=f"M{_LEFT:.0f} {floor:.0f}H{right:.0f}"))
+        if self.divider is not None:
+            x = float(at(self.divider, bottom)[0])
+            parts.append(tag("path", class_="divider", d=f"M{x:.1f} {_TOP:.0f}V{floor:.0f}"))
+        level = floor + 5.0
+        for line in self.lines:
+            drawn = _line_parts(line, at)
+            if line.rug is not None:
+                places = at(line.rug, np.full(len(line.rug), bottom))[0]
+                marks = "".join(f"M{x:.1f} {level:.0f}v4" for x in places)
+                drawn.append(tag("path", class_="rug", d=marks))
+                level += _RUG
+            parts.append(tag("g", drawn, class_=f"c{line.colour % NUM_COLOURS}"))
+        middle = (_LEFT + right) / 2.0
+        parts.append(tag("text", self.x_label, class_="middle", x=middle, y=height - 5.0))
+        drawing = tag(
+            "svg", parts, class_="drawing", role="img", aria_label=self.label,
+            viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}",
+        )  # fmt: skip
+        caption = f"{self.caption}: {self.y_label}" if self.caption else self.y_label
+        return framed(drawing, caption, self._keys())
+
+    def _keys(self) -> list[Markup]:
+        """The legend."""
+        lines = self.lines
+        keys = [key(_stroke("mean", "M0 7H30", line.colour), line.name, line.colour)
+                for line in lines]  # fmt: skip
+        block = {"width": 30, "height": 14}
+        if self.band and any(line.bands for line in lines):
+            keys.append(key(tag("rect", class_="band", **block), self.band))
+        if any(line.points is not None for line in lines):
+            keys.append(key(tag("circle", class_="dot", cx=15, cy=7, r=4), self.points))
+        if any(line.truth is not None for line in lines):
+            keys.append(key(_stroke("truth", "M0 7H30"), "the truth"))
+        if any(line.rug is not None for line in lines):
+            keys.append(key(_stroke("mean", "M10 2v10M18 2v10"), "seen here"))
+        if self.gaps:
+            keys.append(key(tag("rect", class_="gap", **block), "no data"))
+        if self.divider is not None:
+            keys.append(key(_stroke("divider", "M15 0V14"), "the last that was seen"))
+        return keys
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The figure with matplotlib."""
+        axes = axes_or_new(axes, 7.0, 3.2)
+        label: str | None = "no data"
+        for start, end in self.gaps:
+            axes.axvspan(start, end, color="0.5", alpha=0.15, linewidth=0, label=label)
+            label = None
+        level = 0
+        for line in self.lines:
+            colour, dashes = style_of(line.colour)
+            for band in line.bands:
+                axes.fill_between(line.x, *band, color=colour, alpha=0.2, linewidth=0)
+            axes.plot(
+                line.x, line.mean, linestyle=dashes, color=colour, linewidth=1.3, label=line.name
+            )
+            if line.truth is not None:
+                axes.plot(line.x, line.truth, ":", color=colour, linewidth=1.2)
+            if line.points is not None:
+                axes.plot(*line.points, ".", color=colour, markersize=4, alpha=0.7)
+            if line.rug is not None:
+                level += 1
+                axes.plot(
+                    line.rug, np.full(len(line.rug), -0.025 * level), "|", color=colour,
+                    markersize=4, transform=axes.get_xaxis_transform(), clip_on=False,
+                )  # fmt: skip
+        if level:
+            axes.tick_params(axis="x", pad=3 + 3 * level)
+        if self.divider is not None:
+            axes.axvline(self.divider, color="0.4", linewidth=0.8, linestyle=":")
+        if self.ticks is not None:
+            places, words = zip(*self.ticks, strict=True)
+            axes.set_xticks(places, words)
+        elif _are_whole(self.lines):
+            whole_numbers(axes, most=8 if self.tell is None else 4)
+        if self.ticks is None and self.tell is not None:
+            tell = self.tell
+            axes.xaxis.set_major_formatter(lambda x, _: tell(x))
+        if self.from_zero:
+            axes.set_ylim(bottom=0.0)
+        axes.margins(x=0.01)
+        axes.set_xlabel(self.x_label)
+        axes.set_ylabel(f"{self.y_label}, {self.band}" if self.band else self.y_label)
+        axes.set_title(self.caption, fontsize=9, loc="left")
+        legend_beside(axes)
+        clean(axes)
+        return axes
+
+    def _span(self) -> tuple[float, float]:
+        xs = np.concatenate([line.x for line in self.lines])
+        low, high = float(xs.min()), float(xs.max())
+        return low, high if high > low else low + 1.0
+
+    def _heights(self) -> tuple[float, float]:
+        values = np.concatenate([part for line in self.lines for part in line.heights] or [[0.0]])
+        low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+        if self.from_zero:
+            return 0.0, 1.06 * max(high, 1e-9)
+        spread = high - low
+        return (low - 0.03 * spread, high + 0.03 * spread) if spread > 0.0 else (low - 1, low + 1)
+
+    def _told_ticks(self, low: float, high: float) -> Sequence[tuple[float, str]]:
+        if self.ticks is not None:
+            return self.ticks
+        tell = self.tell or _number
+        most = 7 if self.tell is None else 4
+        return [(x, tell(x)) for x in _ticks(low, high, most, whole=_are_whole(self.lines))]
+
+
+def _line_parts(line: Line, at: Place) -> list[Markup]:
+    parts = []
+    for lower, upper in line.bands:
+        for piece in _pieces(line.mean):
+            there = _path(*at(line.x[piece], upper[piece]))
+            back = _path(*(way[::-1] for way in at(line.x[piece], lower[piece])))
+            parts.append(tag("path", class_="band", d=f"{there}L{back[1:]}Z"))
+    for piece in _pieces(line.mean):
+        d = _path(*at(line.x[piece], line.mean[piece]))
+        parts.append(_stroke("mean", d, line.colour))
+    if line.truth is not None:
+        for piece in _pieces(line.truth):
+            parts.append(_stroke("truth", _path(*at(line.x[piece], line.truth[piece]))))
+    if line.points is not None:
+        for x, y in zip(*at(*line.points), strict=True):
+            parts.append(tag("circle", class_="dot", cx=float(x), cy=float(y), r=1.8))
+    return parts
+
+
+def _stroke(kind: str, d: str, colour: int = 0) -> Markup:
+    return tag("path", class_=kind, d=d, stroke_dasharray=dashes_of(colour))
+
+
+def _pieces(values: FloatArray) -> list[slice]:
+    """Stretches without nan."""
+    there = np.concatenate([[False], ~np.isnan(values), [False]])
+    edges = np.flatnonzero(np.diff(there.astype(np.int8)))
+    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def _path(x: FloatArray, y: FloatArray) -> str:
+    places = [f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True)]
+    if len(places) == 1:
+        places *= 2
+    return "M" + "L".join(places)
+
+
+def _are_whole(lines: Sequence[Line]) -> bool:
+    return all(bool((line.x == np.round(line.x)).all()) for line in lines)
+
+
+def _ticks(low: float, high: float, most: int, whole: bool = False) -> list[float]:
+    """Round numbers from `low` to `high`, about so many at most."""
+    raw = (high - low) / most
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(size * m for m in (1.0, 2.0, 5.0, 10.0) if size * m >= raw)
+    step = max(step, 1.0) if whole else step
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(k * step, 12) for k in range(first, last + 1)]
+
+
+_DATE_STEPS = (
+    ("m", 1), ("m", 5), ("m", 15), ("h", 1), ("h", 3), ("h", 6), ("h", 12), ("D", 1), ("D", 2),
+    ("D", 7), ("D", 14), ("M", 1), ("M", 3), ("M", 6),
+)  # fmt: skip
+
+
+def date_ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
+    """Where to write which dates on an axis of years: at most so many, or whole years.
+
+    >>> [date for _, date in date_ticks(2019.9, 2020.3)]
+    ['2019-12', '2020-01', '2020-02', '2020-03', '2020-04']
+    >>> [date for _, date in date_ticks(1985.5, 2010.5)]
+    ['1990', '1995', '2000', '2005', '2010']
+    """
+    first, last = as_dates(np.array([low, high]))
+    for unit, count in _DATE_STEPS:
+        start, stop = (
+            date.astype(f"datetime64[{unit}]").astype(np.int64) for date in (first, last)
+        )
+        if (stop - start) // count > most:
+            continue
+        steps = np.arange(-(-start // count) * count, stop + 1, count)
+        dates = steps.astype(f"datetime64[{unit}]")
+        places = as_years(dates)
+        ticks = [
+            (float(x), date_text(date.astype("datetime64[m]") if unit == "h" else date))
+            for x, date in zip(places, dates, strict=True)
+            if low <= x <= high
+        ]
+        if len(ticks) > 1:
+            return [(x, text.replace("T", " ")) for x, text in ticks]
+    return [(year, f"{year:.0f}") for year in _ticks(low, high, most + 2, whole=True)]
+
+
+def _number(x: float) -> str:
+    return f"{x:.0f}" if x == round(x) else f"{x:.4g}"
