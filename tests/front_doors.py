@@ -24,9 +24,8 @@ from pgmult import datasets, fields, mixtures, regression, sequences, testing, t
 from pgmult.fields import covariances
 from pgmult.priors import CommonScale, HalfTScales
 from pgmult.sampling import Origin
-from pgmult.variational.logistic_sites import LOGISTIC_SITES
-from pgmult.variational.messages import LogisticFactor
-from pgmult.variational.sites import Rows
+from pgmult.variational.designs import Rows
+from pgmult.variational.sites import logistic_site
 
 PACKAGE = str(Path(pgmult.__file__).parent)
 FEW = {"draws": 4, "tune": 1, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -1260,10 +1259,13 @@ CALLS = {
         lambda: {"data": alignments()},
     ),
     # fits and tests that know no family
-    "variational.PoissonRows": (lambda: variational.PoissonRows, lambda: {"counts": LABELS}),
-    "variational.NegativeBinomialRows": (
-        lambda: variational.NegativeBinomialRows,
+    "variational.CountSite": (
+        lambda: variational.CountSite,
         lambda: {"counts": LABELS, "size": 2.0},
+    ),
+    "variational.LogisticSite": (
+        lambda: variational.LogisticSite,
+        lambda: {"successes": BINARY, "trials": np.ones(12)},
     ),
     "variational.Rows": (lambda: variational.Rows, lambda: {"covariates": X}),
     "variational.RowLikelihood": (
@@ -1294,20 +1296,11 @@ CALLS = {
             "max_iterations": 3,
         },
     ),
-    "variational.fit_messages": (
-        lambda: variational.fit_messages,
-        lambda: {
-            "covariates": X,
-            "factor": LogisticFactor(BINARY, np.ones(12)),
-            "prior": pgmult.MvNormal(np.zeros(2), np.eye(2)),
-            "num_classes": 1,
-        },
-    ),
     "variational.fit_sites": (
         lambda: variational.fit_sites,
         lambda: {
             "design": Rows(X),
-            "site": LOGISTIC_SITES["delta"](BINARY.astype(float), np.ones(12)),
+            "site": logistic_site(BINARY, np.ones(12), "delta"),
             "prior": pgmult.MvNormal(np.zeros(2), np.eye(2)),
         },
     ),
@@ -1335,7 +1328,7 @@ CALLS = {
     ),
     "testing.check_site": (
         lambda: testing.check_site,
-        lambda: {"site": variational.PoissonRows(BINARY), "num_rows": 12},
+        lambda: {"site": variational.CountSite(BINARY), "num_rows": 12},
     ),
     "testing.check_prior": (
         lambda: testing.check_prior,

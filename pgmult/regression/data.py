@@ -51,7 +51,7 @@ from pgmult.core.validate import (
     as_positive_int,
     place_of,
 )
-from pgmult.variational.sites import as_matrix
+from pgmult.variational.designs import as_matrix
 
 __all__ = [
     "CountedRows",

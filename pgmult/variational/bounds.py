@@ -72,9 +72,11 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_nonnegative
 from pgmult.links.logistic import logistic_expectations
-from pgmult.variational.sites import Expectation
 
-__all__ = ["DENSE_LOG_SUM_EXP", "LOG_SUM_EXP", "SOFTPLUS", "Approximation", "tilted_by"]
+__all__ = ["DENSE_LOG_SUM_EXP", "LOG_SUM_EXP", "SOFTPLUS", "Approximation", "Expectation"]
+__all__ += ["tilted_by"]
+
+Expectation = tuple[FloatArray, FloatArray, FloatArray]  # F, dF/dm, dF/dv
 
 _MOST_STEPS = 200
 _MOST_HALVINGS = 30

@@ -1,4 +1,4 @@
-r"""Laplace variational inference for a Gaussian variable without a conjugate prior.
+r"""Gaussian factors of variables without conjugate priors: Laplace's method and the delta method.
 
 In Wang and Blei's class of models a variable theta has a Gaussian factor q(theta) = N(m, S), and
 all that the other factors leave of the log joint is a function of theta,
@@ -14,9 +14,24 @@ Newton's method, made safe: where -Hess f is not positive definite its eigenvalu
 their absolute values, so every step ascends, and a step that does not raise f enough is halved.
 `expand` is the one-step variant of Ahmed and Xing (2007): the expansion at the previous mean.
 
-The library's models have solvers of their own; these, and `pgmult.variational.fit_delta`, are for
-yours. State f as `RowObjectives`, where `rows` says which of all thetas are asked for: those that
-have converged drop out. Here counts of each row are Poisson, and the log of their rate is normal:
+The delta method expands f around the mean of q itself, which gives the objective
+
+    L(m, S) = f(m) + Tr(Hess f(m) S) / 2 + log det S / 2         (their equation 14)
+
+Given m the best full S is -Hess f(m)^-1, and the best diagonal one has S_ii = -1 / Hess f(m)_ii. So
+`fit_delta` profiles L: S follows m at every step, and m climbs
+
+    max_S L(m, S),    with gradient    grad f(m) + grad Tr(Hess f(m) S) / 2,
+
+S held fixed in the trace (the envelope theorem). Preconditioned by -Hess f(m)^-1 that takes a few
+steps, where turns between m and S take dozens. L has no maximum where f is not concave: S grows
+without end as -Hess f loses its positive definiteness. So the climb begins at a mode, stays where
+-Hess f is positive definite, and makes steps of at most one standard deviation of q; a row whose
+mode has none is returned as Laplace leaves it, ``is_proper`` false.
+
+The library's models have solvers of their own; these are for yours. State f as `RowObjectives`,
+where `rows` says which of all thetas are asked for: those that have converged drop out. Here counts
+of each row are Poisson, and the log of their rate is normal:
 
 >>> import numpy as np
 >>> class PoissonRows:
@@ -33,6 +48,9 @@ have converged drop out. Here counts of each row are Poisson, and the log of the
        [-0.567]]), array([0.312, 0.638]))
 >>> q.converged, round(q.objective, 3)
 (True, 0.157)
+>>> fit_delta(PoissonRows(), np.zeros((2, 1))).mean.round(3)
+array([[ 0.685],
+       [-0.677]])
 
 Derivatives are easily got wrong, so they are compared with finite differences at the start:
 
@@ -44,48 +62,37 @@ Traceback (most recent call last):
     ...
 ValueError: ...gradient...: entry 0 of row 0 is 1.35128, and finite differences give 0.851279
 
-Reference: Wang and Blei (2013), Variational inference in nonconjugate models, section 3.1.
+Reference: Wang and Blei (2013), Variational inference in nonconjugate models, sections 3.1 and 3.2.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.compiled.newton import invert_rows, solve_rows
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_kind, as_real
+from pgmult.core.arguments import as_flag, as_kind, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.variational.ascent import Climb
-from pgmult.variational.derivatives import RowObjectives, check_derivatives
+from pgmult.variational.derivatives import (
+    RowObjectives,
+    check_derivatives,
+    check_trace_gradient,
+    trace_gradient_of,
+)
 
-__all__ = ["GaussianRows", "HessianProducts", "as_start", "dense_hessian", "expand", "fit_laplace"]
-__all__ += ["newton_ascent"]
+__all__ = ["GaussianRows", "expand", "fit_delta", "fit_laplace"]
+__all__ += ["delta_ascent", "newton_ascent"]
 
 _GRAIN = 16  # systems that a thread takes at least
 _LEAST_CURVATURE = 1e-8  # of an eigenvalue, relative to the largest
+_LONGEST_STEP = 1.0  # of the delta method, in standard deviations of q
 _LOG_2PI = math.log(2.0 * math.pi)
-
-
-class HessianProducts(Protocol):
-    """What `dense_hessian` needs."""
-
-    def hessian_product(self, theta: FloatArray, vectors: FloatArray, rows: IntArray) -> FloatArray:
-        """Hess f_r(theta_r) vectors_r, ``(num, n)``."""
-
-
-def dense_hessian(products: HessianProducts, theta: FloatArray, rows: IntArray) -> FloatArray:
-    """Hessians, ``(num, n, n)``, from n products with unit vectors."""
-    columns = []
-    for axis in range(theta.shape[1]):
-        vectors = np.zeros_like(theta)
-        vectors[:, axis] = 1.0
-        columns.append(products.hessian_product(theta, vectors, rows))
-    hessian = np.stack(columns, axis=2)
-    return np.asarray(0.5 * (hessian + np.swapaxes(hessian, 1, 2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,8 +178,51 @@ def fit_laplace(
     """
     as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
-    theta = as_start(objectives, start)
+    theta = _as_start(objectives, start)
     return newton_ascent(objectives, theta, tolerance=tolerance, max_iterations=max_iterations)
+
+
+def fit_delta(
+    objectives: RowObjectives,
+    start: ArrayLike,
+    *,
+    diagonal: bool = False,
+    tolerance: float = 1e-6,
+    max_iterations: int = 100,
+) -> GaussianRows:
+    """Means and covariances that maximise the delta method's objective.
+
+    Parameters
+    ----------
+    objectives : RowObjectives
+        Its ``trace_gradient``, if it has one, is used.
+    start : array, ``(num_rows, n)``
+        Where Newton's method starts towards the modes; f must be finite there.
+    diagonal : bool
+        Whether covariances are diagonal.
+    tolerance : float
+        A row has converged when a step moves it by no more than this, in standard deviations.
+    max_iterations : int
+        Of the climb from the mode.
+
+    Returns
+    -------
+    GaussianRows
+
+    Raises
+    ------
+    ValueError
+        As `pgmult.variational.fit_laplace`; and if ``trace_gradient`` is not what finite
+        differences say.
+    """
+    as_real(tolerance, "tolerance", minimum=0.0)
+    as_positive_int(max_iterations, "max_iterations")
+    as_flag(diagonal, "diagonal")
+    theta = _as_start(objectives, start)
+    check_trace_gradient(objectives, theta)
+    return delta_ascent(
+        objectives, theta, diagonal=diagonal, tolerance=tolerance, max_iterations=max_iterations
+    )
 
 
 def newton_ascent(
@@ -183,24 +233,10 @@ def newton_ascent(
     max_iterations: int = 100,
 ) -> GaussianRows:
     """`fit_laplace` of objectives and a start that have been seen to be right."""
-    theta = start.copy()
-    level = _finite_start(objectives, theta)
-    active = np.arange(len(theta))
-    converged = np.zeros(len(theta), dtype=bool)
-    iteration = 0
-    while len(active) and iteration < max_iterations:
-        iteration += 1
-        gradient = objectives.gradient(theta[active], active)
-        step, is_definite = newton_steps(-objectives.hessian(theta[active], active), gradient)
-        rise = np.einsum("rn,rn->r", gradient, step)
-        stuck = _step(objectives, theta, level, active, step, rise)
-        small = np.sqrt(np.maximum(rise, 0.0)) <= tolerance
-        converged[active] = small & is_definite
-        active = active[~(small | stuck)]
-    rows = np.arange(len(theta))
-    cov, log_dets, is_proper = curvature_cov(-objectives.hessian(theta, rows))
-    level = level + 0.5 * (theta.shape[1] * _LOG_2PI - log_dets)
-    return GaussianRows("laplace", theta, cov, level, is_proper, converged, iteration)
+    climb = _RowClimb.of(objectives, start)
+    climb.ascend(climb.newton, tolerance, max_iterations)
+    cov, log_dets, is_proper = _curvature_cov(climb.precision())
+    return climb.result("laplace", cov, log_dets, is_proper)
 
 
 def expand(objectives: RowObjectives, mean: FloatArray) -> GaussianRows:
@@ -214,18 +250,139 @@ def expand(objectives: RowObjectives, mean: FloatArray) -> GaussianRows:
     objectives : RowObjectives
     mean : array, ``(num_rows, n)``
     """
-    theta = mean.copy()
-    rows = np.arange(len(theta))
-    level = _finite_start(objectives, theta)
-    gradient, precision = objectives.gradient(theta, rows), -objectives.hessian(theta, rows)
-    step, is_definite = newton_steps(precision, gradient)
-    _step(objectives, theta, level, rows, step, np.einsum("rn,rn->r", gradient, step))
-    cov, log_dets, _ = curvature_cov(precision)
-    level = level + 0.5 * (theta.shape[1] * _LOG_2PI - log_dets)
-    return GaussianRows("previous_mean", theta, cov, level, is_definite, is_definite, 1)
+    climb = _RowClimb.of(objectives, mean)
+    cov, log_dets, is_definite = _curvature_cov(climb.precision())
+    climb.ascend(climb.newton, 0.0, 1)
+    climb.converged = is_definite
+    return climb.result("previous_mean", cov, log_dets, is_definite)
 
 
-def as_start(objectives: RowObjectives, start: ArrayLike) -> FloatArray:
+def delta_ascent(
+    objectives: RowObjectives,
+    start: FloatArray,
+    *,
+    diagonal: bool = False,
+    tolerance: float = 1e-6,
+    max_iterations: int = 100,
+) -> GaussianRows:
+    """`fit_delta` of objectives and a start that have been seen to be right."""
+    modes = newton_ascent(objectives, start, tolerance=max(tolerance, 1e-3))
+    everything = np.arange(len(start))
+
+    def profile(theta: FloatArray, rows: IntArray) -> tuple[FloatArray, ...]:
+        """max_S L up to a constant, S and the full inverse of -Hess f; nan where undefined."""
+        precision = -objectives.hessian(theta, rows)
+        inverse, log_dets, is_definite = _definite_inverses(precision)
+        cov = inverse.copy()
+        if diagonal:
+            own = np.diagonal(precision, axis1=1, axis2=2)
+            variances = np.where(is_definite[:, None], own, 1.0)
+            cov, log_dets = np.eye(theta.shape[1]) / variances[:, :, None], np.log(variances).sum(1)
+        value = objectives.value(theta, rows) - 0.5 * log_dets
+        return np.where(is_definite, value, np.nan), cov, inverse
+
+    level, cov, inverse = profile(modes.mean, everything)
+    is_proper = ~np.isnan(level)
+    cov[~is_proper] = modes.cov[~is_proper]
+    climb = _RowClimb(objectives, modes.mean, level, profile, (cov, inverse))
+
+    def steps(active: IntArray) -> "_Steps":
+        here = climb.theta[active]
+        of_trace = trace_gradient_of(objectives, here, cov[active], active)
+        gradient = objectives.gradient(here, active) + 0.5 * of_trace
+        step = np.einsum("rij,rj->ri", inverse[active], gradient)
+        length = np.sqrt(np.maximum(np.einsum("ri,ri->r", step, gradient), 0.0))
+        longest = np.minimum(1.0, _LONGEST_STEP / np.maximum(length, 1e-300))
+        return _Steps(step, length, np.ones(len(active), dtype=bool), 0.0, longest)
+
+    climb.ascend(steps, tolerance, max_iterations, np.flatnonzero(is_proper))
+    full = level + 0.5 * start.shape[1] * _LOG_2PI
+    return GaussianRows(
+        "diagonal_delta" if diagonal else "delta", climb.theta, cov,
+        np.where(is_proper, full, modes.level), is_proper, climb.converged, climb.num_iterations,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Where rows would go next: their steps and lengths, in standard deviations."""
+
+    step: FloatArray
+    length: FloatArray
+    is_sound: BoolArray  # whether a short step means convergence
+    promise: FloatArray | float
+    share: FloatArray | float
+
+
+@dataclass(slots=True, eq=False)
+class _RowClimb:
+    """Rows on their way up, each until its steps are short."""
+
+    objectives: RowObjectives
+    theta: FloatArray
+    level: FloatArray
+    evaluate: Callable[[FloatArray, IntArray], tuple[FloatArray, ...]]  # a level, and what is kept
+    kept: Sequence[FloatArray] = ()
+    converged: Any = None
+    num_iterations: int = 0
+
+    @classmethod
+    def of(cls, objectives: RowObjectives, start: FloatArray) -> "_RowClimb":
+        """Of f itself."""
+        level = _finite_start(objectives, start)
+        return cls(objectives, start.copy(), level, lambda t, rows: (objectives.value(t, rows),))
+
+    def ascend(
+        self,
+        steps: Callable[[IntArray], _Steps],
+        tolerance: float,
+        max_iterations: int,
+        active: IntArray | None = None,
+    ) -> None:
+        """Move the active rows, in place."""
+        active = np.arange(len(self.theta)) if active is None else active
+        self.converged = np.zeros(len(self.theta), dtype=bool)
+        while len(active) and self.num_iterations < max_iterations:
+            self.num_iterations += 1
+            way = steps(active)
+            climb = Climb(self.level[active], promise=way.promise, share=way.share)
+            for waiting in climb:
+                rows = active[waiting]
+                trial = self.theta[rows] + climb.share[waiting, None] * way.step[waiting]
+                with np.errstate(all="ignore"):  # a step may leave the domain of f: it is refused
+                    value, *kept = self.evaluate(trial, rows)
+                good = climb.accept(value)
+                for array, new in zip(
+                    (self.theta, self.level, *self.kept), (trial, value, *kept), strict=True
+                ):
+                    array[rows[good]] = new[good]
+            small = way.length <= tolerance
+            self.converged[active] = small & way.is_sound
+            active = active[~(small | climb.stuck)]
+
+    def newton(self, active: IntArray) -> _Steps:
+        """Newton's steps for f."""
+        gradient = self.objectives.gradient(self.theta[active], active)
+        step, is_definite = _newton_steps(self.precision(active), gradient)
+        rise = np.einsum("rn,rn->r", gradient, step)
+        return _Steps(step, np.sqrt(np.maximum(rise, 0.0)), is_definite, rise, 1.0)
+
+    def precision(self, rows: IntArray | None = None) -> FloatArray:
+        """-Hess f where the rows are."""
+        rows = np.arange(len(self.theta)) if rows is None else rows
+        return -self.objectives.hessian(self.theta[rows], rows)
+
+    def result(
+        self, method: str, cov: FloatArray, log_dets: FloatArray, is_proper: BoolArray
+    ) -> GaussianRows:
+        """Gaussians here, with these covariances; minus their log determinants are given."""
+        level = self.level + 0.5 * (self.theta.shape[1] * _LOG_2PI - log_dets)
+        return GaussianRows(
+            method, self.theta, cov, level, is_proper, self.converged, self.num_iterations
+        )
+
+
+def _as_start(objectives: RowObjectives, start: ArrayLike) -> FloatArray:
     """A user's start, ``(num_rows, n)``, of objectives whose derivatives are right there."""
     as_kind(objectives, "objectives", RowObjectives)
     theta = as_finite(start, "start").copy()
@@ -244,28 +401,7 @@ def _finite_start(objectives: RowObjectives, theta: FloatArray) -> FloatArray:
     return level
 
 
-def _step(
-    objectives: RowObjectives,
-    theta: FloatArray,
-    level: FloatArray,
-    active: IntArray,
-    step: FloatArray,
-    rise: FloatArray,
-) -> BoolArray:
-    """Move `theta` and `level` of the active rows, in place; whether a row could not move."""
-    climb = Climb(level[active], promise=rise)
-    for waiting in climb:
-        rows = active[waiting]
-        trial = theta[rows] + climb.share[waiting, None] * step[waiting]
-        with np.errstate(all="ignore"):  # a step may leave the domain of f: it is refused
-            value = objectives.value(trial, rows)
-        good = climb.accept(value)
-        theta[rows[good]] = trial[good]
-        level[rows[good]] = value[good]
-    return climb.stuck
-
-
-def newton_steps(precision: FloatArray, gradient: FloatArray) -> tuple[FloatArray, BoolArray]:
+def _newton_steps(precision: FloatArray, gradient: FloatArray) -> tuple[FloatArray, BoolArray]:
     """precision^-1 gradient, and whether the precision is positive definite.
 
     Where it is not, its eigenvalues count by their absolute values: a direction of ascent.
@@ -280,9 +416,9 @@ def newton_steps(precision: FloatArray, gradient: FloatArray) -> tuple[FloatArra
     return steps, is_definite
 
 
-def curvature_cov(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """As `definite_inverses`, and where a precision is not definite as `newton_steps` takes it."""
-    cov, log_dets, is_definite = definite_inverses(precision)
+def _curvature_cov(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """As `_definite_inverses`; a precision that is not definite as `_newton_steps` takes it."""
+    cov, log_dets, is_definite = _definite_inverses(precision)
     for r in np.flatnonzero(~is_definite):
         values, vectors = _absolute_eigenvalues(precision[r])
         cov[r] = (vectors / values) @ vectors.T
@@ -290,7 +426,7 @@ def curvature_cov(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolAr
     return cov, log_dets, is_definite
 
 
-def definite_inverses(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+def _definite_inverses(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Inverses and log determinants where the precision is positive definite, and where it is."""
     precision = np.ascontiguousarray(precision)
     cov, log_dets = np.zeros_like(precision), np.zeros(len(precision))

@@ -21,7 +21,7 @@ import numpy as np
 
 import pgmult
 from pgmult.sampling.diagnostics import ess_mean
-from pgmult.variational.logistic_sites import LOGISTIC_SITES
+from pgmult.variational.sites import LOGISTIC_METHODS
 
 
 def yeast():
@@ -51,7 +51,7 @@ def report(name, draws, seconds, warm_up=0.0):
 
 def approximations(x, y):
     model, data = pgmult.regression.LogisticRegression(), pgmult.regression.as_labelled_rows(x, y)
-    for method in LOGISTIC_SITES:
+    for method in LOGISTIC_METHODS:
         seconds, fit = best(
             lambda m=method: pgmult.regression.fit_logistic_regression(model, data, method=m)
         )

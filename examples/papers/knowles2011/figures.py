@@ -26,7 +26,9 @@ import pgmult
 from pgmult.priors import MvNormal
 from pgmult.regression import LogisticRegression, as_labelled_rows
 from pgmult.variational.bounds import LOG_SUM_EXP, SOFTPLUS
-from pgmult.variational.messages import LogisticFactor, SoftmaxFactor, fit_messages, message
+from pgmult.variational.designs import Rows, SoftmaxRows
+from pgmult.variational.fits import fit_sites
+from pgmult.variational.sites import LogisticSite, SoftmaxSite
 
 METHODS = ("quadratic", "log", "tilted", "bohning", "taylor", "quadrature")
 COLORS = ("#588157", "#2a6f97", "#c8553d", "#6d597a", "#b08900", "#7a7a7a")
@@ -44,8 +46,8 @@ NOISES = (0.0, 0.5, 1.0, 2.0, 4.0)
 def toy(method: str, mean: float, var: float) -> tuple[float, float]:
     """Mean and variance of the Gaussian that is best for sigma(x) N(x | mean, var) by a bound."""
     one = np.ones((1, 1))
-    factor = LogisticFactor(np.ones(1), np.ones(1), method)
-    fit = fit_messages(one, factor, MvNormal(np.array([mean]), var * one), 1)
+    site = LogisticSite(np.ones(1), np.ones(1), method)
+    fit = fit_sites(Rows(one), site, MvNormal(np.array([mean]), var * one), tolerance=1e-5)
     return float(fit.mean[0, 0]), float(fit.cov[0, 0, 0])
 
 
@@ -139,22 +141,22 @@ def fit(method: str, x: np.ndarray, labels: np.ndarray, num_classes: int):
     """The Gaussians of all weights, or of the second class's where there are two."""
     prior = MvNormal(np.zeros(NUM_WEIGHTS), np.eye(NUM_WEIGHTS))
     if num_classes == 2:
-        factor = LogisticFactor(labels.astype(float), np.ones(len(x)), method)
-        return fit_messages(x, factor, prior, 1)
-    counts = np.eye(num_classes)[labels]
-    return fit_messages(x, SoftmaxFactor(counts, LOG_SUM_EXP[method]), prior, num_classes)
+        return fit_sites(Rows(x), LogisticSite(labels, np.ones(len(x)), method), prior)
+    site = SoftmaxSite(np.eye(num_classes)[labels], LOG_SUM_EXP[method])
+    return fit_sites(SoftmaxRows(x, num_classes), site, prior, max_iterations=1000)
 
 
 def plain_iterations(method: str, x: np.ndarray, labels: np.ndarray, most: int = 1000) -> float:
     """Rounds of messages as the paper has them, all at once and in full; inf if they never end."""
-    factor = LogisticFactor(labels.astype(float), np.ones(len(x)), method)
+    site = LogisticSite(labels, np.ones(len(x)), method)
     mean, precision = np.zeros(NUM_WEIGHTS), np.eye(NUM_WEIGHTS)
     for round_ in range(most):
         cov = np.linalg.inv(precision)
         psi, var = x @ mean, np.einsum("ni,ij,nj->n", x, cov, x)
-        potential = message(psi[:, None], *factor.expect(psi[:, None], var[:, None])[1:])
-        precision = np.eye(NUM_WEIGHTS) + x.T @ (potential.J * x)
-        step = np.linalg.solve(precision, x.T @ potential.h[:, 0]) - mean
+        _, d_mean, d_var = site.expect(psi, var)
+        J = -2.0 * d_var  # the Gaussian message of a row: its J and h
+        precision = np.eye(NUM_WEIGHTS) + x.T @ (J[:, None] * x)
+        step = np.linalg.solve(precision, x.T @ (d_mean + J * psi)) - mean
         mean = mean + step
         if step @ precision @ step < 1e-10:
             return round_ + 1

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
-from pgmult.variational.logistic_sites import LOGISTIC_SITES
+from pgmult.variational.sites import LOGISTIC_METHODS
 
 # (accuracy in percent, mean log predictive probability) as printed
 PRINTED = {
@@ -40,7 +40,7 @@ def scores(labels, psi):
     return 100.0 * right, log_probs.mean()
 
 
-def multilabel(name, methods=tuple(LOGISTIC_SITES), num_labels=None):
+def multilabel(name, methods=LOGISTIC_METHODS, num_labels=None):
     """Scores of each method averaged over labels: raw covariates and ones, N(0, I), plug-in."""
     file = load(name)
     x, x_test = (
@@ -143,7 +143,7 @@ def accuracy(options):
         mean, sd = draws.mean(axis=0), draws.std(axis=0)
         print(f"{name}: {data}; Gibbs, {len(draws)} draws: {seconds:.1f} s")
         print(f"  {'method':16s} mean error/sd  sd ratio  KL(posterior || q), a weight     ms")
-        for method in LOGISTIC_SITES:
+        for method in LOGISTIC_METHODS:
             times = []
             for _ in range(5):
                 begin = time.perf_counter()

@@ -26,7 +26,7 @@ from pgmult.regression.estimators._linear import FixedPrior, moments
 from pgmult.regression.fits.counts import FAMILIES, fit_count_regression
 from pgmult.regression.models.counts import NegativeBinomialRegression, PoissonRegression
 from pgmult.regression.models.scaled import ScaledRegression
-from pgmult.variational.sites import row_squares
+from pgmult.variational.designs import predictor_vars
 
 __all__ = ["CountRegressor"]
 
@@ -160,7 +160,7 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
         X = self._take_new(X)
         x, known = self._design(X), self._known(X, offset)
         if self.posterior_ is None:
-            var = np.maximum(row_squares(x, self.coef_cov_[0]), 0.0)
+            var = predictor_vars(x, self.coef_cov_)[:, 0]
             return np.asarray(
                 np.exp(np.minimum(x @ self._weights[0] + known + 0.5 * var, _LARGEST))
             )

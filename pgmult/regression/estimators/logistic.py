@@ -42,12 +42,12 @@ from pgmult.regression.fits.logistic import (
 )
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.sampling.posterior import Posterior
-from pgmult.variational.logistic_sites import LOGISTIC_SITES
-from pgmult.variational.sites import row_squares
+from pgmult.variational.designs import predictor_vars
+from pgmult.variational.sites import LOGISTIC_METHODS
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
 
-_METHODS = (*LOGISTIC_SITES, "sampling")
+_METHODS = (*LOGISTIC_METHODS, "sampling")
 _DRAWS = 256  # in a block of predictions
 
 
@@ -205,7 +205,7 @@ class LogisticClassifier(_Logistic, FixedPrior):
         How `predict_proba` averages over a Gaussian posterior: to 12 digits, by MacKay's
         approximation, or not at all. With "sampling" it averages over the draws.
     tol, max_iter : float, int
-        Of the approximations: see `pgmult.variational.sites.fit_sites`.
+        Of the approximations: see `pgmult.variational.fit_sites`.
     draws, tune, chains : int
         Of "sampling".
     random_state : int, numpy.random.RandomState or None
@@ -348,7 +348,7 @@ class LogisticClassifier(_Logistic, FixedPrior):
             draws = [p["weights"].reshape(-1, x.shape[1]) for p in self.posterior_]
             probs = np.column_stack([_mean_share(x, d, known) for d in draws])
         else:
-            var = np.column_stack([np.maximum(row_squares(x, S), 0.0) for S in self.coef_cov_])
+            var = predictor_vars(x, self.coef_cov_)
             probs = self._average(x @ self._weights.T + known[:, None], var)
         return probs if self.multilabel_ else np.column_stack([1.0 - probs[:, 0], probs[:, 0]])
 
@@ -511,11 +511,11 @@ class GroupedLogisticClassifier(_Logistic):
             spread = self.posterior_["Sigma"].reshape(-1, size, size)
             total = np.zeros(len(known))
             for mean, cov in zip(mu, spread, strict=True):
-                total += self._average(x @ mean + known, np.maximum(row_squares(x, cov), 0.0))
+                total += self._average(x @ mean + known, predictor_vars(x, cov[None])[:, 0])
             return total / len(mu)
         mean = self._weights[g] if g >= 0 else self.mean_
         cov = self.coef_cov_[g] if g >= 0 else self.spread_ + self.mean_cov_
-        return self._average(x @ mean + known, np.maximum(row_squares(x, cov), 0.0))
+        return self._average(x @ mean + known, predictor_vars(x, cov[None])[:, 0])
 
     def _take_groups(self, X: Any) -> tuple[Any, Any]:
         """X without the column of groups, and that column."""

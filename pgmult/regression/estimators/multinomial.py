@@ -36,7 +36,7 @@ from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.regression.models.softmax import SoftmaxRegression
 from pgmult.regression.models.stick_breaking import StickBreakingRegression
 from pgmult.sampling.posterior import Posterior
-from pgmult.variational.messages import RegressionFit
+from pgmult.variational.fits import SiteFit
 
 __all__ = ["MultinomialClassifier"]
 
@@ -241,7 +241,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
             )
         return np.eye(len(self.classes_), dtype=np.int64)[index]
 
-    def _fit(self, data: CountedRows, prior: MvNormal, method: str | None = None) -> RegressionFit:
+    def _fit(self, data: CountedRows, prior: MvNormal, method: str | None = None) -> SiteFit:
         method = self.method if method is None else method
         limits: dict[str, Any] = {"tolerance": self.tol, "max_iterations": self.max_iter}
         if method in _STICKS:
@@ -262,7 +262,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
 
         return fit
 
-    def _draw(self, data: CountedRows, prior: MvNormal) -> RegressionFit:
+    def _draw(self, data: CountedRows, prior: MvNormal) -> SiteFit:
         """Moments of the draws, which are kept in `posterior_`."""
         model = SoftmaxRegression if self.method == "slice" else StickBreakingRegression
         self.posterior_ = self._sample(self._scaled(model(prior)), data)
@@ -270,7 +270,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         weights = self.posterior_["weights"]
         mean, cov = moments(weights.reshape(-1, *weights.shape[2:]))
         nan, num_sweeps = float("nan"), self.draws + self.tune
-        return RegressionFit(self.method, mean, cov, None, nan, False, True, num_sweeps)
+        return SiteFit(self.method, mean, cov, np.array([nan]), False, True, num_sweeps)
 
     def _average_draws(self, weights: FloatArray, x: FloatArray) -> FloatArray:
         draws = weights.reshape(-1, *weights.shape[2:])

@@ -22,13 +22,9 @@ from pgmult.core.typing import FloatArray
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import EventRows
 from pgmult.regression.priors import as_weights_prior, weights_prior
-from pgmult.variational.count_sites import (
-    NegativeBinomialLaplace,
-    NegativeBinomialRows,
-    PoissonLaplace,
-    PoissonRows,
-)
-from pgmult.variational.sites import Rows, Site, SiteFit, fit_sites
+from pgmult.variational.designs import Rows
+from pgmult.variational.fits import SiteFit, fit_sites
+from pgmult.variational.sites import AtMode, CountSite, Site
 
 __all__ = ["FAMILIES", "CountFit", "count_site", "fit_count_regression", "rough_size"]
 
@@ -91,11 +87,8 @@ class CountFit:
 def count_site(data: EventRows, size: float, method: str = "quadrature") -> Site:
     """The site of these counts; a Poisson's where the size is infinite."""
     as_choice(method, "method", _METHODS)
-    if math.isinf(size):
-        poisson = PoissonLaplace if method == "laplace" else PoissonRows
-        return poisson(data.counts, data.weights)
-    binomial = NegativeBinomialLaplace if method == "laplace" else NegativeBinomialRows
-    return binomial(data.counts, size, data.weights)
+    site = CountSite(data.counts, size, data.weights)
+    return AtMode(site) if method == "laplace" else site
 
 
 def fit_count_regression(

@@ -1,6 +1,6 @@
 r"""Gaussian approximations of logistic regressions, and MAP-EM for a prior that groups share.
 
-With a fixed prior, `pgmult.variational.sites` does it all. With the learned prior of
+With a fixed prior, `pgmult.variational.fits` does it all. With the learned prior of
 `GroupedLogisticRegression`, q(w_g) = N(m_g, S_g) for each group is the E-step, and the M-step sets
 mu and Sigma to the mode of their posterior density given q, that of mu and of the *precision*
 Sigma^-1 (Wang and Blei 2013, section 4.2)::
@@ -31,14 +31,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_flag, as_kind, as_real
+from pgmult.core.arguments import as_flag, as_kind, as_real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import Moments, MvNormal
 from pgmult.regression.data import LabelledRows
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
-from pgmult.variational.logistic_sites import LOGISTIC_SITES
-from pgmult.variational.sites import Rows, Site, SiteFit, fit_sites
+from pgmult.variational.designs import Rows
+from pgmult.variational.fits import SiteFit, fit_sites
+from pgmult.variational.sites import logistic_site
 
 __all__ = [
     "GroupedFit",
@@ -50,12 +51,6 @@ __all__ = [
 _NEWTON_STEPS = 20
 _DIFFERENCE = 1e-4
 _MOST_NUMBERS = 2000  # of mu and Sigma
-
-
-def logistic_site(method: str, data: LabelledRows) -> Site:
-    """The site of that name for the successes of `data`."""
-    as_choice(method, "method", LOGISTIC_SITES)
-    return LOGISTIC_SITES[method](data.successes, data.trials)
 
 
 def fit_logistic_regression(
@@ -82,10 +77,11 @@ def fit_logistic_regression(
     SiteFit
     """
     data = as_kind(model, "model", LogisticRegression).as_rows(data)
-    design, site = Rows(data.covariates, data.offsets, data.known), logistic_site(method, data)
     return fit_sites(
-        design, site, model.prior_of(data), tolerance=tolerance, max_iterations=max_iterations
-    )
+        Rows(data.covariates, data.offsets, data.known),
+        logistic_site(data.successes, data.trials, method),
+        model.prior_of(data), tolerance=tolerance, max_iterations=max_iterations,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +165,8 @@ def fit_grouped_logistic_regression(
     as_flag(with_covariances, "with_covariances")
     as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
-    design, site = Rows(data.covariates, data.offsets, data.known), logistic_site(method, data)
+    design = Rows(data.covariates, data.offsets, data.known)
+    site = logistic_site(data.successes, data.trials, method)
     precision_of_mean = model.mean_prior.precision()
     size = data.num_covariates
     strength = model.dof - size - 1.0
@@ -273,7 +270,8 @@ def grouped_log_evidence(
             " compare models by held-out scores"
         )
     design = Rows(data.covariates, data.offsets, data.known)
-    site = logistic_site(fit.method if fit.is_bound else "quadrature", data)
+    method = fit.method if fit.is_bound else "quadrature"
+    site = logistic_site(data.successes, data.trials, method)
     precision_of_mean = model.mean_prior.precision()
     start = fit.weights.mean
 

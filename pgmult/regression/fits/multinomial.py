@@ -3,10 +3,9 @@ r"""Gaussian approximations of multinomial regression, and probabilities average
 Rows of counts y_n have covariates x_n, and categories have probabilities by one of two links.
 
 *Softmax*: y_n ~ Multinomial(softmax(W x_n)), weights for all K classes. `fit_softmax_regression`
-has one Gaussian a class, independent under q, by message passing (`pgmult.variational.messages`);
-or one Gaussian of all classes' weights by `pgmult.variational.sites`. Classes are not independent
-in the posterior, since a softmax sees only differences: "full" is far better calibrated, and O((K
-D)^3).
+has one Gaussian a class, independent under q, or one Gaussian of all classes' weights. Classes are
+not independent in the posterior, since a softmax sees only differences: "full" is far better
+calibrated, and O((K D)^3).
 
 *Stick-breaking*: K - 1 binomial regressions, one a stick, independent in the posterior too.
 `fit_stick_breaking_regression` takes any site of binary regressions; Jaakkola and Jordan's is mean
@@ -34,9 +33,9 @@ a quadrature of the expected log normaliser and its derivatives: what the bounds
 array([[0.11, 0.88, 0.02]])
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -44,22 +43,20 @@ from scipy.stats import qmc
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_choice
-from pgmult.core.machine import available_memory
+from pgmult.core.machine import available_memory, refuse_unaffordable
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.compiled.softmax_averages import average_rows, integrate_rows
 from pgmult.regression.data import CountedRows, require_counted_rows
-from pgmult.regression.fits.logistic import logistic_site
 from pgmult.regression.priors import weights_prior
-from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, Approximation
-from pgmult.variational.fixed_points import predictor_vars
-from pgmult.variational.messages import RegressionFit, SoftmaxFactor, choose, fit_messages
-from pgmult.variational.sites import Expectation, Rows, fit_sites
+from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, Approximation, Expectation
+from pgmult.variational.designs import JointClassRows, Rows, SoftmaxRows, predictor_vars
+from pgmult.variational.fits import SiteFit, fit_sites
+from pgmult.variational.sites import AtMode, Site, SoftmaxSite, logistic_site
 
 __all__ = [
-    "ClassRows",
     "fit_softmax_regression",
     "fit_stick_breaking_regression",
     "softmax_probs",
@@ -73,75 +70,6 @@ _LOG2_FEW = 8  # in a search
 _POINTS_A_BLOCK = 256
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassRows:
-    """The design of rows that see all classes' weights: one group, a `sites.Design`.
-
-    Predictors have means ``(num_rows, num_classes)`` and covariances
-    ``(num_rows, num_classes, num_classes)``.
-
-    Attributes
-    ----------
-    covariates : array, ``(num_rows, num_weights)``
-    num_classes : int
-    """
-
-    covariates: FloatArray
-    num_classes: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """One group, and the weights of all classes."""
-        return 1, self.num_classes * self.covariates.shape[1]
-
-    def project(self, mean: FloatArray) -> FloatArray:
-        """Means of the predictors."""
-        return np.asarray(self.covariates @ mean.reshape(self.num_classes, -1).T)
-
-    def project_cov(self, cov: FloatArray) -> FloatArray:
-        """Covariances of the predictors."""
-        x = self.covariates
-        blocks = cov.reshape(self.num_classes, x.shape[1], self.num_classes, x.shape[1])
-        out = np.empty((len(x), self.num_classes, self.num_classes))
-        for k in range(self.num_classes):
-            for j in range(k + 1):
-                out[:, k, j] = out[:, j, k] = np.einsum("nd,nd->n", x @ blocks[k, :, j], x)
-        return out
-
-    def pull(self, d_mean: FloatArray) -> FloatArray:
-        """Gradient with respect to the weights."""
-        return (d_mean.T @ self.covariates).reshape(1, -1)
-
-    def gram(self, d_var: FloatArray) -> FloatArray:
-        """Minus twice the derivative with respect to the covariance of the weights."""
-        x = self.covariates
-        out = np.empty((self.num_classes, x.shape[1], self.num_classes, x.shape[1]))
-        for k in range(self.num_classes):
-            for j in range(k + 1):
-                out[k, :, j] = (-2.0 * d_var[:, k, j, None] * x).T @ x
-                out[j, :, k] = out[k, :, j]
-        return out.reshape(1, *(self.shape[1],) * 2)
-
-    def total(self, values: FloatArray) -> FloatArray:
-        """Sum over the rows."""
-        return np.array([values.sum()])
-
-
-class _LaplaceSoftmax(SoftmaxFactor):
-    """Multinomial rows at the mode: `fit_sites` looks at no variance."""
-
-    at_mode: ClassVar[bool] = True
-
-    @property
-    def method(self) -> str:
-        """Its name."""
-        return "laplace"
-
-    def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
-        """F, dF/dm and dF/dv, whatever `var` is."""
-        return super().expect(mean, np.zeros((*mean.shape, mean.shape[1])))
-
-
 def fit_softmax_regression(
     data: CountedRows,
     prior: MvNormal | None = None,
@@ -150,7 +78,7 @@ def fit_softmax_regression(
     covariance: Literal["class", "full"] = "class",
     tolerance: float = 1e-5,
     max_iterations: int = 1000,
-) -> RegressionFit:
+) -> SiteFit:
     """A Gaussian approximation of softmax regression: counts ~ Multinomial(softmax(W x_n)).
 
     All K classes have weights. Only their differences matter to the data, and the prior keeps them
@@ -169,11 +97,11 @@ def fit_softmax_regression(
         Whether classes are independent under q, or one Gaussian has all their weights. ("log" and
         "quadratic" bounds see no correlations: with them classes are independent at best.)
     tolerance, max_iterations : float and int
-        See `fit_messages` and `pgmult.variational.sites.fit_sites`.
+        See `pgmult.variational.fit_sites`.
 
     Returns
     -------
-    RegressionFit
+    SiteFit
 
     Raises
     ------
@@ -189,12 +117,11 @@ def fit_softmax_regression(
         as_choice(method, "method with covariance='full'", (*_FULL, "laplace"))
     else:
         as_choice(method, "method with covariance='class'", LOG_SUM_EXP)
+    limits: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
     if covariance == "class" or method in _SEE_VARIANCES_ONLY:
-        factor = SoftmaxFactor(data.counts, choose(LOG_SUM_EXP, method))
-        return fit_messages(
-            data.covariates, factor, prior, num_classes,
-            tolerance=tolerance, max_iterations=max_iterations,
-        )  # fmt: skip
+        refuse_unaffordable(40.0 * num_classes * size**2, "covariance", covariance)
+        own_site = SoftmaxSite(data.counts, LOG_SUM_EXP[method])
+        return fit_sites(SoftmaxRows(data.covariates, num_classes), own_site, prior, **limits)
     needed = 8 * (_MATRICES * (num_classes * size) ** 2 + 6 * len(data.counts) * num_classes**2)
     if needed > available_memory():
         raise MemoryError(
@@ -206,26 +133,21 @@ def fit_softmax_regression(
         np.broadcast_to(prior.prior_mean, (num_classes, size)).ravel(),
         np.asarray(np.kron(np.eye(num_classes), prior.prior_cov), dtype=np.float64),
     )
-    site = (
-        _LaplaceSoftmax(data.counts, DENSE_LOG_SUM_EXP["taylor"])
-        if method == "laplace"
-        else SoftmaxFactor(data.counts, _FULL[method])
-    )
-    design = ClassRows(data.covariates, num_classes)
-    fit = fit_sites(design, site, joint_prior, tolerance=tolerance, max_iterations=max_iterations)
-    objective = fit.objective
+    site: Site = SoftmaxSite(data.counts, _FULL["taylor" if method == "laplace" else method])
+    site = AtMode(site) if method == "laplace" else site
+    design = JointClassRows(data.covariates, num_classes)
+    fit = fit_sites(design, site, joint_prior, **limits)
+    level = fit.level
     if method == "quadrature" and num_classes > 2:  # the value, of all, needs more points
         psi, spread = design.project(fit.mean[0]), design.project_cov(fit.cov[0])
         rough, fine = (
             _dense_quadrature(psi, spread, log2)[0] for log2 in (_LOG2_FEW, _LOG2_POINTS)
         )
-        objective += float(data.totals @ (rough - fine))
+        level = level + float(data.totals @ (rough - fine))
     blocks = fit.cov.reshape(num_classes, size, num_classes, size)
     own = np.array([blocks[k, :, k] for k in range(num_classes)])
-    return RegressionFit(
-        fit.method, fit.mean.reshape(num_classes, size), own, fit.cov[0], objective,
-        fit.is_bound, fit.converged, fit.num_iterations,
-    )  # fmt: skip
+    mean = fit.mean.reshape(num_classes, size)
+    return replace(fit, mean=mean, cov=own, level=level, joint_cov=fit.cov[0])
 
 
 def fit_stick_breaking_regression(
@@ -235,7 +157,7 @@ def fit_stick_breaking_regression(
     method: str = "jaakkola_jordan",
     tolerance: float = 1e-5,
     max_iterations: int = 1000,
-) -> RegressionFit:
+) -> SiteFit:
     """A Gaussian approximation of stick-breaking regression, independent over sticks.
 
     Parameters
@@ -244,37 +166,33 @@ def fit_stick_breaking_regression(
     prior : MvNormal, optional
         Of each stick's weights; N(0, I) if left out.
     method : {"jaakkola_jordan", "laplace", "delta", "quadrature"}
-        A name in `pgmult.variational.logistic_sites.LOGISTIC_SITES`; the first is mean field with
-        Pólya-gamma variables.
+        See `pgmult.variational.sites`; the first is mean field with Pólya-gamma variables.
     tolerance, max_iterations : float and int
-        See `pgmult.variational.sites.fit_sites`.
+        See `pgmult.variational.fit_sites`.
 
     Returns
     -------
-    RegressionFit
+    SiteFit
         Its classes are the sticks, in their order.
     """
     prior = weights_prior(prior, require_counted_rows(data).num_covariates, "prior")
-    site = logistic_site(method, data.sticks)
-    fit = fit_sites(
-        Rows(data.sticks.covariates, data.sticks.offsets), site, prior,
-        tolerance=tolerance, max_iterations=max_iterations,
-    )  # fmt: skip
-    return RegressionFit(
-        fit.method, fit.mean, fit.cov, None, fit.objective, fit.is_bound, fit.converged,
-        fit.num_iterations,
+    sticks = data.sticks
+    return fit_sites(
+        Rows(sticks.covariates, sticks.offsets),
+        logistic_site(sticks.successes, sticks.trials, method),
+        prior, tolerance=tolerance, max_iterations=max_iterations,
     )  # fmt: skip
 
 
 # --------------------------------------------------------------------------- averages over q
 
 
-def softmax_probs(fit: RegressionFit, covariates: Any) -> FloatArray:
+def softmax_probs(fit: SiteFit, covariates: Any) -> FloatArray:
     """Probabilities of the classes averaged over q, ``(num_rows, num_classes)``.
 
     Parameters
     ----------
-    fit : RegressionFit
+    fit : SiteFit
         Of a softmax regression.
     covariates : array, ``(num_rows, num_weights)``
     """
@@ -283,16 +201,16 @@ def softmax_probs(fit: RegressionFit, covariates: Any) -> FloatArray:
     if fit.joint_cov is None:
         probs = LOG_SUM_EXP["quadrature"].expect(mean, predictor_vars(x, fit.cov))[1]
     else:
-        probs = _dense_average(mean, ClassRows(x, len(fit.mean)).project_cov(fit.joint_cov))
+        probs = _dense_average(mean, JointClassRows(x, len(fit.mean)).project_cov(fit.joint_cov))
     return np.asarray(probs / probs.sum(axis=1, keepdims=True))
 
 
-def stick_probs(fit: RegressionFit, covariates: Any, order: IntArray) -> FloatArray:
+def stick_probs(fit: SiteFit, covariates: Any, order: IntArray) -> FloatArray:
     """Probabilities of the categories averaged over q, ``(num_rows, num_categories)``.
 
     Parameters
     ----------
-    fit : RegressionFit
+    fit : SiteFit
         Of a stick-breaking regression.
     covariates : array, ``(num_rows, num_weights)``
     order : integer array, ``(num_categories,)``

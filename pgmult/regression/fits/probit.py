@@ -33,8 +33,8 @@ from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import CountedRows, require_counted_rows
 from pgmult.regression.priors import as_weights_prior, weights_prior
-from pgmult.variational.fixed_points import Mixing
-from pgmult.variational.messages import RegressionFit
+from pgmult.variational.ascent import Mixing
+from pgmult.variational.fits import SiteFit
 
 __all__ = ["fit_probit_regression", "probit_probs"]
 
@@ -93,7 +93,7 @@ def fit_probit_regression(
     *,
     tolerance: float = 1e-5,
     max_iterations: int = 1000,
-) -> RegressionFit:
+) -> SiteFit:
     """Variational Bayes for multinomial probit regression.
 
     Parameters
@@ -108,7 +108,7 @@ def fit_probit_regression(
 
     Returns
     -------
-    RegressionFit
+    SiteFit
         Its objective is a lower bound of the log evidence, and never falls on the way.
     """
     as_real(tolerance, "tolerance", minimum=0.0)
@@ -153,4 +153,4 @@ def fit_probit_regression(
             m = target
             level, target = evaluate(m)
     cov = np.tile(S, (num_classes, 1, 1))
-    return RegressionFit("probit", m, cov, None, level, True, converged, iteration)
+    return SiteFit("probit", m, cov, np.array([level]), True, converged, iteration)

@@ -15,8 +15,9 @@ from pgmult.regression import (
     fit_logistic_regression,
 )
 from pgmult.regression.compiled.weights import OVERRELAXATION, sample_weights
-from pgmult.variational.logistic_sites import LOGISTIC_SITES
-from pgmult.variational.sites import Rows, fit_sites
+from pgmult.variational.designs import Rows
+from pgmult.variational.fits import fit_sites
+from pgmult.variational.sites import logistic_site
 
 
 def make(num_rows=90, num_covariates=5, num_groups=4, seed=0):
@@ -147,7 +148,7 @@ MODEL = GroupedLogisticRegression(
 
 
 def penalised_evidence(data, method, mu, Sigma):
-    site = LOGISTIC_SITES[method](data.successes.astype(float), data.trials.astype(float))
+    site = logistic_site(data.successes, data.trials, method)
     fit = fit_sites(Rows(data.covariates, data.offsets), site, MvNormal(mu, Sigma), tolerance=1e-8)
     precision, gap = np.linalg.inv(Sigma), mu - 0.1
     strength = 7.0 - 2 - 1

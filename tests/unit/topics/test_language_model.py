@@ -16,8 +16,7 @@ from pgmult.topics.fits.language_model import (
     fit_language_model,
 )
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
-from pgmult.variational.delta import fit_delta
-from pgmult.variational.laplace import fit_laplace
+from pgmult.variational.laplace import fit_delta, fit_laplace
 
 METHODS = ("laplace", "delta", "collapsed")
 

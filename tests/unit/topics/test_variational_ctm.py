@@ -13,8 +13,7 @@ from pgmult.compiled.rows import row_threads
 from pgmult.topics import LogisticNormalTopics, as_corpus, split_tokens
 from pgmult.topics.fits.logistic_normal import CTMFit, fit_ctm
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
-from pgmult.variational.delta import fit_delta
-from pgmult.variational.laplace import fit_laplace
+from pgmult.variational.laplace import fit_delta, fit_laplace
 from pgmult.variational.nonconjugate import fit_nonconjugate
 
 pytestmark = pytest.mark.slow  # most need kernels that no other test does: nine seconds

@@ -7,8 +7,8 @@ import pytest
 from gaussian_targets import PoissonLogNormal, TwoHumps, WithTrace, derivative
 from scipy.optimize import minimize
 
-from pgmult.variational.delta import fit_delta, numerical_trace_gradient
-from pgmult.variational.laplace import fit_laplace
+from pgmult.variational.derivatives import numerical_trace_gradient
+from pgmult.variational.laplace import fit_delta, fit_laplace
 from pgmult.variational.nonconjugate import fit_nonconjugate
 
 COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])

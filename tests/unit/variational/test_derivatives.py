@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from gaussian_targets import PoissonLogNormal, TwoHumps, WithTrace
 
-from pgmult.variational.delta import check_trace_gradient, fit_delta
-from pgmult.variational.derivatives import check_derivatives
-from pgmult.variational.laplace import fit_laplace
+from pgmult.variational.derivatives import check_derivatives, check_trace_gradient
+from pgmult.variational.laplace import fit_delta, fit_laplace
 from pgmult.variational.nonconjugate import fit_nonconjugate
 
 COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])

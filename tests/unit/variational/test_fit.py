@@ -27,12 +27,13 @@ from pgmult.topics.fits.logistic_normal import fit_ctm
 from pgmult.topics.fits.stick_breaking import fit_cavi, fit_svi
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
+from pgmult.variational.ascent import Fit
 from pgmult.variational.collapsed import natural_cg
-from pgmult.variational.delta import fit_delta
-from pgmult.variational.fit import Fit
-from pgmult.variational.laplace import expand, fit_laplace
-from pgmult.variational.messages import LogisticFactor, fit_messages
+from pgmult.variational.designs import Rows
+from pgmult.variational.fits import fit_sites
+from pgmult.variational.laplace import expand, fit_delta, fit_laplace
 from pgmult.variational.nonconjugate import fit_nonconjugate
+from pgmult.variational.sites import LogisticSite
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3.0, size=(6, 2))
@@ -92,8 +93,8 @@ FITS = {
         "jaakkola_jordan",
         True,
     ),
-    "fit_messages": (
-        lambda: fit_messages(X, LogisticFactor(Y * 1.0, np.ones(40), "quadratic"), PRIOR, 1),
+    "fit_sites": (
+        lambda: fit_sites(Rows(X), LogisticSite(Y, np.ones(40), "quadratic"), PRIOR),
         "quadratic",
         True,
     ),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmult.testing import rejects
-from pgmult.variational.fixed_points import Mixing, distance, invert
+from pgmult.variational.ascent import Mixing, distance, invert
 
 GROUPS, BLOCKS, D = 2, 2, 3
 

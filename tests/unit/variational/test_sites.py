@@ -8,17 +8,20 @@ from scipy.special import expit
 from pgmult import MvNormal, sample
 from pgmult.links.logistic import logistic_expectations
 from pgmult.regression import LogisticRegression, as_labelled_rows, fit_logistic_regression
-from pgmult.variational.logistic_sites import LOGISTIC_SITES, Quadrature
-from pgmult.variational.sites import Rows, fit_sites
+from pgmult.variational.designs import Rows
+from pgmult.variational.fits import fit_sites, sd_of_correction
+from pgmult.variational.sites import LOGISTIC_METHODS, logistic_site
 
-NAMES = list(LOGISTIC_SITES)
+NAMES = list(LOGISTIC_METHODS)
 MEAN = np.array([-30.0, -4.0, -0.7, 0.0, 0.3, 2.0, 9.0, 60.0])
 VAR = np.array([0.0, 0.2, 1.0, 2.2, 4.0, 30.0, 0.5, 900.0])
 SITES = {
-    name: site(
-        np.array([0.0, 1.0, 2.0, 0.0, 1.0, 3.0, 0.5, 2.0]), np.array([1.0, 1, 2, 0, 3, 3, 1, 4])
+    name: logistic_site(
+        np.array([0.0, 1.0, 2.0, 0.0, 1.0, 3.0, 0.5, 2.0]),
+        np.array([1.0, 1, 2, 0, 3, 3, 1, 4]),
+        name,
     )
-    for name, site in LOGISTIC_SITES.items()
+    for name in NAMES
 }
 
 
@@ -92,7 +95,7 @@ def log_evidence_gap(fit, design, site, prior, group_rows):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_objective_is_stationary_and_what_it_says(data, name):
-    site = LOGISTIC_SITES[name](data.successes.astype(float), data.trials.astype(float))
+    site = logistic_site(data.successes, data.trials, name)
     design = Rows(data.covariates, data.offsets)
     fit = fit_sites(design, site, PRIOR, tolerance=1e-8)
     assert fit.converged
@@ -132,10 +135,10 @@ def test_the_objective_is_stationary_and_what_it_says(data, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_groups_are_fitted_as_if_alone_and_an_empty_one_keeps_the_prior(data, name):
-    site = LOGISTIC_SITES[name](data.successes.astype(float), data.trials.astype(float))
+    site = logistic_site(data.successes, data.trials, name)
     together = fit_sites(Rows(data.covariates, data.offsets), site, PRIOR)
     rows = slice(*data.offsets[1:3])
-    alone = LOGISTIC_SITES[name](data.successes[rows].astype(float), np.ones(35))
+    alone = logistic_site(data.successes[rows], np.ones(35), name)
     one = fit_sites(Rows(data.covariates[rows]), alone, PRIOR)
     np.testing.assert_allclose(together.mean[1], one.mean[0], atol=2e-6)
     np.testing.assert_allclose(together.level[1], one.level[0], atol=1e-6)
@@ -161,13 +164,13 @@ def test_accuracy_is_in_the_order_that_the_table_says(data):
 
 
 def test_starts_far_away_and_separable_labels(data):
-    site = Quadrature(data.successes.astype(float), data.trials.astype(float))
+    site = logistic_site(data.successes, data.trials, "quadrature")
     near = fit_sites(Rows(data.covariates, data.offsets), site, PRIOR)
     far = fit_sites(Rows(data.covariates, data.offsets), site, PRIOR, start=np.full((4, 4), 20.0))
     np.testing.assert_allclose(near.mean, far.mean, atol=1e-5)
     x = np.linspace(-20.0, 20.0, 30)[:, None]
     for name in NAMES:
-        sure = LOGISTIC_SITES[name]((x[:, 0] > 0.0).astype(float), np.ones(30))
+        sure = logistic_site((x[:, 0] > 0.0) * 1.0, np.ones(30), name)
         fit = fit_sites(Rows(x), sure, MvNormal(np.zeros(1), 4.0 * np.eye(1)))
         assert np.isfinite(fit.level).all()
         assert fit.mean[0, 0] > 0.0
@@ -175,14 +178,29 @@ def test_starts_far_away_and_separable_labels(data):
 
 
 def test_bad_input(data):
-    site = Quadrature(data.successes.astype(float), data.trials.astype(float))
+    site = logistic_site(data.successes, data.trials, "quadrature")
     with pytest.raises(
-        ValueError, match=r"prior must be of 4 weights like covariates, of one group"
+        ValueError, match=r"prior must be of 4 weights like the design, with one mean or 4"
     ):
         fit_sites(Rows(data.covariates, data.offsets), site, MvNormal(np.zeros(3), np.eye(3)))
     with pytest.raises(ValueError, match="covariates must be finite"):
         Rows(np.full((3, 2), np.nan))
     with pytest.raises(ValueError, match="successes must be a row of numbers not above trials"):
-        Quadrature(np.array([2.0]), np.array([1.0]))
+        logistic_site(np.array([2.0]), np.array([1.0]), "quadrature")
     with pytest.raises(ValueError, match="method must be one of laplace, delta"):
         fit_logistic_regression(LogisticRegression(), data, method="probit")
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.5])
+def test_correction_is_that_of_the_law(skew):
+    """0 of a Gaussian likelihood, and of f = skew w^3 its standard deviation, sqrt(15) skew s^3."""
+    P, seen = np.eye(2), np.array([[3.0, 1.0]])
+    mean, root = np.linalg.solve(2.0 * P, seen.T).T, np.eye(2)[None] / np.sqrt(2.0)
+
+    def log_likelihood(weights):
+        away = weights - mean
+        return (weights * seen - 0.5 * weights**2).sum(axis=1) + skew * away[:, 0] ** 3
+
+    found = sd_of_correction(log_likelihood, mean, root, np.zeros(2), P)
+    assert found.shape == (1,)
+    assert found[0] == pytest.approx(skew * np.sqrt(15.0 / 8.0), rel=0.6, abs=1e-12)

@@ -1,4 +1,4 @@
-"""Message passing: exact where factors are conjugate, else a fixed point and a bound."""
+"""Coupled classes: exact where factors are conjugate, else a fixed point and a bound."""
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ from pgmult.regression.fits.multinomial import (
 )
 from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.variational.bounds import LOG_SUM_EXP
-from pgmult.variational.logistic_sites import LOGISTIC_SITES
-from pgmult.variational.messages import LogisticFactor, SoftmaxFactor, fit_messages
-from pgmult.variational.sites import Rows, fit_sites
+from pgmult.variational.designs import ClassRows, Rows, SoftmaxRows
+from pgmult.variational.fits import fit_sites
+from pgmult.variational.sites import LogisticSite, SoftmaxSite, logistic_site
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([np.ones(30), RNG.normal(size=(30, 2))])
@@ -30,7 +30,7 @@ class Linear:
 
     method = "linear"
     is_bound = True
-    sees_differences_only = False
+    at_mode = False
 
     def __init__(self, y):
         self.y = y
@@ -43,7 +43,7 @@ class Linear:
 
 def test_a_conjugate_factor_is_exact_after_one_sweep():
     y = RNG.normal(size=(30, 2))
-    fit = fit_messages(X, Linear(y), PRIOR, 2)
+    fit = fit_sites(ClassRows(X, 2), Linear(y), PRIOR)
     P = PRIOR.precision() + X.T @ X
     cov = np.linalg.inv(P)
     mean = (PRIOR.precision() @ PRIOR.prior_mean + y.T @ X) @ cov
@@ -62,6 +62,12 @@ class Rising(Linear):
         return value, d_mean, -d_var
 
 
+class Narrow(Linear):
+    def expect(self, mean, var):
+        value, d_mean, d_var = super().expect(mean, var)
+        return value, d_mean[:, :1], d_var
+
+
 class Endless(Linear):
     def expect(self, mean, var):
         value, d_mean, d_var = super().expect(mean, var)
@@ -69,19 +75,23 @@ class Endless(Linear):
 
 
 @pytest.mark.parametrize(
-    ("factor", "words"),
-    [(Rising, "must not rise with a variance"), (Endless, "finite values under the prior")],
+    ("site", "words"),
+    [
+        (Rising, "must not rise with a variance"),
+        (Endless, "finite values at the start"),
+        (Narrow, "derivatives of shapes"),
+    ],
 )
-def test_factors_that_cannot_be_are_refused(factor, words):
+def test_sites_that_cannot_be_are_refused(site, words):
     with pytest.raises(ValueError, match=words):
-        fit_messages(X, factor(np.zeros((30, 2))), PRIOR, 2)
+        fit_sites(ClassRows(X, 2), site(np.zeros((30, 2))), PRIOR)
 
 
-def bound_at(factor, mean, cov):
+def bound_at(site, mean, cov):
     """L, by its definition."""
     psi = X @ mean.T
     var = np.stack([np.einsum("nd,de,ne->n", X, S, X) for S in cov], axis=1)
-    total = factor.expect(psi, var)[0].sum()
+    total = site.expect(psi, var)[0].sum()
     P0 = PRIOR.precision()
     for m, S in zip(mean, cov, strict=True):
         gap = m - PRIOR.prior_mean
@@ -92,18 +102,18 @@ def bound_at(factor, mean, cov):
 
 @pytest.mark.parametrize("name", sorted(LOG_SUM_EXP))
 def test_a_fixed_point_is_stationary(name):
-    factor = SoftmaxFactor(Y, LOG_SUM_EXP[name])
-    fit = fit_messages(X, factor, PRIOR, 3, tolerance=1e-6)
+    site = SoftmaxSite(Y, LOG_SUM_EXP[name])
+    fit = fit_sites(SoftmaxRows(X, 3), site, PRIOR, tolerance=1e-6)
     assert fit.converged
     assert fit.is_bound == (name != "taylor")
-    here = bound_at(factor, fit.mean, fit.cov)
+    here = bound_at(site, fit.mean, fit.cov)
     np.testing.assert_allclose(here, fit.objective, rtol=1e-10)
     rng = np.random.default_rng(1)
     for _ in range(4):
         along = rng.normal(size=fit.mean.shape)
         turn = rng.normal(size=fit.cov.shape)
         ends = [
-            bound_at(factor, fit.mean + step * along, bent(fit.cov, step * turn))
+            bound_at(site, fit.mean + step * along, bent(fit.cov, step * turn))
             for step in (1e-4, -1e-4)
         ]
         assert abs(ends[0] - ends[1]) / 2e-4 < 1e-3
@@ -133,13 +143,18 @@ def test_collinear_columns_and_rare_classes_take_tens_of_iterations(covariance):
 
 
 @pytest.mark.parametrize(
-    ("name", "site"),
+    ("name", "method"),
     [("quadratic", "jaakkola_jordan"), ("taylor", "delta"), ("quadrature", "quadrature")],
 )
-def test_binary_messages_agree_with_the_site_solver(name, site):
+def test_bounds_of_binary_rows_agree_with_their_own_sites(name, method):
     successes, trials = Y[:, 0].astype(float), Y.sum(axis=1).astype(float)
-    fit = fit_messages(X, LogisticFactor(successes, trials, name), PRIOR, 1, tolerance=1e-9)
-    other = fit_sites(Rows(X), LOGISTIC_SITES[site](successes, trials), PRIOR, tolerance=1e-9)
+    fit, other = (
+        fit_sites(Rows(X), site, PRIOR, tolerance=1e-9)
+        for site in (
+            LogisticSite(successes, trials, name),
+            logistic_site(successes, trials, method),
+        )
+    )
     np.testing.assert_allclose(fit.mean, other.mean, atol=1e-6)
     np.testing.assert_allclose(fit.cov, other.cov, atol=1e-6)
     np.testing.assert_allclose(fit.objective, other.objective, rtol=1e-9)
