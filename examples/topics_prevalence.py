@@ -33,8 +33,8 @@ folder.mkdir(exist_ok=True)
 write_speeches(folder / "speeches.csv")
 
 # ------------------------------------------------------------ what you would write begins here
-table = pgmult.datasets.read_table(folder / "speeches.csv", text="text")  # other columns kept
-corpus = table.corpus(min_documents=15)
+table = pgmult.read(folder / "speeches.csv")  # other columns kept
+corpus = table.corpus("text", min_documents=15)
 data = corpus.with_covariates("~ party * s(year) + (1 | president)", content="~ party")
 print(corpus.table.losses)
 run = pgmult.sample(

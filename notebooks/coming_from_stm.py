@@ -70,8 +70,8 @@ few = {
     ],
     "party": ["D", "R", "D"],
 }
-table = pgmult.datasets.read_table(few, text="text")  # or the name of a CSV file, or a data frame
-print(table.corpus(min_documents=2).table.losses)
+table = pgmult.read(few)  # or the name of a CSV file, or a data frame
+print(table.corpus("text", min_documents=2).table.losses)
 
 corpus = pgmult.datasets.state_of_the_union()
 corpus
@@ -209,7 +209,7 @@ permutation_test(run, "party")
 #
 # | stm | pgmult |
 # |---|---|
-# | `textProcessor`, `prepDocuments` | `read_table(...).corpus(min_documents=)` |
+# | `textProcessor`, `prepDocuments` | `pgmult.read(...).corpus(text, min_documents=)` |
 # | `readCorpus` | `as_corpus` |
 # | `plotRemoved` | `corpus.table.losses` |
 # | `stm(prevalence=)` | `with_covariates("~ ...")`, then `sample(StructuralTopics(K), data)` |

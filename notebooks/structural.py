@@ -42,8 +42,8 @@ print(corpus.table)
 # Your own texts come from a table, a text a row, with all other columns kept beside them:
 #
 # ```python
-# table = pgmult.datasets.read_table("speeches.csv", text="text")
-# corpus = table.corpus(min_documents=15, ngrams=2)
+# table = pgmult.read("speeches.csv")
+# corpus = table.corpus("text", min_documents=15, ngrams=2)
 # print(corpus.table.losses)  # how many words and documents were lost, and to what
 # ```
 #
@@ -133,16 +133,15 @@ permutation_test(run, "party")
 # run does not know is told.
 
 # %%
-new = pgmult.datasets.read_table(
+new = pgmult.read(
     {
         "text": ["the price of wheat and the income of our farmers", "astronauts on the moon"],
         "year": [1955, 1969],
         "party": ["Republican", "Republican"],
         "president": ["Dwight D. Eisenhower", "somebody new"],
-    },
-    text="text",
+    }
 )
-found = transform(run, new.corpus())
+found = transform(run, new.corpus("text"))
 print(found)
 for name, mean in zip(found.topics.documents, found.topics.mean, strict=True):
     best = mean.argmax()

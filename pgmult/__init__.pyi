@@ -10,6 +10,7 @@ from pgmult import variational as variational
 from pgmult.core._version import __version__ as __version__
 from pgmult.core.potentials import DensePotential as DensePotential
 from pgmult.core.potentials import DiagonalPotential as DiagonalPotential
+from pgmult.datasets.tables import read as read
 from pgmult.links.logistic_normal import LogisticNormal as LogisticNormal
 from pgmult.links.stick_breaking import StickBreaking as StickBreaking
 from pgmult.priors.dirichlet import Dirichlet as Dirichlet

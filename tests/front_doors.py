@@ -60,7 +60,7 @@ def packed_corpus():
 @cache
 def table_corpus():
     columns = {"text": ["red blue", "red", "blue blue"], "n": [1, 2, 4]}
-    return datasets.read_table(columns, "text").corpus()
+    return datasets.read(columns).corpus("text")
 
 
 @cache
@@ -1362,19 +1362,18 @@ CALLS = {
             "progressbar": False,
         },
     ),
-    "datasets.read_columns": (lambda: datasets.read_columns, lambda: {"path": counts_csv()}),
     "datasets.tokenize": (lambda: datasets.tokenize, lambda: {"text": "some text"}),
     "datasets.read_text": (
         lambda: datasets.read_text,
         lambda: {"path": written("a.txt", "some text\nother words\n")},
     ),
-    "datasets.read_table": (
-        lambda: datasets.read_table,
-        lambda: {"table": written("a.csv", "text,n\nsome text,1\nother,2\n"), "text": "text"},
+    "datasets.read": (
+        lambda: datasets.read,
+        lambda: {"table": written("a.csv", "text,n\nsome text,1\nother,2\n")},
     ),
-    "datasets.TextTable.corpus": (
-        lambda: datasets.read_table({"text": ["some text", "other"], "n": [1, 2]}, "text").corpus,
-        lambda: {"min_documents": 1, "ngrams": 2, "stop_words": ["some"]},
+    "datasets.Table.corpus": (
+        lambda: datasets.read({"text": ["some text", "other"], "n": [1, 2]}).corpus,
+        lambda: {"text": "text", "min_documents": 1, "ngrams": 2, "stop_words": ["some"]},
     ),
     "datasets.read_ldac": (
         lambda: datasets.read_ldac,

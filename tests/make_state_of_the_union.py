@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pgmult.datasets import read_table
+from pgmult.datasets import read
 from pgmult.datasets.messages import STATE_OF_THE_UNION, pack_counts
 
 FIRST, WORDS_A_PIECE, VOCABULARY = 1946, 200, 2500
@@ -63,8 +63,8 @@ def main(folder):
             row = (" ".join(piece), year, party, president, message, number)
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
-    table = read_table(columns, "text")
-    corpus = table.corpus(min_documents=10, max_words=VOCABULARY)
+    table = read(columns)
+    corpus = table.corpus("text", min_documents=10, max_words=VOCABULARY)
     print(corpus.table.losses)
     labels = {}
     for column in ("party", "president"):

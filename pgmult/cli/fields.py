@@ -137,13 +137,13 @@ def _share(text: str) -> float:
 def _fit(options: argparse.Namespace) -> int:
     import numpy as np
 
-    from pgmult.datasets.columns import read_columns
+    from pgmult.datasets.tables import read
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.report import data_in_words
     from pgmult.fields.tables import from_long
 
     reading = {"delimiter": options.delimiter, "encoding": options.encoding}
-    table = read_columns(options.table, **reading)
+    table = read(options.table, **reading).columns
     complete(
         options.table, table, {"--count": options.count},
         "write 0 where nothing was counted, and leave out rows of which that is not known",
@@ -154,7 +154,7 @@ def _fit(options: argparse.Namespace) -> int:
     places = _places(options.places, options.inputs, table, reading)
     if options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
-    new = None if options.at is None else read_columns(options.at, **reading)
+    new = None if options.at is None else read(options.at, **reading)
     data = from_long(
         table, inputs=options.inputs, category=options.category, count=options.count,
         new_inputs=new, places={name: known for name, (known, _) in places.items()},
@@ -219,12 +219,12 @@ def _reported(posterior: Any, data: Any, job: Job) -> Any:
 
 
 def _predict(options: argparse.Namespace) -> int:
-    from pgmult.datasets.columns import read_columns
+    from pgmult.datasets.tables import read
     from pgmult.fields.predictions import FieldPredictions
     from pgmult.fields.tables import table_inputs
 
     posterior, data, job = load_run(options.run, _FAMILY)
-    table = read_columns(options.at, delimiter=options.delimiter, encoding=options.encoding)
+    table = read(options.at, delimiter=options.delimiter, encoding=options.encoding)
     new = table_inputs(table, job.notes["inputs"], job.notes["places"], "--at")
     found = FieldPredictions.at(
         posterior, data, new.x, names=new.names, max_draws=options.max_draws, random_seed=0
@@ -373,11 +373,11 @@ def _refuse_other_dates(name: str, cells: Sequence[str], told: Collection[str]) 
 
 def _known_places(where: str, reading: Any) -> Mapping[str, Any]:
     from pgmult.datasets import us_states
-    from pgmult.datasets.columns import read_columns
+    from pgmult.datasets.tables import read
 
     if where == _STATES:
         return us_states()
-    name, *coordinates = read_columns(where, **reading).items()
+    name, *coordinates = read(where, **reading).columns.items()
     numbers = [column for _, column in coordinates]
     if not numbers or any(column.dtype.kind not in "if" for column in numbers):
         raise ValueError(

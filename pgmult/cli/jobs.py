@@ -159,10 +159,12 @@ def complete(
     ValueError
         With the file, the column, how many cells, and the row of the first below the header.
     """
+    from pgmult.core.labels import is_missing
+
     for option, name in options.items():
         if name is None or name not in table:
             continue  # `from_long` says what is wrong
-        rows = [row for row, cell in enumerate(table[name].tolist(), 1) if cell is None]
+        rows = [row for row, cell in enumerate(list(table[name]), 1) if is_missing(cell)]
         if rows:
             raise ValueError(
                 f"{path}: column {name!r} ({option}) has no value in {len(rows):,} of"

@@ -137,9 +137,9 @@ def _fit(options: argparse.Namespace) -> int:
 
 def _read(options: argparse.Namespace) -> tuple[Any, str]:
     """Sequences of a file, and what kind of file it is by its name."""
-    from pgmult.core.tables import warn_of_look_alikes
-    from pgmult.datasets.columns import read_columns
+    from pgmult.core.labels import warn_of_look_alikes
     from pgmult.datasets.fasta import read_fasta
+    from pgmult.datasets.tables import read
     from pgmult.sequences.data.sequences import as_sequences
     from pgmult.sequences.data.tables import from_long
 
@@ -155,7 +155,7 @@ def _read(options: argparse.Namespace) -> tuple[Any, str]:
         if options.units is not None:
             raise ValueError(f"{options.data} is a table: --units is for texts")
         mark = given.pop("delimiter")
-        table = read_columns(options.data, delimiter=mark, encoding=options.encoding)
+        table = read(options.data, delimiter=mark, encoding=options.encoding).columns
         needed = {f"--{name}": given[name] for name in ("symbol", "sequence", "time", "count")}
         complete(
             options.data, table, needed,

@@ -74,21 +74,19 @@ def add_covariates(group: Any) -> None:
 
 def read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     """The corpus that options describe, and what to say of it."""
-    from pgmult.datasets import read_corpus, read_table, recognise
+    from pgmult.datasets import read, read_corpus, recognise
 
     source = recognise(options.corpus)
     choices = _choices(options)
     formulas = [getattr(options, name, None) for name in ("prevalence", "content")]
     said = []
     if source.kind == "table":
-        table = read_table(
-            options.corpus, options.column, delimiter=options.delimiter, encoding=options.encoding
-        )
+        table = read(options.corpus, delimiter=options.delimiter, encoding=options.encoding)
         if getattr(options, "drop_incomplete", False):
             table, dropped = _complete(table, [formula for formula in formulas if formula])
             rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
             said.append(f"{rows} left out, without a value of a covariate")
-        corpus = table.corpus(names=options.names, **choices)
+        corpus = table.corpus(options.column, names=options.names, **choices)
     else:
         if options.names is not None:
             raise ValueError(f"--names is for tables, and {options.corpus} is a {source.kind}")

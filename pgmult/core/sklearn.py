@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from pgmult.core.arguments import brief
+from pgmult.core.labels import warn_of_look_alikes
 from pgmult.core.machine import available_cores
-from pgmult.core.tables import warn_of_look_alikes
 from pgmult.core.typing import IntArray
 
 __all__ = ["as_classes", "as_seed", "as_threads", "refuse_dates"]

@@ -7,26 +7,36 @@ plain mappings from name to column do not need it.
 array([3, 5])
 """
 
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+import datetime
+import zoneinfo
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import brief
-from pgmult.core.typing import FloatArray
+from pgmult.core.arguments import as_list, brief
+from pgmult.core.labels import Written, is_missing, label_of, plain_label
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_finite, as_positive_int
 
 __all__ = [
+    "Cells",
+    "ExactTable",
     "as_columns",
     "as_dates",
     "as_frame",
-    "as_labels",
-    "as_looked_at",
+    "as_rows",
     "as_years",
     "chosen_columns",
     "date_text",
-    "warn_of_look_alikes",
+    "exact",
+    "exact_array",
+    "exact_columns",
+    "numbers_of",
+    "numbers_of_texts",
 ]
 
 _FEW = 8  # columns named in an error
@@ -42,21 +52,111 @@ class _LabelledArray(Protocol):
     def to_dataframe(self) -> Any: ...
 
 
+class Cells(NamedTuple):
+    """The cells of a column, as exactly as they were given.
+
+    Attributes
+    ----------
+    values : array, ``(num_rows,)``
+        Of numbers, truth values, strings or dates; of objects, with None where there is no value,
+        where several kinds stand together, where whole numbers have gaps or pass 64 bits.
+    order : tuple of str, or None
+        The labels of a categorical in its order, those that do not occur among them.
+    """
+
+    values: NDArray[Any]
+    order: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExactTable:
+    """Columns by name, cells as they were given. `pgmult.read` makes tables that can do more.
+
+    ``table["year"]`` is a column; ``table[rows]`` are some of the rows, chosen by numbers, a slice
+    or a mask: ``table[table["year"] >= 1946]``, ``table[~table.missing("year", "party")]``.
+
+    Attributes
+    ----------
+    cells : mapping from name to Cells
+        Each column exactly, with the order of a categorical.
+    source : str
+        What to call it in errors.
+    """
+
+    cells: Mapping[str, Cells]
+    source: str = "the table"
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All columns by name; a missing number is nan or None, a missing string None."""
+        return {name: cells.values for name, cells in self.cells.items()}
+
+    def missing(self, *names: str) -> NDArray[np.bool_]:
+        """Where any of these columns has no value, ``(num_rows,)``.
+
+        ``table[~table.missing("year", "party")]`` are the rows of which both are known.
+        """
+        found = np.zeros(len(self), dtype=np.bool_)
+        for name in names:
+            found |= np.array([is_missing(cell) for cell in list(self[name])], dtype=np.bool_)
+        return found
+
+    def __len__(self) -> int:
+        return len(next(iter(self.cells.values())).values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.cells)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, str):
+            return chosen_columns(self.columns, [which], self.source, "column")[which]
+        rows = as_rows(which, len(self))
+        chosen = {name: Cells(c.values[rows], c.order) for name, c in self.cells.items()}
+        return replace(self, cells=chosen)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self):,} rows, columns: {', '.join(self.cells)})"
+
+
+def as_rows(rows: Any, count: int) -> IntArray:
+    """Numbers of chosen rows, in the order given, from a slice, a mask or numbers."""
+    if isinstance(rows, slice):
+        return np.arange(count)[rows]
+    given = as_list(rows, "rows", "rows of documents")
+    if given and all(isinstance(row, bool | np.bool_) for row in given):
+        array = np.array(given)
+        if array.shape != (count,):
+            raise ValueError(
+                f"rows must have one truth value for each of the {count} documents, got shape"
+                f" {array.shape}"
+            )
+        return np.flatnonzero(array)
+    return np.array([as_positive_int(row, "rows", 0, count - 1) for row in given], dtype=np.int64)
+
+
 def as_columns(table: Any, name: str) -> dict[str, NDArray[Any]]:
-    """The columns of a table, as arrays of one axis and one length.
+    """The columns of a table, as arrays of one axis and one length: see `exact_columns`."""
+    return {key: cells.values for key, cells in exact_columns(table, name).items()}
+
+
+def exact_columns(table: Any, name: str, time_zone: str | None = None) -> dict[str, Cells]:
+    """The columns of a table, nothing of their cells lost.
 
     Parameters
     ----------
     table : data frame, labelled array, or mapping from name to column
     name : str
         What to call it in errors.
+    time_zone : str, optional
+        The zone whose calendar times have that tell their own; by default the column's, which must
+        be one.
 
     Raises
     ------
     TypeError
         If it is nothing of the kind.
     ValueError
-        If columns are of different lengths, or names repeat.
+        If columns are of different lengths, names repeat, or a column has times of several zones.
     ImportError
         If it is a data frame and narwhals is missing.
     """
@@ -64,22 +164,25 @@ def as_columns(table: Any, name: str) -> dict[str, NDArray[Any]]:
         if getattr(table, "name", "") is None:
             raise ValueError(f"{name} must have a name, of what it counts: table.rename('count')")
         table = table.to_dataframe().reset_index()
+    if isinstance(table, ExactTable):
+        return dict(table.cells)
     if not isinstance(table, Mapping):
         table = _through_narwhals(table, name)
+    columns: dict[str, Cells] = {}
     for key, column in table.items():
-        if np.ma.is_masked(column):
-            raise ValueError(f"{name} must not have masked values, got some in column {key!r}")
-    columns = {str(key): np.asarray(column) for key, column in table.items()}
+        if str(key) in columns:
+            raise ValueError(f"{name} must have columns of different names, got {str(key)!r} twice")
+        columns[str(key)] = exact(column, f"{key!r} of {name}", time_zone)
     if not columns:
         raise ValueError(f"{name} must have columns, got none")
-    sizes = {column.shape for column in columns.values()}
+    sizes = {cells.values.shape for cells in columns.values()}
     if len(sizes) > 1 or any(len(size) != 1 for size in sizes):
-        shapes = {key: column.shape for key, column in columns.items()}
+        shapes = {key: cells.values.shape for key, cells in columns.items()}
         raise ValueError(f"columns of {name} must have one axis and one length, got {shapes}")
     return columns
 
 
-def _through_narwhals(table: Any, name: str) -> dict[str, NDArray[Any]]:
+def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
     kinds = "a data frame or a mapping from name to column"
     if isinstance(table, np.ndarray | list | tuple | str | bytes | int | float | type | None):
         raise TypeError(f"{name} must be {kinds}, got {brief(table)}")
@@ -94,7 +197,152 @@ def _through_narwhals(table: Any, name: str) -> dict[str, NDArray[Any]]:
         frame = narwhals.from_native(table, eager_only=True)
     except Exception as error:
         raise TypeError(f"{name} must be {kinds}, got {brief(table)}") from error
-    return {str(key): frame[key].to_numpy() for key in frame.columns}
+    return {str(key): frame[key] for key in frame.columns}
+
+
+def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
+    """One column, of any kind of array, list or series, as `exact_columns` has it.
+
+    >>> exact([9007199254740993, None], "'id'").values
+    array([9007199254740993, None], dtype=object)
+    """
+    if isinstance(column, Cells):
+        return column
+    if np.ma.is_masked(column):
+        raise ValueError(f"a table must not have masked values, got some in column {name}")
+    order: tuple[str, ...] | None = None
+    if isinstance(column, np.ndarray):
+        values = column
+    elif isinstance(column, list | tuple | range):
+        values = exact_array(column)
+    else:
+        values, order = _of_series(column)
+    if values.dtype.kind == "O" and values.ndim == 1:
+        values = exact_array(_local_times(values.tolist(), name, time_zone))
+    return Cells(values, order)
+
+
+def _of_series(column: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+    """The cells of a series of pandas, polars or pyarrow, and the order of its categories."""
+    try:
+        import narwhals.stable.v1 as narwhals
+
+        series = narwhals.from_native(column, series_only=True)
+    except (ImportError, TypeError):  # something else that numpy may understand
+        categories = getattr(column, "categories", None)
+        order = None if categories is None else tuple(label_of(x) for x in categories)
+        return np.asarray(column), order
+    kind = series.dtype
+    if isinstance(kind, narwhals.Categorical | narwhals.Enum):
+        order = tuple(label_of(label) for label in series.cat.get_categories().to_list())
+        of_pandas = hasattr(getattr(series.to_native(), "dtype", None), "categories")
+        ordered = of_pandas or isinstance(kind, narwhals.Enum)
+        return exact_array(series.to_list()), order if ordered else None
+    if isinstance(kind, narwhals.Datetime) and kind.time_zone is not None:
+        series = series.dt.replace_time_zone(None)
+    if series.null_count() and not kind.is_float() and not isinstance(kind, narwhals.Datetime):
+        return exact_array(series.to_list()), None
+    return series.to_numpy(), None
+
+
+def exact_array(cells: Iterable[Any]) -> NDArray[Any]:
+    """An array of cells that keeps every digit: of one kind where all are, else of objects."""
+    items = list(cells)
+    if not all(isinstance(item, Real) for item in items):
+        items = [None if is_missing(item) else item for item in items]
+    kinds = {type(item) for item in items}
+    if any(issubclass(kind, float | np.floating) for kind in kinds):
+        kinds, items = kinds - {type(None)}, [np.nan if x is None else x for x in items]
+    if all(issubclass(kind, bool | np.bool_ | str | np.datetime64) for kind in kinds):
+        if len(kinds) <= 1 and not any("\0" in item for item in items if isinstance(item, str)):
+            return np.array(items)
+    elif kinds <= {datetime.date, datetime.datetime}:
+        return np.array(items, dtype="datetime64[us]")
+    elif all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        least, most = min(items), max(items)
+        if least >= -(2**63) and most < 2**64 and (least >= 0 or most < 2**63):
+            return np.array(items, dtype=np.int64 if most < 2**63 else np.uint64)
+    elif all(
+        issubclass(kind, int | float | np.integer | np.floating) and kind not in (bool, Written)
+        for kind in kinds
+    ) and all(isinstance(item, float | np.floating) or abs(item) <= 2**53 for item in items):
+        return np.array(items, dtype=np.float64)
+    mixed = np.empty(len(items), dtype=object)
+    mixed[:] = items
+    return mixed
+
+
+def numbers_of_texts(cells: Sequence[str | None]) -> NDArray[Any]:
+    """Numbers as a file writes them: None where there is none, every digit kept.
+
+    Whole numbers stay whole, and strings where they pass 64 bits; where one number is written in
+    two ways, 1E5 and 100000, each cell is a `Written` number.
+    """
+    present = [cell for cell in cells if cell is not None]
+    if all(cell.lstrip("+-").isdecimal() for cell in present):
+        if any(abs(int(cell)) >= 2**64 for cell in present):
+            return exact_array(cells)
+        return exact_array([None if cell is None else int(cell) for cell in cells])
+    values = {cell: float(cell) for cell in present}
+    if len(set(values.values())) < len(set(map(plain_label, values))):
+        return exact_array([None if cell is None else Written(cell) for cell in cells])
+    return np.array([np.nan if cell is None else values[cell] for cell in cells])
+
+
+def numbers_of(column: NDArray[Any], name: str) -> FloatArray:
+    """A column that is used as numbers, ``(num_rows,)``.
+
+    Raises
+    ------
+    ValueError
+        If a cell is missing, infinite, or no number.
+    """
+    if column.dtype.kind == "O":
+        cells = column.tolist()
+        for row, cell in enumerate(cells):
+            if is_missing(cell):
+                raise ValueError(
+                    f"column {name!r} must have a value in every row, got none at row {row}"
+                )
+            if not isinstance(cell, Real):
+                raise ValueError(f"column {name!r} must hold numbers, got {cell!r} at row {row}")
+        column = np.array([float(cell) for cell in cells])
+    return as_finite(column, f"column {name!r}")
+
+
+def _local_times(cells: list[Any], name: str, time_zone: str | None) -> list[Any]:
+    """Times with zones as the calendar of their one zone, or of the zone that is asked for."""
+    times = [cell for cell in cells if isinstance(cell, datetime.datetime)]
+    zones = {time.tzinfo for time in times}
+    if zones <= {None}:
+        return cells
+    if time_zone is not None:
+        zone = _zone(time_zone)
+        if None in zones:
+            raise ValueError(f"column {name} has times with and without a zone: give all one")
+        return [
+            cell.astimezone(zone).replace(tzinfo=None) if isinstance(cell, datetime.datetime)
+            else cell
+            for cell in cells
+        ]  # fmt: skip
+    if len(zones) > 1 and (None in zones or len({time.utcoffset() for time in times}) > 1):
+        told = sorted({str(time.tzinfo) for time in times})
+        raise ValueError(
+            f"column {name} must have times of one zone, got {', '.join(told[:_FEW])} (say whose"
+            " calendar counts: pgmult.read(table, time_zone='Europe/Berlin'))"
+        )
+    return [
+        cell.replace(tzinfo=None) if isinstance(cell, datetime.datetime) else cell for cell in cells
+    ]
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (TypeError, ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        raise ValueError(
+            f"time_zone must be the name of a zone, such as 'Europe/Berlin', got {brief(name)}"
+        ) from None
 
 
 def chosen_columns(
@@ -119,47 +367,6 @@ def chosen_columns(
         if column in chosen[:place]:
             raise ValueError(f"{argument} must be different columns, got {column!r} twice")
     return {column: columns[column] for column in chosen}
-
-
-def as_labels(column: NDArray[Any], name: str) -> NDArray[np.str_]:
-    """A column of labels as strings.
-
-    Raises
-    ------
-    ValueError
-        If one is missing.
-    """
-    missing = np.array([item is None or item != item for item in column.tolist()], dtype=np.bool_)
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise ValueError(f"column {name!r} must have a value in every row, got none at row {row}")
-    return np.array([str(item) for item in column.tolist()], dtype=np.str_)
-
-
-def as_looked_at(label: str) -> str:
-    """A label without what one overlooks: capitals, and blanks around and between words."""
-    return " ".join(label.casefold().split())
-
-
-def warn_of_look_alikes(labels: Iterable[str], what: str) -> None:
-    """Warn of different labels that look the same, once.
-
-    >>> warn_of_look_alikes(["Ada", "Ben"], "column 'name'")
-    """
-    seen: dict[str, str] = {}
-    pairs = [
-        (seen[key], label)
-        for label in map(str, labels)
-        if seen.setdefault(key := as_looked_at(label), label) != label
-    ]
-    if pairs:
-        one, other = pairs[0]
-        more = f", and {len(pairs) - 1:,} more so" if len(pairs) > 1 else ""
-        warnings.warn(
-            f"{what} has {one!r} and {other!r}, which differ in capitals or blanks alone{more}:"
-            " they are different to the model (write them alike if they are the same)",
-            stacklevel=3,
-        )
 
 
 def as_years(dates: NDArray[Any]) -> FloatArray:

@@ -1,7 +1,6 @@
 """Corpora and counts from files, texts, public sources and installed documentation."""
 
 from pgmult.datasets.alignments import read_alignments
-from pgmult.datasets.columns import read_columns
 from pgmult.datasets.docstrings import demo_corpus
 from pgmult.datasets.fasta import read_fasta, translate
 from pgmult.datasets.messages import state_of_the_union
@@ -16,26 +15,25 @@ from pgmult.datasets.readers import (
     read_text,
     recognise,
 )
-from pgmult.datasets.tables import TextTable, read_table
+from pgmult.datasets.tables import Table, read
 from pgmult.datasets.text import ENGLISH_STOP_WORDS, TextOptions, corpus_from_texts, tokenize
 
 __all__ = [
     "ENGLISH_STOP_WORDS",
     "NameCounts",
     "Source",
+    "Table",
     "TextOptions",
-    "TextTable",
     "associated_press",
     "corpus_from_texts",
     "demo_corpus",
     "pack_files",
+    "read",
     "read_alignments",
-    "read_columns",
     "read_corpus",
     "read_fasta",
     "read_ldac",
     "read_npz",
-    "read_table",
     "read_text",
     "recognise",
     "state_of_the_union",

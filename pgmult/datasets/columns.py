@@ -1,13 +1,15 @@
 """Columns of a table in a file, by name: what texts, tidy counts and sequences come from.
 
 What a column is follows from its cells alone: numbers or dates where every cell that holds a value
-is one, and text otherwise; 007 is text.
+is one, and text otherwise; 007 is text, and so are whole numbers that pass 64 bits. No digit is
+lost: whole numbers stay whole where cells are empty, and where one number is written in two ways,
+1E5 and 100000, each cell remembers its own (`pgmult.core.labels.Written`).
 """
 
 import csv
+import datetime
 import io
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -17,103 +19,120 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_path, as_strings, brief
+from pgmult.core.arguments import as_strings, brief
+from pgmult.core.labels import label_of, plain_label
+from pgmult.core.tables import exact, exact_array, numbers_of_texts
 from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, read_file, suffix_of
 
 __all__ = [
+    "NA_VALUES",
     "cells_of_file",
     "columns_of_file",
     "is_number_or_date",
     "kind_of_cell",
     "labels_of_cells",
-    "read_columns",
+    "typed",
 ]
 
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
-_DIGITS = 19  # from so many on, a number may not be an integer of 64 bits
 _SHOWN = 30  # columns named in an error
-_DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?)?")
+_DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?)?")
+
+NA_VALUES = ("", "NA")
+"""What a cell reads that holds no value, in every reader that takes ``na_values``."""
 
 
-def read_columns(
-    path: str | os.PathLike[str], *, delimiter: str | None = None, encoding: str = "utf-8"
-) -> dict[str, NDArray[Any]]:
-    """Every column of a table, by its name: a mapping that `from_long` takes.
+def typed(
+    cells: Sequence[str | None], name: str, time_zone: str | None = None, numbers: bool = True
+) -> NDArray[Any]:
+    """A column of a file as what all of its cells are: numbers, dates or else strings.
 
     Parameters
     ----------
-    path : path
-        ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with an object a line,
-        also compressed, ``.gz``; ``.parquet``, if pyarrow is installed.
-    delimiter : str, optional
-        What separates cells: one character. If left out, a tab in a ``.tsv``, and in a ``.csv``
-        whichever of comma, semicolon and tab stands in the header row outside quotes; it is an
-        error if several do.
-    encoding : str
+    cells : sequence of str, None where there is no value
+    name : str
+        The column, for errors.
+    time_zone : str, optional
+        As in `pgmult.read`.
+    numbers : bool
+        Whether strings can be numbers; where they have quotes, as in JSON, they are none.
 
     Returns
     -------
-    dict
-        Arrays of numbers, of dates (ISO 8601, such as 1999-12 or 1999-12-31) where every cell is
-        one, else of strings; objects, with None, where some cells are empty.
+    array
+        Of objects, with None, where whole numbers or strings are missing; missing dates are NaT.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    ValueError
-        Naming the file and the line: if it cannot be understood.
+    Examples
+    --------
+    >>> typed(["1", "2"], "x"), typed(["1", None], "x"), typed(["1", "x"], "x")
+    (array([1, 2]), array([1, None], dtype=object), array(['1', 'x'], dtype='<U1'))
     """
-    path = as_path(path)
-    columns = columns_of_file(path, delimiter, encoding, missing=("",))
-    if not len(next(iter(columns.values()), ())):
-        raise ValueError(f"{path}: the table has no rows")
-    return {name: _as_array(cells) for name, cells in columns.items()}
-
-
-def _as_array(cells: list[Any]) -> NDArray[Any]:
-    cells = [cell.strip() or None if isinstance(cell, str) else cell for cell in cells]
-    if any(cell is None for cell in cells):
+    present = [cell for cell in cells if cell is not None]
+    if not present:
         return np.array(cells, dtype=object)
-    if all(isinstance(cell, str) and _DATE.fullmatch(cell) for cell in cells):
+    if numbers and all(_NUMBER.fullmatch(cell) for cell in present):
+        return numbers_of_texts(cells)
+    if all(_DATE.fullmatch(cell) for cell in present):
         try:
-            dates = [np.datetime64(cell.replace(" ", "T")) for cell in cells]
-            return np.array(dates).astype("datetime64[s]")
+            times = [None if x is None else datetime.datetime.fromisoformat(_day(x)) for x in cells]
         except ValueError:  # the 31st of June
-            return np.array(cells)
-    return np.array(cells)
+            return exact_array(cells)
+        dates: NDArray[Any] = exact(times, repr(name), time_zone).values
+        return dates.astype("datetime64[s]")
+    return exact_array(cells)
+
+
+def _day(text: str) -> str:
+    """A date in full: months begin on their first day."""
+    return f"{text}-01" if len(text) == len("1999-12") else text
 
 
 def is_number_or_date(cell: str) -> bool:
     """Whether a cell of a table can be of a column of numbers or of dates."""
-    if not _DATE.fullmatch(cell):
-        return _NUMBER.fullmatch(cell) is not None
-    try:
-        np.datetime64(cell.replace(" ", "T"))
-    except ValueError:  # the 31st of June
-        return False
-    return True
+    return typed([cell], "").dtype.kind not in "UO"
 
 
 def columns_of_file(
-    path: Path, delimiter: Any, encoding: str, missing: Sequence[str]
-) -> dict[str, list[Any]]:
-    """Columns of a table in a file, None where there is no value."""
+    path: Path,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    na_values: Sequence[str] = NA_VALUES,
+    time_zone: str | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Columns of a table in a file: see `pgmult.read`."""
     suffix = _kind_of(path, delimiter)
-    if suffix in (".jsonl", ".ndjson"):
-        return _json_columns(read_file(path, encoding).split("\n"), path)
+    columns: dict[str, Any]
     if suffix == ".parquet":
         with _parquet(path) as file:
             table = file.read()
-        return {name: _of_arrow(table.column(name)) for name in table.column_names}
-    content = read_file(path, encoding)
-    mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter(content, path))
-    header, *rows = _csv_rows(io.StringIO(content, newline=""), path, mark, delimiter)
-    no_value = frozenset(as_strings(missing, "missing"))
+        columns = {name: _of_arrow(table.column(name)) for name in table.column_names}
+    else:
+        no_value = frozenset(as_strings(na_values, "na_values"))
+        if suffix in (".jsonl", ".ndjson"):
+            columns = _json_columns(read_file(path, encoding).split("\n"), path, no_value)
+        else:
+            content = read_file(path, encoding)
+            mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter(content, path))
+            header, *rows = _csv_rows(io.StringIO(content, newline=""), path, mark, delimiter)
+            columns = {
+                name: [None if row[j] in no_value else row[j] for row in rows]
+                for j, name in enumerate(header)
+            }
+        columns = {
+            name: typed(cells, name, time_zone, suffix in (".csv", ".tsv"))
+            if _is_text(cells)
+            else cells
+            for name, cells in columns.items()
+        }
+    if not len(next(iter(columns.values()), ())):
+        raise ValueError(f"{path}: the table has no rows")
     return {
-        name: _typed([None if row[j] in no_value else row[j] for row in rows])
-        for j, name in enumerate(header)
+        key: exact(cells, f"{key!r} of {path}", time_zone).values for key, cells in columns.items()
     }
+
+
+def _is_text(cells: list[Any]) -> bool:
+    return all(isinstance(cell, str) or cell is None for cell in cells)
 
 
 def _kind_of(path: Path, delimiter: Any) -> str:
@@ -133,7 +152,7 @@ def cells_of_file(
     names: Sequence[str],
     delimiter: Any = None,
     encoding: str = "utf-8",
-    missing: Sequence[str] = ("", "NA"),
+    na_values: Sequence[str] = NA_VALUES,
     meter: Meter | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """Cells of some columns, a row at a time: None where there is no value.
@@ -155,7 +174,7 @@ def cells_of_file(
         mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter("".join(first), path))
         table = _csv_rows(chain(first, lines), path, mark, delimiter)
         there = dict.fromkeys(next(table))
-        rows = _csv_cells(table, names, there, frozenset(as_strings(missing, "missing")))
+        rows = _csv_cells(table, names, there, frozenset(as_strings(na_values, "na_values")))
     if there:
         _check_there(path, names, there, delimiter)
     empty = True
@@ -235,42 +254,25 @@ def _parquet_cells(
 
 
 def _of_arrow(column: Any) -> Any:
-    """Dates as an array, anything else as a list."""
+    """Dates without a zone as an array, anything else as a list."""
     from pyarrow import types
 
-    return column.to_numpy() if types.is_temporal(column.type) else column.to_pylist()
+    plain = types.is_temporal(column.type) and getattr(column.type, "tz", None) is None
+    return column.to_numpy() if plain else column.to_pylist()
 
 
 def labels_of_cells(kinds: set[str]) -> Callable[[Any], str]:
     """What makes labels of a column's cells, given `kind_of_cell` of all of them."""
-    if kinds == {"whole cell"}:
-        return lambda cell: str(int(cell))
-    if kinds <= {"whole cell", "number cell"}:
-        return lambda cell: str(float(cell))
-    if kinds <= {"int", "float"} and "float" in kinds:
-        return lambda cell: str(float(cell))
-    if len(kinds) == 1 or kinds <= {"whole cell", "number cell", "str"}:
-        return str
+    if kinds == {"number cell"}:
+        return plain_label
+    if len(kinds) == 1 or kinds <= {"number cell", "str"} or kinds <= {"int", "float"}:
+        return label_of
     return lambda cell: cell if isinstance(cell, str) else json.dumps(cell)
 
 
 def kind_of_cell(cell: Any, *, of_csv: bool) -> str:
-    """What a column can be that has this cell: see `_typed` and `_one_kind`."""
-    if of_csv and _NUMBER.fullmatch(cell.strip()):
-        whole = len(cell) < _DIGITS and cell.strip().lstrip("+-").isdecimal()
-        return "whole cell" if whole else "number cell"
-    return type(cell).__name__
-
-
-def _typed(cells: list[str | None]) -> list[Any]:
-    """Numbers, if all cells that hold a value are numbers."""
-    present = [cell for cell in cells if cell is not None]
-    if not present or not all(_NUMBER.fullmatch(cell.strip()) for cell in present):
-        return list(cells)
-    whole = all(len(cell) < _DIGITS and cell.strip().lstrip("+-").isdecimal() for cell in present)
-    if whole and len(present) == len(cells):
-        return [int(cell) for cell in present]
-    return [None if cell is None else float(cell) for cell in cells]
+    """What a column can be that has this cell: see `typed` and `_one_kind`."""
+    return "number cell" if of_csv and _NUMBER.fullmatch(cell) else type(cell).__name__
 
 
 def _delimiter(text: str, path: Path) -> str:
@@ -326,10 +328,12 @@ def _split_rows(lines: Iterable[str], path: Path, delimiter: str) -> Iterator[li
         csv.field_size_limit(usual_limit)
 
 
-def _json_columns(lines: Iterable[str], path: Path) -> dict[str, list[Any]]:
+def _json_columns(
+    lines: Iterable[str], path: Path, no_value: frozenset[str]
+) -> dict[str, list[Any]]:
     rows = list(_json_rows(lines, path))
     names = dict.fromkeys(name for row in rows for name in row)
-    return {name: _one_kind([row.get(name) for row in rows]) for name in names}
+    return {name: _one_kind([row.get(name) for row in rows], no_value) for name in names}
 
 
 def _json_rows(lines: Iterable[str], path: Path) -> Iterator[dict[str, Any]]:
@@ -348,13 +352,11 @@ def _json_rows(lines: Iterable[str], path: Path) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _one_kind(items: list[Any]) -> list[Any]:
+def _one_kind(items: list[Any], no_value: frozenset[str]) -> list[Any]:
     """Numbers or truth values as they are; anything else as strings, nested values as JSON."""
+    items = [None if isinstance(item, str) and item in no_value else item for item in items]
     present = [item for item in items if item is not None]
-    for kind in (bool, (int, float)):
-        if present and all(isinstance(item, kind) for item in present):
-            if kind is not bool and any(isinstance(item, bool) for item in present):
-                break
-            if kind is not bool or len(present) == len(items):
-                return items
+    of_one_kind = len({isinstance(item, bool) for item in present}) == 1
+    if of_one_kind and all(isinstance(item, int | float) for item in present):
+        return items
     return [x if x is None or isinstance(x, str) else json.dumps(x) for x in items]

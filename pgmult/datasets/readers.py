@@ -1,7 +1,7 @@
 """Readers of corpora in files: LDA-C, plain text, tables of texts and sparse matrices.
 
 `read_corpus` recognises the kind of a path and calls the right one of `read_ldac`, `read_text`,
-`read_npz` and `pgmult.datasets.tables.read_table`. Files may be compressed (``.gz``). Nothing is
+`read_npz` and `pgmult.read`. Files may be compressed (``.gz``). Nothing is
 ever unpickled. An error names the file and, where there is one, the line.
 """
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_path, as_strings
 from pgmult.datasets.files import TABLES, lines_of, read_file, suffix_of
-from pgmult.datasets.tables import read_table
+from pgmult.datasets.tables import read
 from pgmult.datasets.text import TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import DocumentTable
@@ -117,7 +117,7 @@ def read_corpus(
     documents : "lines" or "paragraphs"
         What is a document in a file of text.
     delimiter : str, optional
-        What separates the cells of a table: see `read_table`.
+        What separates the cells of a table: see `pgmult.read`.
     encoding : str
     **text_options
         How words are chosen: see `corpus_from_texts`. Only for texts.
@@ -141,8 +141,8 @@ def read_corpus(
     if vocabulary is not None:
         raise ValueError(f"{path} is a {source.kind}: a vocabulary is for files of counts")
     if source.kind == "table":
-        table = read_table(source.path, column, delimiter=delimiter, encoding=encoding)
-        return table.corpus(**text_options)
+        table = read(source.path, delimiter=delimiter, encoding=encoding)
+        return table.corpus(column, **text_options)
     return read_text(source.path, documents=documents, encoding=encoding, **text_options)
 
 

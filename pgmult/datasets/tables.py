@@ -1,52 +1,66 @@
-"""Tables of texts: one column holds the texts, and the others stay beside them.
+"""Tables: read once, and handed to any family of models.
 
->>> table = read_table({"speech": ["Peace and trade", "War"], "year": [1815, 1812]}, "speech")
->>> corpus = table.corpus()
+`pgmult.read` takes a file, a data frame or a mapping and keeps every cell as it is: numbers of 19
+digits, leading zeros, times in their own calendar. What a column is used for decides what becomes
+of it: labels stay exact, only numbers become numbers (`pgmult.core.labels`).
+
+>>> table = read({"speech": ["Peace and trade", "War"], "year": [1815, 1812]})
+>>> corpus = table.corpus("speech")
 >>> corpus.vocabulary.tolist(), corpus.table.columns["year"].tolist()
 (['peace', 'trade', 'war'], [1815, 1812])
+>>> states = read({"who": ["a", "a", "b"], "day": [1, 3, 1], "state": ["well", "ill", "ill"]})
+>>> states.sequences("state", sequence="who", time="day")
+Sequences(2 sequences, 4 steps, 2 symbols, 3 observations)
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pgmult.core.arguments import as_kind, as_path, under_name
-from pgmult.core.tables import as_columns, as_labels
-from pgmult.datasets.columns import columns_of_file
+from pgmult.core.labels import labels_of
+from pgmult.core.tables import Cells, ExactTable, exact_columns
+from pgmult.core.typing import ArrayLike
+from pgmult.datasets.columns import NA_VALUES, columns_of_file
 from pgmult.datasets.text import TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.documents import DocumentTable
 
-__all__ = ["TextTable", "read_table"]
+if TYPE_CHECKING:
+    from pgmult.fields.data import CountField
+    from pgmult.sequences.data.sequences import Sequences
+
+__all__ = ["Table", "read"]
 
 _SHOWN = 6  # columns named in an error
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TextTable(DocumentTable):
-    """A table of texts, a document a row. Make one with `read_table`.
+class Table(ExactTable):
+    """Columns by name, a row for each text, count, step or case. Make one with `pgmult.read`.
 
     Notes
     -----
-    ``table.columns`` are the others by name, ``table.texts`` the texts. ``table[rows]`` are some of
-    the rows, chosen by numbers, a slice or a mask: ``table[table.columns["year"] >= 1946]``,
-    ``table[~table.missing("year", "party")]``.
+    ``table["year"]`` is a column; ``table[rows]`` are some of the rows, chosen by numbers, a slice
+    or a mask: ``table[table["year"] >= 1946]``, ``table[~table.missing("year", "party")]``.
     """
 
-    source: str = "the table"
-
-    def corpus(self, *, names: str | None = None, **text_options: Unpack[TextOptions]) -> Corpus:
-        """Count the words of the texts; the columns stay with the corpus.
+    def corpus(
+        self, text: str | None = None, *, names: str | None = None,
+        **text_options: Unpack[TextOptions],
+    ) -> Corpus:  # fmt: skip
+        """Count the words of a column of texts; the other columns stay with the corpus.
 
         Every row becomes a document, also when none of its words is kept: rows keep their numbers.
         ``corpus[corpus.totals > 0]`` leaves empty ones out, with their columns, and
-        ``print(corpus.table.losses)`` tells what was lost.
+        ``print(corpus.table.losses)`` tells what was lost. ``corpus.with_covariates(formula)``
+        goes on from here.
 
         Parameters
         ----------
+        text : str
+            The column that holds the texts. A missing value is an empty document.
         names : str, optional
             The column that says what to call each document.
         **text_options
@@ -55,97 +69,132 @@ class TextTable(DocumentTable):
         Raises
         ------
         ValueError
-            If no word is left, or an option is out of its range.
+            If `text` is left out or no column of strings, no word is left, or an option is out of
+            its range.
         """
+        column = self._text_column(text)
+        texts = ["" if x is None else x for x in self[column].tolist()]
         called = None
         if names is not None:
             with under_name("names", of="column"):
-                labels = self.column(names)
-            called = as_labels(labels, names)
+                called = labels_of(self[names], names).tolist()
         try:
-            corpus, losses = count_words(
-                self.texts, None if called is None else called.tolist(), **text_options
-            )
+            corpus, losses = count_words(texts, called, **text_options)
         except ValueError as error:
             raise ValueError(f"{self.source}: {error}") from None
-        table = DocumentTable(self.names, self.values, self.text, losses)
-        return replace(corpus, table=table)
+        return replace(corpus, table=replace(DocumentTable.of(self.columns, column), losses=losses))
+
+    def _text_column(self, text: str | None) -> str:
+        """The name of the column of texts, which is asked for and not guessed."""
+        lengths = {
+            name: sum(len(item) for item in column.tolist() if isinstance(item, str))
+            for name, column in self.columns.items()
+            if column.dtype.kind in "UO" and any(isinstance(x, str) for x in column.tolist())
+        }
+        place = "" if self.source == "the table" else f"{self.source}: "
+        if text is not None:
+            text = as_kind(text, "text", str)
+            if text not in self.cells:
+                raise ValueError(
+                    f"{place}text must be a column of the table, no column {text!r} among"
+                    f" {list(self.cells)[: 5 * _SHOWN]}"
+                )
+            if text not in lengths and not self.missing(text).all():
+                raise ValueError(f"{place}text must be a column of strings, {text!r} has none")
+            return text
+        longest = sorted(lengths, key=lambda name: -lengths[name])
+        which = ", ".join(map(repr, longest[:_SHOWN])) + (", ..." if len(longest) > _SHOWN else "")
+        raise ValueError(
+            f"{place}say which column holds the texts"
+            + (f" (strings are in {which})" if longest else ", but none holds strings")
+        )
+
+    def field(
+        self,
+        inputs: str | Sequence[str],
+        category: str,
+        *,
+        count: str | None = None,
+        new_inputs: Any = None,
+        places: Mapping[str, Any] | None = None,
+        order: str | ArrayLike = "frequency",
+    ) -> "CountField":
+        """Counts of categories in space and time: see `pgmult.fields.from_long`."""
+        from pgmult.fields.tables import from_long
+
+        return from_long(
+            self, inputs=inputs, category=category, count=count, new_inputs=new_inputs,
+            places=places, order=order,
+        )  # fmt: skip
+
+    def sequences(
+        self,
+        symbol: str,
+        *,
+        sequence: str | None = None,
+        time: str | None = None,
+        every: str | None = None,
+        week_start: str = "monday",
+        count: str | None = None,
+        order: str | ArrayLike | None = None,
+    ) -> "Sequences":
+        """Sequences of symbols or counts: see `pgmult.sequences.from_long`."""
+        from pgmult.sequences.data.tables import from_long
+
+        return from_long(
+            self, symbol=symbol, sequence=sequence, time=time, every=every, week_start=week_start,
+            count=count, order=order,
+        )  # fmt: skip
 
 
-def read_table(
+def read(
     table: Any,
-    text: str | None = None,
     *,
     delimiter: str | None = None,
     encoding: str = "utf-8",
-    missing: Sequence[str] = ("", "NA"),
-) -> TextTable:
-    """Read a table with a document a row, and keep all of its columns.
+    na_values: Sequence[str] = NA_VALUES,
+    time_zone: str | None = None,
+) -> Table:
+    """Read a table with named columns, nothing of its cells lost.
 
     Parameters
     ----------
-    table : path, data frame or mapping
+    table : path, data frame, labelled array or mapping
         ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with an object a line,
         also compressed, ``.gz``; ``.parquet``, if pyarrow is installed; a data frame of pandas,
-        polars, pyarrow or others; a mapping from name to column.
-    text : str
-        The column that holds the texts. A missing value is an empty document.
+        polars, pyarrow or others; an array of xarray; a mapping from name to column.
     delimiter : str, optional
         What separates cells: one character. If left out, a tab in a ``.tsv``, and in a ``.csv``
         whichever of comma, semicolon and tab stands in the header row outside quotes; it is an
         error if several do.
     encoding : str
-    missing : sequence of str
-        What a cell of a ``.csv`` or ``.tsv`` reads that holds no value.
+    na_values : sequence of str
+        What a cell of a file of text reads that holds no value.
+    time_zone : str, optional
+        Times with a zone keep the calendar of their column's one zone. If a column has several
+        (offsets of summer and winter are two), this is the zone whose calendar they are told in,
+        such as "Europe/Berlin".
 
     Returns
     -------
-    TextTable
-        A column of a file is one of numbers, if all cells that hold a value are numbers.
+    Table
+        A column of a file is one of numbers or of dates (ISO 8601, such as 1999-12 or 1999-12-31)
+        where every cell that holds a value is one, else of strings.
 
     Raises
     ------
+    OSError
+        If the file cannot be opened.
     ValueError
-        If `text` is left out or no column of strings, or the file cannot be understood; with its
-        name and line.
+        If the file cannot be understood, with its name and line; if columns have different lengths
+        or one has times of several zones.
+    TypeError
+        If `table` is no table.
     """
+    if isinstance(table, Table):
+        return table
     if isinstance(table, str | os.PathLike):
         path = as_path(table, "table")
-        place, columns = f"{path}: ", columns_of_file(path, delimiter, encoding, missing)
-        if not len(next(iter(columns.values()), ())):
-            raise ValueError(f"{path}: the table has no rows")
-    else:
-        place, columns = "", {key: _listed(c) for key, c in as_columns(table, "table").items()}
-    split = "" if delimiter is None else f" with delimiter {delimiter!r}"
-    column = _text_column(columns, text, place, split)
-    found = TextTable.of(columns, column)
-    return replace(found, source=place.removesuffix(": ") or "the table")
-
-
-def _listed(column: Any) -> Any:
-    return column if column.dtype.kind in "biufM" else column.tolist()
-
-
-def _text_column(columns: dict[str, Any], text: Any, place: str, split: str) -> str:
-    """The name of the column of texts, which is asked for and not guessed."""
-    strings = [
-        name
-        for name, column in columns.items()
-        if not isinstance(column, np.ndarray) and any(isinstance(item, str) for item in column)
-    ]
-    if text is not None:
-        text = as_kind(text, "text", str)
-        if text not in columns:
-            raise ValueError(
-                f"{place}text must be a column of the table, no column {text!r} among"
-                f" {list(columns)[: 5 * _SHOWN]}{split}"
-            )
-        if text not in strings and any(item is not None for item in columns[text]):
-            raise ValueError(f"{place}text must be a column of strings, {text!r} has none")
-        return str(text)
-    longest = sorted(strings, key=lambda name: -sum(len(x or "") for x in columns[name]))
-    which = ", ".join(map(repr, longest[:_SHOWN])) + (", ..." if len(longest) > _SHOWN else "")
-    raise ValueError(
-        f"{place}say which column holds the texts"
-        + (f" (strings are in {which})" if longest else ", but none holds strings")
-    )
+        columns = columns_of_file(path, delimiter, encoding, na_values, time_zone)
+        return Table({name: Cells(values) for name, values in columns.items()}, str(path))
+    return Table(exact_columns(table, "table", time_zone))

@@ -24,14 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_mapping, as_strings
-from pgmult.core.tables import (
-    as_columns,
-    as_labels,
-    as_looked_at,
-    as_years,
-    chosen_columns,
-    warn_of_look_alikes,
-)
+from pgmult.core.labels import as_looked_at, labels_of, warn_of_look_alikes
+from pgmult.core.tables import as_columns, as_years, chosen_columns
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
 from pgmult.fields.data import CountField, as_field
@@ -98,7 +92,7 @@ def from_long(
     if count is not None:
         number = _numbers_of(chosen_columns(columns, [count], "table", "count")[count], count)
         _warn_of_repeats(columns)
-    labels, of_label = np.unique(as_labels(of_category, category), return_inverse=True)
+    labels, of_label = np.unique(labels_of(of_category, category), return_inverse=True)
     warn_of_look_alikes(labels, f"column {category!r}")
     first, of_row = _distinct(x)
     kept = {key: column[first] for key, column in at.items()}
@@ -154,7 +148,7 @@ def _coordinates(
     names: list[str] = []
     for name, column in columns.items():
         if name in places:
-            values = _places(as_labels(column, name), places[name], name, table)
+            values = _places(labels_of(column, name), places[name], name, table)
         elif column.dtype.kind == "M":
             values = as_years(column)[:, None]
         elif column.dtype.kind in "OUS" and any(isinstance(item, str) for item in column):

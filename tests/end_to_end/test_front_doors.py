@@ -31,7 +31,7 @@ RESULTS = {
     "datasets": {
         "Source",
         "TextOptions",
-        "TextTable",
+        "Table",
         "associated_press",
         "state_of_the_union",
         "us_names",

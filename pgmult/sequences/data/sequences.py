@@ -75,7 +75,8 @@ class Sequences:
         What the symbols are called.
     names : str array, ``(num_sequences,)``, or None
     starts : datetime64 or int64 array, ``(num_sequences,)``, or None
-        When each sequence's first step was, in units of a step: see `times`.
+        When each sequence's first step was, in units of which a step takes `every`: see `times`.
+    every : int
     rows_of : Whole or None
         Of what these are `rows`.
     """
@@ -90,6 +91,7 @@ class Sequences:
     alphabet: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
     starts: NDArray[Any] | None = None
+    every: int = 1
     rows_of: Whole | None = None
 
     @property
@@ -173,7 +175,7 @@ class Sequences:
         """
         if self.starts is None:
             return None
-        when = self.starts[np.asarray(sequences)] + np.asarray(steps)
+        when = self.starts[np.asarray(sequences)] + self.every * np.asarray(steps)
         return when.astype("datetime64[s]") if when.dtype.kind == "M" else np.asarray(when)
 
     def to_csr(self) -> "scipy.sparse.csr_array":
@@ -273,7 +275,7 @@ class Sequences:
             starts=(
                 None
                 if self.starts is None
-                else self.starts[sequences] + (start - self.offsets[sequences])
+                else self.starts[sequences] + self.every * (start - self.offsets[sequences])
             ),
             rows_of=None,
         )

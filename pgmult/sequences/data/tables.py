@@ -15,15 +15,17 @@ Steps between the first and the last of a sequence that have no row are missing.
 (array([1, 0, 1, 1]), array(['relapse', 'stable'], dtype='<U7'))
 """
 
+import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice
-from pgmult.core.tables import as_columns, as_labels, chosen_columns, warn_of_look_alikes
+from pgmult.core.arguments import as_choice, brief
+from pgmult.core.labels import labels_of, warn_of_look_alikes
+from pgmult.core.tables import as_columns, chosen_columns
 from pgmult.core.typing import ArrayLike, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.sequences.data.sequences import Sequences, as_sequences
@@ -31,14 +33,11 @@ from pgmult.sequences.data.sequences import Sequences, as_sequences
 __all__ = ["from_long"]
 
 _UNITS = {
-    "year": "Y",
-    "month": "M",
-    "week": "W",
-    "day": "D",
-    "hour": "h",
-    "minute": "m",
-    "second": "s",
-}
+    "year": "Y", "quarter": "3M", "month": "M", "week": "W", "day": "D", "hour": "h", "minute": "m",
+    "second": "s", "y": "Y", "w": "W", "d": "D", "h": "h", "min": "m", "sec": "s", "s": "s",
+}  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_FIRST_MONDAY = 4  # days after 1970-01-01
 _MOST_STEPS = 10**8
 
 
@@ -49,6 +48,7 @@ def from_long(
     sequence: str | None = None,
     time: str | None = None,
     every: str | None = None,
+    week_start: str = "monday",
     count: str | None = None,
     order: str | ArrayLike | None = None,
 ) -> Sequences:
@@ -65,9 +65,13 @@ def from_long(
     time : str, optional
         The column of steps, whole numbers or dates. Rows of one sequence and step add up, and steps
         without a row are missing. Left out, every row is a step and rows stand in their order.
-    every : {"year", "month", "week", "day", "hour", "minute", "second"}, optional
-        How long a step is, where `time` has dates. Tables and figures of what is found have a
-        date for each step, then: the first day of its month or year, the Thursday of its week.
+    every : str, optional
+        How long a step is, where `time` has dates: "year", "quarter", "month", "week", "day",
+        "hour", "minute", "second", or a number of these, "2 weeks", "5min", "2h", "15s". Steps
+        begin where the calendar does (hours at midnight, months on the first), and tables and
+        figures of what is found tell that time.
+    week_start : str
+        The day that weeks begin on; on Mondays, by default, as ISO 8601 counts them.
     count : str, optional
         The column of counts; left out, every row is one observation.
     order : "frequency", "given" or a permutation, optional
@@ -86,7 +90,7 @@ def from_long(
     def column(name: str, argument: str) -> NDArray[Any]:
         return chosen_columns(columns, [name], "table", argument)[name]
 
-    symbols, of_symbol = np.unique(as_labels(column(symbol, "symbol"), symbol), return_inverse=True)
+    symbols, of_symbol = np.unique(labels_of(column(symbol, "symbol"), symbol), return_inverse=True)
     warn_of_look_alikes(symbols, f"column {symbol!r}")
     num_rows = len(of_symbol)
     if num_rows == 0:
@@ -95,7 +99,7 @@ def from_long(
         names, of_sequence = None, np.zeros(num_rows, dtype=np.int64)
     else:
         names, of_sequence = np.unique(
-            as_labels(column(sequence, "sequence"), sequence), return_inverse=True
+            labels_of(column(sequence, "sequence"), sequence), return_inverse=True
         )
         warn_of_look_alikes(names, f"column {sequence!r}")
     number = np.ones(num_rows, dtype=np.int64)
@@ -104,9 +108,11 @@ def from_long(
     if time is None:
         if every is not None:
             raise ValueError(f"every must be left out where there is no time, got {every!r}")
-        step = np.arange(num_rows)
+        step, clock = np.arange(num_rows), _Clock()
     else:
-        step = _steps(column(time, "time"), time, every)
+        times = column(time, "time")
+        clock = _clock(times, time, every, week_start)
+        step = clock.steps(times, time)
     parts, starts = [], []
     for s in range(1 if names is None else len(names)):
         rows = of_sequence == s
@@ -130,36 +136,61 @@ def from_long(
     )
     if time is None:
         return sequences
-    unit = None if every is None else f"datetime64[{_UNITS[every]}]"
-    return replace(sequences, starts=np.array(starts, dtype=np.int64).astype(unit or np.int64))
+    firsts = np.array(starts, dtype=np.int64) * clock.every + clock.origin
+    dates = firsts if clock.unit is None else firsts.astype(f"datetime64[{clock.unit}]")
+    return replace(sequences, starts=dates, every=clock.every)
 
 
-def _steps(times: NDArray[Any], name: str, every: str | None) -> IntArray:
-    """Steps as whole numbers."""
-    if times.dtype.kind == "M":
+class _Clock(NamedTuple):
+    """How times become steps: step i begins at ``origin + i every`` of a unit; None, numbers."""
+
+    unit: str | None = None
+    every: int = 1
+    origin: int = 0
+
+    def steps(self, times: NDArray[Any], name: str) -> IntArray:
+        """The step of each time."""
+        if self.unit is not None:
+            if np.isnat(times).any():
+                row = int(np.argmax(np.isnat(times)))
+                raise ValueError(
+                    f"column {name!r} must have a date in every row, got none at row {row}"
+                )
+            units = times.astype(f"datetime64[{self.unit}]").astype(np.int64)
+            return np.asarray((units - self.origin) // self.every)
+        try:
+            steps = times.astype(np.int64)
+            whole = bool((steps == times).all())
+        except (TypeError, ValueError, OverflowError):
+            whole = False
+        if not whole or times.dtype.kind not in "iufO":
+            raise ValueError(f"column {name!r} must be whole numbers or dates, of steps")
+        return steps
+
+
+def _clock(times: NDArray[Any], name: str, every: str | None, week_start: str) -> _Clock:
+    """The clock of a column of times."""
+    if times.dtype.kind != "M":
         if every is None:
-            raise ValueError(
-                f"every must say how long a step is where column {name!r} has dates, one of"
-                f" {', '.join(map(repr, _UNITS))}"
-            )
-        if np.isnat(times).any():
-            row = int(np.argmax(np.isnat(times)))
-            raise ValueError(
-                f"column {name!r} must have a date in every row, got none at row {row}"
-            )
-        unit = _UNITS[as_choice(every, "every", tuple(_UNITS))]
-        return times.astype(f"datetime64[{unit}]").astype(np.int64)
-    if every is not None:
+            return _Clock()
         kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
         raise ValueError(
             f"every must be left out where column {name!r} has no dates, got {every!r} and"
             f" {kind} {str(times[0])!r} (dates are written 1999-12-31, or are datetime64)"
         )
-    try:
-        steps = times.astype(np.int64)
-        whole = bool((steps == times).all())
-    except (TypeError, ValueError, OverflowError):
-        whole = False
-    if not whole or times.dtype.kind not in "iufO":
-        raise ValueError(f"column {name!r} must be whole numbers or dates, of steps")
-    return steps
+    words = "'year', 'month', 'week', 'day', '2h', '5min', '15s'"
+    if every is None:
+        raise ValueError(
+            f"every must say how long a step is where column {name!r} has dates: {words}"
+        )
+    told = (
+        re.fullmatch(r"\s*(\d{1,9})?\s*([a-z]+?)s?\s*", every) if isinstance(every, str) else None
+    )
+    unit = None if told is None else _UNITS.get(told[2] or "s")
+    if told is None or unit is None or told[1] == "0":
+        raise ValueError(f"every must be a length of time, such as {words}, got {brief(every)}")
+    number = int(told[1] or 1)
+    if unit == "W":
+        day = _WEEKDAYS.index(as_choice(week_start, "week_start", _WEEKDAYS))
+        return _Clock("D", 7 * number, _FIRST_MONDAY + day)
+    return _Clock(unit[-1], number * int(unit[:-1] or 1))

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_list, as_probability, as_seed, as_strings
 from pgmult.core.mapped import part_of
+from pgmult.core.tables import as_rows
 from pgmult.core.validate import as_counts, as_positive_int
-from pgmult.topics.data.documents import DocumentTable, as_rows
+from pgmult.topics.data.documents import DocumentTable
 
 if TYPE_CHECKING:
     from pgmult.topics.data.structured import StructuredCorpus
@@ -54,7 +55,7 @@ class Corpus:
     vocabulary : str array, ``(num_words,)``, or None
     names : str array, ``(num_documents,)``, or None
     table : DocumentTable or None
-        Texts and other columns of the documents, where `pgmult.datasets.read_table` read them.
+        Texts and other columns of the documents, where `pgmult.read` read them.
 
     Notes
     -----
@@ -136,7 +137,7 @@ class Corpus:
             raise ValueError(
                 "the corpus was not read from a table, so that it has no columns: pass them to"
                 " pgmult.topics.with_covariates(corpus, columns, formula), or read texts and"
-                " columns together with pgmult.datasets.read_table"
+                " columns together: pgmult.read(table).corpus(text)"
             )
         more = {} if content is None else {"content": content}
         return with_covariates(self, self.table.columns, formula, standardize=standardize, **more)

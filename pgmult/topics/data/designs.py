@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, as_strings, brief
-from pgmult.core.tables import warn_of_look_alikes
+from pgmult.core.labels import warn_of_look_alikes
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.codec import fingerprint
 from pgmult.topics.data.terms import KNOTS, SplineTerm, Term, are_free, group_term, spline_term

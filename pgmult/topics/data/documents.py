@@ -19,28 +19,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_list, brief
-from pgmult.core.tables import chosen_columns
+from pgmult.core.labels import is_missing, label_of
+from pgmult.core.tables import as_rows, chosen_columns, exact, numbers_of_texts
 from pgmult.core.typing import IntArray
-from pgmult.core.validate import as_positive_int
 
-__all__ = ["DocumentTable", "Losses", "PackedTexts", "WordLoss", "as_rows"]
-
-
-def as_rows(rows: Any, count: int) -> IntArray:
-    """Numbers of chosen rows, in the order given, from a slice, a mask or numbers."""
-    if isinstance(rows, slice):
-        return np.arange(count)[rows]
-    given = as_list(rows, "rows", "rows of documents")
-    if given and all(isinstance(row, bool | np.bool_) for row in given):
-        array = np.array(given)
-        if array.shape != (count,):
-            raise ValueError(
-                f"rows must have one truth value for each of the {count} documents, got shape"
-                f" {array.shape}"
-            )
-        return np.flatnonzero(array)
-    return np.array([as_positive_int(row, "rows", 0, count - 1) for row in given], dtype=np.int64)
+__all__ = ["DocumentTable", "Losses", "PackedTexts", "WordLoss"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +136,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DocumentTable:
-    """Columns of a table with a document a row. `pgmult.datasets.read_table` makes one.
+    """Columns of a table with a document a row. `pgmult.datasets.Table.corpus` makes one.
 
     Attributes
     ----------
@@ -164,18 +147,22 @@ class DocumentTable:
         The column that the words were counted in.
     losses : Losses or None
         What was lost in counting.
+    written : tuple of str
+        Columns whose strings are numbers, as written: an array would not hold them exactly.
     """
 
     names: tuple[str, ...]
     values: tuple[NDArray[Any] | PackedTexts, ...]
     text: str | None = None
     losses: Losses | None = None
+    written: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, columns: Mapping[str, Any], text: str | None = None) -> Self:
         """Columns of one length, each of numbers, truth values, dates, or strings and None."""
-        values = tuple(_stored(column) for column in columns.values())
-        return cls(tuple(columns), values, text)
+        cells = {name: exact(column, repr(name)).values for name, column in columns.items()}
+        written = tuple(name for name, column in cells.items() if _are_numbers(column))
+        return cls(tuple(cells), tuple(map(_stored, cells.values())), text, written=written)
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -194,8 +181,11 @@ class DocumentTable:
         chosen_columns(dict.fromkeys(self.names, np.empty(0)), [name], "the table", "column")
         values = self.values[self.names.index(name)]
         if isinstance(values, PackedTexts):
+            texts = values.unpack()
+            if name in self.written:
+                return numbers_of_texts(texts)
             unpacked = np.empty(len(values), dtype=object)
-            unpacked[:] = values.unpack()
+            unpacked[:] = texts
             return unpacked
         return values
 
@@ -206,8 +196,7 @@ class DocumentTable:
         """
         found = np.zeros(len(self), dtype=np.bool_)
         for name in names:
-            items = self.column(name).tolist()
-            found |= np.array([item is None or item != item for item in items], dtype=np.bool_)
+            found |= np.array([is_missing(cell) for cell in list(self.column(name))], np.bool_)
         return found
 
     def __len__(self) -> int:
@@ -223,21 +212,17 @@ class DocumentTable:
         return f"{type(self).__name__}({len(self):,} documents{text}, columns: {others or 'none'})"
 
 
-def _stored(column: Any) -> NDArray[Any] | PackedTexts:
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biufM":
+def _are_numbers(column: NDArray[Any]) -> bool:
+    """Whether a column of objects has numbers, beside cells without a value, and nothing else."""
+    kinds = {type(cell) for cell in column.tolist()} if column.dtype.kind == "O" else set()
+    numbers = {kind for kind in kinds if issubclass(kind, int | float) and kind is not bool}
+    return bool(numbers) and kinds <= {*numbers, type(None)}
+
+
+def _stored(column: NDArray[Any]) -> NDArray[Any] | PackedTexts:
+    if column.dtype.kind in "biufM":
         return column
-    items = [None if item is None or item != item else item for item in list(column)]
-    present = [item for item in items if item is not None]
-    if present and len(present) == len(items) and isinstance(present[0], int):
-        array = np.array(present)
-        if array.dtype.kind in "bi":
-            return array
-    if present and all(isinstance(item, int | float) for item in present):
-        try:
-            return np.array([np.nan if x is None else x for x in items], dtype=np.float64)
-        except OverflowError:
-            raise ValueError("columns must hold numbers below 1e308, got a larger one") from None
-    if not all(isinstance(item, str) for item in present):
-        strange = next(item for item in present if not isinstance(item, str))
-        raise TypeError(f"columns must hold numbers, dates or strings, got {brief(strange)}")
-    return PackedTexts.of(items)
+    try:
+        return PackedTexts.of([None if is_missing(x) else label_of(x) for x in column.tolist()])
+    except TypeError as error:
+        raise TypeError(f"columns must hold numbers, dates or strings: {error}") from None

@@ -162,7 +162,7 @@ def transform(
     posterior : Posterior
         Of `pgmult.topics.CorrelatedTopics` or `pgmult.topics.StructuralTopics`.
     corpus : Corpus, sparse matrix or array of counts
-        As ``read_table(...).corpus()`` makes it: any vocabulary will do.
+        As ``pgmult.read(table).corpus(text)`` makes it: any vocabulary will do.
     covariates : mapping from name to column, or DataFrame, optional
         Every column that the run's formulas name; if left out, those of the table that the corpus
         was read from.

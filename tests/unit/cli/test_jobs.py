@@ -161,7 +161,7 @@ class TestFields:
             ("2000,NY,Ada,", "column 'n' (--count) has no value in 1 of 3 rows, first in row 2"),
             ("2000,,Ada,3", "column 'state' (--inputs state) has no value in 1 of 3 rows"),
             ("2000,NY,,3", "column 'name' (--category) has no value in 1 of 3 rows"),
-            ("2000,NY,Ada,NA", "column 'n' must be counts, got 'NA' at row 1"),
+            ("2000,NY,Ada,NA", "column 'n' (--count) has no value in 1 of 3 rows, first in row 2"),
             ('2000,NY,Ada,"1,234"', "column 'n' must be counts, got '1,234' at row 1"),
             ("07/01/2000,NY,Ada,3", "dates such as 1999-12-31, in every row, got '07/01/2000' in"),
             ("2000,ny,Ada,3", "got none for 'ny' (it has 'NY')"),

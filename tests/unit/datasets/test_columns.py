@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from pgmult.datasets import read_columns
+from pgmult.datasets import read
 
 
 def written(tmp_path, text, name="t.csv"):
@@ -30,18 +30,18 @@ def written(tmp_path, text, name="t.csv"):
 )
 def test_kinds_of_columns(tmp_path, cells, dtype, values):
     path = written(tmp_path, "x,y\n" + "".join(f'"{cell}",a\n' for cell in cells))
-    column = read_columns(path)["x"]
+    column = read(path)["x"]
     assert column.dtype == np.dtype(dtype)
     np.testing.assert_array_equal(column, np.array(values, dtype=dtype))
 
 
 def test_other_files(tmp_path):
     tabs = written(tmp_path, "a\tb\n1\tx\n", "t.tsv.gz")
-    assert {k: v.tolist() for k, v in read_columns(tabs).items()} == {"a": [1], "b": ["x"]}
+    assert {k: v.tolist() for k, v in read(tabs).columns.items()} == {"a": [1], "b": ["x"]}
     lines = written(
         tmp_path, '{"a": 1, "b": "2024-01-01"}\n{"a": 2.5, "b": "2024-01-02"}\n', "t.jsonl"
     )
-    found = read_columns(lines)
+    found = read(lines)
     assert found["a"].tolist() == [1.0, 2.5]
     assert found["b"].dtype.kind == "M"
 
@@ -60,4 +60,4 @@ def test_other_files(tmp_path):
 )
 def test_what_cannot_be_read_is_named(tmp_path, text, name, said):
     with pytest.raises(ValueError, match=said):
-        read_columns(written(tmp_path, text, name))
+        read(written(tmp_path, text, name))

@@ -22,11 +22,11 @@ from pgmult.datasets import (
     corpus_from_texts,
     demo_corpus,
     public,
+    read,
     read_alignments,
     read_corpus,
     read_ldac,
     read_npz,
-    read_table,
     read_text,
     recognise,
     tokenize,
@@ -222,7 +222,7 @@ class TestLineDiscipline:
         inside = f"red{mark}blue"
         table = write(tmp_path / "t.csv", f'id,body\n1,{inside}\n2,green\n3,"{inside}"\n')
         np.testing.assert_array_equal(
-            dense(read_table(table, "body").corpus()), [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
+            dense(read(table).corpus("body")), [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
         )
         for documents in ("lines", "paragraphs"):
             text = write(tmp_path / "t.txt", f"{inside}\n\ngreen\n\n{inside}\n")
@@ -232,7 +232,7 @@ class TestLineDiscipline:
         ldac = write(tmp_path / "c.dat", "1 1:1\n")
         assert read_ldac(ldac, words).vocabulary.tolist() == [inside, "green"]
         rows = write(tmp_path / "t.jsonl", json.dumps({"body": inside}, ensure_ascii=False))
-        assert read_table(rows, "body").corpus().num_documents == 1
+        assert read(rows).corpus("body").num_documents == 1
         reads = write(tmp_path / "reads.tsv", f"r{mark}1\tt\t-1.0\nr2\tt\t-2.0\n")
         assert read_alignments(reads).num_reads == 2
 
@@ -240,7 +240,7 @@ class TestLineDiscipline:
     def test_every_usual_end_of_a_line(self, tmp_path, end):
         path = tmp_path / "t.csv"
         path.write_bytes(f'id,body{end}1,"red{end}blue"{end}{end}2,blue{end}'.encode())
-        np.testing.assert_array_equal(dense(read_table(path, "body").corpus()), [[1, 1], [1, 0]])
+        np.testing.assert_array_equal(dense(read(path).corpus("body")), [[1, 1], [1, 0]])
         (tmp_path / "t.txt").write_bytes(f"red{end}{end}blue".encode())
         assert read_text(tmp_path / "t.txt").names.tolist() == ["line 1", "line 3"]
         (tmp_path / "c.dat").write_bytes(f"1 0:1{end}0{end}".encode())
@@ -248,9 +248,9 @@ class TestLineDiscipline:
 
     def test_byte_order_marks(self, tmp_path):
         path = write(tmp_path / "t.csv", "\ufeffbody,id\nred,1\n")
-        assert read_table(path, "body").corpus().num_documents == 1
+        assert read(path).corpus("body").num_documents == 1
         (tmp_path / "u.csv").write_bytes("body;id\nred;1\n".encode("utf-16"))
-        assert read_table(tmp_path / "u.csv", "body", encoding="utf-16").corpus().num_tokens == 1
+        assert read(tmp_path / "u.csv", encoding="utf-16").corpus("body").num_tokens == 1
         path = write(tmp_path / "c.dat", "\ufeff2 0:1 4:2\n")
         assert recognise(path).kind == "LDA-C"
         assert read_corpus(path).num_words == 5
@@ -261,34 +261,32 @@ class TestTable:
     def test_the_header_tells_what_separates_cells(self, tmp_path, mark):
         text = f'id{mark}"a, b; c\td"{mark}body\n1{mark}x{mark}"red, blue; red"\n'
         path = write(tmp_path / "t.csv", text)
-        assert read_table(path, "body").corpus().num_tokens == 3
+        assert read(path).corpus("body").num_tokens == 3
         assert read_corpus(path, column="body", delimiter=mark).num_tokens == 3
 
     def test_an_ambiguous_header(self, tmp_path):
         path = write(tmp_path / "t.csv", "id;body, in full\n1;red\n")
         with pytest.raises(ValueError, match=r"t.csv, line 1: ',' and ';' stand in .* delimiter="):
-            read_table(path, "body, in full")
-        assert read_table(path, "body, in full", delimiter=";").corpus().num_tokens == 1
+            read(path).corpus("body, in full")
+        assert read(path, delimiter=";").corpus("body, in full").num_tokens == 1
         with pytest.raises(ValueError, match="delimiter must be one character, got 'xy'"):
-            read_table(path, "body", delimiter="xy")
+            read(path, delimiter="xy")
         alone = write(tmp_path / "alone.csv", "body\nred\n")
-        assert read_table(alone, "body").corpus().num_tokens == 1
+        assert read(alone).corpus("body").num_tokens == 1
 
     def test_csv(self, tmp_path):
         path = write(tmp_path / "t.csv", 'id,body\n1,"red, blue\nred"\n2,\n\n3,blue\n')
-        corpus = read_table(path, "body").corpus()
+        corpus = read(path).corpus("body")
         np.testing.assert_array_equal(dense(corpus), [[1, 2], [0, 0], [1, 0]])
 
     def test_a_book_in_a_cell(self, tmp_path):
         path = write(tmp_path / "t.tsv", "id\tbody\n1\t" + "red " * 50_000)
-        assert read_table(path, "body").corpus().num_tokens == 50_000
+        assert read(path).corpus("body").num_tokens == 50_000
 
     def test_jsonl(self, tmp_path):
         rows = [{"body": "red blue"}, {"body": None}, {"body": "blue", "id": 3}]
         path = write(tmp_path / "t.jsonl", "\n".join(map(json.dumps, rows)) + "\n")
-        np.testing.assert_array_equal(
-            dense(read_table(path, "body").corpus()), [[1, 1], [0, 0], [1, 0]]
-        )
+        np.testing.assert_array_equal(dense(read(path).corpus("body")), [[1, 1], [0, 0], [1, 0]])
 
     @pytest.mark.parametrize(
         ("name", "text", "message"),
@@ -309,7 +307,7 @@ class TestTable:
     )
     def test_bad_tables(self, tmp_path, name, text, message):
         with pytest.raises(ValueError, match=message):
-            read_table(write(tmp_path / name, text), "body")
+            read(write(tmp_path / name, text)).corpus("body")
 
 
 class TestNpz:
@@ -371,11 +369,11 @@ class TestAlignments:
     def test_numbers_that_do_not_fit(self, tmp_path):
         """One sentence, and no attempt at a table of 2**40 reads."""
         path = tmp_path / "a.npz"
-        for read, transcript, message in (
+        for reads, transcript, message in (
             ([0, 2**40], [0, 0], "read must be numbered 0, 1, ... without gaps, got 1099511627776"),
             ([0, 1], [0, 2**40], "transcript must be below 2\\*\\*31, got 1099511627776 at posi"),
         ):
-            np.savez(path, read=read, tr=transcript, logp=np.zeros(2))
+            np.savez(path, read=reads, tr=transcript, logp=np.zeros(2))
             with pytest.raises(ValueError, match=f"a.npz: not a table of alignments .{message}"):
                 read_alignments(path)
 

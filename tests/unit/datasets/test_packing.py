@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pgmult.datasets import pack_files, packing, read_corpus, read_table
+from pgmult.datasets import pack_files, packing, read, read_corpus
 from pgmult.datasets.files import each_line, lines_of, read_file
 from pgmult.topics import open_corpus
 from pgmult.topics.data.packed import losses_of
@@ -102,7 +102,7 @@ def test_names_of_a_csv(tmp_path, labels):
     rows = [f"{label},{cell(text)}" for label, text in zip(labels, TEXTS, strict=True)]
     path = write(tmp_path / "a.csv", "n,body\n" + "\n".join(rows))
     found = pack_files(path, tmp_path / "packed", column="body", names="n", progressbar=False)
-    assert_same(found, read_table(path, "body").corpus(names="n"))
+    assert_same(found, read(path).corpus("body", names="n"))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_names_of_a_jsonl(tmp_path, labels):
     rows = [json.dumps({"n": n, "t": t}) for n, t in zip(labels, TEXTS, strict=True)]
     path = write(tmp_path / "a.jsonl", "\n".join(rows))
     found = pack_files(path, tmp_path / "packed", column="t", names="n", progressbar=False)
-    assert_same(found, read_table(path, "t").corpus(names="n"))
+    assert_same(found, read(path).corpus("t", names="n"))
 
 
 def test_parquet(tmp_path):
@@ -134,7 +134,7 @@ def test_parquet(tmp_path):
         found = pack_files(
             tmp_path / "a.parquet", tmp_path / name, column="t", names=name, progressbar=False
         )
-        assert_same(found, read_table(tmp_path / "a.parquet", "t").corpus(names=name))
+        assert_same(found, read(tmp_path / "a.parquet").corpus("t", names=name))
     with pytest.raises(ValueError, match="no column 'what'"):
         pack_files(tmp_path / "a.parquet", tmp_path / "q", column="what")
     with pytest.raises(ValueError, match="not a Parquet file"):

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from pgmult.datasets import ENGLISH_STOP_WORDS, corpus_from_texts, read_corpus, read_table
+from pgmult.datasets import ENGLISH_STOP_WORDS, corpus_from_texts, read, read_corpus
 
 CSV = """speech,year,party,score,code
 "peace, trade",1901,R,1.5,01
@@ -24,22 +24,26 @@ def write(path, text):
 
 @pytest.fixture
 def table(tmp_path):
-    return read_table(write(tmp_path / "t.csv", CSV), text="speech")
+    return read(write(tmp_path / "t.csv", CSV))
+
+
+def texts(table):
+    return [text or "" for text in table["speech"].tolist()]
 
 
 class TestColumns:
     def test_all_stay_and_have_their_types(self, table):
         columns = table.columns
-        assert list(columns) == ["year", "party", "score", "code"]
+        assert list(columns) == ["speech", "year", "party", "score", "code"]
         assert columns["year"].dtype.kind == "i"
         assert columns["party"].tolist() == ["R", "D", "R", None, "D"]
         np.testing.assert_array_equal(columns["score"], [1.5, np.nan, 20.0, 3.0, 4.0])
         assert columns["code"].tolist() == ["01", "x", None, "3", "4"]
-        assert table.texts == ["peace, trade", "war", "", "the of", "peace war war"]
-        assert "5 documents, texts in 'speech', columns: year, party, score, code" in repr(table)
+        assert texts(table) == ["peace, trade", "war", "", "the of", "peace war war"]
+        assert repr(table) == "Table(5 rows, columns: speech, year, party, score, code)"
 
     def test_the_corpus_has_them(self, table):
-        corpus = table.corpus()
+        corpus = table.corpus("speech")
         assert corpus.num_documents == 5
         assert corpus.totals.tolist() == [2, 1, 0, 0, 3]
         assert corpus.table.columns["year"].tolist() == [1901, 1902, 1903, 1904, 1905]
@@ -50,47 +54,47 @@ class TestColumns:
     def test_rows_can_be_chosen_before(self, table):
         known = table[~table.missing("party", "score")]
         assert known.columns["year"].tolist() == [1901, 1903, 1905]
-        corpus = known.corpus()
+        corpus = known.corpus("speech")
         data = corpus.with_covariates("~ year + party")
         assert [str(name) for name in data.design.names] == ["Intercept", "year", "party[T.R]"]
         np.testing.assert_array_equal(data.design.matrix[:, 2], [1, 1, 0])
 
     def test_a_covariate_without_a_value_is_refused(self, table):
         with pytest.raises(ValueError, match=r"'party' has a missing value at row 3"):
-            table.corpus().with_covariates("~ year + party")
+            table.corpus("speech").with_covariates("~ year + party")
         with pytest.raises(ValueError, match=r"'score' has a missing value at row 1"):
-            table.corpus().with_covariates("~ score")
+            table.corpus("speech").with_covariates("~ score")
 
     def test_documents_are_called_by_a_column(self, table):
-        assert table[[0, 1]].corpus(names="code").names.tolist() == ["01", "x"]
-        with pytest.raises(ValueError, match=r"column 'code' must have a value in every row"):
-            table.corpus(names="code")
+        assert table[[0, 1]].corpus("speech", names="code").names.tolist() == ["01", "x"]
+        with pytest.raises(ValueError, match=r"names 'code' must have a value in every row"):
+            table.corpus("speech", names="code")
 
     def test_missing_values_are_what_one_says(self, tmp_path):
         path = write(tmp_path / "t.csv", "speech,country\npeace,NA\nwar,FR\n")
-        columns = read_table(path, "speech", missing=()).columns
+        columns = read(path, na_values=()).columns
         assert columns["country"].tolist() == ["NA", "FR"]
 
     def test_data_frames_mappings_and_files_are_read_alike(self, table, tmp_path):
         pandas = pytest.importorskip("pandas")
         frame = pandas.read_csv(tmp_path / "t.csv", dtype={"code": str})
-        given = {name: table.column(name) for name in table.names}
+        given = {name: table[name] for name in table.columns}
         (tmp_path / "t.tsv.gz").write_bytes(
             gzip.compress("\n".join("\t".join(r) for r in _cells(table)).encode())
         )
         rows = zip(*(map(_plain, column) for column in given.values()), strict=True)
-        lines = [json.dumps(dict(zip(table.names, row, strict=True))) for row in rows]
+        lines = [json.dumps(dict(zip(table.columns, row, strict=True))) for row in rows]
         write(tmp_path / "t.jsonl", "\n".join(lines))
         for other in (frame, given, tmp_path / "t.tsv.gz", tmp_path / "t.jsonl"):
-            again = read_table(other, "speech")
-            assert again.texts == table.texts
+            again = read(other)
+            assert texts(again) == texts(table)
             for name, column in table.columns.items():
                 np.testing.assert_array_equal(again.columns[name], column)
 
     def test_json_of_several_kinds(self, tmp_path):
         rows = [{"t": "a b", "x": 1, "ok": True, "tags": ["u"]}, {"t": "c", "x": "2", "ok": False}]
         path = write(tmp_path / "t.jsonl", "\n".join(map(json.dumps, rows)))
-        columns = read_table(path, "t").columns
+        columns = read(path).columns
         assert columns["x"].tolist() == ["1", "2"]
         assert columns["ok"].tolist() == [True, False]
         assert columns["tags"].tolist() == ['["u"]', None]
@@ -102,8 +106,8 @@ def _plain(value):
 
 
 def _cells(table):
-    yield table.names
-    for row in zip(*(table.column(name) for name in table.names), strict=True):
+    yield table.columns
+    for row in zip(*(table[name] for name in table.columns), strict=True):
         yield ["" if (value := _plain(v)) is None else str(value) for v in row]
 
 
@@ -111,23 +115,23 @@ class TestNothingIsGuessed:
     def test_the_column_of_texts_is_asked_for(self, tmp_path):
         path = write(tmp_path / "t.csv", "title,body,year\na,long text here,1\nb,more text,2\n")
         expected = r"t.csv: say which column holds the texts \(strings are in 'body', 'title'\)"
-        for read in (read_table, read_corpus):
+        for refused in (lambda: read(path).corpus(), lambda: read_corpus(path)):
             with pytest.raises(ValueError, match=expected):
-                read(path)
+                refused()
         with pytest.raises(ValueError, match=r"text must be a column of strings, 'year' has none"):
-            read_table(path, "year")
+            read(path).corpus("year")
         with pytest.raises(ValueError, match="which column holds the texts, but none holds str"):
-            read_table({"x": [1, 2]})
+            read({"x": [1, 2]}).corpus()
 
     def test_a_header_that_repeats_a_name(self, tmp_path):
         path = write(tmp_path / "t.csv", "text,year,text\na,1,b\n")
         with pytest.raises(ValueError, match=r"line 1: the header has 'text' more than once"):
-            read_table(path, "text")
+            read(path)
 
 
 class TestWords:
     def test_losses_are_counted(self, table):
-        losses = table.corpus(min_documents=2).table.losses
+        losses = table.corpus("speech", min_documents=2).table.losses
         assert (losses.documents, losses.without_text, losses.emptied) == (5, 1, 1)
         assert (losses.words, losses.tokens) == (5, 8)
         assert [(x.reason, x.words, x.tokens) for x in losses.left_out] == [
@@ -140,9 +144,9 @@ class TestWords:
         rng = np.random.default_rng(0)
         words = [f"w{chr(97 + i)}{chr(97 + j)}" for i in range(8) for j in range(8)]
         texts = [" ".join(rng.choice(words, size=12, p=_zipf(64))) + " the" for _ in range(40)]
-        table = read_table({"t": texts}, "t")
+        table = read({"t": texts})
         options = {"min_count": 3, "min_documents": 3, "max_document_share": 0.5, "max_words": 9}
-        corpus = table.corpus(**options)
+        corpus = table.corpus("t", **options)
         losses = corpus.table.losses
         assert len(losses.left_out) >= 4
         assert losses.words - sum(x.words for x in losses.left_out) == corpus.num_words == 9
@@ -175,7 +179,7 @@ class TestWords:
     def test_a_vocabulary_says_what_it_loses(self, table):
         from pgmult.datasets.text import count_words
 
-        corpus, losses = count_words(table.texts, vocabulary=["war", "love"])
+        corpus, losses = count_words(texts(table), vocabulary=["war", "love"])
         assert corpus.num_tokens == 3
         assert [(x.words, x.tokens) for x in losses.left_out] == [(4, 5)]
 

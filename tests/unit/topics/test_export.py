@@ -9,7 +9,7 @@ import pytest
 import scipy.io
 
 import pgmult
-from pgmult.datasets import read_ldac, read_table
+from pgmult.datasets import read, read_ldac
 from pgmult.topics import CorrelatedTopics, StructuralTopics, as_corpus, export, ldavis, transform
 from pgmult.topics.fits.transform import align_words
 
@@ -27,7 +27,7 @@ def run(tmp_path_factory):
         columns["text"].append(" ".join(rng.choice(WORDS[kind]) for kind in kinds))
         columns["party"].append("N" if d % 2 else "S")
         columns["who"].append(f"member {d % 5}")
-    data = read_table(columns, "text").corpus().with_covariates("~ party + (1 | who)")
+    data = read(columns).corpus("text").with_covariates("~ party + (1 | who)")
     path = tmp_path_factory.mktemp("runs") / "run"
     pgmult.sample(
         StructuralTopics(2), data, draws=60, tune=60, chains=2, random_seed=1, progressbar=False,
@@ -40,7 +40,7 @@ class TestTransform:
     def test_new_documents(self, run):
         texts = ["wave wave sail ship rocket", "wheat plough wheat field", "rocket moon"]
         columns = {"t": texts, "party": ["N", "S", "N"], "who": ["new", "member 1", "also new"]}
-        found = transform(run, read_table(columns, "t").corpus())
+        found = transform(run, read(columns).corpus("t"))
         sea = int(np.argmax(run["topics"].mean(axis=(0, 1))[:, run.coords["word"] == "ship"]))
         assert found.topics.mean[0, sea] > 0.6 > 0.4 > found.topics.mean[1, sea]
         assert (found.tokens, found.unknown_tokens, found.unknown_words) == (11, 3, 2)

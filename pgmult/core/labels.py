@@ -1,0 +1,348 @@
+"""Labels: the exact values of a column whose cells say which, not how much.
+
+A label is a text. That of a number is the number itself, every digit of it: 1, 1.0 and "1" are one
+label, while two integers of 19 digits are two. So a table that comes back with the same column in
+another form (integers that a missing value made floats of, numbers that a file holds as text) finds
+the labels that were there: by the text, or else by the value. `find_labels` is the one way to look,
+for fits, new rows, settings of effects and requests; it never takes an unknown label for a new one
+unless that is asked for.
+
+>>> known = labels_of([9007199254740993, 9007199254740992], "id")
+>>> find_labels(known, ["9007199254740992", 9007199254740993], "id").tolist()
+[1, 0]
+>>> find_labels(["Ada", "Ben"], ["Adda"], "name")
+Traceback (most recent call last):
+ValueError: column 'name' must hold labels that are known, got 'Adda' at row 0 (nearest: 'Ada')
+"""
+
+import datetime
+import difflib
+import json
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import brief
+from pgmult.core.typing import IntArray
+
+__all__ = [
+    "Levels",
+    "Written",
+    "as_looked_at",
+    "find_labels",
+    "is_missing",
+    "joined_labels",
+    "label_of",
+    "labels_of",
+    "plain_label",
+    "value_texts",
+    "warn_of_look_alikes",
+]
+
+_DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
+_MIDNIGHT = re.compile(r"T00:00:00(\.0+)?$")
+_NEAREST = 3  # labels named in an error
+_MOST_COMPARED = 20_000  # labels that a wrong one is compared with
+_FEWEST_DIGITS, _ALL_DIGITS = 6, 17
+
+
+class Written(float):
+    """A number of a file together with how it was written there: as labels 1E5 is not 100000."""
+
+    __slots__ = ("text",)
+
+    def __new__(cls, text: str) -> "Written":
+        """The number that `text` writes."""
+        number = super().__new__(cls, text)
+        number.text = plain_label(text)
+        return number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Written, (self.text,)
+
+
+def label_of(cell: Any) -> str:
+    """A cell as a label, exactly.
+
+    Raises
+    ------
+    TypeError
+        If it is neither a number, a truth value, a string nor a date.
+
+    Examples
+    --------
+    >>> label_of(2.0), label_of(np.int64(2)), label_of(0.1), label_of(Written("1E5"))
+    ('2', '2', '0.1', '1E5')
+    """
+    if isinstance(cell, str):
+        return str(cell)
+    if isinstance(cell, Written):
+        return cell.text
+    if isinstance(cell, bool | np.bool_):
+        return str(bool(cell))
+    if isinstance(cell, Integral):
+        return str(int(cell))
+    if isinstance(cell, Real) or type(cell).__name__ == "Decimal":
+        number = float(cell)
+        return str(int(number)) if number.is_integer() else repr(number)
+    if isinstance(cell, datetime.date | np.datetime64):
+        return _MIDNIGHT.sub("", str(cell).replace(" ", "T"))
+    raise TypeError(f"labels must be strings, numbers, truth values or dates, got {brief(cell)}")
+
+
+def labels_of(column: Iterable[Any], name: str) -> NDArray[np.str_]:
+    """A column as labels.
+
+    Raises
+    ------
+    ValueError
+        If one is missing, or holds the character of code 0, which arrays of strings drop.
+    TypeError
+        If a cell can be no label.
+    """
+    plain = isinstance(column, np.ndarray) and column.dtype.kind != "M"
+    cells = column.tolist() if plain else list(column)
+    labels = []
+    for row, cell in enumerate(cells):
+        if is_missing(cell):
+            raise ValueError(
+                f"column {name!r} must have a value in every row, got none at row {row}"
+            )
+        try:
+            labels.append(label_of(cell))
+        except TypeError as error:
+            raise TypeError(f"column {name!r}, row {row}: {error}") from None
+        if "\0" in labels[-1]:
+            raise ValueError(f"column {name!r}, row {row}: a label must not hold the character 0")
+    return np.array(labels, dtype=np.str_)
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell holds no value: None, not a number, or what pandas has for these."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(cell, Real | np.datetime64) and bool(cell != cell)
+
+
+def find_labels(
+    known: Sequence[str] | NDArray[np.str_],
+    given: Iterable[Any],
+    name: str,
+    *,
+    what: str = "column",
+    new_levels: bool | None = None,
+) -> IntArray:
+    """Where each of the given cells stands among the known labels.
+
+    Parameters
+    ----------
+    known : sequence of str, ``(num_known,)``
+    given : sequence
+        Cells of any kind: see `label_of`.
+    name : str
+        The column, for errors.
+    what : str
+        What to call it in errors: "column", or an argument.
+    new_levels : bool, optional
+        Whether -1 stands for labels that are not known. They are refused if it is False, with a
+        hint that they can be allowed, and if it is left out, without.
+
+    Returns
+    -------
+    int64 array, ``(len(given),)``
+
+    Raises
+    ------
+    ValueError
+        If a cell is missing or no known label, with the nearest ones.
+    """
+    texts = labels_of(given, name)
+    place = {str(label): i for i, label in enumerate(known)}
+    by_value: dict[str, int] | None = None
+    for text in dict.fromkeys(texts.tolist()):
+        if text in place:
+            continue
+        if by_value is None:
+            by_value = _by_value(known)
+        found = by_value.get(plain_label(text), -1)
+        if found < 0 and not new_levels:
+            row = int(np.argmax(texts == text))
+            hints = [near] if (near := _nearest(text, known)) else []
+            hints += ["new_levels=True takes it for a new one"] if new_levels is False else []
+            raise ValueError(
+                f"{what} {name!r} must hold labels that are known, got {text!r} at row {row}"
+                + (f" ({'; '.join(hints)})" if hints else "")
+            )
+        place[text] = found
+    return np.array([place[text] for text in texts.tolist()], dtype=np.int64)
+
+
+def plain_label(text: str) -> str:
+    """One text for all ways to write a number without an exponent: 1.50 and 1.5, -0 and 0.
+
+    >>> plain_label("1.50"), plain_label("2.0"), plain_label("007"), plain_label("1E5")
+    ('1.5', '2', '007', '1E5')
+    """
+    if not _DECIMAL.fullmatch(text):
+        return text
+    whole, _, fraction = text.partition(".")
+    fraction = fraction.rstrip("0")
+    number = f"{whole}.{fraction}" if fraction else whole
+    return "0" if number == "-0" else number
+
+
+def _by_value(known: Iterable[str]) -> dict[str, int]:
+    """Places of labels by their value, of those that are alone with it."""
+    places: dict[str, int] = {}
+    for i, label in enumerate(map(str, known)):
+        key = plain_label(label)
+        places[key] = -1 if key in places else i
+    return places
+
+
+def _nearest(text: str, known: Sequence[str] | NDArray[np.str_]) -> str:
+    """The known labels that are most like one that is not."""
+    labels = [str(label) for label in known[:_MOST_COMPARED]]
+    numbers = [float(label) for label in labels if _DECIMAL.fullmatch(label)]
+    if len(numbers) == len(labels) and _DECIMAL.fullmatch(text):
+        order = np.argsort(np.abs(np.array(numbers) - float(text)), kind="stable")
+        near = [labels[i] for i in order[:_NEAREST]]
+    else:
+        looks = {as_looked_at(label): label for label in reversed(labels)}
+        near = [looks[x] for x in difflib.get_close_matches(as_looked_at(text), looks, _NEAREST)]
+        near = near or (labels if len(labels) <= 2 * _NEAREST else [])
+    return f"nearest: {', '.join(map(repr, near))}" if near else ""
+
+
+def joined_labels(parts: Sequence[str]) -> str:
+    """A combination of labels in words; a part that holds a colon is put in quotes.
+
+    >>> joined_labels(("a", "b:c")), joined_labels(("a:b", "c"))
+    ('a:"b:c"', '"a:b":c')
+    """
+    if len(parts) == 1:
+        return str(parts[0])
+    told = [str(part) for part in parts]
+    return ":".join(
+        json.dumps(part, ensure_ascii=False) if ":" in part or part[:1] == '"' else part
+        for part in told
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """The different labels of a column, or the different combinations of those of several.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    labels : str array, ``(num_levels, num_columns)``
+        Each level's label in every column.
+    """
+
+    columns: tuple[str, ...]
+    labels: NDArray[np.str_]
+
+    @classmethod
+    def of(cls, columns: dict[str, Any]) -> "tuple[Levels, IntArray]":
+        """The levels of columns by name, sorted, and each row's number among them."""
+        rows = np.column_stack([labels_of(cells, name) for name, cells in columns.items()])
+        labels, codes = _distinct(rows)
+        return cls(tuple(columns), labels), codes
+
+    @property
+    def names(self) -> NDArray[np.str_]:
+        """Each level in words, ``(num_levels,)``."""
+        return np.array([joined_labels(row) for row in self.labels.tolist()], dtype=np.str_)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def find(self, columns: Sequence[Any], new_levels: bool | None = None) -> IntArray:
+        """The level of each row of other columns, -1 for a new one: see `find_labels`.
+
+        Raises
+        ------
+        ValueError
+            If a label, or a combination of them, is not known and `new_levels` is not True.
+        """
+        parts = []
+        for j, (name, cells) in enumerate(zip(self.columns, columns, strict=True)):
+            known, own = np.unique(self.labels[:, j], return_inverse=True)
+            parts.append((own, find_labels(known, cells, name, new_levels=new_levels)))
+        place = {
+            row: i for i, row in enumerate(zip(*(own.tolist() for own, _ in parts), strict=True))
+        }
+        asked = list(zip(*(found.tolist() for _, found in parts), strict=True))
+        codes = np.array([place.get(row, -1) for row in asked], dtype=np.int64)
+        if not new_levels and (codes < 0).any():
+            row = int(np.argmin(codes))
+            got = joined_labels([label_of(list(cells)[row]) for cells in columns])
+            hint = "" if new_levels is None else " (new_levels=True takes it for a new one)"
+            raise ValueError(
+                f"columns {':'.join(self.columns)} must hold combinations of labels that are known,"
+                f" got {got} at row {row}{hint}"
+            )
+        return codes
+
+
+def _distinct(rows: NDArray[np.str_]) -> tuple[NDArray[np.str_], IntArray]:
+    """Different rows in sorted order, and each row's number."""
+    order = sorted(set(map(tuple, rows.tolist())))
+    place = {row: i for i, row in enumerate(order)}
+    codes = np.array([place[tuple(row)] for row in rows.tolist()], dtype=np.int64)
+    return np.array(order, dtype=np.str_).reshape(len(order), rows.shape[1]), codes
+
+
+def value_texts(values: Sequence[Any]) -> list[str]:
+    """Values of a column as they are shown: numbers with as many digits as tell them apart.
+
+    >>> value_texts([0.5, 1 / 3]), value_texts([20200101.0, 20200103.0]), value_texts(["a", 1])
+    (['0.5', '0.333333'], ['20200101', '20200103'], ['a', '1'])
+    >>> value_texts([1.00000001, 1.00000002])
+    ['1.00000001', '1.00000002']
+    """
+    keys = [label_of(value) for value in values]
+    fractions = [
+        isinstance(value, float | np.floating) and not float(value).is_integer() for value in values
+    ]
+    for digits in range(_FEWEST_DIGITS, _ALL_DIGITS):
+        texts = [
+            f"{float(value):.{digits}g}" if fraction else key
+            for value, key, fraction in zip(values, keys, fractions, strict=True)
+        ]
+        if len(set(texts)) == len(set(keys)):
+            return texts
+    return keys
+
+
+def as_looked_at(label: str) -> str:
+    """A label without what one overlooks: capitals, and blanks around and between words."""
+    return " ".join(label.casefold().split())
+
+
+def warn_of_look_alikes(labels: Iterable[str], what: str) -> None:
+    """Warn of different labels that look the same, once.
+
+    >>> warn_of_look_alikes(["Ada", "Ben"], "column 'name'")
+    """
+    seen: dict[str, str] = {}
+    pairs = [
+        (seen[key], label)
+        for label in map(str, labels)
+        if seen.setdefault(key := as_looked_at(label), label) != label
+    ]
+    if pairs:
+        one, other = pairs[0]
+        more = f", and {len(pairs) - 1:,} more so" if len(pairs) > 1 else ""
+        warnings.warn(
+            f"{what} has {one!r} and {other!r}, which differ in capitals or blanks alone{more}:"
+            " they are different to the model (write them alike if they are the same)",
+            stacklevel=3,
+        )
