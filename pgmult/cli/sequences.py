@@ -61,8 +61,8 @@ def add_sequences(commands: Any) -> None:
     fit.add_argument("--sequence", metavar="COLUMN", help="default: all rows are of one sequence")
     fit.add_argument("--time", metavar="COLUMN", help="default: every row is a step")
     fit.add_argument(
-        "--every", choices=["year", "month", "week", "day", "hour", "minute", "second"],
-        help="how long a step is, where --time has dates",
+        "--every", metavar="TIME",
+        help="how long a step is, where --time has dates: year, month, week, day, 2h, 5min, 15s",
     )  # fmt: skip
     fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
     fit.add_argument("--units", choices=["words", "characters"], help="what a step of a text is")
@@ -224,7 +224,8 @@ def _most_frequent(data: Any, most: int) -> Any:
         counts[first:last] for first, last in zip(data.offsets[:-1], data.offsets[1:], strict=True)
     ]
     alphabet = None if data.alphabet is None else data.alphabet[kept].tolist()
-    return replace(as_sequences(parts, alphabet=alphabet, names=data.names), starts=data.starts)
+    found = as_sequences(parts, alphabet=alphabet, names=data.names)
+    return replace(found, starts=data.starts, every=data.every)
 
 
 def _resume(options: argparse.Namespace) -> int:
