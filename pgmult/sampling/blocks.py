@@ -236,9 +236,9 @@ def as_block_model(model: Any) -> Any:
     return model
 
 
-def as_block_rows(value: Any) -> int:
+def as_block_rows(value: Any, name: str = "block_rows") -> int:
     """A number of rows a block."""
-    return as_positive_int(value, "block_rows", maximum=_MOST_ROWS)
+    return as_positive_int(value, name, maximum=_MOST_ROWS)
 
 
 def blocks(num_rows: int, block_rows: int) -> list[slice]:

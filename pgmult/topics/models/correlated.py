@@ -36,14 +36,20 @@ from typing import Literal
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice
 from pgmult.core.typing import IntArray
-from pgmult.priors import CovarianceScales, NormalInverseWishart
+from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.models.gaussian import ExchangeableTopicsState, NormalTopics
+from pgmult.topics.models.gaussian import (
+    BlockRows,
+    Concentration,
+    ExchangeableTopicsState,
+    NormalTopics,
+    NumTopics,
+    Scales,
+)
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.searches import START_SWEEPS
+from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import kept_counts
 from pgmult.topics.updates.collapsed import words_collapsed
 
@@ -98,18 +104,14 @@ class CorrelatedTopics(NormalTopics):
     document d uses.
     """
 
-    num_topics: int
-    word_concentration: float = 0.05
+    num_topics: NumTopics
+    word_concentration: Concentration = 0.05
     gaussian: NormalInverseWishart | None = None
     order: Sequence[int] | None = None
-    start_sweeps: int = START_SWEEPS
-    scales: CovarianceScales | None = None
+    start_sweeps: StartSweeps = START_SWEEPS
+    scales: Scales | None = None
     words: Literal["parallel", "collapsed"] = "parallel"
-    block_rows: int = BLOCK_ROWS
-
-    def __post_init__(self) -> None:
-        NormalTopics.__post_init__(self)
-        as_choice(self.words, "words", ("parallel", "collapsed"))
+    block_rows: BlockRows = BLOCK_ROWS
 
     @property
     def in_blocks(self) -> bool:
@@ -159,7 +161,8 @@ class CorrelatedTopics(NormalTopics):
             rng, data, state.assignments, self.theta(state, data), self.word_concentration
         )
         psi = self._sample_psi(rng, state, at.topic_counts, data)
-        counts, sums = self.psi_mean.sums(state, psi, data)
-        moved = self.shared_step(rng, state, Sums((counts, at.word_counts.T), sums), data)
+        of_psi = self.psi_mean.sums(state, psi, data)
+        sums = Sums((*of_psi.exact, at.word_counts.T), of_psi.rounded)
+        moved = self.shared_step(rng, state, sums, data)
         topic_counts = kept_counts(at.topic_counts)
         return replace(moved, psi=psi, topic_counts=topic_counts, assignments=at.assignments)  # type: ignore[call-arg]

@@ -43,30 +43,39 @@ out what would hold them, and step 5 keeps surrogate data instead (`pgmult.topic
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_real, as_share
+from pgmult.core.arguments import as_share
+from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.links import StickBreaking
-from pgmult.priors import CovarianceScales, NormalInverseWishart
+from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.models.gaussian import NormalTopics
+from pgmult.topics.models.gaussian import (
+    OF_TOPICS,
+    BlockRows,
+    NormalTopics,
+    NumTopics,
+    Scales,
+)
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.walk import WalkingMean, log_inverse_gamma, sample_inverse_gamma
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.searches import START_SWEEPS
+from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import AllocatedTopics
 
 __all__ = ["DynamicTopics", "DynamicTopicsState"]
 
 _START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
 _SLICE_WIDTH = 0.15  # of log variances
+
+Above0 = Annotated[float, real(above=0.0)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,16 +99,16 @@ class DynamicTopicsState:
         Word probabilities: those of eta.
     """
 
-    psi: FloatArray
-    mu: FloatArray
-    Sigma: FloatArray
+    psi: Annotated[FloatArray, "document", "stick"]
+    mu: Annotated[FloatArray, "time", "stick"]
+    Sigma: Annotated[FloatArray, "stick", "other_stick"]
     prevalence_drift: float
-    eta: FloatArray
-    base: FloatArray
-    initial_var: FloatArray
-    drift_var: FloatArray
-    topic_counts: NDArray[np.int32]
-    topics: FloatArray
+    eta: Annotated[FloatArray, "topic", "time", "word_stick"]
+    base: Annotated[FloatArray, "word_stick"]
+    initial_var: Annotated[FloatArray, "topic"]
+    drift_var: Annotated[FloatArray, "topic"]
+    topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
+    topics: Annotated[FloatArray, "topic", "time", "word"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,44 +145,29 @@ class DynamicTopics(NormalTopics):
     steps of all K V word probabilities are held.
     """
 
-    num_topics: int
+    num_topics: NumTopics
     gaussian: NormalInverseWishart | None = None
-    prevalence_shape: float = 2.0
-    prevalence_scale: float = 0.05
-    persistence: float = 1.0
-    base_var: float = 4.0
-    initial_shape: float = 2.0
-    initial_scale: float = 4.0
-    drift_shape: float = 2.0
-    drift_scale: float = 0.05
-    start_sweeps: int = START_SWEEPS
-    scales: CovarianceScales | None = None
-    block_rows: int = 8 * BLOCK_ROWS
+    prevalence_shape: Above0 = 2.0
+    prevalence_scale: Above0 = 0.05
+    persistence: Annotated[float, as_share] = 1.0
+    base_var: Above0 = 4.0
+    initial_shape: Above0 = 2.0
+    initial_scale: Above0 = 4.0
+    drift_shape: Above0 = 2.0
+    drift_scale: Above0 = 0.05
+    start_sweeps: StartSweeps = START_SWEEPS
+    scales: Scales | None = None
+    block_rows: BlockRows = 8 * BLOCK_ROWS
 
     state_type: ClassVar[type[Any]] = DynamicTopicsState
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **NormalTopics.dims,
-        "mu": ("time", "stick"),
-        "prevalence_drift": (),
-        "eta": ("topic", "time", "word_stick"),
-        "base": ("word_stick",),
-        "initial_var": ("topic",),
-        "drift_var": ("topic",),
-        "topics": ("topic", "time", "word"),
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(DynamicTopicsState) | {
+        **OF_TOPICS,
         "prevalence": ("time", "topic"),
     }
     default_keep: ClassVar[tuple[str, ...]] = (
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "effective_topics",
     )  # fmt: skip
     summary_names: ClassVar[frozenset[str]] = AllocatedTopics.summary_names | {"prevalence"}
-
-    def _check_words(self) -> None:
-        for name in (
-            "prevalence_shape", "prevalence_scale", "base_var",
-            "initial_shape", "initial_scale", "drift_shape", "drift_scale",
-        ):  # fmt: skip
-            object.__setattr__(self, name, as_real(getattr(self, name), name, above=0.0))
-        object.__setattr__(self, "persistence", as_share(self.persistence, "persistence"))
 
     @property
     def psi_mean(self) -> WalkingMean:
@@ -238,9 +232,7 @@ class DynamicTopics(NormalTopics):
         """Dirichlet concentration of words in topics, for the search."""
         return _START_CONCENTRATION
 
-    def _from_part(
-        self, rng: np.random.Generator, at: Searched, part: TimedCorpus
-    ) -> DynamicTopicsState:
+    def _from_part(self, rng: np.random.Generator, at: Searched, part: TimedCorpus) -> Any:
         """A state of a part; its topics are means."""
         return self.from_allocation(rng, at, part)
 
@@ -264,7 +256,10 @@ class DynamicTopics(NormalTopics):
         initial_var, drift_var, eta = self._sample_words(rng, state, word_counts, data)
         mean, var = self._base_given(eta, initial_var, drift_var)
         base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
-        return replace(state, **self._words(base, initial_var, drift_var, eta, data))
+        moved: DynamicTopicsState = replace(
+            state, **self._words(base, initial_var, drift_var, eta, data)
+        )
+        return moved
 
     def local_summary(
         self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None

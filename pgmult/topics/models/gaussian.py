@@ -6,87 +6,76 @@ They differ in the link, and in what the mean of psi depends on: see `pgmult.top
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_real, as_repeats, brief
+from pgmult.core.arguments import brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.orders import as_permutation
+from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
 from pgmult.priors import CovarianceScales, Dirichlet, NormalInverseWishart
 from pgmult.sampling.blocks import Sums, as_block_rows
 from pgmult.topics.data.corpus import as_num_topics
-from pgmult.topics.priors.means import ConstantMean, PsiMean, PsiSums
+from pgmult.topics.priors.means import ConstantMean, PsiMean
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, sample_topics
 from pgmult.topics.updates.sticks import sample_sticks
 
 __all__ = [
+    "BlockRows",
+    "Concentration",
     "ExchangeableTopicsState",
     "GaussianTopics",
     "NormalTopics",
+    "NumTopics",
+    "Scales",
 ]
 
 
-def _check_scales(scales: CovarianceScales | None) -> None:
-    """Refuse what is no prior of a covariance's scales."""
-    if scales is not None and (
-        isinstance(scales, type) or not isinstance(scales, CovarianceScales)
-    ):
+def as_scales(scales: Any, name: str) -> CovarianceScales:
+    """A prior of a covariance's scales."""
+    if isinstance(scales, type) or not isinstance(scales, CovarianceScales):
         raise TypeError(
-            "scales must be a prior such as pgmult.priors.HalfTScales() or CommonScale(), or None,"
+            f"{name} must be a prior such as pgmult.priors.HalfTScales() or CommonScale(), or None,"
             f" got {brief(scales)}"
         )
+    return scales
 
 
-class GaussianTopics(StartsFromTopics, AllocatedTopics):
+NumTopics = Annotated[int, as_num_topics]
+Concentration = Annotated[float, real(above=0.0, minimum=1e-300)]
+Scales = Annotated[CovarianceScales, as_scales]
+BlockRows = Annotated[int, as_block_rows]
+
+
+OF_TOPICS = {"theta": ("document", "topic"), "topic_shares": ("topic",), "effective_topics": ()}
+"""Axes of what follows from the state of a topic model."""
+
+
+class GaussianTopics(Checked, StartsFromTopics, AllocatedTopics):
     """Topics ~ Dirichlet(word_concentration), theta_d = link(psi_d), psi_d Gaussian."""
 
     __slots__ = ()
     num_topics: int
     word_concentration: float
-    start_sweeps: int
     scales: CovarianceScales | None
     block_rows: int
 
     state_type: ClassVar[type[Any]]
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "psi": ("document", "stick"),
-        "mu": ("stick",),
-        "Sigma": ("stick", "other_stick"),
-        "topics": ("topic", "word"),
-        "topic_counts": ("document", "topic"),
-        "theta": ("document", "topic"),
-        "topic_shares": ("topic",),
-        "effective_topics": (),
-    }
     default_keep: ClassVar[tuple[str, ...]] = (
         "topics", "mu", "Sigma", "topic_shares", "effective_topics",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
 
-    def __post_init__(self) -> None:
-        num_topics = as_num_topics(self.num_topics)
-        refuse_unaffordable(32.0 * num_topics**2, "num_topics", num_topics)  # for covariances
-        object.__setattr__(self, "num_topics", num_topics)
-        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
-        _check_scales(self.scales)
-        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
-        self._check_words()
+    def _complete(self) -> None:
+        refuse_unaffordable(32.0 * self.num_topics**2, "num_topics", self.num_topics)
         if self.order is not None:
-            order = as_permutation(self.order, self.num_topics)
-            object.__setattr__(self, "order", tuple(order.tolist()))
-
-    def _check_words(self) -> None:
-        """Check what the prior of words has."""
-        word_concentration = as_real(
-            self.word_concentration, "word_concentration", above=0.0, minimum=1e-300
-        )
-        object.__setattr__(self, "word_concentration", word_concentration)
+            self._set(order=tuple(as_permutation(self.order, self.num_topics).tolist()))
 
     @property
     @abstractmethod
@@ -122,9 +111,9 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
         """Z and psi of a block of documents."""
         topic_counts, words = self._allocate(rng, state, data, tables)
         psi = self._sample_psi(rng, state, topic_counts, data)
-        counts, sums = self.psi_mean.sums(state, psi, data)
+        of_psi = self.psi_mean.sums(state, psi, data)
         moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
-        return moved, Sums((counts, *words), sums)
+        return moved, Sums((*of_psi.exact, *words), of_psi.rounded)
 
     def shared_step(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Any:
         """Words given z; the mean and covariance of psi given psi."""
@@ -140,8 +129,7 @@ class GaussianTopics(StartsFromTopics, AllocatedTopics):
 
     def _sample_mean(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Any:
         """The mean and covariance of psi given psi."""
-        of_psi = PsiSums(sums.exact[0], sums.rounded)
-        return replace(state, **self.psi_mean.given(rng, state, of_psi, data))
+        return replace(state, **self.psi_mean.given(rng, state, sums, data))
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics."""
@@ -179,11 +167,11 @@ class ExchangeableTopicsState:
         Tokens of each document by topic, as last allocated.
     """
 
-    psi: FloatArray
-    mu: FloatArray
-    Sigma: FloatArray
-    topics: FloatArray
-    topic_counts: NDArray[np.int32]
+    psi: Annotated[FloatArray, "document", "stick"]
+    mu: Annotated[FloatArray, "stick"]
+    Sigma: Annotated[FloatArray, "stick", "other_stick"]
+    topics: Annotated[FloatArray, "topic", "word"]
+    topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
 
 
 class NormalTopics(GaussianTopics):
@@ -192,13 +180,12 @@ class NormalTopics(GaussianTopics):
     __slots__ = ()
     gaussian: NormalInverseWishart | None
     state_type: ClassVar[type[Any]] = ExchangeableTopicsState
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(ExchangeableTopicsState) | OF_TOPICS
 
-    def __post_init__(self) -> None:
-        GaussianTopics.__post_init__(self)
+    def _complete(self) -> None:
         centre = self._uniform()
         if self.gaussian is None:
-            object.__setattr__(self, "gaussian", NormalInverseWishart.weak(centre))
-        as_kind(self.gaussian, "gaussian", NormalInverseWishart)
+            self._set(gaussian=NormalInverseWishart.weak(centre))
         given = len(self.gaussian_prior.mean)
         if given != len(centre):
             raise ValueError(
@@ -209,7 +196,7 @@ class NormalTopics(GaussianTopics):
     @property
     def gaussian_prior(self) -> NormalInverseWishart:
         """The prior of mu and Sigma, whether it was given or not."""
-        assert self.gaussian is not None  # set by __post_init__
+        assert self.gaussian is not None  # set by _complete
         return self.gaussian
 
     @property

@@ -27,7 +27,7 @@ is a strong baseline (Wallach, Mimno and McCallum 2009).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,14 +35,16 @@ from scipy.special import gammaln
 
 from pgmult.compiled.dirichlet import sample_seeded_rows
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_real, as_repeats
+from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums, as_block_rows
-from pgmult.topics.data.corpus import Corpus, as_num_topics, simulate_words
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums
+from pgmult.topics.data.corpus import Corpus, simulate_words
+from pgmult.topics.models.gaussian import OF_TOPICS, BlockRows, Concentration, NumTopics
 from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.find import StartsFromTopics
+from pgmult.topics.starts.searches import StartSweeps
 from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, sample_topics
 from pgmult.topics.updates.collapsed import (
     Allocation,
@@ -64,35 +66,30 @@ _START_ALPHA_SUM = 5.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _DirichletTopics(AllocatedTopics):
+class _DirichletTopics(Checked, AllocatedTopics):
     """The parameters of latent Dirichlet allocation, and the draws of its concentrations."""
 
-    num_topics: int
-    word_concentration: float | None = 0.05
-    alpha_shape: float = 1.0
-    alpha_rate: float = 1.0
-    alpha: ArrayLike | None = None
-    word_shape: float = 1.0
-    word_rate: float = 1.0
+    num_topics: NumTopics
+    word_concentration: Concentration | None = 0.05
+    alpha_shape: Concentration = 1.0
+    alpha_rate: Concentration = 1.0
+    alpha: Annotated[ArrayLike, as_positive] | None = None
+    word_shape: Concentration = 1.0
+    word_rate: Concentration = 1.0
 
     default_keep: ClassVar[tuple[str, ...]] = (
         "topics", "alpha", "word_concentration", "topic_shares", "effective_topics",
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "num_topics", as_num_topics(self.num_topics))
-        for name in ("alpha_shape", "alpha_rate", "word_shape", "word_rate", "word_concentration"):
-            value = getattr(self, name)
-            if value is not None or name != "word_concentration":
-                object.__setattr__(self, name, as_real(value, name, above=0.0, minimum=1e-300))
-        if self.alpha is not None:
-            alpha = as_positive(self.alpha, "alpha")
-            if alpha.shape not in ((), (self.num_topics,)):
-                raise ValueError(
-                    f"alpha must be one number or {self.num_topics} (num_topics), got shape"
-                    f" {alpha.shape}"
-                )
-            object.__setattr__(self, "alpha", np.array(np.broadcast_to(alpha, self.num_topics)))
+    def _complete(self) -> None:
+        if self.alpha is None:
+            return
+        if np.shape(self.alpha) not in ((), (self.num_topics,)):
+            raise ValueError(
+                f"alpha must be one number or {self.num_topics} (num_topics), got shape"
+                f" {np.shape(self.alpha)}"
+            )
+        self._set(alpha=np.array(np.broadcast_to(self.alpha, self.num_topics)))
 
     def _prior_concentrations(self, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """Both concentrations, from their priors where they are learned."""
@@ -139,8 +136,8 @@ class LDAState:
     word_concentration : float
     """
 
-    assignments: IntArray
-    alpha: FloatArray
+    assignments: Annotated[IntArray, "token"]
+    alpha: Annotated[FloatArray, "topic"]
     word_concentration: float
 
 
@@ -166,14 +163,9 @@ class LDA(_DirichletTopics):
     `topics` and `theta` are their means given the assignments.
     """
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "assignments": ("token",),
-        "alpha": ("topic",),
-        "word_concentration": (),
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LDAState) | {
+        **OF_TOPICS,
         "topics": ("topic", "word"),
-        "theta": ("document", "topic"),
-        "topic_shares": ("topic",),
-        "effective_topics": (),
     }
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "token"})
 
@@ -254,10 +246,10 @@ class UncollapsedLDAState:
     word_concentration : float
     """
 
-    seeds: IntArray
-    topics: FloatArray
-    topic_counts: NDArray[np.int32]
-    alpha: FloatArray
+    seeds: Annotated[IntArray, "document"]
+    topics: Annotated[FloatArray, "topic", "word"]
+    topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
+    alpha: Annotated[FloatArray, "topic"]
     word_concentration: float
 
 
@@ -280,25 +272,11 @@ class UncollapsedLDA(StartsFromTopics, _DirichletTopics):
     given z alone; then the topics given all of these. It costs O(tokens + entries K + D K + K V).
     """
 
-    start_sweeps: int = 5
-    block_rows: int = BLOCK_ROWS
+    start_sweeps: StartSweeps = 5
+    block_rows: BlockRows = BLOCK_ROWS
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "seeds": ("document",),
-        "theta": ("document", "topic"),
-        "topics": ("topic", "word"),
-        "topic_counts": ("document", "topic"),
-        "alpha": ("topic",),
-        "word_concentration": (),
-        "topic_shares": ("topic",),
-        "effective_topics": (),
-    }
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(UncollapsedLDAState) | OF_TOPICS
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic"})
-
-    def __post_init__(self) -> None:
-        _DirichletTopics.__post_init__(self)
-        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
-        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> UncollapsedLDAState:
         """A state from the prior, its topic counts from the documents' totals."""

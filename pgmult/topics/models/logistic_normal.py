@@ -41,13 +41,20 @@ import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive_int, new_key
+from pgmult.core.validate import new_key
 from pgmult.links import LogisticNormal
-from pgmult.priors import CovarianceScales, NormalInverseWishart
+from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.compiled.softmax import sample_rows
-from pgmult.topics.models.gaussian import ExchangeableTopicsState, NormalTopics
-from pgmult.topics.starts.searches import START_SWEEPS
+from pgmult.topics.models.gaussian import (
+    BlockRows,
+    Concentration,
+    ExchangeableTopicsState,
+    NormalTopics,
+    NumTopics,
+    Scales,
+)
+from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
 __all__ = ["LogisticNormalTopics"]
 
@@ -84,13 +91,13 @@ class LogisticNormalTopics(NormalTopics):
     A sweep costs O(tokens + entries K + K V + D K**2).
     """
 
-    num_topics: int
-    word_concentration: float = 0.05
+    num_topics: NumTopics
+    word_concentration: Concentration = 0.05
     gaussian: NormalInverseWishart | None = None
-    start_sweeps: int = START_SWEEPS
+    start_sweeps: StartSweeps = START_SWEEPS
     approximate_trials: int | None = None
-    scales: CovarianceScales | None = None
-    block_rows: int = BLOCK_ROWS
+    scales: Scales | None = None
+    block_rows: BlockRows = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **NormalTopics.dims,
@@ -99,11 +106,6 @@ class LogisticNormalTopics(NormalTopics):
         "Sigma": ("topic", "other_topic"),
     }
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
-
-    def __post_init__(self) -> None:
-        NormalTopics.__post_init__(self)
-        if self.approximate_trials is not None:
-            as_positive_int(self.approximate_trials, "approximate_trials")
 
     def link(self, data: Any = None) -> LogisticNormal:
         """The link from psi to topic proportions."""

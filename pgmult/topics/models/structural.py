@@ -55,21 +55,28 @@ Effects of authors, and words by party:
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice, as_kind, as_real
+from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart
+from pgmult.priors import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums, Total, blocks, step
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.models.gaussian import GaussianTopics
+from pgmult.topics.models.gaussian import (
+    OF_TOPICS,
+    BlockRows,
+    Concentration,
+    GaussianTopics,
+    NumTopics,
+    Scales,
+)
 from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.allocations import Searched
-from pgmult.topics.starts.searches import START_SWEEPS
+from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import sample_topics
 from pgmult.topics.updates.content import ContentPrior, sample_content, vary
 from pgmult.topics.updates.keywords import Keywords, as_keywords
@@ -77,7 +84,7 @@ from pgmult.topics.updates.keywords import Keywords, as_keywords
 __all__ = ["StructuralTopics", "StructuralTopicsState"]
 
 
-_NO_VECTOR, _NO_MATRIX, _NO_TABLES = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
+_EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,21 +124,23 @@ class StructuralTopicsState:
         With keywords and groups, what groups vary around: `topics` without keywords.
     """
 
-    psi: FloatArray
-    coefficients: FloatArray
-    Sigma: FloatArray
-    topics: FloatArray
-    topic_counts: NDArray[np.int32]
-    effects: FloatArray = field(default_factory=_NO_MATRIX)
-    effect_variances: FloatArray = field(default_factory=_NO_VECTOR)
-    effect_covariances: FloatArray = field(default_factory=_NO_TABLES)
-    group_topics: FloatArray = field(default_factory=_NO_TABLES)
-    branch_topics: FloatArray = field(default_factory=_NO_TABLES)
-    content_concentration: FloatArray = field(default_factory=_NO_MATRIX)
-    content_rate: FloatArray = field(default_factory=_NO_VECTOR)
-    keyword_shares: FloatArray = field(default_factory=_NO_VECTOR)
-    keyword_words: FloatArray = field(default_factory=_NO_VECTOR)
-    plain_topics: FloatArray = field(default_factory=_NO_MATRIX)
+    psi: Annotated[FloatArray, "document", "stick"]
+    coefficients: Annotated[FloatArray, "covariate", "stick"]
+    Sigma: Annotated[FloatArray, "stick", "other_stick"]
+    topics: Annotated[FloatArray, "topic", "word"]
+    topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
+    effects: Annotated[FloatArray, "effect", "stick"] = field(default_factory=_EMPTY2)
+    effect_variances: Annotated[FloatArray, "term"] = field(default_factory=_EMPTY1)
+    effect_covariances: Annotated[FloatArray, "grouping", "stick", "other_stick"] = field(
+        default_factory=_EMPTY3
+    )
+    group_topics: Annotated[FloatArray, "group", "topic", "word"] = field(default_factory=_EMPTY3)
+    branch_topics: Annotated[FloatArray, "branch", "topic", "word"] = field(default_factory=_EMPTY3)
+    content_concentration: Annotated[FloatArray, "factor", "topic"] = field(default_factory=_EMPTY2)
+    content_rate: Annotated[FloatArray, "factor"] = field(default_factory=_EMPTY1)
+    keyword_shares: Annotated[FloatArray, "keyword_topic"] = field(default_factory=_EMPTY1)
+    keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY1)
+    plain_topics: FloatArray = field(default_factory=_EMPTY2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,33 +192,24 @@ class StructuralTopics(GaussianTopics):
     all that prevalence needs, but no `pgmult.topics.content` and no `pgmult.topics.fold_in`.
     """
 
-    num_topics: int
-    word_concentration: float = 0.05
+    num_topics: NumTopics
+    word_concentration: Concentration = 0.05
     regression: MatrixNormalInverseWishart | None = None
     order: Sequence[int] | None = None
-    start_sweeps: int = START_SWEEPS
-    scales: CovarianceScales | None = None
-    random_effects: str = "shared"
-    effect_scale: float = 1.0
+    start_sweeps: StartSweeps = START_SWEEPS
+    scales: Scales | None = None
+    random_effects: Literal["shared", "free"] = "shared"
+    effect_scale: Annotated[float, real(above=0.0, minimum=1e-6)] = 1.0
     content: ContentPrior = field(default_factory=ContentPrior)
     keywords: Any = None
-    block_rows: int = BLOCK_ROWS
+    block_rows: BlockRows = BLOCK_ROWS
 
     state_type: ClassVar[type[Any]] = StructuralTopicsState
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **GaussianTopics.dims,
-        "coefficients": ("covariate", "stick"),
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(StructuralTopicsState) | {
+        **OF_TOPICS,
+        "mu": ("stick",),
         "unscaled_coefficients": ("covariate", "stick"),
-        "effects": ("effect", "stick"),
-        "effect_variances": ("term",),
-        "effect_covariances": ("grouping", "stick", "other_stick"),
-        "group_topics": ("group", "topic", "word"),
         "group_tokens": ("group", "topic"),
-        "branch_topics": ("branch", "topic", "word"),
-        "content_concentration": ("factor", "topic"),
-        "content_rate": ("factor",),
-        "keyword_shares": ("keyword_topic",),
-        "keyword_words": ("keyword",),
     }
     single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
@@ -219,16 +219,10 @@ class StructuralTopics(GaussianTopics):
         "group_tokens", "content_concentration", "keyword_shares", *GaussianTopics.default_keep,
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        GaussianTopics.__post_init__(self)
-        effect_scale = as_real(self.effect_scale, "effect_scale", above=0.0, minimum=1e-6)
-        object.__setattr__(self, "effect_scale", effect_scale)
-        as_choice(self.random_effects, "random_effects", ("shared", "free"))
-        as_kind(self.content, "content", ContentPrior)
-        object.__setattr__(self, "keywords", as_keywords(self.keywords, self.num_topics))
+    def _complete(self) -> None:
+        self._set(keywords=as_keywords(self.keywords, self.num_topics))
         if self.regression is None:
             return
-        as_kind(self.regression, "regression", MatrixNormalInverseWishart)
         if self.regression.mean.shape[1] != self.num_topics - 1:
             raise ValueError(
                 f"regression must have {self.num_topics - 1} columns (num_topics - 1),"

@@ -17,7 +17,9 @@ their variance no room, nor Pólya-gamma variables, which know more of rare word
 hold a variance where it is.
 
 >>> import numpy as np
->>> from pgmult.core.potentials import DiagonalPotential
+>>> from pgmult.core.arguments import as_share
+from pgmult.core.parameters import Checked
+from pgmult.core.potentials import DiagonalPotential
 >>> prior = ScalarChains(np.zeros(1), np.array([1.0]), np.array([0.5]), num_times=2)
 >>> seen = DiagonalPotential(J=np.array([[[3.0], [0.0]]]), h=np.array([[[3.0], [0.0]]]))
 >>> prior.condition(seen).log_normalizer().round(4)
@@ -26,17 +28,19 @@ array([0.4319])
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.arguments import as_share
+from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray
 from pgmult.core.validate import (
     as_finite,
     as_nonnegative,
     as_positive,
-    as_positive_int,
     made,
     new_key,
 )
@@ -53,7 +57,7 @@ __all__ = ["ScalarChains"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScalarChains:
+class ScalarChains(Checked):
     """Rows of scalar chains, times the potential they were conditioned on.
 
     Attributes
@@ -72,31 +76,12 @@ class ScalarChains:
         If shapes do not agree, a variance is not positive, J is negative or persistence is outside.
     """
 
-    centre: FloatArray
-    initial_var: FloatArray
-    innovation_var: FloatArray
+    centre: Annotated[FloatArray, as_finite, "chain"]
+    initial_var: Annotated[FloatArray, as_positive, "row"]
+    innovation_var: Annotated[FloatArray, as_positive, "row"]
     num_times: int
-    persistence: float = 1.0
+    persistence: Annotated[float, as_share] = 1.0
     potential: DiagonalPotential | None = None
-
-    def __post_init__(self) -> None:
-        centre = as_finite(self.centre, "centre")
-        initial = as_positive(self.initial_var, "initial_var")
-        innovation = as_positive(self.innovation_var, "innovation_var")
-        if centre.ndim != 1:
-            raise ValueError(f"centre must have shape (num_chains,), got {centre.shape}")
-        if initial.ndim != 1 or innovation.shape != initial.shape:
-            raise ValueError(
-                "initial_var and innovation_var must have shape (num_rows,),"
-                f" got {initial.shape} and {innovation.shape}"
-            )
-        as_positive_int(self.num_times, "num_times")
-        if not 0.0 <= self.persistence <= 1.0:
-            raise ValueError(f"persistence must be from 0 to 1, got {self.persistence}")
-        object.__setattr__(self, "centre", centre)
-        object.__setattr__(self, "initial_var", initial)
-        object.__setattr__(self, "innovation_var", innovation)
-        object.__setattr__(self, "persistence", float(self.persistence))
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -8,27 +8,20 @@ expected, what a block of documents contributes, and how its fields are drawn: s
 words, its link and such a part.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
+from pgmult.sampling.blocks import Sums
 
-__all__ = ["ConstantMean", "Fields", "PsiMean", "PsiSums"]
+__all__ = ["ConstantMean", "Fields", "PsiMean"]
 
 Fields = dict[str, Any]
 """New values of fields of a state, by name."""
-
-
-class PsiSums(NamedTuple):
-    """What a block of documents contributes: how many they are, and sums over their psi."""
-
-    counts: IntArray
-    rounded: Sequence[FloatArray]
 
 
 class PsiMean(Protocol):
@@ -37,10 +30,10 @@ class PsiMean(Protocol):
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``, or ``(n,)`` where documents share it."""
 
-    def sums(self, state: Any, psi: FloatArray, data: Any) -> PsiSums:
-        """The sums over documents that `given` needs."""
+    def sums(self, state: Any, psi: FloatArray, data: Any) -> Sums:
+        """What `given` needs of a block of documents: their number first, then sums over psi."""
 
-    def given(self, rng: np.random.Generator, state: Any, sums: PsiSums, data: Any) -> Fields:
+    def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """New values of the fields of this part, given sums over all documents."""
 
     def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
@@ -68,17 +61,17 @@ class ConstantMean:
         """Mean of psi, ``(n,)``."""
         return np.asarray(state.mu)
 
-    def sums(self, state: Any, psi: FloatArray, data: Any) -> PsiSums:
+    def sums(self, state: Any, psi: FloatArray, data: Any) -> Sums:
         """Number of documents; first and second moments of psi about the old mu."""
         moments = Moments.of(psi, state.mu)
-        return PsiSums(np.array(moments.count), (moments.total, moments.squares))
+        return Sums((np.array(moments.count),), (moments.total, moments.squares))
 
-    def given(self, rng: np.random.Generator, state: Any, sums: PsiSums, data: Any) -> Fields:
+    def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """Mu and Sigma given psi, after the scales of Sigma where they are learned."""
         gaussian = self.gaussian
         if self.scales is not None:
             gaussian = self.scales.given(rng, state.Sigma, gaussian)
-        moments = Moments(int(sums.counts), state.mu, *sums.rounded)
+        moments = Moments(int(sums.exact[0]), state.mu, *sums.rounded)
         mu, Sigma = gaussian.condition_moments(moments).sample(rng)
         return {"mu": mu, "Sigma": Sigma}
 

@@ -34,10 +34,11 @@ from pgmult.priors.mixed_regression import (
     prior_effects,
     prior_variances,
 )
+from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.data.terms import Term, are_free
-from pgmult.topics.priors.means import Fields, PsiSums
+from pgmult.topics.priors.means import Fields
 
 __all__ = ["RegressedMean", "sample_effects", "sample_variances"]
 
@@ -107,17 +108,15 @@ class RegressedMean:
         """Mean of psi, ``(num_documents, n)``."""
         return data.design.mean(state.coefficients, state.effects)
 
-    def sums(self, state: Any, psi: FloatArray, data: StructuredCorpus) -> PsiSums:
+    def sums(self, state: Any, psi: FloatArray, data: StructuredCorpus) -> Sums:
         """Number of documents, and the products of their covariates, terms and psi."""
         anywhere = self.prior_of(data, np.eye(len(data.design.names)))
-        return PsiSums(
-            np.array(len(psi)),
-            MixedRegression.of(anywhere, psi, data.covariates, *_designs(data)).sums,
-        )
+        own = MixedRegression.of(anywhere, psi, data.covariates, *_designs(data))
+        return Sums((np.array(len(psi)),), own.sums)
 
-    def given(self, rng: np.random.Generator, state: Any, sums: PsiSums, data: Any) -> Fields:
+    def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """One update of the regression of psi."""
-        count, size = int(sums.counts), len(data.design.names)
+        count, size = int(sums.exact[0]), len(data.design.names)
         prior = self.prior_of(data, sums.rounded[_GRAM][:size, :size] / max(1, count))
         if self.scales is not None:
             prior = self.scales.given(rng, state.Sigma, prior)

@@ -27,8 +27,9 @@ from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive, as_positive_int
 from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
+from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.priors.means import Fields, PsiSums
+from pgmult.topics.priors.means import Fields
 
 __all__ = ["TimedRows", "WalkingMean", "log_inverse_gamma", "mean_walk", "sample_inverse_gamma"]
 
@@ -182,7 +183,7 @@ class WalkingMean:
         """Mean of psi, ``(num_documents, n)``."""
         return np.asarray(state.mu[data.times])
 
-    def sums(self, state: Any, psi: FloatArray, data: Any) -> PsiSums:
+    def sums(self, state: Any, psi: FloatArray, data: Any) -> Sums:
         """Number of documents and first moments of psi by time, second moments over all times.
 
         Moments are about the old mu of each time.
@@ -191,14 +192,15 @@ class WalkingMean:
         totals = np.zeros(state.mu.shape)
         np.add.at(totals, data.times, away)
         squares = scatter(away, np.zeros(psi.shape[1]))
-        return PsiSums(np.bincount(data.times, minlength=data.num_times), (totals, squares))
+        counts = np.bincount(data.times, minlength=data.num_times)
+        return Sums((counts,), (totals, squares))
 
-    def given(self, rng: np.random.Generator, state: Any, sums: PsiSums, data: Any) -> Fields:
+    def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """The drift given psi, with mu and Sigma integrated out; then mu and Sigma."""
         gaussian = self.gaussian
         if self.scales is not None:
             gaussian = self.scales.given(rng, state.Sigma, gaussian)
-        seen = TimedRows.of_sums(sums.counts, state.mu, *sums.rounded)
+        seen = TimedRows.of_sums(sums.exact[0], state.mu, *sums.rounded)
         return self.sample(rng, state.prevalence_drift, seen, gaussian)
 
     def sample(

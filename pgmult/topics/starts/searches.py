@@ -21,12 +21,14 @@ threads nor on their turns.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows, row_threads
+from pgmult.core.arguments import as_repeats
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled.starts import place_tokens
@@ -38,6 +40,7 @@ __all__ = [
     "SEARCHES",
     "START_SWEEPS",
     "Placement",
+    "StartSweeps",
     "documents_to_search",
     "grown",
     "is_too_large_to_sweep",
@@ -51,6 +54,8 @@ __all__ = [
 Item = TypeVar("Item")
 
 START_SWEEPS = 100  # of a leaf
+StartSweeps = Annotated[int, partial(as_repeats, minimum=0)]
+"""A number of sweeps of a search."""
 SEARCHES = ("merge", "consensus", "plain")
 
 _HELD = 30  # sweeps before alpha is learned

@@ -29,11 +29,14 @@ c^-1.5: groups may differ a lot, or not at all.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_real, as_repeats
+from pgmult.core.arguments import as_repeats
+from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled.content import FURTHEST, sample_tables, sample_varied
@@ -41,9 +44,11 @@ from pgmult.topics.updates.allocation import sample_topics
 
 __all__ = ["ContentPrior", "sample_content", "vary"]
 
+Size = Annotated[float, real(above=0.0, minimum=1e-6, maximum=1e9)]
+
 
 @dataclass(frozen=True, slots=True)
-class ContentPrior:
+class ContentPrior(Checked):
     """Prior of the concentrations of words by group, and how chains begin with them.
 
     Attributes
@@ -59,17 +64,11 @@ class ContentPrior:
         topics of the search may be one group's alone; they join in these sweeps.
     """
 
-    shape: float = 1.0
-    rate_shape: float = 0.5
-    rate_rate: float = 100.0
-    start: float = 30.0
-    start_sweeps: int = 50
-
-    def __post_init__(self) -> None:
-        for name in ("shape", "rate_shape", "rate_rate", "start"):
-            value = as_real(getattr(self, name), name, above=0.0, minimum=1e-6, maximum=1e9)
-            object.__setattr__(self, name, value)
-        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
+    shape: Size = 1.0
+    rate_shape: Size = 0.5
+    rate_rate: Size = 100.0
+    start: Size = 30.0
+    start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 50
 
     def sample_rate(self, rng: np.random.Generator, num: int) -> FloatArray:
         """Rates from their prior."""

@@ -196,12 +196,15 @@ def test_chains_do_not_depend_on_where_rows_are_cut(rng):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"centre": np.zeros((2, 2))}, "centre must have shape"),
+        ({"centre": np.zeros((2, 2))}, r"centre must have the axes \(chain\)"),
         ({"initial_var": np.array([1.0, 0.0, 1.0])}, "initial_var must be positive"),
-        ({"innovation_var": np.ones(2)}, r"must have shape \(num_rows,\)"),
+        (
+            {"innovation_var": np.ones(2)},
+            r"innovation_var must have shape \(3\) to go with initial_var",
+        ),
         ({"num_times": 0}, "num_times must be at least 1"),
-        ({"persistence": 1.5}, "persistence must be from 0 to 1, got 1.5"),
-        ({"persistence": np.nan}, "persistence must be from 0 to 1, got nan"),
+        ({"persistence": 1.5}, "persistence must be at most 1, got 1.5"),
+        ({"persistence": np.nan}, "persistence must be finite, got nan"),
     ],
 )
 def test_bad_chains_are_refused(change, message):
