@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.typing import absent_of, default_keep_of, variable
+from pgmult.core.typing import absent_of, traits_of, variable
 from pgmult.core.validate import new_key
 from pgmult.sampling import blocks
 from pgmult.topics.updates.allocation import WordTables
@@ -61,7 +61,7 @@ def check_shards_do_not_matter(model, data, sweeps=3):
                 kept.merge(blocks.summaries(model, here, data.rows(part), int(mine[0])))
         summary = kept.result(len(parts))
         assert summary.rounded[0] == model.log_likelihood(state, data)
-        for name in {*default_keep_of(model), *model.summary_names} - absent_of(model, data):
+        for name in {*traits_of(model).default_keep, *model.summary_names} - absent_of(model, data):
             if not blocks.is_of_rows(model, name):
                 np.testing.assert_array_equal(
                     blocks.shared_variable(model, shared, summary, bare, name),

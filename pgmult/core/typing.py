@@ -8,6 +8,7 @@ is a file of arrays, and `pgmult.sample` needs to know nothing else.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -31,16 +32,11 @@ __all__ = [
     "TakesRawData",
     "TellsRows",
     "TellsRowsInTurn",
+    "Traits",
     "absent_of",
-    "basis_dims_of",
     "coords_of",
     "data_of",
-    "default_keep_of",
-    "kernel_set_of",
-    "label_dims_of",
-    "label_parts_of",
-    "label_rows_of",
-    "single_precision_of",
+    "traits_of",
     "variable",
 ]
 
@@ -97,21 +93,7 @@ class Model(Protocol[Data, State]):
     ``method(state, data)``; `dims` names every such variable and its axes.
 
     What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`,
-    `FindsStarts`, `TellsRows`) or a class variable with a default:
-
-    * ``default_keep``, the variables that `pgmult.sample` keeps unless told otherwise: all;
-    * ``label_dims``, axes whose labels are arbitrary (topics, mixture components) and need not
-      agree between chains, so that variables that carry one are diagnosed within each chain only:
-      none;
-    * ``basis_dims``, axes of coordinates in a basis that the data do not fix (of hidden states),
-      so that variables that carry one are not judged at all: none;
-    * ``label_rows``, for such an axis the variable whose rows along it are probability
-      distributions that tell its labels apart (topics by their words): chains of the model are
-      then matched label by label, and judged by what they found and by how each of them mixes,
-      for they may rest in modes that no number of draws joins: nothing;
-    * ``label_parts``, for such an axis a variable ``(part, label, ...)`` that is taken instead
-      where it was kept, of labels that say something else in each part (topics in groups of
-      documents): two are the same if they are in every part: nothing.
+    `FindsStarts`, `TellsRows`) or a class variable of `Traits`.
 
     Attributes
     ----------
@@ -134,6 +116,46 @@ class Model(Protocol[Data, State]):
 
     def log_likelihood(self, state: State, data: Data) -> float:
         """Log p(data | state), up to a constant that does not depend on the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a model may say of its variables in class variables of these names: see `traits_of`.
+
+    Attributes
+    ----------
+    default_keep : tuple of str
+        The variables that `pgmult.sample` keeps unless told otherwise; all if the model does not
+        say.
+    kernel_set : str
+        Name of what the model compiles, in the lists of `pgmult.compiled.ahead`; that of its class
+        if it does not say.
+    label_dims : frozenset of str
+        Axes whose labels are arbitrary (topics, mixture components) and need not agree between
+        chains: variables that have one are diagnosed within each chain only.
+    basis_dims : frozenset of str
+        Axes of coordinates in a basis that the data do not fix (of hidden states): variables that
+        have one are not judged at all.
+    label_rows : mapping from an axis in `label_dims` to a variable
+        Whose rows along it are probability distributions that tell its labels apart (topics by
+        their words). Chains of the model are then matched label by label, and judged by what they
+        found and by how each of them mixes, for they may rest in modes that no number of draws
+        joins.
+    label_parts : mapping from an axis in `label_dims` to a variable
+        ``(part, label, ...)`` that is taken instead where it was kept, of labels that say something
+        else in each part (topics in groups of documents): two are the same if they are in every
+        part.
+    single_precision : frozenset of str
+        Variables so large that draws keep seven digits of them, in half the bytes.
+    """
+
+    default_keep: tuple[str, ...]
+    kernel_set: str
+    label_dims: frozenset[str] = frozenset()
+    basis_dims: frozenset[str] = frozenset()
+    label_rows: Mapping[str, str] = field(default_factory=dict)
+    label_parts: Mapping[str, str] = field(default_factory=dict)
+    single_precision: frozenset[str] = frozenset()
 
 
 @runtime_checkable
@@ -244,44 +266,17 @@ def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:
     return {name: np.asarray(labels) for name, labels in coords.items()}
 
 
-def default_keep_of(model: Any) -> tuple[str, ...]:
-    """The variables that are kept unless told otherwise."""
-    return tuple(getattr(model, "default_keep", model.dims))
-
-
-def kernel_set_of(model: Any) -> str:
-    """Name of what a model compiles, in the lists of `pgmult.compiled.ahead`."""
-    return str(getattr(model, "kernel_set", type(model).__name__))
+def traits_of(model: Any) -> Traits:
+    """What a model says of its variables, and what holds where it does not."""
+    known: dict[str, Any] = {"default_keep": model.dims, "kernel_set": type(model).__name__}
+    names = [trait.name for trait in fields(Traits) if hasattr(model, trait.name)]
+    known |= {name: getattr(model, name) for name in names}
+    return Traits(**known | {"default_keep": tuple(known["default_keep"])})
 
 
 def absent_of(model: Any, data: Any) -> frozenset[str]:
     """Variables that a model does not have with these data, and that are not kept."""
     return model.absent(data) if isinstance(model, VariesWithData) else frozenset()
-
-
-def basis_dims_of(model: Any) -> frozenset[str]:
-    """Axes whose coordinates mean nothing by themselves."""
-    return frozenset(getattr(model, "basis_dims", ()))
-
-
-def label_dims_of(model: Any) -> frozenset[str]:
-    """Axes whose labels need not agree between chains."""
-    return frozenset(getattr(model, "label_dims", ()))
-
-
-def label_rows_of(model: Any) -> Mapping[str, str]:
-    """For axes of arbitrary labels, the variable whose rows tell the labels apart."""
-    return dict(getattr(model, "label_rows", {}))
-
-
-def label_parts_of(model: Any) -> Mapping[str, str]:
-    """For axes of arbitrary labels, the variable whose rows tell them apart in every part."""
-    return dict(getattr(model, "label_parts", {}))
-
-
-def single_precision_of(model: Any) -> frozenset[str]:
-    """Variables so large that draws keep seven digits of them, in half the bytes."""
-    return frozenset(getattr(model, "single_precision", ()))
 
 
 def data_of(model: Any, data: Any) -> Any:

@@ -25,8 +25,8 @@ from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.models.multinomial_gp import MultinomialGP, slow_sites
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.scores import gain_by_count
+from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
-from pgmult.sampling.verdicts import chains_in_words
 
 __all__ = ["data_in_words", "field_report", "hyperparameter_names"]
 

@@ -8,16 +8,14 @@ import json
 import math
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
 from pgmult.core.machine import available_memory
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows, TellsRows, TellsRowsInTurn
-
-if TYPE_CHECKING:
-    from pgmult.sampling.posterior import Posterior
+from pgmult.sampling.draws import Draws
 
 __all__ = ["to_arviz"]
 
@@ -25,7 +23,7 @@ _STATS = {"log_likelihood": "total_log_likelihood"}
 """ArviZ keeps the name log_likelihood for one value an observation."""
 
 
-def to_arviz(posterior: "Posterior", data: Any, random_seed: int) -> Any:
+def to_arviz(posterior: Draws, data: Any, random_seed: int) -> Any:
     """See `Posterior.to_arviz`."""
     arviz = _arviz()
     stats = {_STATS.get(name, name): values for name, values in posterior.sample_stats.items()}
@@ -73,19 +71,19 @@ def _arviz() -> Any:
     return arviz
 
 
-def _made(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: "Posterior") -> Any:
+def _made(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: Draws) -> Any:
     tree = arviz.from_dict(groups, coords=coords, dims=dims)
     tree["posterior"].attrs.update(_flat(posterior.attrs))
     return tree
 
 
-def _made_old(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: "Posterior") -> Any:
+def _made_old(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: Draws) -> Any:
     data = arviz.from_dict(**groups, coords=coords, dims=dims)
     data.posterior.attrs.update(_flat(posterior.attrs))
     return data
 
 
-def _of_rows(posterior: "Posterior", data: Any, random_seed: int) -> dict[str, dict[str, Any]]:
+def _of_rows(posterior: Draws, data: Any, random_seed: int) -> dict[str, dict[str, Any]]:
     """The groups that come of the data: each a mapping from variable to (dims, array)."""
     model = posterior.model
     if not isinstance(model, TellsRows | TellsRowsInTurn):

@@ -24,9 +24,7 @@ from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import as_cores, available_memory
 from pgmult.core.typing import (
     Model,
-    kernel_set_of,
-    label_dims_of,
-    single_precision_of,
+    traits_of,
     variable,
 )
 from pgmult.sampling._progress import Progress
@@ -35,7 +33,7 @@ from pgmult.sampling.cluster.executors import Cluster
 from pgmult.sampling.cluster.files import ChainFiles, Part
 from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
 from pgmult.sampling.codec import contiguous
-from pgmult.sampling.origin import Origin
+from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior, load
 from pgmult.sampling.store import Counters
 
@@ -194,7 +192,7 @@ class _Chains:
         ]
         try:
             with ExitStack() as stack:
-                stack.enter_context(compiling_ahead(kernel_set_of(self.model), self._cores))
+                stack.enter_context(compiling_ahead(traits_of(self.model).kernel_set, self._cores))
                 if getattr(self.model, "in_blocks", False):
                     stack.enter_context(one_blas_thread())
                 for thread in threads:
@@ -462,7 +460,7 @@ class _Variables:
         coords: Mapping[str, NDArray[Any]],
     ):
         self._model, self._coords = model, coords
-        self._single = single_precision_of(model)
+        self._single = traits_of(model).single_precision
         self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
 
     def __call__(self, log_likelihood: float, found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -538,7 +536,7 @@ class _Memory:
             coords={"chain": np.array(chains), **run.coords},
             sample_stats=stats,
             attrs={**_attrs(run.model, run.settings), **run.facts} | {"seconds": seconds},
-            label_dims=label_dims_of(run.model),
+            label_dims=traits_of(run.model).label_dims,
             origin=origin,
         )
 
@@ -624,7 +622,7 @@ def _meta(
         "chains": settings.chains,
         "dims": {name: list(model.dims[name]) for name in settings.keep},
         "sample_stats": [LOG_LIKELIHOOD],
-        "label_dims": sorted(label_dims_of(model)),
+        "label_dims": sorted(traits_of(model).label_dims),
         "settings": asdict(settings),
         **origin.encoded(),
         "data_type": f"{type(data).__module__}:{type(data).__qualname__}",

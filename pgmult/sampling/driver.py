@@ -41,7 +41,7 @@ from pgmult.core.typing import (
     absent_of,
     coords_of,
     data_of,
-    default_keep_of,
+    traits_of,
 )
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import as_block_model, is_of_rows, takes_all_rows
@@ -58,7 +58,7 @@ from pgmult.sampling.chains import (
 from pgmult.sampling.cluster.executors import check_cluster, opened
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sampling.origin import Origin
+from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.store import RunWriter, rectangle
 
@@ -353,7 +353,7 @@ def _check_model_in_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> Non
 
 def _as_keep(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
     if keep is None:
-        names = tuple(default_keep_of(model))
+        names = tuple(traits_of(model).default_keep)
         if cluster is None:
             return names
         as_block_model(model)

@@ -17,8 +17,8 @@ from pgmult.core.scores import mean_by_token
 from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, as_simplex
+from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
-from pgmult.sampling.verdicts import chains_in_words
 from pgmult.sequences.checks import predictive_checks
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast

@@ -12,10 +12,8 @@ from pgmult.core.arguments import as_repeats, brief
 from pgmult.core.typing import (
     Model,
     absent_of,
-    basis_dims_of,
     coords_of,
-    default_keep_of,
-    label_dims_of,
+    traits_of,
 )
 from pgmult.core.validate import as_positive_int
 from pgmult.testing.sampling import (
@@ -134,7 +132,7 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
     coords = coords_of(model, data)
     sizes: dict[str, int] = {}
     fields = {field.name for field in dataclasses.fields(state)}
-    for name in default_keep_of(model):
+    for name in traits_of(model).default_keep:
         if name not in model.dims:
             raise AssertionError(f"default_keep names {name!r}, which is not in dims")
     absent = absent_of(model, data)
@@ -158,8 +156,8 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
         if len(labels) != sizes.get(axis, len(labels)):
             raise AssertionError(f"coords has {len(labels)} labels for {sizes[axis]} {axis!r}")
     for name, axes in (
-        ("label_dims", label_dims_of(model)),
-        ("basis_dims", basis_dims_of(model)),
+        ("label_dims", traits_of(model).label_dims),
+        ("basis_dims", traits_of(model).basis_dims),
     ):
         stray = axes - sizes.keys()
         if stray:

@@ -28,7 +28,7 @@ from numba.core.dispatcher import Dispatcher
 
 from pgmult.compiled import ahead
 from pgmult.compiled.ahead import as_type
-from pgmult.core.typing import kernel_set_of
+from pgmult.core.typing import traits_of
 
 
 def _topics() -> tuple[Any, Any]:
@@ -143,7 +143,7 @@ def _first_draw(family: str) -> dict[str, Any]:
     return {
         "wall": perf_counter() - wall,
         "cpu": process_time() - cpu,
-        "set": kernel_set_of(model),
+        "set": traits_of(model).kernel_set,
         "called": listener.called,
         "loaded": _loaded(),
         "draws": posterior.sample_stats["log_likelihood"].ravel().tolist(),

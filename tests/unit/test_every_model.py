@@ -10,7 +10,7 @@ from every_model import MODELS
 from same_draws import check_shards_do_not_matter, check_threads_do_not_matter, forget_a_block
 
 import pgmult
-from pgmult.core.typing import absent_of, coords_of, default_keep_of, variable
+from pgmult.core.typing import absent_of, coords_of, traits_of, variable
 from pgmult.sampling.blocks import as_block_model, num_rows
 from pgmult.sampling.codec import decode, encode
 
@@ -92,7 +92,7 @@ def test_declared_axes_fit_variables_and_labels(name):
     model, data, state = swept(name)
     sizes = {axis: len(labels) for axis, labels in coords_of(model, data).items()}
     absent = absent_of(model, data)
-    assert set(default_keep_of(model)) <= set(model.dims)
+    assert set(traits_of(model).default_keep) <= set(model.dims)
     for key, axes in model.dims.items():
         if key in absent:
             continue

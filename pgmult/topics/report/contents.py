@@ -15,7 +15,8 @@ from pgmult.core.arguments import as_choice, as_flag, as_kind, as_list, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
-from pgmult.sampling.posterior import ESS_PER_CHAIN_LIMIT, Posterior
+from pgmult.sampling.convergence import ESS_PER_CHAIN_LIMIT
+from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import as_draws
 from pgmult.topics.report.structure import Structure, structure_of

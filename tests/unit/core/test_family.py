@@ -10,7 +10,7 @@ import pytest
 
 from pgmult.core.family import Family, Verb
 from pgmult.fields.family import FIELDS
-from pgmult.sampling.origin import Origin
+from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.family import SEQUENCES
 from pgmult.topics.family import TOPICS

@@ -10,7 +10,7 @@ from pgmult.fields import LogisticNormalGP, MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 from pgmult.fields.predictions import FieldPredictions, StickLaw, log_mean_binomial
 from pgmult.links import StickBreaking
-from pgmult.sampling.origin import Origin
+from pgmult.sampling.draws import Origin
 
 ORDER = np.array([2, 0, 1])
 MEAN = np.array([[[0.5, -1.0]], [[-0.3, 0.2]]])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.core.typing import coords_of, default_keep_of, label_dims_of
+from pgmult.core.typing import coords_of, traits_of
 from pgmult.testing import check_model, mutant, rejects
 
 PATH = Path(__file__).parents[3] / "examples" / "own_model.py"
@@ -23,8 +23,8 @@ TINY = own.Votes(np.array([[2, 1, 0], [0, 0, 0], [1, 0, 3], [0, 2, 0]]))
 
 def test_a_model_may_leave_out_what_has_a_default():
     assert coords_of(MODEL, TINY) == {}
-    assert default_keep_of(MODEL) == ("probs", "level")
-    assert label_dims_of(MODEL) == frozenset()
+    assert traits_of(MODEL).default_keep == ("probs", "level")
+    assert traits_of(MODEL).label_dims == frozenset()
     with pytest.warns(pgmult.ConvergenceWarning):
         posterior = pgmult.sample(
             MODEL, TINY, draws=4, tune=1, chains=1, random_seed=0, progressbar=False

@@ -178,7 +178,7 @@ class TestWarnings:
     def test_the_same_topics_in_other_modes_are_no_problem(self):
         assert self.long(self.modes).convergence_problems() == ""
         unknown = self.long(self.modes)
-        unknown._origin = None  # a model of no labels would be told of its R-hat
+        unknown.origin = None  # a model of no labels would be told of its R-hat
         assert "R-hat above 1.01" in unknown.convergence_problems()
 
     def test_a_topic_of_one_chain_is_told_without_asking_for_draws(self):

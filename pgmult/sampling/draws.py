@@ -1,0 +1,359 @@
+"""Draws with named axes, and what is known of where they come from.
+
+`Draws` maps each kept variable to a plain array ``(chain, draw, ...)``, in memory or in a run
+directory; `dims` names its axes and `coords` labels them. `Origin` is the model and the data that
+the draws are of. Draws alone do not say how psi becomes probabilities, nor of which data they are:
+whatever reads them asks their origin, and refuses draws that have none rather than guess.
+
+`pgmult.sampling.posterior.Posterior` is what users have: draws that can be summarised, judged,
+saved and asked.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
+from pgmult.core.notebook import columns_html
+from pgmult.core.typing import Linked, data_of
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
+from pgmult.sampling.store import StoredDraws, flat_entries
+
+__all__ = ["Draws", "Origin"]
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The model that draws are of, and the data it was given.
+
+    Attributes
+    ----------
+    model : Model
+    link : Link or None
+        ``model.link(data)``; None where the model has no link.
+    data_hash : str or None
+        Of the data's encoding: see `pgmult.sampling.codec.fingerprint`. None where the data cannot
+        be encoded.
+    find_data : callable or None
+        Gives the data where they are at hand: in the process that sampled, and in a run directory.
+    """
+
+    model: Any
+    link: Any
+    data_hash: str | None
+    find_data: Callable[[], Any] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, model: Any, data: Any) -> "Origin":
+        """The origin of draws from the posterior of `model` given `data`, in the model's type."""
+        link = model.link(data) if isinstance(model, Linked) else None
+        try:
+            data_hash = fingerprint(data)
+        except TypeError:  # data of a type that no file holds
+            data_hash = None
+        return cls(model, link, data_hash, partial(_itself, data))
+
+    def encoded(self) -> dict[str, Any]:
+        """As JSON's types, for a run directory."""
+        return {
+            "model": encode(self.model, place="model"),
+            "link": encode(self.link, place="link"),
+            "data_hash": self.data_hash,
+        }
+
+    @classmethod
+    def decoded(
+        cls,
+        tree: Mapping[str, Any],
+        modules: Collection[str] = (),
+        find_data: Callable[[], Any] | None = None,
+    ) -> "Origin":
+        """What was encoded; `modules` may hold classes besides those of pgmult."""
+        model, link = (decode(tree[name], modules=modules) for name in ("model", "link"))
+        return cls(model, link, tree["data_hash"], find_data)
+
+
+def _itself(data: Any) -> Any:
+    return data
+
+
+class HeldDraws(dict[str, NDArray[Any]]):
+    """Variables in memory, to be asked as `pgmult.sampling.store.StoredDraws` are."""
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """``(chain, draw, ...)``."""
+        return np.shape(self[name])
+
+    def entries(self, name: str, chosen: NDArray[np.int64]) -> NDArray[Any]:
+        """Some entries of a variable, by their flat numbers, ``(chain, draw, len(chosen))``."""
+        return flat_entries(np.asarray(self[name]), 2)[:, :, chosen]
+
+    def each(self, name: str, chain: int) -> Iterator[NDArray[Any]]:
+        """The draws of one chain in order."""
+        return iter(self[name][chain])
+
+
+class Draws(Mapping[str, NDArray[Any]]):
+    """Draws of the kept variables.
+
+    Parameters
+    ----------
+    draws : mapping from name to array, ``(chain, draw, ...)``
+    dims : mapping from name to the names of the axes after chain and draw
+        Variables left out get ``<name>_dim_0`` and so on.
+    coords : mapping from an axis's name to its labels, optional
+        Axes left out are numbered from 0.
+    sample_stats : mapping from name to array, ``(chain, draw)``, optional
+    attrs : mapping, optional
+        Whatever else describes the run, in JSON's types.
+    label_dims : collection of str, optional
+        Axes whose labels need not agree between chains: variables that carry one are diagnosed
+        within each chain only.
+    origin : Origin, optional
+        The model and data that the draws are of: `pgmult.sampling.Origin.of`.
+
+    Attributes
+    ----------
+    dims : dict from name to all axes, ``("chain", "draw", ...)``
+    coords : dict from an axis's name to an array of labels
+    sample_stats, attrs, label_dims : as above
+    """
+
+    def __init__(
+        self,
+        draws: "Mapping[str, NDArray[Any]]",
+        *,
+        dims: Mapping[str, Sequence[str]] | None = None,
+        coords: Mapping[str, ArrayLike] | None = None,
+        sample_stats: Mapping[str, NDArray[Any]] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        label_dims: frozenset[str] = frozenset(),
+        origin: Origin | None = None,
+    ):
+        self._draws: HeldDraws | StoredDraws
+        if isinstance(draws, StoredDraws):
+            self._draws = draws
+        else:
+            self._draws = HeldDraws(as_mapping(draws, "draws"))
+        self.sample_stats = dict(as_mapping(sample_stats, "sample_stats"))
+        if not self._draws and not self.sample_stats:
+            raise ValueError("draws must hold at least one variable")
+        self.attrs = dict(as_mapping(attrs, "attrs"))
+        labelled = list(label_dims) if isinstance(label_dims, Set) else label_dims
+        self.label_dims = frozenset(as_strings(labelled, "label_dims"))
+        self.origin = None if origin is None else as_kind(origin, "origin", Origin)
+        self.coords = {axis: _labels(x) for axis, x in as_mapping(coords, "coords").items()}
+        self.dims: dict[str, tuple[str, ...]] = {}
+        axes = as_mapping(dims, "dims")
+        for name in self._draws:
+            self._name_axes(name, as_strings(axes[name], "dims") if name in axes else None)
+        for name, values in self.sample_stats.items():
+            if np.ndim(values) != 2:
+                raise ValueError(
+                    f"sample_stats must have shape (chain, draw), {name} has {np.shape(values)}"
+                )
+            self._label_axes(name, ("chain", "draw"), np.shape(values))
+
+    def _name_axes(self, name: str, axes: Sequence[str] | None) -> None:
+        shape = self._draws.shape_of(name)
+        if axes is None:
+            axes = [f"{name}_dim_{i}" for i in range(len(shape) - 2)]
+        if len(shape) != 2 + len(axes):
+            expected = ", ".join(["chain", "draw", *axes])
+            raise ValueError(f"draws of {name} must have shape ({expected}), got {shape}")
+        self.dims[name] = ("chain", "draw", *axes)
+        self._label_axes(name, self.dims[name], shape)
+
+    def _label_axes(self, name: str, axes: tuple[str, ...], shape: tuple[int, ...]) -> None:
+        for axis, size in zip(axes, shape, strict=True):
+            labels = self.coords.setdefault(axis, np.arange(size))
+            if labels.shape != (size,):
+                raise ValueError(
+                    f"{name} has {size} entries along {axis!r}, but that axis has labels of shape"
+                    f" {labels.shape}"
+                )
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        try:
+            return self._draws[name]
+        except KeyError:
+            hint = " (it is in posterior.sample_stats)" if name in self.sample_stats else ""
+            raise KeyError(f"no variable {name!r}; kept: {', '.join(self)}{hint}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._draws
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._draws)
+
+    def __len__(self) -> int:
+        return len(self._draws)
+
+    @property
+    def model(self) -> Any:
+        """The model that the draws are of.
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know it.
+        """
+        return self._known().model
+
+    @property
+    def link(self) -> Any:
+        """The link of `model`, in the order that the data gave it.
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know it, or the model has none.
+        """
+        link = self._known().link
+        if link is None:
+            raise ValueError(
+                f"posterior must have a link, and {type(self.model).__name__} has none"
+            )
+        return link
+
+    @property
+    def data(self) -> Any:
+        """The data that the draws were conditioned on, in the model's own type.
+
+        At hand in the process that sampled, and in the directory of a run (read anew each time).
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know where they are.
+        """
+        find = self._known().find_data
+        try:
+            data = None if find is None else find()
+        except FileNotFoundError:  # draws that were saved without their data
+            data = None
+        if data is None:
+            raise ValueError(
+                "data must be given, for these draws were saved without them (those of"
+                " pgmult.sample know theirs, with and without store=)"
+            )
+        return data
+
+    def is_of(self, data: Any) -> bool:
+        """Are these the data that the draws were conditioned on, to the last bit?
+
+        Parameters
+        ----------
+        data : object
+            The model's own data type, or anything its ``as_data`` takes.
+        """
+        known = self._known()
+        return known.data_hash == fingerprint(contiguous(data_of(known.model, data)))
+
+    def _known(self) -> Origin:
+        if self.origin is None:
+            raise ValueError(
+                "posterior must know its model, and these draws came without one: take them from"
+                " pgmult.sample, from pgmult.load (with model=, where its class is your own), or"
+                " give Posterior(..., origin=Origin.of(model, data))"
+            )
+        return self.origin
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return len(self.coords["chain"])
+
+    @property
+    def num_draws(self) -> int:
+        """Draws kept in each chain."""
+        return len(self.coords["draw"])
+
+    def _sizes(self) -> dict[str, str]:
+        """The axes of each variable and their lengths, in words."""
+        return {
+            name: ", ".join(f"{axis}: {len(self.coords[axis])}" for axis in axes[2:])
+            for name, axes in self.dims.items()
+        }
+
+    def _repr_html_(self) -> str:
+        sizes = self._sizes()
+        columns = {"variable": list(sizes), "axes": [own or "-" for own in sizes.values()]}
+        title = f"Posterior: {self.num_chains} chains x {self.num_draws} draws"
+        return columns_html(columns, title, ["numbers: .summary()"], most=None)
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self), default=0)
+        lines = [f"<Posterior: {self.num_chains} chains x {self.num_draws} draws"]
+        planned = self.attrs.get("draws", self.num_draws)
+        if self.num_draws < planned:
+            lines[0] += f" (of {planned} planned)"
+        lines += [f"  {name:<{width}}  ({sizes})" for name, sizes in self._sizes().items()]
+        return "\n".join(lines) + ">"
+
+    def stack(self, name: str) -> NDArray[Any]:
+        """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
+        array = self[as_choice(name, "name", self)]
+        return array.reshape(self.num_chains * self.num_draws, *array.shape[2:])
+
+    def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
+        """One variable's draws in one chain, one after the other.
+
+        Of a run on disk, one file of draws is in memory at a time.
+
+        Parameters
+        ----------
+        name : str
+        chain : int
+            From 0: its place among the chains that are here, ``posterior.coords["chain"]``.
+        """
+        as_choice(name, "name", self)
+        chain = as_positive_int(chain, "chain", 0, self.num_chains - 1)
+        return self._draws.each(name, chain)
+
+    def entries(self, name: str, limit: int | None) -> tuple[list[str], NDArray[np.float64], str]:
+        """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note.
+
+        Parameters
+        ----------
+        name : str
+            Of a variable or a sample statistic.
+        limit : int or None
+            Of more entries, so many are taken, evenly spread; None for all.
+        """
+        as_choice(name, "name", [*self, *self.sample_stats])
+        if limit is not None:
+            limit = as_positive_int(limit, "limit")
+        source = self._draws if name in self._draws else HeldDraws(self.sample_stats)
+        axes = self.dims.get(name, ("chain", "draw"))[2:]
+        shape = source.shape_of(name)[2:]
+        size = math.prod(shape)
+        if size == 0:
+            return [], np.empty((self.num_chains, self.num_draws, 0)), f"{name}: no entries"
+        chosen, note = np.arange(size), ""
+        if limit is not None and size > limit:
+            chosen = np.linspace(0, size - 1, limit).astype(np.int64)
+            note = f"{name}: {limit:,} of {size:,} entries, evenly spread"
+        labels = [name] * len(chosen)
+        if axes:
+            places = np.unravel_index(chosen, shape)
+            words = [self.coords[axis][place] for axis, place in zip(axes, places, strict=True)]
+            labels = [f"{name}[{', '.join(map(str, word))}]" for word in zip(*words, strict=True)]
+        return labels, source.entries(name, chosen).astype(np.float64), note
+
+    def is_labelled(self, name: str) -> bool:
+        """Whether a variable has an axis whose labels need not agree between chains."""
+        return not self.label_dims.isdisjoint(self.dims.get(name, ()))
+
+
+def _labels(labels: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(labels)
+    except ValueError as error:
+        raise ValueError(f"coords must have a row of labels for each axis: {error}") from None

@@ -1,0 +1,159 @@
+"""Mean, spread and diagnostics of every entry of a posterior, as a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_choice, as_strings
+from pgmult.core.notebook import columns_html
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling import diagnostics
+from pgmult.sampling.draws import Draws
+
+__all__ = ["Summary", "summarise"]
+
+_PRINTED_ROWS = 20  # of one variable, when a summary is printed
+
+
+def summarise(
+    draws: Draws, var_names: str | Sequence[str] | None, max_entries: int | None
+) -> "Summary":
+    """See `pgmult.sampling.posterior.Posterior.summary`."""
+    if max_entries is not None:
+        max_entries = as_positive_int(max_entries, "max_entries")
+    names = [*draws, *draws.sample_stats]
+    if var_names is not None:
+        given = as_strings([var_names] if isinstance(var_names, str) else var_names, "var_names")
+        names = [as_choice(name, "var_names", names) for name in given]
+    rows: list[str] = []
+    owners: list[str] = []
+    pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}
+    notes: list[str] = []
+    for name in names:
+        labels, values, note = draws.entries(name, max_entries)
+        notes += [note] if note else []
+        if not labels:
+            continue
+        groups = {"": values}
+        if draws.num_chains > 1 and draws.is_labelled(name):
+            chains = enumerate(draws.coords["chain"])
+            groups = {f" chain {chain}": values[i : i + 1] for i, chain in chains}
+        for which, group in groups.items():
+            rows += [f"{label}{which}" for label in labels]
+            owners += [name] * len(labels)
+            for column, numbers in _columns(group).items():
+                pieces[column].append(numbers)
+    if draws.num_draws < diagnostics.MIN_DRAWS:
+        notes.append(f"{draws.num_draws} draws a chain are too few for diagnostics")
+    table = {
+        column: np.concatenate(arrays) if arrays else np.empty(0)
+        for column, arrays in pieces.items()
+    }
+    return Summary(tuple(rows), tuple(owners), table, tuple(notes))
+
+
+_COLUMNS = ("mean", "sd", "5%", "95%", "mcse_mean", "ess_bulk", "ess_tail", "r_hat")
+
+
+def _columns(draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    nothing = np.full(draws.shape[2], np.nan)
+    columns = dict.fromkeys(_COLUMNS, nothing)
+    if draws.shape[1] > 0:
+        low, high = np.quantile(draws, [0.05, 0.95], axis=(0, 1))
+        columns |= {"mean": draws.mean(axis=(0, 1)), "5%": low, "95%": high}
+    if draws.shape[0] * draws.shape[1] > 1:
+        columns["sd"] = draws.std(axis=(0, 1), ddof=1)
+    if draws.shape[1] >= diagnostics.MIN_DRAWS:
+        columns |= {
+            "mcse_mean": diagnostics.mcse_mean(draws),
+            "ess_bulk": diagnostics.ess_bulk(draws),
+            "ess_tail": diagnostics.ess_tail(draws),
+            "r_hat": diagnostics.r_hat(draws),
+        }
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A table of statistics, one row an entry; printing it shows at most 20 rows a variable.
+
+    Attributes
+    ----------
+    rows : tuple of str
+        ``name[labels]`` of each row.
+    variables : tuple of str
+        The variable each row belongs to.
+    columns : dict from str to array, ``(rows,)``
+        mean, sd, 5%, 95%, mcse_mean, ess_bulk, ess_tail, r_hat; nan where undefined.
+    notes : tuple of str
+        What was left out, and why.
+    """
+
+    rows: tuple[str, ...]
+    variables: tuple[str, ...]
+    columns: dict[str, NDArray[np.float64]]
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, column: str) -> NDArray[np.float64]:
+        return self.columns[column]
+
+    def _shown(self) -> tuple[list[int], list[str]]:
+        """Which rows are printed, and a note on those that are not."""
+        shown: list[int] = []
+        counts: dict[str, int] = {}
+        for i, name in enumerate(self.variables):
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] <= _PRINTED_ROWS:
+                shown.append(i)
+        hidden = [
+            f"{name}: {count - _PRINTED_ROWS:,} more rows in .columns and .to_pandas()"
+            for name, count in counts.items()
+            if count > _PRINTED_ROWS
+        ]
+        return shown, [*self.notes, *hidden]
+
+    def _repr_html_(self) -> str:
+        shown, notes = self._shown()
+        cells = {
+            name: [_cell(name, values[i]) for i in shown] for name, values in self.columns.items()
+        }
+        return columns_html({"": [self.rows[i] for i in shown], **cells}, notes=notes, most=None)
+
+    def __str__(self) -> str:
+        shown, notes = self._shown()
+        cells = {
+            name: [name, *(_cell(name, values[i]) for i in shown)]
+            for name, values in self.columns.items()
+        }
+        widths = {name: max(map(len, column)) for name, column in cells.items()}
+        labels = ["", *(self.rows[i] for i in shown)]
+        left = max(map(len, labels))
+        lines = [
+            "  ".join([label.ljust(left), *(cells[name][j].rjust(widths[name]) for name in cells)])
+            for j, label in enumerate(labels)
+        ]
+        return "\n".join([*lines, *(f"({note})" for note in notes)])
+
+    __repr__ = __str__
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame, indexed by `rows`."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas: pip install pandas") from error
+        return pandas.DataFrame(self.columns, index=pandas.Index(self.rows, name="entry"))
+
+
+def _cell(column: str, value: float) -> str:
+    if np.isnan(value):
+        return "-"
+    if column.startswith("ess"):
+        return f"{value:.0f}"
+    return f"{value:.3f}" if column == "r_hat" else f"{value:.4g}"
