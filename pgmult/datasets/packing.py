@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -509,10 +508,5 @@ class _Progress:
     def __enter__(self) -> "_Progress":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, *error: Any) -> None:
         self._line.finish()

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,7 @@ from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior, load
-from pgmult.sampling.store import Counters
+from pgmult.sampling.store import ChainWriter, Counters
 
 __all__ = ["Sweep"]
 
@@ -83,19 +82,6 @@ class _Settings:
     def sweeps(self) -> int:
         """Sweeps of one chain."""
         return self.tune + self.draws * self.thin
-
-
-class _Recorder(Protocol):
-    """Where one chain's draws go."""
-
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def place(self) -> tuple[Path, str] | None: ...
-    def begin(self, values: Mapping[str, NDArray[Any]]) -> None: ...
-    def append(self, values: Mapping[str, NDArray[Any]]) -> None: ...
-    def due(self) -> bool: ...
-    def commit(self, checkpoint: Mapping[str, Any]) -> None: ...
 
 
 @dataclass
@@ -173,7 +159,7 @@ class _Chains:
         self._errors: list[BaseException] = []
         self.interrupted = False
 
-    def go(self, recorders: Sequence[_Recorder], store: str | None = None) -> None:
+    def go(self, recorders: Sequence["_Recorder"], store: str | None = None) -> None:
         """Run the chains to their end, an error in one of them, or Ctrl-C."""
         queue = zip(self.chains, recorders, strict=True)
         slots = self._cores if self._cluster is None else self._cluster.executor.num_slots
@@ -259,7 +245,7 @@ class _Chains:
                 with self._lock:
                     self._active -= 1
 
-    def _run(self, chain: _Chain, recorder: _Recorder) -> None:
+    def _run(self, chain: _Chain, recorder: "_Recorder") -> None:
         chain.began = time.perf_counter()
         rows = self._rows(chain, recorder)
         if chain.state is None:
@@ -290,7 +276,7 @@ class _Chains:
             rows.end()
             chain.seconds += time.perf_counter() - chain.began
 
-    def _rows(self, chain: _Chain, recorder: _Recorder) -> "_Rows":
+    def _rows(self, chain: _Chain, recorder: "_Recorder") -> "_Rows":
         """Where the rows of a chain are while it runs."""
         files = None if recorder.place is None else ChainFiles(*recorder.place)
         if self._cluster is None:
@@ -299,14 +285,14 @@ class _Chains:
         executor, shards, cut = self._cluster.executor, self._cluster.shards, self._cluster.cut
         return _RowsThere(executor, self.model, self.data, files, chain.number, shards, cut)
 
-    def _commit(self, chain: _Chain, recorder: _Recorder, rows: "_Rows") -> None:
+    def _commit(self, chain: _Chain, recorder: "_Recorder", rows: "_Rows") -> None:
         """Put on disk how far the chain came; what was there before goes only then."""
         rows.save()
         chain.parts = rows.parts
         recorder.commit(chain.checkpoint())
         rows.saved()
 
-    def _sweep(self, chain: _Chain, recorder: _Recorder, rows: "_Rows") -> None:
+    def _sweep(self, chain: _Chain, recorder: "_Recorder", rows: "_Rows") -> None:
         tune, thin = self.settings.tune, self.settings.thin
         index = chain.sweep
         state = contiguous(rows.step(chain.rng))
@@ -373,22 +359,6 @@ class _Chains:
         return posterior
 
 
-class _Rows(Protocol):
-    """Where the rows of a chain's state are, and who moves them."""
-
-    parts: tuple[Part, ...]
-    show_seconds: float
-
-    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[Part, ...]] | None: ...
-    def begin(self, state: Any, parts: tuple[Part, ...], sweep: int) -> Any: ...
-    def step(self, rng: np.random.Generator) -> Any: ...
-    def values(self, names: Sequence[str]) -> tuple[float, dict[str, Any]]: ...
-    def due(self, recorder: _Recorder) -> bool: ...
-    def save(self) -> None: ...
-    def saved(self) -> None: ...
-    def end(self) -> None: ...
-
-
 class _RowsHere:
     """All of the state in this process."""
 
@@ -427,7 +397,7 @@ class _RowsHere:
             values = {name: variable(model, state, data, name) for name in names}
             return float(model.log_likelihood(state, data)), values
 
-    def due(self, recorder: _Recorder) -> bool:
+    def due(self, recorder: "_Recorder") -> bool:
         return recorder.due()
 
     def save(self) -> None:
@@ -447,8 +417,12 @@ class _RowsThere(RowsElsewhere):
 
     show_seconds = 30.0
 
-    def due(self, recorder: _Recorder) -> bool:
+    def due(self, recorder: "_Recorder") -> bool:
         return self.is_cut_due() or recorder.waiting >= _MOST_WAITING
+
+
+_Rows = _RowsHere | _RowsThere
+"""Where the rows of a chain's state are, and who moves them."""
 
 
 class _Variables:
@@ -564,6 +538,10 @@ class _MemoryChain:
 
     def commit(self, checkpoint: Mapping[str, Any]) -> None:
         """Nothing to do: the draws are where they belong."""
+
+
+_Recorder = ChainWriter | _MemoryChain
+"""Where one chain's draws go."""
 
 
 def _check_generator(state: Any, fresh: Mapping[str, Any]) -> None:

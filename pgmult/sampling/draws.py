@@ -100,30 +100,7 @@ class HeldDraws(dict[str, NDArray[Any]]):
 
 
 class Draws(Mapping[str, NDArray[Any]]):
-    """Draws of the kept variables.
-
-    Parameters
-    ----------
-    draws : mapping from name to array, ``(chain, draw, ...)``
-    dims : mapping from name to the names of the axes after chain and draw
-        Variables left out get ``<name>_dim_0`` and so on.
-    coords : mapping from an axis's name to its labels, optional
-        Axes left out are numbered from 0.
-    sample_stats : mapping from name to array, ``(chain, draw)``, optional
-    attrs : mapping, optional
-        Whatever else describes the run, in JSON's types.
-    label_dims : collection of str, optional
-        Axes whose labels need not agree between chains: variables that carry one are diagnosed
-        within each chain only.
-    origin : Origin, optional
-        The model and data that the draws are of: `pgmult.sampling.Origin.of`.
-
-    Attributes
-    ----------
-    dims : dict from name to all axes, ``("chain", "draw", ...)``
-    coords : dict from an axis's name to an array of labels
-    sample_stats, attrs, label_dims : as above
-    """
+    """Draws of the kept variables: arguments and attributes are those of `Posterior`."""
 
     def __init__(
         self,

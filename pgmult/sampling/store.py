@@ -39,7 +39,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -353,12 +352,7 @@ class RunWriter(Run):
     def __enter__(self) -> "RunWriter":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, *error: Any) -> None:
         self._lock.close()
 
     def update(self, **changes: Any) -> None:

@@ -11,7 +11,7 @@ from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.potentials import DensePotential, DiagonalPotential, as_potential
 from pgmult.core.typing import FloatArray, Link
 from pgmult.core.validate import as_positive_int
-from pgmult.testing.sampling import conditional_ratio
+from pgmult.testing.sampling import conditional_ratio, require
 from pgmult.variational.sites import Site
 
 __all__ = ["check_link", "check_prior", "check_site"]
@@ -52,12 +52,12 @@ def check_link(
     as_repeats(replicates, "replicates", minimum=_FEWEST)
     rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
     for name in ("probs", "inverse", "log_likelihood", "simulate", "expected", "quadratic"):
-        _require(callable(getattr(link, name, None)), f"link must have a method {name}")
+        require(callable(getattr(link, name, None)), f"link must have a method {name}")
     size = np.shape(link.inverse(np.full(K, 1.0 / K)))[-1]
     psi = rng.normal(scale=1.5, size=(12, size))
     pi = np.asarray(link.probs(psi))
-    _require(pi.shape == (12, K), f"probs must have shape (12, {K}), got {pi.shape}")
-    _require((pi > 0.0).all(), "probs must be positive")
+    require(pi.shape == (12, K), f"probs must have shape (12, {K}), got {pi.shape}")
+    require((pi > 0.0).all(), "probs must be positive")
     _close("probs must sum to 1", pi.sum(axis=1), 1.0)
     _close("inverse must undo probs", link.probs(link.inverse(pi)), pi)
 
@@ -66,15 +66,15 @@ def check_link(
     _close("log_likelihood must be counts times log probs", value, (counts * np.log(pi)).sum(1))
     totals = np.arange(4) % 3
     drawn = link.simulate(rng, psi[:4], totals)
-    _require(np.array_equal(drawn.sum(axis=1), totals), "simulate must keep the totals")
+    require(np.array_equal(drawn.sum(axis=1), totals), "simulate must keep the totals")
     for row in range(3):
         seen = link.simulate(rng, psi[row], np.full(replicates, 2)).sum(axis=0)
         p_value = scipy.stats.chisquare(seen, 2 * replicates * pi[row]).pvalue
-        _require(p_value > _LEVEL / 3, f"simulate must draw from probs, got p = {p_value:.2g}")
+        require(p_value > _LEVEL / 3, f"simulate must draw from probs, got p = {p_value:.2g}")
 
     nothing = np.zeros_like(counts)
     for name, potential in _potentials(link, rng, psi, nothing):
-        _require(
+        require(
             not np.any(potential.J) and not np.any(potential.h),
             f"{name} must have J = h = 0 where nothing was counted",
         )
@@ -92,7 +92,7 @@ def check_link(
         other = psi + rng.normal(scale=3.0, size=psi.shape)
         gap = link.log_likelihood(other, counts) - _value(bound, other)
         least = link.log_likelihood(psi, counts) - _value(bound, psi)
-        _require((gap >= least - 1e-9).all(), "expected must give a bound from below")
+        require((gap >= least - 1e-9).all(), "expected must give a bound from below")
     for row in range(3):
         _check_augmentation(
             link, rng, psi[row], counts[row], gradient[row], hessian[row], replicates
@@ -121,7 +121,7 @@ def _check_augmentation(
         error = draws.std(axis=0) / np.sqrt(replicates) + 1e-6
         z = np.abs(draws.mean(axis=0) - expected) / error
         p_value = 2.0 * z.size * float(scipy.stats.norm.sf(z.max()))
-        _require(
+        require(
             p_value > _LEVEL,
             f"augment must have the {name} of log_likelihood on average, it is"
             f" {z.max():.1f} standard errors away",
@@ -163,9 +163,9 @@ def check_site(site: Site, num_rows: int, *, scale: float = 1.0, random_seed: in
             raise ValueError(f"num_rows must be how many rows the site has: {error}") from error
         for name, part in (("F", value), ("dF/dm", d_mean), ("dF/dv", d_var)):
             shape = f"{name} must have shape ({size},), num_rows, got {part.shape}"
-            _require(part.shape == (size,), shape)
-            _require(np.isfinite(part).all(), f"{name} must be finite")
-        _require((d_var <= 0.0).all(), "dF/dv must not be above 0: f must be log concave")
+            require(part.shape == (size,), shape)
+            require(np.isfinite(part).all(), f"{name} must be finite")
+        require((d_var <= 0.0).all(), "dF/dv must not be above 0: f must be log concave")
         step = _STEP * scale
 
         def at(m: FloatArray, v: FloatArray, part: int = 0) -> FloatArray:
@@ -215,7 +215,7 @@ def check_prior(
     as_repeats(replicates, "replicates", minimum=_FEWEST)
     rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
     for name in ("sample", "condition", "log_density"):
-        _require(callable(getattr(prior, name, None)), f"prior must have a method {name}")
+        require(callable(getattr(prior, name, None)), f"prior must have a method {name}")
     x = np.asarray(prior.sample(rng))
     if potential is not None:
         as_potential(potential)
@@ -224,11 +224,11 @@ def check_prior(
         potential = DiagonalPotential(J, np.where(J > 0.0, rng.normal(size=x.shape), 0.0))
     before = np.asarray(prior.log_density(x))
     posterior = prior.condition(potential)
-    _require(
+    require(
         type(posterior) is type(prior),
         f"condition must return a {type(prior).__name__}, got {type(posterior).__name__}",
     )
-    _require(
+    require(
         np.array_equal(before, prior.log_density(x)), "condition must not change the prior itself"
     )
     points = [np.asarray(prior.sample(rng)) + rng.normal(size=x.shape) for _ in range(8)]
@@ -239,7 +239,7 @@ def check_prior(
     )
     for name, law in (("a prior", prior), ("a conditioned prior", posterior)):
         one, other = (law.sample(np.random.default_rng(random_seed)) for _ in range(2))
-        _require(np.array_equal(one, other), f"sample of {name} must depend on rng alone")
+        require(np.array_equal(one, other), f"sample of {name} must depend on rng alone")
         draws = np.array([law.sample(rng) for _ in range(replicates)])
         _check_draws(name, law, draws.reshape(replicates, -1, x.shape[-1]), x.shape)
 
@@ -259,7 +259,7 @@ def _check_draws(name: str, law: Any, draws: FloatArray, shape: tuple[int, ...])
         p_values = 2.0 * scipy.stats.norm.sf(np.abs(scores))
         p_values = np.append(p_values, [scipy.stats.kstest(u, "norm").pvalue for u in white.T])
         worst = len(p_values) * float(p_values.min())
-        _require(
+        require(
             worst > _LEVEL,
             f"sample of {name} must draw what log_density says, got p = {worst:.2g} in row {row}",
         )
@@ -315,9 +315,4 @@ def _derivatives(
 
 def _close(what: str, one: Any, other: Any, tol: float = 1e-9) -> None:
     gap = np.abs(np.asarray(one) - other) / (1.0 + np.abs(other))
-    _require(bool(np.max(gap) <= tol), f"{what}, they differ by {np.max(gap):.2g}")
-
-
-def _require(condition: Any, sentence: str) -> None:
-    if not condition:
-        raise AssertionError(sentence)
+    require(bool(np.max(gap) <= tol), f"{what}, they differ by {np.max(gap):.2g}")

@@ -9,12 +9,8 @@ import numpy as np
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_repeats, brief
-from pgmult.core.typing import (
-    Model,
-    absent_of,
-    coords_of,
-    traits_of,
-)
+from pgmult.core.parameters import axes_of, sizes_of
+from pgmult.core.typing import Model, absent_of, coords_of, traits_of, variable
 from pgmult.core.validate import as_positive_int
 from pgmult.testing.sampling import (
     MIN_CHANGES,
@@ -22,6 +18,7 @@ from pgmult.testing.sampling import (
     Verdict,
     check_geweke,
     check_likelihood,
+    require,
     settled,
 )
 
@@ -54,7 +51,9 @@ def _bytes(value: Any, place: str) -> Any:
 
 
 def _changed_field(before: Any, after: Any) -> str:
-    """The first field in which two snapshots differ."""
+    """The first field in which two snapshots differ; empty if none."""
+    if before == after:
+        return ""
     names = [a[0] for a, b in zip(before[1], after[1], strict=False) if a != b]
     return names[0] if names else "its type"
 
@@ -67,21 +66,22 @@ def _pure(function: Callable[..., Any], random_seed: int, *arguments: Any) -> An
     snapshot = _bytes(result, type(result).__name__)
     for argument, old in zip(arguments, before, strict=True):
         new = _bytes(argument, type(argument).__name__)
-        if new != old:
-            raise AssertionError(
-                f"{name} must not change its arguments, but it changed"
-                f" {_changed_field(old, new)} of the {type(argument).__name__}"
-            )
+        changed = _changed_field(old, new)
+        require(
+            not changed,
+            f"{name} must not change its arguments, but it changed {changed} of the"
+            f" {type(argument).__name__}",
+        )
     for threads in (1, 2):
         with row_threads(threads, grain=1):
             again = function(np.random.default_rng(random_seed), *arguments)
         new = _bytes(again, type(again).__name__)
-        if new != snapshot:
-            raise AssertionError(
-                f"{name} must give the same draws for the same seed, but"
-                f" {_changed_field(snapshot, new)} differs in a second call with"
-                f" {threads} row thread{'s' * (threads > 1)}"
-            )
+        changed = _changed_field(snapshot, new)
+        require(
+            not changed,
+            f"{name} must give the same draws for the same seed, but {changed} differs in a second"
+            f" call with {threads} row thread{'s' * (threads > 1)}",
+        )
     return result
 
 
@@ -101,10 +101,8 @@ def _structure(value: Any, shapes: bool) -> dict[str, Any]:
 def _same_structure(what: str, one: Any, other: Any, *, shapes: bool) -> None:
     expected, got = _structure(one, shapes), _structure(other, shapes)
     for name in expected | got:
-        if expected.get(name) != got.get(name):
-            raise AssertionError(
-                f"{what}: {name} must stay {expected.get(name)}, got {got.get(name)}"
-            )
+        before, after = expected.get(name), got.get(name)
+        require(before == after, f"{what}: {name} must stay {before}, got {after}")
 
 
 @runtime_checkable
@@ -118,50 +116,48 @@ def _check_plain(model: Any, data: Any, state: Any) -> None:
     for what, value in (("model", model), ("data", data), ("state", state)):
         kind = type(value)
         parameters = getattr(kind, "__dataclass_params__", None)
-        if parameters is None or not parameters.frozen:
-            raise AssertionError(f"the {what} must be a frozen dataclass, {kind.__name__} is not")
+        frozen = parameters is not None and parameters.frozen
+        require(frozen, f"the {what} must be a frozen dataclass, {kind.__name__} is not")
     for field in dataclasses.fields(state):
-        if not isinstance(getattr(state, field.name), np.ndarray | np.generic | int | float):
-            kind = type(getattr(state, field.name))
-            raise AssertionError(
-                f"{field.name} of the state must be a plain array, got {kind.__name__}"
-            )
+        value = getattr(state, field.name)
+        require(
+            isinstance(value, np.ndarray | np.generic | int | float),
+            f"{field.name} of the state must be a plain array, got {type(value).__name__}",
+        )
 
 
 def _check_dims(model: Any, data: Any, state: Any) -> None:
-    coords = coords_of(model, data)
-    sizes: dict[str, int] = {}
+    """Do the axes that data and state declare, `dims`, `coords` and the arrays agree?"""
+    traits, absent = traits_of(model), absent_of(model, data)
+    try:
+        sizes = sizes_of(state)
+        sizes_of(data)
+    except ValueError as error:
+        raise AssertionError(str(error)) from None
+    for name, declared in axes_of(type(state)).items():
+        there = tuple(model.dims.get(name, declared))
+        require(there == declared, f"dims names the axes {there} of {name}, its state {declared}")
+    stray = [name for name in traits.default_keep if name not in model.dims]
+    require(not stray, f"default_keep names {stray[:1]}, which is not in dims")
     fields = {field.name for field in dataclasses.fields(state)}
-    for name in traits_of(model).default_keep:
-        if name not in model.dims:
-            raise AssertionError(f"default_keep names {name!r}, which is not in dims")
-    absent = absent_of(model, data)
     for name, axes in model.dims.items():
         if name in absent:
             continue
-        if name not in fields and not callable(getattr(model, name, None)):
-            raise AssertionError(
-                f"dims names {name!r}, neither a field of the state nor a method of the model"
-            )
-        value = getattr(state, name) if name in fields else getattr(model, name)(state, data)
-        shape = np.shape(value)
-        if len(shape) != len(axes):
-            raise AssertionError(f"{name} must have the axes {axes}, got shape {shape}")
+        require(
+            name in fields or callable(getattr(model, name, None)),
+            f"dims names {name!r}, neither a field of the state nor a method of the model",
+        )
+        shape = np.shape(variable(model, state, data, name))
+        require(len(shape) == len(axes), f"{name} must have the axes {axes}, got shape {shape}")
         for axis, size in zip(axes, shape, strict=True):
-            if sizes.setdefault(axis, size) != size:
-                raise AssertionError(
-                    f"axis {axis!r} has length {sizes[axis]}, but {size} in {name}"
-                )
-    for axis, labels in coords.items():
-        if len(labels) != sizes.get(axis, len(labels)):
-            raise AssertionError(f"coords has {len(labels)} labels for {sizes[axis]} {axis!r}")
-    for name, axes in (
-        ("label_dims", traits_of(model).label_dims),
-        ("basis_dims", traits_of(model).basis_dims),
-    ):
-        stray = axes - sizes.keys()
-        if stray:
-            raise AssertionError(f"{name} names {sorted(stray)}, which no variable has")
+            known = sizes.setdefault(axis, size)
+            require(known == size, f"axis {axis!r} has length {known}, but {size} in {name}")
+    for axis, labels in coords_of(model, data).items():
+        size = sizes.get(axis, len(labels))
+        require(len(labels) == size, f"coords has {len(labels)} labels for {size} {axis!r}")
+    for name in ("label_dims", "basis_dims"):
+        stray = sorted(getattr(traits, name) - sizes.keys())
+        require(not stray, f"{name} names {stray}, which no variable has")
 
 
 def _check_moves(model: Any, data: Any, rng: np.random.Generator) -> None:
@@ -203,8 +199,10 @@ def _check_round_trip(model: Any, data: Any, state: Any, random_seed: int) -> No
         )
     one = model.step(np.random.default_rng(random_seed), state, data)
     other = model.step(np.random.default_rng(random_seed), restored, data)
-    if _bytes(one, "state") != _bytes(other, "state"):
-        raise AssertionError("a state rebuilt from its fields must continue exactly as it did")
+    require(
+        _bytes(one, "state") == _bytes(other, "state"),
+        "a state rebuilt from its fields must continue exactly as it did",
+    )
 
 
 def check_model(
@@ -248,8 +246,8 @@ def check_model(
         At the first thing that is wrong.
     """
     data = settled(model, data)
-    if not isinstance(getattr(model, "dims", None), Mapping):
-        raise AssertionError(f"model must have an attribute dims, a mapping: {brief(model)}")
+    named = isinstance(getattr(model, "dims", None), Mapping)
+    require(named, f"model must have an attribute dims, a mapping: {brief(model)}")
     as_repeats(replicates, "replicates", minimum=2 * MIN_CHANGES)
     rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
     _check_plain(model, data, model.prior(rng, data))
@@ -260,24 +258,26 @@ def check_model(
     last = _pure(model.step, random_seed, start, simulated)
 
     _same_structure("simulate", data, simulated, shapes=False)
-    if isinstance(data, _HasTotals) and not np.array_equal(data.totals, simulated.totals):
-        raise AssertionError("simulate must keep the totals of the data")
+    if isinstance(data, _HasTotals):
+        same = np.array_equal(data.totals, simulated.totals)
+        require(same, "simulate must keep the totals of the data")
     poisoned = model.simulate(rng, model.prior(rng, data), data)
-    again = model.prior(np.random.default_rng(random_seed), poisoned)
-    if _bytes(again, "state") != _bytes(state, "state"):
-        raise AssertionError("prior must not read the counts, but other counts change its draw")
-    again = model.simulate(np.random.default_rng(random_seed), state, poisoned)
-    if _bytes(again, "data") != _bytes(simulated, "data"):
-        raise AssertionError("simulate must not read the counts, but other counts change its draw")
+    draws: dict[str, Any] = {"prior": ((), state), "simulate": ((state,), simulated)}
+    for name, (given, drawn) in draws.items():
+        again = getattr(model, name)(np.random.default_rng(random_seed), *given, poisoned)
+        require(
+            _bytes(again, "its draw") == _bytes(drawn, "its draw"),
+            f"{name} must not read the counts, but other counts change its draw",
+        )
     _same_structure("init", model.prior(rng, simulated), start, shapes=True)
     _same_structure("step", start, last, shapes=True)
 
     for name, point in (("a prior draw", state), ("init", start), ("step", last)):
         value = model.log_likelihood(point, simulated)
-        if np.ndim(value) or not np.isfinite(value):
-            raise AssertionError(f"log_likelihood must be a finite number, got {value} at {name}")
-        if model.log_likelihood(point, simulated) != value:
-            raise AssertionError("log_likelihood must give the same number twice")
+        finite = np.ndim(value) == 0 and np.isfinite(value)
+        require(finite, f"log_likelihood must be a finite number, got {value} at {name}")
+        again = model.log_likelihood(point, simulated)
+        require(again == value, "log_likelihood must give the same number twice")
 
     _check_dims(model, simulated, last)
     _check_round_trip(model, simulated, last, random_seed)

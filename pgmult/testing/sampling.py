@@ -41,6 +41,12 @@ MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal
 _LOOKS = (8, 4, 2)  # a gross error shows in an eighth of the replicates, a quarter, a half
 
 
+def require(condition: Any, sentence: str) -> None:
+    """Raise AssertionError with the sentence unless the condition holds."""
+    if not condition:
+        raise AssertionError(sentence)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """What a test found.
@@ -78,8 +84,7 @@ class Verdict:
 
     def require(self) -> "Verdict":
         """The verdict itself if it passed; otherwise an AssertionError with the table."""
-        if not self.passed:
-            raise AssertionError(str(self))
+        require(self.passed, str(self))
         return self
 
     def __str__(self) -> str:
@@ -146,8 +151,8 @@ def conditional_ratio(
     conditional = np.array([float(log_conditional(point)) for point in points])
     for name, values in (("log_joint", joint), ("log_conditional", conditional)):
         bad = ~np.isfinite(values)
-        if bad.any():
-            raise AssertionError(f"{name} is {values[bad][0]} at point {int(np.argmax(bad))}")
+        first = int(np.argmax(bad))
+        require(not bad.any(), f"{name} is {values[first]} at point {first}")
     scale = max(1.0, float(np.abs(joint).max()), float(np.abs(conditional).max()))
     if np.ptp(joint) <= tol * scale:
         raise ValueError(
@@ -155,12 +160,12 @@ def conditional_ratio(
         )
     ratio = joint - conditional
     spread = float(np.ptp(ratio))
-    if not spread <= tol * scale:
-        low, high = int(np.argmin(ratio)), int(np.argmax(ratio))
-        raise AssertionError(
-            f"log_joint - log_conditional must be constant over the block, but it varies by"
-            f" {spread:.3g}: {ratio[low]:.6g} at point {low}, {ratio[high]:.6g} at point {high}"
-        )
+    low, high = int(np.argmin(ratio)), int(np.argmax(ratio))
+    require(
+        spread <= tol * scale,
+        f"log_joint - log_conditional must be constant over the block, but it varies by"
+        f" {spread:.3g}: {ratio[low]:.6g} at point {low}, {ratio[high]:.6g} at point {high}",
+    )
     return spread
 
 
@@ -170,8 +175,8 @@ def conditional_ratio(
 def settled(model: Any, data: Any) -> Any:
     """Data of the model's type, where the model has what the tests call."""
     for name in ("prior", "simulate", "init", "step", "log_likelihood"):
-        if not callable(getattr(model, name, None)):
-            raise AssertionError(f"model must have a method {name}, {brief(model)} has none")
+        there = callable(getattr(model, name, None))
+        require(there, f"model must have a method {name}, {brief(model)} has none")
     return data_of(model, data)
 
 
@@ -358,8 +363,7 @@ def _rank_differences(
 ) -> tuple[list[str], FloatArray]:
     """Moments of ranks after the sweeps minus before them: ``(replicates, num_statistics)``."""
     varying = np.flatnonzero(_varying(draws))
-    if not len(varying):
-        raise AssertionError("geweke: no statistic varies, there is nothing to test")
+    require(len(varying), "geweke: no statistic varies, there is nothing to test")
     names = [all_names[i] for i in varying]
     flat = draws[..., varying].reshape(-1, len(varying))
     u = ((scipy.stats.rankdata(flat, axis=0) - 0.5) / len(flat)).reshape(*draws.shape[:2], -1)
@@ -434,8 +438,7 @@ def sbc(
                     state = model.step(rng, state, simulated)
                 row[1 + draw] = scalars(state, simulated)
         varying = np.flatnonzero(_varying(values))
-        if not len(varying):
-            raise AssertionError("sbc: no statistic varies, there is nothing to test")
+        require(len(varying), "sbc: no statistic varies, there is nothing to test")
         truths, kept = values[:, :1, varying], values[:, 1:, varying]
         # Ties are broken at random and the ranks spread out: exactly uniform on (0, 1).
         ties = (kept == truths).sum(axis=1)
@@ -496,12 +499,12 @@ def likelihood(
             log_odds = float(
                 model.log_likelihood(truth, simulated) - model.log_likelihood(other, simulated)
             )
-            if not np.isfinite(log_odds):
-                raise AssertionError(f"log_likelihood must be finite, a difference is {log_odds}")
+            finite = np.isfinite(log_odds)
+            require(finite, f"log_likelihood must be finite, a difference is {log_odds}")
             chances[i] = scipy.special.expit(-abs(log_odds))
             upsets += rng.uniform() < 0.5 if log_odds == 0.0 else log_odds < 0.0
-        if (chances == 0.5).all():
-            raise AssertionError("log_likelihood must depend on the state, but it never does")
+        depends = (chances != 0.5).any()
+        require(depends, "log_likelihood must depend on the state, but it never does")
         law = np.ones(1)  # of the number of upsets, a sum of independent Bernoullis
         for chance in chances:
             law = np.convolve(law, [1.0 - chance, chance])

@@ -32,7 +32,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -316,12 +315,7 @@ class CorpusWriter:
     def __enter__(self) -> "CorpusWriter":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, *error: Any) -> None:
         self._names.close()
         for array in self._arrays.values():
             array.__exit__()

@@ -395,6 +395,10 @@ BROKEN_CONTRACTS = {
         normal,
         {"log_likelihood": lambda self, state, data: np.inf},
     ),
+    "dims names the axes ('row',) of mean, its state ()": (
+        normal,
+        {"dims": {"mean": ("row",)}, "default_keep": ()},
+    ),
     "residual must have the axes": (normal, {"dims": {"residual": ()}, "default_keep": ()}),
     "neither a field of the state nor a method": (
         normal,
