@@ -262,10 +262,10 @@ def forest(found: Effects | Difference, axes: Axes | None = None) -> Axes:
     axes : matplotlib Axes, optional
     """
     if isinstance(found, Difference):
-        rows, labels, name = np.arange(len(found.groups)), found.groups, found.by
+        rows, labels, name = np.arange(len(found.groups)), [str(g) for g in found.groups], found.by
     else:
         as_kind(found, "found", Effects, "or a Difference: see pgmult.topics.effects")
-        rows, labels = found.ends, [found.labels[i] for i in found.ends]
+        rows, labels = found.ends, [found.setting_texts[i] for i in found.ends]
         name = found.variable if found.by is None else None
     mean, lower, upper = (100.0 * x[rows] for x in (found.mean, found.lower, found.upper))
     order = np.argsort(mean[-1], kind="stable")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pgmult.core.tabled import Table
 from pgmult.core.typing import IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
@@ -19,6 +18,7 @@ from pgmult.topics.summaries.content import Content, GroupWords, content
 from pgmult.topics.summaries.effects import (
     Difference,
     Effects,
+    VarianceShares,
     difference,
     effects,
     sentence_case,
@@ -41,7 +41,7 @@ class Structure:
 
     Attributes
     ----------
-    variances : Table or None
+    variances : VarianceShares or None
         What goes with random terms, where there are any.
     differences : list of Difference
         Of columns of labels: the second and further labels over the first.
@@ -57,7 +57,7 @@ class Structure:
         Where proportions of documents were kept, and documents times words are not too many.
     """
 
-    variances: Table | None
+    variances: VarianceShares | None
     differences: list[Difference]
     curves: list[Effects]
     content: Content | None

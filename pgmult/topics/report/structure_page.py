@@ -35,7 +35,7 @@ def structure_html(found: Structure) -> list[str]:
     for run in found.curves:
         sections += _curves_html(run)
     if found.variances is not None:
-        sections += ["<h3>What goes with random terms</h3>", table_html(found.variances)]
+        sections += ["<h3>What goes with random terms</h3>", table_html(found.variances.table())]
     if found.words is not None:
         sections += _words_html(found.words)
     if found.quotes is not None:

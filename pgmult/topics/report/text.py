@@ -41,7 +41,7 @@ def as_text(report: TopicReport, *, width: int = 100, topic: int | None = None) 
             for found in report.structure.differences
         ]
         if report.structure.variances is not None:
-            told = report.structure.variances.text(width)
+            told = report.structure.variances.table().text(width)
             blocks.append(f"{_heading('What goes with random terms')}\n{told}")
     if report.correlations is not None:
         blocks.append(_correlations_text(report, report.correlations, width))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_kind, as_probability
+from pgmult.core.estimands import Estimand
 from pgmult.core.tabled import Column, Table, Tabled, probability_text, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -33,78 +34,65 @@ FEW_TOKENS = 50
 _PER = 1000.0  # words of text, that probabilities are told by
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class GroupWords(Tabled):
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class GroupWords(Estimand):
     """A topic's words that two groups use most differently; printed, a table.
+
+    Its draws are the probabilities of the words, by group and word: those of the first group, most
+    characteristic first, then those of the second.
 
     Attributes
     ----------
-    words : list of str
-        Those of the first group, most characteristic first, then those of the second.
-    probs, lower, upper : arrays, ``(2, word)``
-        Each group's probability of each word: posterior mean and central interval.
-    log_ratio, log_ratio_lower, log_ratio_upper : arrays, ``(word,)``
-        Logarithm to base 2 of the first group's probability over the second's.
-    p_first : array, ``(word,)``
-        Posterior probability that the first group uses the word more.
-    groups : (str, str)
+    draws, axes, labels, caption, probability
+        As of `pgmult.core.estimands.Estimand`.
     tokens : (float, float)
         Tokens of the topic in each group, posterior mean.
     name : str
         Number and most probable words of the topic.
-    probability : float
-        Of the intervals.
     scope : str
         What intervals are over: draws within one chain, or over the chains that found the topic.
     """
 
-    words: list[str]
-    probs: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    log_ratio: FloatArray
-    log_ratio_lower: FloatArray
-    log_ratio_upper: FloatArray
-    p_first: FloatArray
-    groups: tuple[str, str]
     tokens: tuple[float, float]
     name: str
-    probability: float
     scope: str
+
+    @property
+    def words(self) -> list[str]:
+        """The words."""
+        return list(self.labels["word"])
+
+    @property
+    def groups(self) -> tuple[str, str]:
+        """Labels of the two groups."""
+        first, second = self.labels["group"]
+        return first, second
+
+    @property
+    def log_ratio(self) -> Estimand:
+        """Logarithm to base 2 of the first group's probability over the second's, by word."""
+        first, second = np.log2(np.maximum(self.draws, np.finfo(np.float64).tiny)).swapaxes(0, 1)
+        words = {"word": self.labels["word"]}
+        return Estimand(first - second, ("word",), words, probability=self.probability)
 
     @property
     def is_faint(self) -> bool:
         """Whether a group has too few tokens of the topic to tell."""
         return min(self.tokens) < FEW_TOKENS
 
-    @property
-    def caption(self) -> str:
-        """What the numbers are, and how much they rest on."""
-        there = " and ".join(
-            f"{tokens:,.0f} of {group}"
-            for tokens, group in zip(self.tokens, self.groups, strict=True)
-        )
-        few = f"; fewer than {FEW_TOKENS} say hardly anything" if self.is_faint else ""
-        return (
-            f"Words of topic {self.name} that {self.groups[0]} and {self.groups[1]} use most"
-            f" differently. Tokens of the topic: {there}{few}. Posterior mean and"
-            f" {100 * self.probability:g} % interval, {self.scope}."
-        )
-
-    def table(self) -> Table:
+    def table(self, probability: float | None = None) -> Table:
         """Each word in a thousand of either group, the ratio, and which is larger."""
+        level = self.probability if probability is None else probability
         columns = [Column("word", self.words, "word")]
+        bounds, ratio = self.interval(level), self.log_ratio
         for g, group in enumerate(self.groups):
-            columns += with_interval(
-                group, self.probs[g], self.lower[g], self.upper[g], f"{group}, in 1,000",
-                self.probability, _of_thousand,
-            )  # fmt: skip
+            told = f"{group}, in 1,000"
+            columns += with_interval(group, self.mean[g], *bounds[:, g], told, level, _of_thousand)
         columns += with_interval(
-            "log2_ratio", self.log_ratio, self.log_ratio_lower, self.log_ratio_upper, "ratio",
-            self.probability, _ratio,
-        )  # fmt: skip
+            "log2_ratio", ratio.quantile(0.5), *ratio.interval(level), "ratio", level, _ratio
+        )
         which = f"P({self.groups[0]} > {self.groups[1]})"
-        columns.append(Column("p_first", self.p_first, which, probability_text))
+        columns.append(Column("p_first", ratio.p_above(), which, probability_text))
         return Table(self.caption, columns, [self.is_faint] * len(self.words))
 
     def plot(self, axes: Any = None) -> Any:
@@ -182,7 +170,7 @@ class Content(Tabled):
             raise ValueError(f"second must be another group than first, got {second!r} for both")
         count = min(as_positive_int(num_words, "num_words"), len(self.vocabulary) // 2)
         numbers = as_topic_numbers(topics, len(self.names))
-        tail = 0.5 * (1.0 - as_probability(probability, "probability"))
+        probability = as_probability(probability, "probability")
         gaps = self.mean[pair[0]] - self.mean[pair[1]]
         order = np.argsort(-gaps[numbers], axis=1, kind="stable")
         chosen = np.concatenate([order[:, :count], order[:, : -count - 1 : -1]], axis=1)
@@ -192,7 +180,6 @@ class Content(Tabled):
                 for phi in _aligned(self.posterior, self.chains, self.max_draws)
             ]
         )
-        tiny = np.finfo(np.float64).tiny
         found = []
         for i, k in enumerate(numbers.tolist()):
             tokens = self.tokens[pair, k]
@@ -202,16 +189,13 @@ class Content(Tabled):
             likely = (sign * (here[:, 0] - here[:, 1]) > 0.0).mean(axis=0) > 0.5
             expected = self.mean[np.asarray(pair)[side], k, chosen[i]] * tokens[side]
             there = likely & (sign * gaps[k, chosen[i]] > 0.0) & (expected >= 1.0)
-            words, here = chosen[i, there], here[:, :, there]
-            ratio = np.log2(np.maximum(here[:, 0], tiny)) - np.log2(np.maximum(here[:, 1], tiny))
-            lower, upper = np.quantile(here, [tail, 1.0 - tail], axis=0)
-            low, high = np.quantile(ratio, [tail, 1.0 - tail], axis=0)
+            words = [self.vocabulary[j] for j in chosen[i, there]]
+            name, of = self.names[k], (float(tokens[0]), float(tokens[1]))
             found.append(
                 GroupWords(
-                    [self.vocabulary[j] for j in words], here.mean(axis=0), lower, upper,
-                    np.median(ratio, axis=0), low, high, (ratio > 0.0).mean(axis=0),
-                    (first, second), (float(tokens[0]), float(tokens[1])),
-                    self.names[k], probability, self.scope,
+                    here[:, :, there], ("group", "word"), {"group": (first, second), "word": words},
+                    caption=_told(name, (first, second), of, probability, self.scope),
+                    probability=probability, tokens=of, name=name, scope=self.scope,
                 )
             )  # fmt: skip
         return found
@@ -308,6 +292,18 @@ def _aligned(posterior: Posterior, chains: list[AlignedChain], max_draws: int) -
         ):
             found = np.broadcast_to(one.found, phi.shape[1])
             yield np.where(found[:, None], phi[:, one.order], np.nan)
+
+
+def _told(
+    name: str, groups: tuple[str, str], tokens: tuple[float, float], probability: float, scope: str
+) -> str:
+    """What the numbers of two groups are, and how much they rest on."""
+    there = " and ".join(f"{n:,.0f} of {group}" for n, group in zip(tokens, groups, strict=True))
+    few = f"; fewer than {FEW_TOKENS} say hardly anything" if min(tokens) < FEW_TOKENS else ""
+    return (
+        f"Words of topic {name} that {groups[0]} and {groups[1]} use most differently. Tokens of"
+        f" the topic: {there}{few}. Posterior mean and {100 * probability:g} % interval, {scope}."
+    )
 
 
 def _of_thousand(x: float) -> str:

@@ -13,7 +13,7 @@ whatever their concentration; what a model says beyond that is the `excess`.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +21,13 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed
+from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
     as_topic_numbers,
     of_chain,
-    quantile,
     share_of_draws,
     spread,
     with_model,
@@ -46,45 +46,40 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopicCorrelations:
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class TopicCorrelations(Estimand):
     """Posterior of the correlation matrix of topic proportions.
+
+    Its axes are the topics, twice. An entry is nan where a draw's chain did not find a topic, or
+    where the topic's proportion does not vary.
 
     Attributes
     ----------
-    mean, lower, upper : arrays, ``(topic, topic)``
-        Posterior mean and the ends of the central interval.
-    probability : float
-        Of the interval.
+    draws, axes, labels, caption, probability
+        As of `pgmult.core.estimands.Estimand`.
     independent : array, ``(topic, topic)``
         What topics of the same mean shares show that have nothing to do with each other.
     scope : str
         What the interval is over: draws within one chain, or over the chains that found a topic.
     """
 
-    mean: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    probability: float
     independent: FloatArray
     scope: str
 
     def take(self, topics: IntArray) -> "TopicCorrelations":
         """The same of some topics, in another order."""
-        numbers = as_topic_numbers(topics, len(self.mean))
+        numbers = as_topic_numbers(topics, len(self.independent))
         here = np.ix_(numbers, numbers)
-        mean, lower, upper = self.mean[here], self.lower[here], self.upper[here]
-        return TopicCorrelations(
-            mean, lower, upper, self.probability, self.independent[here], self.scope
-        )
+        labels = {axis: [self.labels[axis][k] for k in numbers] for axis in self.labels}  # type: ignore[index]
+        return replace(
+            self, draws=self.draws[(slice(None), *here)], labels=labels,
+            independent=self.independent[here],
+        )  # fmt: skip
 
     def excess(self) -> "TopicCorrelations":
         """The same over what shares of one whole show anyway: 0 where topics are unrelated."""
-        mean, lower, upper = (
-            values - self.independent for values in (self.mean, self.lower, self.upper)
-        )
         nothing = np.zeros_like(self.independent)
-        return TopicCorrelations(mean, lower, upper, self.probability, nothing, self.scope)
+        return replace(self, draws=self.draws - self.independent, independent=nothing)
 
 
 def topic_correlations(
@@ -151,15 +146,14 @@ def topic_correlations(
             here = np.broadcast_to(one.found, len(found))
             correlations.append(np.where(here & here[:, None], found, np.nan))
             shares.append(np.where(here, theta.mean(axis=0), np.nan))
-    tail = 0.5 * (1.0 - probability)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a share that never varies is all nan
-        lower, upper = quantile(np.stack(correlations), [tail, 1.0 - tail], axis=0)
-        mean = np.nanmean(correlations, axis=0)
-        return TopicCorrelations(
-            mean, lower, upper, probability, _independent(np.nanmean(shares, axis=0)),
-            scope_of(chains),
-        )  # fmt: skip
+        independent = _independent(np.nanmean(shares, axis=0))
+    return TopicCorrelations(
+        np.stack(correlations), ("topic", "other_topic"), {},
+        caption="Correlations of topics' shares over documents.", probability=probability,
+        independent=independent, scope=scope_of(chains),
+    )  # fmt: skip
 
 
 def _independent(shares: FloatArray) -> FloatArray:
@@ -199,12 +193,10 @@ def strongest_pairs(
 
 def _all_pairs(correlations: TopicCorrelations) -> list[PairCorrelation]:
     as_kind(correlations, "correlations", TopicCorrelations)
-    pairs = np.triu_indices(len(correlations.mean), k=1)
-    columns = (
-        *pairs,
-        *(c[pairs] for c in (correlations.mean, correlations.lower, correlations.upper)),
-    )
-    return [PairCorrelation(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
+    pairs = np.triu_indices(len(correlations.independent), k=1)
+    values = [x[pairs].tolist() for x in (correlations.mean, *correlations.interval())]
+    each = zip(*(x.tolist() for x in pairs), *values, strict=True)
+    return [PairCorrelation(*one) for one in each]
 
 
 def similar_together(correlations: TopicCorrelations) -> IntArray:
@@ -254,7 +246,7 @@ def correlation_graph(
         of one whole crowd each other out, so without a limit most lines would be weak negatives.
     """
     sure = correlated_pairs(correlations)
-    limit = len(correlations.mean)
+    limit = len(correlations.independent)
     if max_pairs is not None:
         limit = as_positive_int(max_pairs, "max_pairs", minimum=0)
     positive = [pair for pair in sure if pair.mean > 0.0][:limit]

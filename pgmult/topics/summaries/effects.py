@@ -21,7 +21,7 @@ of, it is about them. Intervals are over all draws of all chains, their topics m
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> found = effects(posterior, "party")
->>> found.mean.shape, found.labels
+>>> found.mean.shape, found.setting_texts
 ((2, 3), ['D', 'R'])
 >>> bool(np.isclose(difference(found, "R", "D").mean.sum(), 0.0))
 True
@@ -35,10 +35,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed, brief
+from pgmult.core.estimands import Estimand
 from pgmult.core.tabled import (
     Column,
     Table,
-    Tabled,
     once,
     percent,
     points,
@@ -55,7 +55,6 @@ from pgmult.topics.draws import (
     as_topic_numbers,
     names_along,
     of_chain,
-    quantile,
     regression_at,
     regression_variables,
     share_of_draws,
@@ -63,6 +62,7 @@ from pgmult.topics.draws import (
     with_model,
 )
 from pgmult.topics.summaries.matching import (
+    AlignedChain,
     aligned_chains,
     best_chain,
     each_aligned,
@@ -82,11 +82,14 @@ from pgmult.topics.summaries.settings import (
 __all__ = [
     "Difference",
     "Effects",
+    "OfTopics",
+    "VarianceShares",
     "difference",
     "effects",
     "sentence_case",
     "shares_over_time",
     "structured_data",
+    "topic_labels_of",
     "topic_names",
     "variance_shares",
 ]
@@ -94,76 +97,87 @@ __all__ = [
 _NAME_WORDS = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _OverDraws(Tabled):
-    """Means and intervals of draws of topics' shares."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class OfTopics(Estimand):
+    """Draws of something of every topic, which is the last axis.
 
-    draws: FloatArray
-    names: list[str]
-    probability: float
-    about: str
+    Attributes
+    ----------
+    scope : str
+        What intervals are over: draws within one chain, or over the chains that found a topic.
+    """
+
     scope: str
 
     @property
-    def mean(self) -> FloatArray:
-        """Posterior mean, ``(setting or group, topic)``."""
-        return np.asarray(np.nanmean(self.draws, axis=0))
+    def names(self) -> list[str]:
+        """Number and most probable words of each topic."""
+        return list(self._topics["words"])
 
     @property
-    def lower(self) -> FloatArray:
-        """Lower end of the interval, ``(setting or group, topic)``."""
-        return np.asarray(quantile(self.draws, 0.5 - 0.5 * self.probability, axis=0))
+    def topics(self) -> list[int]:
+        """The number of each topic in the chain that they are told by."""
+        return list(self._topics["topic"])
 
     @property
-    def upper(self) -> FloatArray:
-        """Upper end of the interval, ``(setting or group, topic)``."""
-        return np.asarray(quantile(self.draws, 0.5 + 0.5 * self.probability, axis=0))
+    def _topics(self) -> Any:
+        return self.labels["topic"]
 
     @property
     def p_positive(self) -> FloatArray:
         """Posterior probability to be above 0, ``(setting or group, topic)``."""
-        known = ~np.isnan(self.draws)
-        return np.asarray((self.draws > 0.0).sum(axis=0) / known.sum(axis=0))
+        return self.p_above(0.0)
 
     def take(self, topics: Sequence[int] | IntArray, names: Sequence[str] | None = None) -> Self:
         """The same of some topics, in another order, and under other names if these are given."""
         rows = as_topic_numbers(topics, len(self.names))
-        kept = [self.names[int(k)] for k in rows] if names is None else list(names)
-        return replace(self, draws=self.draws[..., rows], names=kept)
+        words = [self.names[k] for k in rows] if names is None else list(names)
+        numbers = [self.topics[k] for k in rows]
+        labels = {**self.labels, "topic": {"topic": numbers, "words": words}}
+        return replace(self, draws=self.draws[..., rows], labels=labels)
 
-    def _told(self) -> str:
-        return f"Posterior mean and {100 * self.probability:g} % interval, {self.scope}."
+    def _by_topic(self, rows: int) -> list[Column]:
+        """The first columns of a table of so many rows a topic."""
+        words = np.repeat(self.names, rows).tolist()
+        numbers = np.repeat(self.topics, rows)
+        return [Column("topic", numbers), Column("words", words, "topic", once(words))]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Effects(_OverDraws):
+def topic_labels_of(names: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Labels of an axis of all topics."""
+    return {"topic": range(len(names)), "words": names}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Effects(OfTopics):
     """Posterior of expected shares of topics at settings of a covariate; printed, a table.
+
+    Its axes are the settings, each of which has a value in some columns, and the topics. An entry
+    is nan for a topic that the draw's chain did not find.
 
     Attributes
     ----------
-    draws : array, ``(draw, setting, topic)``
-        nan for a topic that the draw's chain did not find.
-    names : list of str
-        Number and most probable words of each topic.
-    probability : float
-        Of the central interval from `lower` to `upper`.
-    about : str
-        What was averaged over what, in a sentence.
+    draws, axes, labels, caption, probability
+        As of `pgmult.core.estimands.Estimand`.
     scope : str
         What intervals are over: draws within one chain, or over the chains that found a topic.
-    settings : mapping from a column's name to its value in each setting
     variable : str or None
         The column whose effect it is; None where settings were given as a table.
     by : str or None
         The column whose values divide the settings into groups.
     """
 
-    settings: Mapping[str, list[Any]]
     variable: str | None
     by: str | None
 
     @property
-    def labels(self) -> list[str]:
+    def settings(self) -> Mapping[str, list[Any]]:
+        """Each column's value in every setting."""
+        settings: Any = self.labels["setting"]
+        return dict(settings)
+
+    @property
+    def setting_texts(self) -> list[str]:
         """Each setting in words."""
         texts = {name: value_texts(values) for name, values in self.settings.items()}
         if self.variable is not None and self.by is None:
@@ -206,16 +220,11 @@ class Effects(_OverDraws):
         if not self.is_curve:
             raise ValueError(
                 "effects must be of a column of numbers to make a curve, got settings"
-                f" {', '.join(self.labels[:3])} (their figure is pgmult.topics.plots.forest)"
+                f" {', '.join(self.setting_texts[:3])} (their figure is pgmult.topics.plots.forest)"
             )
         return np.array(self.settings[str(self.variable)], dtype=np.float64)
 
-    @property
-    def caption(self) -> str:
-        """What the numbers are, over which draws."""
-        return f"{self.about} {self._told()}"
-
-    def table(self) -> Table:
+    def table(self, probability: float | None = None) -> Table:
         """Every topic's expected share at every setting, and how it differs from the first.
 
         Of numbers that a curve goes along, the lowest and the highest. P(>0) is the share of draws
@@ -225,7 +234,8 @@ class Effects(_OverDraws):
         kept = [rows[np.isin(rows, listed)] for rows in self.groups.values()]
         at, first = np.concatenate(kept), np.concatenate([np.full(len(r), r[0]) for r in kept])
         is_first = at == first
-        gap = replace(self, draws=self.draws[:, at] - self.draws[:, first])
+        level = self.probability if probability is None else probability
+        gap = Estimand(self.draws[:, at] - self.draws[:, first], self.axes, {}, probability=level)
         count = len(self.names)
 
         def down(values: FloatArray, *, compared: bool = True) -> FloatArray:
@@ -236,23 +246,21 @@ class Effects(_OverDraws):
         def tiled(values: Sequence[Any]) -> list[Any]:
             return [values[i] for i in at] * count
 
-        topics = np.repeat(np.arange(count), len(at))
-        words = [self.names[k] for k in topics]
-        columns = [Column("topic", topics), Column("words", words, "topic", once(words))]
+        columns = self._by_topic(len(at))
         if self.by is not None:
             texts = value_texts(self.settings[self.by])
             shown = [texts[i] if new else "" for i, new in zip(at, is_first, strict=True)]
             columns.append(Column(self.by, tiled(self.settings[self.by]), self.by, shown * count))
         name = self.variable or "setting"
-        values = self.settings[self.variable] if self.variable else self.labels
+        values = self.settings[self.variable] if self.variable else self.setting_texts
         columns.append(Column(name, tiled(values), name, tiled(value_texts(values))))
-        share = (down(x[at], compared=False) for x in (self.mean, self.lower, self.upper))
-        columns += with_interval("share", *share, "share, %", self.probability, percent)
-        change = (down(x) for x in (gap.mean, gap.lower, gap.upper))
+        share = (down(x[at], compared=False) for x in (self.mean, *self.interval(level)))
+        columns += with_interval("share", *share, "share, %", level, percent)
+        change = (down(x) for x in (gap.mean, *gap.interval()))
         columns += with_interval(
-            "difference", *change, "difference", self.probability, points, ("lower", "upper")
+            "difference", *change, "difference", level, points, ("lower", "upper")
         )
-        columns.append(Column("p_positive", down(gap.p_positive), "P(>0)", probability_text))
+        columns.append(Column("p_positive", down(gap.p_above()), "P(>0)", probability_text))
         against = f"{self.variable} " if self.variable is not None else ""
         against += value_texts(values)[first[0]]
         caption = f"{self.caption} Differences, in percentage points, are from {against}."
@@ -265,58 +273,60 @@ class Effects(_OverDraws):
         return forest(self, axes)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Difference(_OverDraws):
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Difference(OfTopics):
     """Posterior of how much more of each topic is expected in one setting than in another.
+
+    Its axes are the groups, one without a name if there are none, and the topics; in shares, from
+    -1 to 1. An entry is nan for a topic that the draw's chain did not find.
 
     Attributes
     ----------
-    draws : array, ``(draw, group, topic)``
-        In shares, from -1 to 1; nan for a topic that the draw's chain did not find.
-    names, probability, about, scope
+    draws, axes, labels, caption, probability
+        As of `pgmult.core.estimands.Estimand`.
+    scope : str
         As of `Effects`.
     label : str
         The two settings in words.
     by : str or None
         The column whose values are the groups.
-    groups : list
-        Its values; one without a name if there is no `by`.
     """
 
     label: str
     by: str | None
-    groups: list[Any]
 
     @property
-    def labels(self) -> list[str]:
-        """Each group in words."""
-        return value_texts(self.groups)
-
-    @property
-    def caption(self) -> str:
-        """What the numbers are, over which draws."""
-        return f"{sentence_case(self.label)}, in percentage points. {self.about} {self._told()}"
+    def groups(self) -> list[Any]:
+        """The values of `by`."""
+        return list(self.labels["group"])
 
     def between(self, group: Any, other: Any) -> "Difference":
         """How much larger the difference is in one group than in another: an interaction."""
         g, h = (
             place_of(one, self.groups, name) for one, name in ((group, "group"), (other, "other"))
         )
-        label = f"{self.label}, {self.by} {self.labels[g]} over {self.labels[h]}"
-        draws = (self.draws[:, g] - self.draws[:, h])[:, None]
-        return replace(self, draws=draws, label=label, by=None, groups=[""])
+        texts = value_texts(self.groups)
+        label = f"{self.label}, {self.by} {texts[g]} over {texts[h]}"
+        return replace(
+            self,
+            draws=(self.draws[:, g] - self.draws[:, h])[:, None],
+            labels={**self.labels, "group": [""]},
+            caption=self.caption.replace(sentence_case(self.label), sentence_case(label), 1),
+            label=label,
+            by=None,
+        )
 
-    def table(self) -> Table:
+    def table(self, probability: float | None = None) -> Table:
         """Mean, interval and P(>0) of every topic, in every group."""
         size, count = len(self.groups), len(self.names)
-        topics = np.repeat(np.arange(count), size)
-        words = [self.names[k] for k in topics]
-        columns = [Column("topic", topics), Column("words", words, "topic", once(words))]
+        columns = self._by_topic(size)
         if self.by is not None:
-            columns.append(Column(self.by, self.groups * count, self.by, self.labels * count))
-        values = (x.T.ravel() for x in (self.mean, self.lower, self.upper))
+            texts = value_texts(self.groups) * count
+            columns.append(Column(self.by, self.groups * count, self.by, texts))
+        level = self.probability if probability is None else probability
+        values = (x.T.ravel() for x in (self.mean, *self.interval(level)))
         columns += with_interval(
-            "difference", *values, "difference", self.probability, points, ("lower", "upper")
+            "difference", *values, "difference", level, points, ("lower", "upper")
         )
         p = self.p_positive.T.ravel()
         return Table(self.caption, [*columns, Column("p_positive", p, "P(>0)", probability_text)])
@@ -431,15 +441,45 @@ def effects(
                 ]
             )
             expected.append(np.where(one.found, shares[:, one.order], np.nan))
-    return Effects(
-        np.stack(expected), topic_names(posterior, chain), probability, layout.about,
-        scope_of(chains), layout.settings, layout.variable, by,
+    return _effects(
+        expected, layout.settings, layout.about, topic_names(posterior, chain), chains, probability,
+        layout.variable, by,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class VarianceShares(Estimand):
+    """Posterior of the share of variance that goes with each random term; printed, a table.
+
+    Attributes
+    ----------
+    draws, axes, labels, caption, probability
+        As of `pgmult.core.estimands.Estimand`.
+    terms : tuple of GroupTerm and SplineTerm
+    """
+
+    terms: tuple[Term, ...]
+
+    def table(self, probability: float | None = None) -> Table:
+        """A row a term."""
+        level = self.probability if probability is None else probability
+        groups = [term.kind == "group" for term in self.terms]
+        each = list(zip(self.terms, groups, strict=True))
+        titles = [f"({term.name})" if it else term.name for term, it in each]
+        columns = [
+            Column("term", self.labels["term"], "term", titles),  # type: ignore[arg-type]
+            *with_interval(
+                "share", self.mean, *self.interval(level), "share of variance, %", level, percent,
+                ("lower", "upper"),
+            ),
+            Column("", [f"{term.size:,}" if it else "" for term, it in each], "levels"),
+        ]  # fmt: skip
+        return Table(self.caption, columns)
 
 
 def variance_shares(
     posterior: Posterior, *, data: StructuredCorpus | None = None, probability: float = 0.9
-) -> Table:
+) -> VarianceShares:
     """How much of what documents differ in, given the covariates, goes with each random term.
 
     The share of a term is rho_j / (1 + sum of all rho), of the variance of every stick alike: for
@@ -467,25 +507,13 @@ def variance_shares(
         )
     sizes = _term_variances(posterior, terms)
     shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
-    tail = 0.5 * (1.0 - probability)
-    ends = np.quantile(shares, [tail, 1.0 - tail], axis=0)
-    is_group = [term.kind == "group" for term in terms]
-    titles = [f"({t.name})" if it else t.name for t, it in zip(terms, is_group, strict=True)]
-    levels = [f"{t.size:,}" if it else "" for t, it in zip(terms, is_group, strict=True)]
-    caption = (
-        "How much of what documents differ in goes with each author (or other group) and with the"
-        " bends of curves, the straight-line effects of covariates aside:"
-        f" posterior mean and {100.0 * probability:g} % interval, over all chains."
-    )
-    columns = [
-        Column("term", [term.name for term in terms], "term", titles),
-        *with_interval(
-            "share", shares.mean(axis=0), *ends, "share of variance, %", probability, percent,
-            ("lower", "upper"),
-        ),
-        Column("", levels, "levels"),
-    ]  # fmt: skip
-    return Table(caption, columns)
+    return VarianceShares(
+        shares, ("term",), {"term": [term.name for term in terms]},
+        caption="How much of what documents differ in goes with each author (or other group) and"
+        " with the bends of curves, the straight-line effects of covariates aside: posterior mean"
+        f" and {100.0 * probability:g} % interval, over all chains.",
+        probability=probability, terms=terms,
+    )  # fmt: skip
 
 
 def _term_variances(posterior: Posterior, terms: Sequence[Term]) -> FloatArray:
@@ -535,10 +563,30 @@ def shares_over_time(
     axis = posterior.dims["prevalence"][2]
     used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
     times = np.asarray(posterior.coords[axis])[used].tolist()
+    about = f"Shares of topics in the words of each {axis}, in these documents."
+    names = topic_names(posterior, chain)
+    return _effects(
+        np.stack(draws)[:, used], {axis: times}, about, names, chains, probability, axis
+    )
+
+
+def _effects(
+    draws: Any,
+    settings: Mapping[str, list[Any]],
+    about: str,
+    names: list[str],
+    chains: list[AlignedChain],
+    probability: float,
+    variable: str | None,
+    by: str | None = None,
+) -> Effects:
+    """Effects of what is said of these chains."""
+    scope = scope_of(chains)
     return Effects(
-        np.stack(draws)[:, used], topic_names(posterior, chain), probability,
-        f"Shares of topics in the words of each {axis}, in these documents.", scope_of(chains),
-        {axis: times}, axis, None,
+        np.stack(draws), ("setting", "topic"),
+        {"setting": settings, "topic": topic_labels_of(names)},
+        caption=f"{about} Posterior mean and {100 * probability:g} % interval, {scope}.",
+        probability=probability, scope=scope, variable=variable, by=by,
     )  # fmt: skip
 
 
@@ -563,9 +611,12 @@ def difference(effects: Effects, setting: Any, baseline: Any) -> Difference:
         )
     by = effects.by if of_groups else None
     groups = [""] if by is None else [effects.settings[by][i] for i in first]
+    label = _compared(effects, setting, first[0], second[0])
     return Difference(
-        effects.draws[:, first] - effects.draws[:, second], effects.names, effects.probability,
-        effects.about, effects.scope, _compared(effects, setting, first[0], second[0]), by, groups,
+        effects.draws[:, first] - effects.draws[:, second], ("group", "topic"),
+        {"group": groups, "topic": effects.labels["topic"]},
+        caption=f"{sentence_case(label)}, in percentage points. {effects.caption}",
+        probability=effects.probability, scope=effects.scope, label=label, by=by,
     )  # fmt: skip
 
 
@@ -618,7 +669,7 @@ def _compared(effects: Effects, setting: Any, first: int, second: int) -> str:
         )
         return f"{one} minus {two}"
     if effects.variable is None:
-        return f"{effects.labels[first]} minus {effects.labels[second]}"
+        return f"{effects.setting_texts[first]} minus {effects.setting_texts[second]}"
     of = texts[effects.variable]
     return f"{effects.variable} {of[first]} minus {of[second]}"
 

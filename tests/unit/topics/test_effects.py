@@ -90,7 +90,7 @@ def test_an_effect_is_the_expectation_by_quadrature(rng, corpus):
     np.testing.assert_allclose(gap.mean, exact[[1]] - exact[[0]], atol=error)
     by_name = effects(posterior, "party", at={"year": 2003}, num_simulated=100_000)
     np.testing.assert_allclose(by_name.mean[[0, 2]], exact, atol=error)
-    assert by_name.labels == ["D", "I", "R"]
+    assert by_name.setting_texts == ["D", "I", "R"]
 
 
 def test_intervals_hold_their_share_of_the_draws(rng, corpus):
@@ -163,7 +163,7 @@ def test_an_author_who_is_named_has_a_level_of_its_own(rng, corpus):
     found = effects(posterior, "author", at={"year": 2000}, num_simulated=2)
     psi = data.design.rows({"year": 2000}) @ coefficients + u
     np.testing.assert_allclose(found.mean, StickBreaking().probs(psi), atol=1e-7)
-    assert found.labels == ["a", "b", "c"]
+    assert found.setting_texts == ["a", "b", "c"]
     with pytest.raises(ValueError, match=r"author must be one of a, b, c, \.\.\., got 'x'"):
         effects(posterior, "author", at={"author": ["a", "x"]})
 
@@ -452,7 +452,7 @@ def test_numbers_that_differ_in_a_late_digit_are_different_settings(rng, corpus,
     data = with_covariates(corpus, {"day": years * 2, "party": PARTIES}, "~ day + party")
     draws = point_mass(data, rng.normal(size=(4, 2)), np.eye(2))
     found = effects(draws, "day", num_simulated=4)
-    assert found.labels == shown
+    assert found.setting_texts == shown
     gap = difference(found, years[0], years[2])
     np.testing.assert_array_equal(gap.draws[:, 0], found.draws[:, 0] - found.draws[:, 2])
     assert np.abs(gap.mean).max() > 0.01
