@@ -19,7 +19,7 @@ from pgmult.fields.plots import probability_series, state_tiles
 from pgmult.sequences import MultinomialLDS, StepProbs, forecast, latent_axes
 from pgmult.sequences.plots import axis_words, forecast_fan, latent_trajectories, symbol_probs
 from pgmult.topics import CorrelatedTopics, top_words, topic_correlations, topic_labels
-from pgmult.topics.plots import top_word_bars, topic_correlation_graph
+from pgmult.topics.plots import top_word_bars
 
 HERE = Path(__file__).parent / "pictures"
 FEW = {"chains": 2, "random_seed": 1, "progressbar": False}
@@ -40,7 +40,7 @@ def topics():
     largest = np.argsort(-posterior["topic_shares"].mean(axis=(0, 1)))[:8]
     correlations = topic_correlations(posterior).excess()
     save(top_word_bars([words[k] for k in largest], [labels[k] for k in largest]), "topics")
-    save(topic_correlation_graph(correlations, labels).figure, "topic-graph")
+    save(correlations.graph(labels).plot().figure, "topic-graph")
 
 
 def fields():

@@ -60,7 +60,6 @@ from pgmult.topics import (
     topic_stability,
     u_mass,
 )
-from pgmult.topics.plots import curve, perspectives
 
 few = {
     "text": [
@@ -152,7 +151,7 @@ by_party
 by_party.plot().figure
 
 # %%
-curve(effects(run, "year", by="party"), topic=3).figure
+effects(run, "year", by="party").plot(topic=3).figure
 
 # %% [markdown]
 # There is no second model: the regression is part of the one that was sampled, in shares that stay
@@ -164,7 +163,7 @@ curve(effects(run, "year", by="party"), topic=3).figure
 # ```
 
 # %%
-perspectives(content(run).words("Republican", "Democratic", topic=3)).figure
+content(run).words("Republican", "Democratic", topic=3).plot().figure
 
 # %% [markdown]
 # ## Correlations
@@ -223,10 +222,10 @@ permutation_test(run, "party")
 # | `sageLabels` | `content(run).table()` |
 # | `findThoughts`, `plotQuote` | `quotes`, `representative_documents` |
 # | `estimateEffect`, its `summary` | `effects(...)`, `.table()`, `.to_dataframe()` |
-# | `plot.estimateEffect` | `forest`, `difference(...).plot()`, `curve` |
-# | `plot.STM` | `topic_report`, `as_html`; `top_word_bars`; `document_topics` |
-# | `plot.STM(type = "perspectives")` | `content(run).words(...)`, `perspectives` |
-# | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `topic_correlation_graph` |
+# | `plot.estimateEffect` | `effects(...).plot()`, `difference(...).plot()` |
+# | `plot.STM` | `run.report("page.html")`; `top_word_bars`; `document_topics` |
+# | `plot.STM(type = "perspectives")` | `content(run).words(...).plot()` |
+# | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.graph(labels)` |
 # | `topicQuality`, `semanticCoherence`, `exclusivity` | `u_mass`, `npmi`, `exclusivity` |
 # | `checkResiduals` | `predictive_checks` |
 # | `permutationTest` | `permutation_test` |

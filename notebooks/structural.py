@@ -33,7 +33,6 @@ from pgmult.topics import (
     topic_stability,
     transform,
 )
-from pgmult.topics.plots import curves
 
 corpus = pgmult.datasets.state_of_the_union()
 print(corpus.table)
@@ -102,7 +101,7 @@ difference(here, "Republican", "Democratic").plot().figure
 
 # %%
 over_time = effects(run, "year", by="party")
-curves(over_time)
+over_time.plot()
 
 # %% [markdown]
 # ## The same topic in other words

@@ -31,7 +31,7 @@ from pgmult.topics import (
     topic_labels,
     topic_stability,
 )
-from pgmult.topics.plots import log_likelihood_trace, topic_correlation_heatmap
+from pgmult.topics.plots import log_likelihood_trace
 from pgmult.topics.scores.completion import unigram_log_predictive
 
 corpus = demo_corpus()
@@ -90,13 +90,10 @@ correlations = topic_correlations(posterior).excess()
 labels = topic_labels(words)
 for pairs in strongest_pairs(correlations, 3):
     for pair in pairs:
-        print(
-            f"{pair.mean:+.2f} [{pair.lower:+.2f}, {pair.upper:+.2f}]"
-            f"  {labels[pair.first]}  |  {labels[pair.second]}"
-        )
+        print(f"{pair}  {labels[pair.first]}  |  {labels[pair.second]}")
 
 # %%
-topic_correlation_heatmap(correlations, labels).figure
+correlations.plot(labels).figure
 
 # %% [markdown]
 # ## Should we believe it?

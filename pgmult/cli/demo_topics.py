@@ -21,7 +21,8 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.lda import LDA
-from pgmult.topics.report import TopicReport, run_facts, topic_report
+from pgmult.topics.report.contents import run_facts
+from pgmult.topics.report.report import TopicReport, topic_report
 from pgmult.topics.scores.completion import (
     CompletionScore,
     DocumentCompletion,

@@ -281,9 +281,7 @@ def _search(options: argparse.Namespace) -> int:
     )  # fmt: skip
     print(f"\n{found}")
     if options.figure is not None:
-        from pgmult.topics.plots import score_by_num_topics
-
-        _save(score_by_num_topics(found).figure, options.figure)
+        _save(found.plot(), options.figure)
     return 0
 
 
@@ -303,16 +301,8 @@ def _effects(options: argparse.Namespace) -> int:
         found = found.take(options.topic)
     print(found.table())
     if options.figure is not None:
-        _save(_drawn(found), options.figure)
+        _save(found.plot(), options.figure)
     return 0
-
-
-def _drawn(found: Any) -> Any:
-    """Curves over a number, intervals of anything else."""
-    from pgmult.topics.plots import curves
-    from pgmult.topics.summaries.effects import Effects
-
-    return curves(found) if isinstance(found, Effects) and found.is_curve else found.plot().figure
 
 
 def _content(options: argparse.Namespace) -> int:
@@ -335,7 +325,7 @@ def _content(options: argparse.Namespace) -> int:
             place = options.figure
             if len(compared) > 1:
                 place = place.with_name(f"{place.stem}-{topic}{place.suffix}")
-            _save(one.plot().figure, place)
+            _save(one.plot(), place)
     return 0
 
 
@@ -430,5 +420,5 @@ def _value(text: str) -> Any:
 
 
 def _save(figure: Any, path: Path) -> None:
-    figure.savefig(path, bbox_inches="tight")
+    getattr(figure, "figure", figure).savefig(path, bbox_inches="tight")
     print(f"The same as a picture: {path}")

@@ -176,7 +176,8 @@ def _fit(options: argparse.Namespace) -> int:
     from pgmult.topics.data.structured import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
-    from pgmult.topics.report import run_facts, topic_report
+    from pgmult.topics.report.contents import run_facts
+    from pgmult.topics.report.report import topic_report
 
     silence_what_is_told_anyway()
     is_begun = (options.out / "inputs.npz").exists()
@@ -272,7 +273,8 @@ def _take_formulas_of(options: argparse.Namespace) -> None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from pgmult.topics.report import as_text, run_facts, topic_report
+    from pgmult.core.reports import as_text
+    from pgmult.topics.report.report import topic_report
 
     posterior = load_topics(options.run)
     num_topics = len(posterior.coords["topic"])
@@ -285,7 +287,6 @@ def _show(options: argparse.Namespace) -> int:
     report = topic_report(
         posterior,
         title=str(options.run),
-        facts=run_facts(posterior),
         reference=_corpus(options.run),
         by=options.by,
         num_words=options.words,
@@ -293,19 +294,17 @@ def _show(options: argparse.Namespace) -> int:
         rank_for_page=False,
         covariates=options.topic is None,
     )
-    print(as_text(report, width=width(), topic=options.topic), end="")
+    told = report if options.topic is None else report.topic(options.topic)
+    print(as_text(told, width=width()), end="")
     return 0
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from pgmult.topics.report import matches_as_text
     from pgmult.topics.summaries.matching import match_runs
-    from pgmult.topics.summaries.words import top_words
 
     runs = [load_topics(run) for run in (options.first, options.second)]
-    words = [top_words(run, options.words) for run in runs]
     print(f"first   {options.first}\nsecond  {options.second}\n")
-    print(matches_as_text(match_runs(*runs), *words, width=width()), end="")
+    print(match_runs(*runs, num_words=options.words).text(width()))
     return 0
 
 
@@ -323,7 +322,7 @@ def _corpus(run: Path) -> Any:
 
 def _publish(report: Any, page: Path, run: Path | None) -> None:
     """Print a report and write its page."""
-    from pgmult.topics.report import as_html, as_text
+    from pgmult.core.reports import as_html, as_text
 
     print()
     print(as_text(report, width=width()))

@@ -103,6 +103,8 @@ class Section:
         Instead of a head and rows; its caption stands below the note.
     figures : sequence of Figure or Markup
         For the page alone, beside each other where there is room.
+    is_drawn : bool
+        Whether the figures say all that the table says, so that the page needs none.
     shown : int or None
         How many rows a terminal shows; None for all, 0 for a section of the page alone.
     lines : callable, optional
@@ -118,6 +120,7 @@ class Section:
     rows: Sequence[Sequence[Cell]] = ()
     table: Table | None = None
     figures: Sequence[Figure | Markup] = ()
+    is_drawn: bool = False
     shown: int | None = None
     lines: Callable[[int], str] | None = None
     key: str = ""
@@ -144,11 +147,13 @@ class Section:
 
     def text(self, width: int) -> str:
         """The section in lines of at most about `width` characters; tables may be wider."""
-        lines = [textwrap.fill(note, width) for note in self.notes]
+        lines = [textwrap.fill(self.note, width)] if self.note else []
         if self.sentences:
             lines.append(_paragraphs(self.sentences, width))
         if self.lines is not None:
             return _headed(self.title, [*lines, self.lines(width)])
+        if self.table is not None and self.shown is None:
+            return _headed(self.title, [*lines, self.table.text(width)])
         rows = list(self.cells)[: self.shown]
         if rows:
             table = [list(self.heads)] if self.heads else []
@@ -169,7 +174,7 @@ class Section:
             (tag("p", note, class_="note") for note in self.notes),
             _bullets(self.sentences) if self.sentences else None,
             panels(self.figures) if self.figures else None,
-            self._table_html() if self.cells else None,
+            self._table_html() if self.cells and not self.is_drawn else None,
         )
 
     def _table_html(self) -> Markup:

@@ -46,6 +46,7 @@ __all__ = [
     "probability_text",
     "with_interval",
     "wrapped",
+    "wrapped_pieces",
     "write_csv",
 ]
 
@@ -269,6 +270,16 @@ def wrapped(text: str, width: int) -> list[str]:
     """Lines of a text, none of which begins with a percent sign."""
     lines = textwrap.wrap(text.replace(" %", "\u00a0%"), width)
     return [line.replace("\u00a0", " ") for line in lines]
+
+
+def wrapped_pieces(start: str, pieces: Sequence[str], width: int) -> list[str]:
+    """Lines of pieces, all with the width of `start` before them."""
+    lines = [start]
+    for piece in pieces:
+        if len(lines[-1]) + 1 + len(piece) > width and len(lines[-1]) > len(start):
+            lines.append(" " * len(start))
+        lines[-1] += f" {piece}"
+    return lines
 
 
 def _is_number(cell: str) -> bool:

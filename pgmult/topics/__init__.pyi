@@ -29,14 +29,8 @@ from pgmult.topics.models.lda import LDA as LDA
 from pgmult.topics.models.lda import UncollapsedLDA as UncollapsedLDA
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics as LogisticNormalTopics
 from pgmult.topics.models.structural import StructuralTopics as StructuralTopics
-from pgmult.topics.plots import curve as curve
-from pgmult.topics.plots import forest as forest
-from pgmult.topics.report.contents import TopicReport as TopicReport
-from pgmult.topics.report.contents import run_facts as run_facts
-from pgmult.topics.report.contents import topic_report as topic_report
-from pgmult.topics.report.page import as_html as as_html
-from pgmult.topics.report.text import as_text as as_text
-from pgmult.topics.report.text import matches_as_text as matches_as_text
+from pgmult.topics.report.report import TopicReport as TopicReport
+from pgmult.topics.report.report import topic_report as topic_report
 from pgmult.topics.scores.completion import CompletionScore as CompletionScore
 from pgmult.topics.scores.completion import DocumentCompletion as DocumentCompletion
 from pgmult.topics.scores.completion import HeldOutScore as HeldOutScore

@@ -5,12 +5,14 @@ notebooks, `Figure.plot` with matplotlib. A category keeps its number, and with 
 dashes, in every figure. In SVG colours are named by number in `STYLE`, for light and dark screens.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgmult.core.arguments import as_kind
 from pgmult.core.markup import Markup, joined, tag
+from pgmult.core.tabled import wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,9 +21,9 @@ else:
     Axes = Canvas = Any
 
 __all__ = [
-    "BLUE", "CYCLE", "NUM_COLOURS", "RED", "STYLE", "Figure", "axes_or_new", "clean", "dashes_of",
-    "framed", "key", "legend_beside", "mark_gaps", "new_figure", "panels", "style_of",
-    "whole_numbers",
+    "BLUE", "CYCLE", "NUM_COLOURS", "RED", "STYLE", "Figure", "axes_or_new", "captioned", "clean",
+    "dashes_of", "framed", "key", "legend_beside", "mark_gaps", "new_figure", "panels",
+    "round_ticks", "style_of", "whole_numbers",
 ]  # fmt: skip
 
 CYCLE = (
@@ -41,6 +43,7 @@ STYLE = Markup(
     + " } }\n"
     + "".join(f".c{i} {{ --c: var(--c{i}); }}\n" for i in range(NUM_COLOURS))
     + """svg.drawing { width: min(100%, 46em); height: auto; display: block; }
+svg.drawing[width] { width: auto; max-width: 100%; }
 svg.drawing text { font: 11px system-ui, sans-serif; fill: var(--soft, #595959); }
 svg.drawing .axis { stroke: var(--line, #bbb); fill: none; } svg.drawing .end { text-anchor: end; }
 svg.drawing .middle { text-anchor: middle; } svg.drawing .gap { fill: var(--line, #bbb);
@@ -49,6 +52,11 @@ svg.drawing .mean { stroke: var(--c); fill: none; stroke-width: 1.8; }
 svg.drawing .band { fill: var(--c); fill-opacity: .2; } svg.drawing .dot { fill: var(--c); }
 svg.drawing .truth { stroke: var(--c); fill: none; stroke-width: 1.3; stroke-dasharray: 1.5 3; }
 svg.drawing .rug { stroke: var(--c); }
+svg.row { display: block; } svg.row line { stroke-width: 1.8; }
+svg.row .mean { stroke: var(--c); fill: none; } svg.row .zero { stroke: var(--line, #bbb);
+  stroke-width: 1; } svg.row .dot { fill: var(--c); stroke: var(--c); }
+svg.row .open { fill: var(--paper, #fff); stroke: var(--c); stroke-width: 1.5; }
+svg.row text { font: 11px system-ui, sans-serif; fill: var(--soft, #595959); }
 svg.tiles { width: min(100%, 38em); height: auto; display: block; }
 svg.tiles rect { fill: var(--c0); } svg.tiles rect.none { fill: var(--line, #bbb);
   fill-opacity: .25; } svg.tiles text { font: 9px system-ui, sans-serif; text-anchor: middle;
@@ -181,3 +189,25 @@ def legend_beside(axes: Axes, title: str | None = None) -> None:
 def clean(axes: Axes) -> None:
     """Only the left and lower frame."""
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def captioned(axes: Axes, caption: str, title: str = "", labels: Sequence[str] = ()) -> None:
+    """A title, and what the figure shows in small letters, above it; beside labels to the left."""
+    figure = axes.get_figure(root=True)
+    inches = 6.0 if figure is None else figure.get_figwidth()
+    place = axes.get_subplotspec()
+    if place is not None:
+        inches /= place.get_gridspec().ncols
+    inches -= 0.065 * max(map(len, labels), default=0)
+    lines = wrapped(caption, max(30, int(15.0 * inches)))
+    axes.set_title("\n".join([*([title] if title else []), *lines]), fontsize=7, loc="left")
+
+
+def round_ticks(low: float, high: float, most: int, whole: bool = False) -> list[float]:
+    """Round numbers from `low` to `high`, about so many at most."""
+    raw = (high - low) / most
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(size * m for m in (1.0, 2.0, 5.0, 10.0) if size * m >= raw)
+    step = max(step, 1.0) if whole else step
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(k * step, 12) for k in range(first, last + 1)]

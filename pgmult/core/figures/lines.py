@@ -1,6 +1,5 @@
 """Lines over one axis, with bands, points and the truth: probabilities along years or steps."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from pgmult.core.figures.base import (
     framed,
     key,
     legend_beside,
+    round_ticks,
     style_of,
     whole_numbers,
 )
@@ -67,7 +67,8 @@ class Line:
         return (values[np.isfinite(values)] for values in drawn)
 
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 480.0, 230.0, 42.0, 10.0, 8.0, 36.0
+_SIZE = (480.0, 230.0)
+_LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 10.0, 8.0, 36.0
 _RUG = 6.0
 
 
@@ -93,6 +94,10 @@ class Lines(Figure):
         Of the lower axis, where round numbers are not what is wanted: `date_ticks`.
     from_zero : bool
         Whether heights begin at 0, as those of probabilities do.
+    size : pair of float
+        Width and height on a page, where letters keep their size.
+    has_legend : bool
+        Whether lines and marks are explained; lines without a name are not, anyway.
     """
 
     lines: Sequence[Line]
@@ -107,13 +112,16 @@ class Lines(Figure):
     tell: Callable[[float], str] | None = None
     ticks: Sequence[tuple[float, str]] | None = None
     from_zero: bool = True
+    size: tuple[float, float] = _SIZE
+    has_legend: bool = True
 
     def svg(self) -> Markup:
         """The figure as SVG."""
         low, high = self._span()
         bottom, top = self._heights()
         rug = _RUG * sum(line.rug is not None for line in self.lines)
-        height, right, floor = _HEIGHT + rug, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+        width, height = self.size[0], self.size[1] + rug
+        right, floor = width - _RIGHT, self.size[1] - _BOTTOM
 
         def at(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
             across = _LEFT + 6.0 + (np.asarray(x) - low) / (high - low) * (right - _LEFT - 12.0)
@@ -125,7 +133,7 @@ class Lines(Figure):
             x1, x2 = at(np.clip(gap, low, high), bottom)[0].tolist()
             size = {"width": max(x2 - x1, 1.0), "height": floor - _TOP}
             parts.append(tag("rect", class_="gap", x=x1, y=_TOP, **size))
-        for tick in _ticks(bottom, top, 5):
+        for tick in round_ticks(bottom, top, max(3, round(self.size[1] / 46))):
             y = float(at(low, tick)[1])
             path = f"M{_LEFT:.0f} {y:.1f}h{right - _LEFT:.0f}"
             parts.append(tag("path", class_="axis", d=path, opacity=".45"))
@@ -151,16 +159,19 @@ class Lines(Figure):
         parts.append(tag("text", self.x_label, class_="middle", x=middle, y=height - 5.0))
         drawing = tag(
             "svg", parts, class_="drawing", role="img", aria_label=self.label,
-            viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}",
+            viewBox=f"0 0 {width:.0f} {height:.0f}",
+            width=None if self.size == _SIZE else round(width),
         )  # fmt: skip
         caption = f"{self.caption}: {self.y_label}" if self.caption else self.y_label
-        return framed(drawing, caption, self._keys())
+        return framed(drawing, caption, self.keys())
 
-    def _keys(self) -> list[Markup]:
-        """The legend."""
+    def keys(self) -> list[Markup]:
+        """What stands in the legend."""
+        if not self.has_legend:
+            return []
         lines = self.lines
         keys = [key(_stroke("mean", "M0 7H30", line.colour), line.name, line.colour)
-                for line in lines]  # fmt: skip
+                for line in lines if line.name]  # fmt: skip
         block = {"width": 30, "height": 14}
         if self.band and any(line.bands for line in lines):
             keys.append(key(tag("rect", class_="band", **block), self.band))
@@ -219,7 +230,8 @@ class Lines(Figure):
         axes.set_xlabel(self.x_label)
         axes.set_ylabel(f"{self.y_label}, {self.band}" if self.band else self.y_label)
         axes.set_title(self.caption, fontsize=9, loc="left")
-        legend_beside(axes)
+        if self.has_legend and any(line.name for line in self.lines):
+            legend_beside(axes)
         clean(axes)
         return axes
 
@@ -240,8 +252,8 @@ class Lines(Figure):
         if self.ticks is not None:
             return self.ticks
         tell = self.tell or _number
-        most = 7 if self.tell is None else 4
-        return [(x, tell(x)) for x in _ticks(low, high, most, whole=_are_whole(self.lines))]
+        most = max(3, round((7 if self.tell is None else 4) * self.size[0] / _SIZE[0]))
+        return [(x, tell(x)) for x in round_ticks(low, high, most, whole=_are_whole(self.lines))]
 
 
 def _line_parts(line: Line, at: Place) -> list[Markup]:
@@ -285,16 +297,6 @@ def _are_whole(lines: Sequence[Line]) -> bool:
     return all(bool((line.x == np.round(line.x)).all()) for line in lines)
 
 
-def _ticks(low: float, high: float, most: int, whole: bool = False) -> list[float]:
-    """Round numbers from `low` to `high`, about so many at most."""
-    raw = (high - low) / most
-    size = 10.0 ** math.floor(math.log10(raw))
-    step = next(size * m for m in (1.0, 2.0, 5.0, 10.0) if size * m >= raw)
-    step = max(step, 1.0) if whole else step
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(k * step, 12) for k in range(first, last + 1)]
-
-
 _DATE_STEPS = (
     ("m", 1), ("m", 5), ("m", 15), ("h", 1), ("h", 3), ("h", 6), ("h", 12), ("D", 1), ("D", 2),
     ("D", 7), ("D", 14), ("M", 1), ("M", 3), ("M", 6),
@@ -326,7 +328,7 @@ def date_ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]
         ]
         if len(ticks) > 1:
             return [(x, text.replace("T", " ")) for x, text in ticks]
-    return [(year, f"{year:.0f}") for year in _ticks(low, high, most + 2, whole=True)]
+    return [(year, f"{year:.0f}") for year in round_ticks(low, high, most + 2, whole=True)]
 
 
 def _number(x: float) -> str:

@@ -34,9 +34,9 @@ from pgmult.topics.summaries.words import SCORES, TopWord, WordScores, topic_lab
 __all__ = [
     "COHERENCE_WORDS",
     "DIVERSITY_WORDS",
-    "TopicReport",
+    "Contents",
+    "contents_of",
     "run_facts",
-    "topic_report",
 ]
 
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
@@ -47,16 +47,13 @@ DRIFT_R_HAT = 1.2  # above it the chain has not settled within its mode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TopicReport:
+class Contents:
     """What is known about the topics of one run, the largest topic first.
 
     Attributes
     ----------
-    title : str
     verdict : list of str
         What to know before anything else, in sentences.
-    facts : mapping from str to str
-        The corpus, the model, the run: in the order in which they are shown.
     chain : int
         The chain with the best log likelihood, whose topics these are; intervals are within it.
     topics : int array, ``(topic,)``
@@ -92,9 +89,7 @@ class TopicReport:
         What covariates do, where the model has any and the posterior finds its data.
     """
 
-    title: str
     verdict: list[str]
-    facts: Mapping[str, str]
     chain: int
     topics: IntArray
     names: list[str]
@@ -115,11 +110,9 @@ class TopicReport:
     structure: Structure | None
 
 
-def topic_report(
+def contents_of(
     posterior: Posterior,
     *,
-    title: str,
-    facts: Mapping[str, str] | None = None,
     held_out: Mapping[str, Sequence[HeldOutScore]] | None = None,
     reference: Corpus | None = None,
     by: str = "probability",
@@ -128,45 +121,11 @@ def topic_report(
     rank_for_page: bool = True,
     covariates: bool = True,
     random_seed: int = 0,
-) -> TopicReport:
-    """Summarise a posterior of topics.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        With ``topics``; ``mu`` and ``Sigma`` for correlations, ``topic_shares`` for sizes, and
-        ``theta`` or ``psi`` for documents.
-    title : str
-    facts : mapping from str to str, optional
-    held_out : mapping from str to lists of HeldOutScore, optional
-        By what was seen of the documents, in words; this model comes first in each list.
-    reference : Corpus, optional
-        For the coherence of topics.
-    by : {"probability", "frex", "lift", "relevance"}
-        What words are ranked by, at first.
-    num_words, num_documents : int
-        Top words and representative documents of a topic.
-    rank_for_page : bool
-        Whether to rank words by all scores, which `as_html` needs and `as_text` does not.
-    covariates : bool
-        Whether to say what covariates do, where the model has any: it takes the longest.
-    random_seed : int
-        Of the simulated documents behind the correlations.
-
-    Raises
-    ------
-    ValueError
-        If correlations or documents need the posterior's model, and it does not know it.
-    """
+) -> Contents:
+    """Compute what `pgmult.topics.topic_report` tells, which describes the arguments."""
     as_draws(as_kind(posterior, "posterior", Posterior), "topics")
     if "log_likelihood" not in posterior.sample_stats:
         raise ValueError("posterior must hold the log likelihood in its sample_stats")
-    as_kind(title, "title", str)
-    facts = {} if facts is None else facts
-    if not isinstance(facts, Mapping) or not all(
-        isinstance(text, str) for pair in facts.items() for text in pair
-    ):
-        raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
     held_out = _as_held_out(held_out)
     as_choice(by, "by", SCORES)
     num_documents = as_positive_int(num_documents, "num_documents", minimum=0)
@@ -210,10 +169,8 @@ def topic_report(
     names = [f"{k} {label}" for k, label in zip(order.tolist(), labels, strict=True)]
     stability = stability.take(order)
     structure = structure_of(posterior, order, names, random_seed) if covariates else None
-    return TopicReport(
-        title=title,
+    return Contents(
         verdict=_verdict(posterior, stability, held_out, correlations, names, structure),
-        facts=dict(facts),
         chain=int(posterior.coords["chain"][chain]),
         topics=order,
         names=names,

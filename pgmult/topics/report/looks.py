@@ -1,14 +1,12 @@
 """What the HTML report looks like, and the script that makes it answer."""
 
+from pgmult.core.markup import Markup
+
 __all__ = ["SCRIPT", "STYLE"]
 
-STYLE = """
-:root { --faint: #6b6b6b; --mark: #fff2cc; --blue: #2a6f97; --red: #c8553d; --c2: #588157;
-  --c3: #6d597a; --c4: #b08900; --c5: #4a4e69; }
-@media (prefers-color-scheme: dark) {
-  :root { --faint: #9a968f; --mark: #4d4113; --blue: #6db1d8; --red: #ec8b74; --c2: #9bc494;
-    --c3: #b9a0c8; --c4: #dcb94a; --c5: #a3a8cc; }
-}
+STYLE = Markup("""
+:root { --faint: #6b6b6b; --mark: #fff2cc; }
+@media (prefers-color-scheme: dark) { :root { --faint: #9a968f; --mark: #4d4113; } }
 
 body { font-size: 15px; max-width: 76em; } h3 { font-size: 1em; margin: 1em 0 .2em; }
 td, th { padding-right: .8em; } td.number { text-align: right; }
@@ -22,11 +20,10 @@ button.pick { font: inherit; min-width: 2.2em; padding: .1em .4em; border: 1px s
 #controls label { margin-right: 1.5em; } #controls span { color: var(--faint); font-size: .9em; }
 #controls input { vertical-align: middle; }
 svg { max-width: 100%; height: auto; }
-svg text { font-size: 11px; fill: var(--ink); }
 .graph text { text-anchor: middle; paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }
 .graph circle { fill: var(--paper); stroke: var(--soft); }
-line.positive { stroke: var(--red); stroke-opacity: .45; }
-line.negative { stroke: var(--blue); stroke-opacity: .3; stroke-dasharray: 5 4; }
+line.positive { stroke: var(--c1); stroke-opacity: .45; }
+line.negative { stroke: var(--c0); stroke-opacity: .3; stroke-dasharray: 5 4; }
 .matrix rect { width: 13px; height: 13px; } .matrix circle { fill: var(--faint); pointer-events:
   none; }
 .r0, .b0, .r1 { fill: #f9efec; } .r2 { fill: #f4dcd6; } .r3 { fill: #eec8be; }
@@ -41,30 +38,15 @@ line.negative { stroke: var(--blue); stroke-opacity: .3; stroke-dasharray: 5 4; 
 tr.on td { background: var(--mark); }
 .forest th { white-space: nowrap; } .forest th[scope=row] { color: inherit; min-width: 11em; }
 .forest td { vertical-align: middle; padding-top: .05em; padding-bottom: .05em; }
-svg.row, svg.curve { display: block; max-width: none; }
-svg.row line, svg.curve polyline { stroke-width: 1.8; fill: none; }
-svg.row line.zero, svg.curve line.grid { stroke: var(--line); stroke-width: 1; }
-svg.curve line.grid { stroke-opacity: .5; }
-line.sure, line.open, circle.open { stroke: var(--blue); } circle.sure { fill: var(--blue); }
-circle.open { fill: var(--paper); stroke-width: 1.5; }
-.c0 { stroke: var(--blue); } .c1 { stroke: var(--red); } .c2 { stroke: var(--c2); }
-.c3 { stroke: var(--c3); } .c4 { stroke: var(--c4); } .c5 { stroke: var(--c5); }
-circle.c0, polygon.c0 { fill: var(--blue); } circle.c1, polygon.c1 { fill: var(--red); }
-circle.c2, polygon.c2 { fill: var(--c2); } circle.c3, polygon.c3 { fill: var(--c3); }
-circle.c4, polygon.c4 { fill: var(--c4); } circle.c5, polygon.c5 { fill: var(--c5); }
-svg.curve polygon { fill-opacity: .18; stroke: none; } svg.curve polyline { fill: none; }
 .panels { display: flex; flex-wrap: wrap; gap: .8em 1.2em; } .panels figure { margin: 0; }
-figcaption { font-size: .85em; } .legend { margin: .3em 0; font-size: .9em; }
-.legend span { margin-right: 1.4em; } .legend i { display: inline-block; width: 1.6em; height: 0;
-  border-top: 3px solid; vertical-align: middle; } i.c0 { border-color: var(--blue); }
-i.c1 { border-color: var(--red); } i.c2 { border-color: var(--c2); }
-i.c3 { border-color: var(--c3); } i.c4 { border-color: var(--c4); } i.c5 { border-color:
-  var(--c5); }
+.panels figcaption { font-weight: normal; font-size: .85em; margin: 0; }
+svg.graph text, svg.matrix text { font-size: 11px; fill: var(--ink); }
 details { margin: .35em 0; } summary { cursor: pointer; } summary small { color: var(--faint); }
 details figure { margin: .6em 0 .9em 1.2em; max-width: 50em; }
+details figcaption { font-weight: normal; font-size: .85em; }
 blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--line); }
 .faint, .faint td { opacity: .55; }
-.picked figure[data-t]:not(.on) { opacity: .35; }
+.picked .panels [data-t]:not(.on) { opacity: .35; }
 details.on > summary, tr.on th[scope=row] { background: var(--mark); }
 @media (prefers-color-scheme: dark) {
   .r0, .b0, .r1 { fill: #2a2220; } .r2 { fill: #3a2722; } .r3 { fill: #4c2e26; } .r4 { fill:
@@ -93,7 +75,7 @@ details.on > summary, tr.on th[scope=row] { background: var(--mark); }
   .forest th { white-space: normal; }
   svg.graph { max-width: none; width: 720px; } svg.matrix { max-width: none; }
 }
-"""
+""")
 
 SCRIPT = """
 "use strict";

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_real, as_seed, brief
+from pgmult.core.figures.base import BLUE, RED, axes_or_new, clean
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray, Model, variable
 from pgmult.sampling.driver import sample
@@ -138,10 +139,26 @@ class TopicChoice(Tabled):
         return Table(" ".join(self._in_words()), columns)
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw `pgmult.topics.plots.score_by_num_topics`."""
-        from pgmult.topics.plots import score_by_num_topics
+        """Draw the scores with matplotlib, the best one ringed: the Axes.
 
-        return score_by_num_topics(self, axes)
+        Bars are one standard error, paired by document, of the difference from the best.
+        """
+        axes = axes_or_new(axes, 4.8, 3.0)
+        numbers, scores, errors = (
+            [getattr(candidate, name) for candidate in self.candidates]
+            for name in ("num_topics", "log_predictive", "difference_error")
+        )
+        axes.errorbar(numbers, scores, yerr=errors, color=BLUE, marker="o", markersize=4, capsize=2)
+        axes.plot(
+            self.best.num_topics, self.best.log_predictive, "o", markersize=11, color=RED,
+            fillstyle="none", label=f"best: {self.best.num_topics}",
+        )  # fmt: skip
+        axes.set_xticks(numbers, [str(number) for number in numbers])
+        axes.set_xlabel("number of topics")
+        axes.set_ylabel("held-out log p\nper token")
+        axes.legend(frameon=False, fontsize=8)
+        clean(axes)
+        return axes
 
     def _in_words(self) -> list[str]:
         best, fewest = self.best, self.smallest_within()
@@ -204,7 +221,7 @@ def search_num_topics(
     Examples
     --------
     ``print(search_num_topics(...))`` is a table, and
-    ``pgmult.topics.plots.score_by_num_topics(search_num_topics(...))`` draws it.
+    ``search_num_topics(...).plot()`` draws it.
     """
     given = as_list(candidates, "candidates", "numbers of topics")
     numbers = sorted(as_num_topics(k, "candidates") for k in given)

@@ -17,6 +17,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_choice, as_kind, as_probability
 from pgmult.core.estimands import Estimand
+from pgmult.core.figures.forest import GREY, Forest
 from pgmult.core.tabled import Column, Table, Tabled, probability_text, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -95,11 +96,45 @@ class GroupWords(Estimand):
         columns.append(Column("p_first", ratio.p_above(), which, probability_text))
         return Table(self.caption, columns, [self.is_faint] * len(self.words))
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw `pgmult.topics.plots.perspectives`: words by the ratio of their probabilities."""
-        from pgmult.topics.plots import perspectives
+    def figure(self, limit: float | None = None) -> Forest:
+        """The words by the ratio of their probabilities, grey where too little is known.
 
-        return perspectives(self, axes)
+        Parameters
+        ----------
+        limit : float, optional
+            Logarithms of ratios beyond it are drawn at the edge; by default about the largest.
+        """
+        ratio = self.log_ratio
+        middle, (low, high) = ratio.quantile(0.5), ratio.interval()
+        if limit is None:
+            limit = 1.05 * min(8.0, float(np.abs([low, high]).max()))
+        order = np.argsort(-middle, kind="stable")
+        mean = self.mean[:, order]
+        middle, low, high = (x[order] for x in (middle, low, high))
+        ends = zip(middle, low, high, strict=True)
+        places = {g: sorted(self.groups).index(g) for g in self.groups}
+        first, second = self.groups
+        colours = np.where(middle > 0.0, places[first], places[second])
+        step = max(1, int(limit) // 2)
+        ticks = [t for t in range(-int(limit), int(limit) + 1) if t % step == 0]
+        return Forest(
+            labels=[self.words[j] for j in order],
+            mean=middle[None], lower=low[None], upper=high[None],
+            colours=(np.full_like(colours, GREY) if self.is_faint else colours)[None],
+            sizes=0.6 + 4.5 * mean.max(axis=0) / mean.max(),
+            span=(-limit, limit), name="word", caption=self.caption,
+            ticks=[(float(t), f"{2 ** abs(t)}x" if t else "same") for t in ticks],
+            x_label=f"times as probable: to the left by {second}, to the right by {first}",
+            cells=[
+                Column("", [f"{_PER * x:.1f}" for x in mean[g]], group)
+                for g, group in enumerate(self.groups)
+            ],
+            told=[f"{2**m:.2g} times [{2**a:.2g}, {2**b:.2g}]" for m, a, b in ends],
+        )  # fmt: skip
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `figure` with matplotlib: the Axes."""
+        return self.figure().plot(axes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

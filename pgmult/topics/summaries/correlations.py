@@ -14,7 +14,7 @@ whatever their concentration; what a model says beyond that is the `excess`.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
@@ -22,6 +22,7 @@ from scipy.spatial.distance import squareform
 
 from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed
 from pgmult.core.estimands import Estimand
+from pgmult.core.figures.pairs import Graph, Matrix
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -40,6 +41,7 @@ __all__ = [
     "TopicCorrelations",
     "correlated_pairs",
     "correlation_graph",
+    "pair_text",
     "similar_together",
     "strongest_pairs",
     "topic_correlations",
@@ -80,6 +82,66 @@ class TopicCorrelations(Estimand):
         """The same over what shares of one whole show anyway: 0 where topics are unrelated."""
         nothing = np.zeros_like(self.independent)
         return replace(self, draws=self.draws - self.independent, independent=nothing)
+
+    def figure(self, labels: Sequence[str]) -> Matrix:
+        """All pairs, similar topics side by side.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            One a topic.
+        """
+        order = similar_together(self)
+        mean, (lower, upper) = self.mean, self.interval()
+        here = np.ix_(order, order)
+        told = [
+            [
+                pair_text(labels, PairCorrelation(i, j, mean[i, j], lower[i, j], upper[i, j]))
+                for j in order
+            ]
+            for i in order
+        ]
+        return Matrix(
+            mean[here], ((lower < 0.0) & (upper > 0.0))[here], [labels[k] for k in order],
+            order.tolist(), told,
+            f"correlation over documents (dot: {self._percent} interval contains 0)",
+        )  # fmt: skip
+
+    def graph(
+        self,
+        labels: Sequence[str],
+        *,
+        max_pairs: int | None = None,
+        sizes: FloatArray | None = None,
+    ) -> Graph:
+        """Topics as points, joined where the interval of their correlation excludes zero.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            One a topic.
+        max_pairs : int, optional
+            The strongest so many pairs of either sign; as many as topics if left out.
+        sizes : array, ``(topic,)``, optional
+            Of the points.
+        """
+        found = correlation_graph(self, max_pairs)
+        return Graph(
+            found.places, labels, [(p.first, p.second, p.mean) for p in found.pairs],
+            [pair_text(labels, pair) for pair in found.pairs],
+            np.ones(len(labels)) if sizes is None else sizes,
+            "graph of topics that go together",
+            f"{len(found.pairs)} of {found.num_sure} correlations whose {self._percent} interval"
+            " excludes 0, the strongest of each sign",
+        )  # fmt: skip
+
+    @property
+    def _percent(self) -> str:
+        return f"{100 * self.probability:g} %"
+
+    def plot(self, labels: Sequence[str], axes: Any = None) -> Any:
+        """Draw `figure` with matplotlib: the Axes."""
+        return self.figure(labels).plot(axes)
 
 
 def topic_correlations(
@@ -172,6 +234,16 @@ class PairCorrelation(NamedTuple):
     mean: float
     lower: float
     upper: float
+
+    def __str__(self) -> str:
+        """Such as +0.31 [+0.24, +0.37]."""
+        return f"{self.mean:+.2f} [{self.lower:+.2f}, {self.upper:+.2f}]"
+
+
+def pair_text(labels: Sequence[str], pair: PairCorrelation) -> str:
+    """Two topics' numbers, the first words of their labels, and their correlation."""
+    first, second = (labels[k].split()[0] for k in (pair.first, pair.second))
+    return f"{first} and {second}: {pair}"
 
 
 def correlated_pairs(correlations: TopicCorrelations) -> list[PairCorrelation]:

@@ -36,14 +36,19 @@ import numpy as np
 
 from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed, brief
 from pgmult.core.estimands import Estimand
+from pgmult.core.figures.base import captioned, new_figure
+from pgmult.core.figures.forest import Forest
+from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.tabled import (
     Column,
     Table,
+    interval,
     once,
     percent,
     points,
     probability_text,
     with_interval,
+    wrapped,
 )
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -136,6 +141,20 @@ class OfTopics(Estimand):
         labels = {**self.labels, "topic": {"topic": numbers, "words": words}}
         return replace(self, draws=self.draws[..., rows], labels=labels)
 
+    @property
+    def _order(self) -> IntArray:
+        """Topics by what is said of them last, the largest first."""
+        return np.argsort(-self.mean[-1], kind="stable")
+
+    def _forest(self, rows: IntArray, **options: Any) -> Forest:
+        """Some rows of what is said of each topic, in percent."""
+        order = self._order
+        mean, lower, upper = (100.0 * x[rows][:, order] for x in (self.mean, *self.interval()))
+        return Forest(
+            labels=[self.names[k] for k in order], mean=mean, lower=lower, upper=upper,
+            name="topic", caption=self.caption, keys=order.tolist(), **options,
+        )  # fmt: skip
+
     def _by_topic(self, rows: int) -> list[Column]:
         """The first columns of a table of so many rows a topic."""
         words = np.repeat(self.names, rows).tolist()
@@ -220,7 +239,7 @@ class Effects(OfTopics):
         if not self.is_curve:
             raise ValueError(
                 "effects must be of a column of numbers to make a curve, got settings"
-                f" {', '.join(self.setting_texts[:3])} (their figure is pgmult.topics.plots.forest)"
+                f" {', '.join(self.setting_texts[:3])} (draw their .forest())"
             )
         return np.array(self.settings[str(self.variable)], dtype=np.float64)
 
@@ -266,11 +285,86 @@ class Effects(OfTopics):
         caption = f"{self.caption} Differences, in percentage points, are from {against}."
         return Table(caption, columns)
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw `pgmult.topics.plots.forest`: shares with their intervals."""
-        from pgmult.topics.plots import forest
+    def figure(self, topic: int, **options: Any) -> Lines:
+        """The share of a topic along a number, with a band, a line for each group.
 
-        return forest(self, axes)
+        Parameters
+        ----------
+        topic : int
+            Its place among these topics.
+        **options
+            Of `pgmult.core.figures.lines.Lines`.
+
+        Raises
+        ------
+        ValueError
+            If the variable's values are labels, or there is no such topic.
+        """
+        topic = as_positive_int(topic, "topic", minimum=0, maximum=len(self.names) - 1)
+        x = self.numbers
+        mean, lower, upper = (100.0 * v[:, topic] for v in (self.mean, *self.interval()))
+        lines, told = [], []
+        for g, (label, rows) in enumerate(self.groups.items()):
+            lines.append(Line(label, g, x[rows], mean[rows], [(lower[rows], upper[rows])]))
+            ends = (f"{mean[i]:.1f} % at {x[i]:g}" for i in rows[[0, -1]])
+            told.append(f"{f'{label}: ' if label else ''}{', '.join(ends)}")
+        name = self.names[topic]
+        return Lines(
+            lines, "; ".join(told), str(self.variable), y_label="share, %",
+            **({"caption": f"topic {name}"} | options),
+        )  # fmt: skip
+
+    def forest(self) -> Forest:
+        """Expected shares with their intervals; of a curve's numbers the lowest and the highest."""
+        rows = self.ends
+        labels = [self.setting_texts[i] for i in rows]
+        return self._forest(
+            rows, legend=dict(enumerate(labels)), line=None, x_label="expected share, %",
+            legend_title="" if self.by else self.variable or "",
+        )  # fmt: skip
+
+    def plot(self, topic: int | None = None, axes: Any = None, *, num_columns: int = 4) -> Any:
+        """Draw the shares with matplotlib.
+
+        Parameters
+        ----------
+        topic : int, optional
+            Draw this topic's share along a number. If left out, a small panel for each topic, or
+            the shares of all topics with their intervals where the variable has labels.
+        axes : matplotlib Axes, optional
+            Not for panels, which are a figure of their own.
+        num_columns : int
+            Of the panels.
+
+        Returns
+        -------
+        Axes, or Figure of panels
+        """
+        if topic is not None:
+            drawn = self.figure(topic)
+            axes = drawn.plot(axes)
+            captioned(axes, self.caption, drawn.caption)
+            return axes
+        return self._panels(num_columns) if self.is_curve else self.forest().plot(axes)
+
+    def _panels(self, num_columns: int) -> Any:
+        count = len(self.names)
+        num_columns = min(as_positive_int(num_columns, "num_columns"), count)
+        num_rows = -(-count // num_columns)
+        lines = wrapped(self.caption, int(32 * num_columns))
+        canvas = new_figure(2.5 * num_columns, 1.8 * num_rows + 0.3 + 0.15 * len(lines))
+        panels = canvas.subplots(num_rows, num_columns, squeeze=False, sharex=True).ravel()
+        for i, axes in enumerate(panels):
+            if i >= count:
+                axes.set_visible(False)
+                continue
+            self.figure(i, has_legend=i + 1 == num_columns).plot(axes)
+            axes.set_title(self.names[i], fontsize=8, loc="left")
+            axes.tick_params(labelsize=7)
+            axes.set_ylabel(axes.get_ylabel() if i % num_columns == 0 else "", fontsize=8)
+            axes.set_xlabel(axes.get_xlabel() if i + num_columns >= count else "", fontsize=8)
+        canvas.suptitle("\n".join(lines), fontsize=7, x=0.01, ha="left")
+        return canvas
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -331,11 +425,25 @@ class Difference(OfTopics):
         p = self.p_positive.T.ravel()
         return Table(self.caption, [*columns, Column("p_positive", p, "P(>0)", probability_text)])
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw `pgmult.topics.plots.forest`: differences with their intervals."""
-        from pgmult.topics.plots import forest
+    def figure(self) -> Forest:
+        """Differences with their intervals; filled where the interval excludes zero."""
+        found = self._forest(
+            np.arange(len(self.groups)), legend=dict(enumerate(value_texts(self.groups))),
+            legend_title=self.by or "", x_label="difference, percentage points",
+            note="Filled: the interval excludes 0.",
+        )  # fmt: skip
+        filled = (found.lower > 0.0) | (found.upper < 0.0)
+        if self.by is not None:
+            return replace(found, filled=filled)
+        ends = zip(found.mean[0], found.lower[0], found.upper[0], strict=True)
+        told = [f"{points(m / 100)} {interval(a / 100, b / 100, points)}" for m, a, b in ends]
+        p = self.p_positive[0][self._order]
+        cells = [Column("", told, "points [interval]"), Column("", p, "P(>0)", probability_text)]
+        return replace(found, filled=filled, cells=cells, told=told, legend={})
 
-        return forest(self, axes)
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `figure` with matplotlib: the Axes."""
+        return self.figure().plot(axes)
 
 
 def effects(
@@ -538,7 +646,7 @@ def shares_over_time(
     max_draws: int = 400,
     probability: float = 0.9,
 ) -> Effects:
-    """Each topic's share of the words of every time step, for `pgmult.topics.curve`.
+    """Each topic's share of the words of every time step.
 
     Steps without words are left out.
 

@@ -9,7 +9,8 @@ Chains of a topic model rest in modes that no exact move crosses, so a topic of 
 be there in another. What is said over chains is said of each topic over those chains that found it.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pgmult.core.arguments import as_list, as_real
+from pgmult.core.tabled import WIDTH, Column, Table, Tabled, number, wrapped_pieces
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, distances, match_rows
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
@@ -196,9 +199,9 @@ def align_topics(posterior: Draws) -> AlignedTopics:
     return AlignedTopics(mean, np.where(count > 1, between, np.nan), matches)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RunMatches:
-    """Which topics of two runs go together.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RunMatches(Tabled):
+    """Which topics of two runs go together; printed, with their words.
 
     Attributes
     ----------
@@ -208,20 +211,66 @@ class RunMatches:
         Total variation distance of each pair's posterior mean topics.
     only_first, only_second : int arrays
         Topics of each run that have no partner.
+    words : pair of lists of lists of str
+        The most probable words of each topic of either run.
     """
 
     pairs: IntArray
     distance: FloatArray
     only_first: IntArray
     only_second: IntArray
+    words: tuple[list[list[str]], list[list[str]]]
+
+    def table(self) -> Table:
+        """A row a pair; then a row for each topic without a partner."""
+        rows = [
+            *((d, i, j) for (i, j), d in zip(self.pairs.tolist(), self.distance, strict=True)),
+            *((math.nan, i, None) for i in self.only_first.tolist()),
+            *((math.nan, None, j) for j in self.only_second.tolist()),
+        ]
+        columns = [Column("distance", [row[0] for row in rows], "distance", number(2))]
+        for run, name in enumerate(("first", "second")):
+            topics = [row[1 + run] for row in rows]
+            words = ["" if k is None else " ".join(self.words[run][k]) for k in topics]
+            told = ["" if k is None else str(k) for k in topics]
+            columns += [Column(name, topics, name, told), Column(f"{name}_words", words, "words")]
+        return Table(self._headline, columns)
+
+    @property
+    def _headline(self) -> str:
+        return (
+            f"{len(self.pairs)} topics found in both runs: total variation distance, 0 the same, 1"
+            " no word in common"
+        )
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = WIDTH) -> str:
+        """Pairs one below the other, in lines of at most about `width` characters."""
+        first, second = self.words
+        lines = [self._headline, "-" * len(self._headline)]
+        for (i, j), distance in zip(self.pairs.tolist(), self.distance, strict=True):
+            lines += wrapped_pieces(f"{distance:5.2f} {i:4d}", first[i], width)
+            lines += wrapped_pieces(f"{'':5} {j:4d}", second[j], width)
+        for which, alone, words in (
+            ("first", self.only_first, first), ("second", self.only_second, second),
+        ):  # fmt: skip
+            if len(alone):
+                title = f"{len(alone)} topics of the {which} run alone"
+                lines += ["", title, "-" * len(title)]
+            for k in alone.tolist():
+                lines += wrapped_pieces(f"{k:10d}", words[k], width)
+        return "\n".join(lines)
 
 
 def match_runs(
     first: Draws,
     second: Draws,
     *,
-    chains: tuple[int, int] = (0, 0),
+    chains: tuple[int, int] | None = None,
     max_distance: float = MATCH_LIMIT,
+    num_words: int = 8,
 ) -> RunMatches:
     """Match the topics of two runs, which may differ in number of topics and in vocabulary.
 
@@ -229,10 +278,12 @@ def match_runs(
     ----------
     first, second : Posterior, or mapping with ``topics``, ``(chain, draw, topic, word)``
         Words are compared by name; a word of one run alone has probability 0 in the other.
-    chains : (int, int)
-        The chain of each.
+    chains : (int, int), optional
+        The chain of each; that with the best log likelihood if left out.
     max_distance : float in (0, 1]
         Topics farther apart are no pair.
+    num_words : int
+        Shown of each topic.
 
     Raises
     ------
@@ -240,35 +291,41 @@ def match_runs(
         If the runs have no word in common.
     """
     max_distance = as_real(max_distance, "max_distance", above=0.0, maximum=1.0)
-    pair = as_list(chains, "chains", "two numbers of chains")
+    num_words = as_positive_int(num_words, "num_words")
+    runs = [
+        as_draws(run, "topics", argument=name)
+        for run, name in ((first, "first"), (second, "second"))
+    ]
+    given = [best_chain(run) for run in runs] if chains is None else chains
+    pair = as_list(given, "chains", "two numbers of chains")
     if len(pair) != 2:
         raise ValueError(f"chains must be one for each of the two runs, got {len(pair)}")
-    for run, name, chain in ((first, "first", pair[0]), (second, "second", pair[1])):
-        as_chain(as_draws(run, "topics", argument=name), "topics", chain, "chains")
-    chains = pair[0], pair[1]
-    costs = distances(*_in_one_vocabulary(first, second, chains))
+    chosen = [as_chain(run, "topics", c, "chains") for run, c in zip(runs, pair, strict=True)]
+    means = [mean_topics(run, chain) for run, chain in zip(runs, chosen, strict=True)]
+    names = [names_along(run, "word", m.shape[1]) for run, m in zip(runs, means, strict=True)]
+    costs = distances(*_in_one_vocabulary(names, means))
     rows, columns = linear_sum_assignment(np.minimum(costs, max_distance))
     near = costs[rows, columns] < max_distance
     distance = costs[rows, columns][near]
     closest = np.argsort(distance, kind="stable")
     pairs = np.column_stack([rows, columns])[near][closest]
+    best = [np.argsort(-mean, axis=1, kind="stable")[:, :num_words] for mean in means]
+    one, two = (
+        [[of[j] for j in row] for row in order] for of, order in zip(names, best, strict=True)
+    )
     return RunMatches(
         pairs,
         distance[closest],
         np.setdiff1d(np.arange(costs.shape[0]), pairs[:, 0]),
         np.setdiff1d(np.arange(costs.shape[1]), pairs[:, 1]),
+        (one, two),
     )
 
 
 def _in_one_vocabulary(
-    first: Draws, second: Draws, chains: tuple[int, int]
+    words: Sequence[list[str]], means: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Mean topics of both runs over the words of either."""
-    means = [mean_topics(run, chain) for run, chain in zip((first, second), chains, strict=True)]
-    words = [
-        names_along(run, "word", mean.shape[1])
-        for run, mean in zip((first, second), means, strict=True)
-    ]
     if set(words[0]).isdisjoint(words[1]):
         raise ValueError(
             f"first and second must have words in common: the first has {words[0][0]!r}, the"

@@ -19,12 +19,13 @@ within that mode is seen.
 ('2 of 2 topics were found by both chains', ['stable', 'stable'])
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pgmult.core.figures.forest import Forest
 from pgmult.core.tabled import Column, Table, Tabled, percent
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
@@ -137,11 +138,44 @@ class TopicStability(Tabled):
         head = f"{self.headline} ({self.breakdown}); those of chain {self.matches.reference}:"
         return Table(head, columns)
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw `pgmult.topics.plots.stability`: how far counterparts in other chains are."""
-        from pgmult.topics.plots import stability
+    def figure(self, names: Sequence[str] | None = None) -> Forest:
+        """How far each topic's counterparts in the other chains are, the stablest at the top.
 
-        return stability(self, axes)
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Of the topics; their numbers and most probable words if left out.
+        """
+        if names is None:
+            names = [f"{k} {words}" for k, words in enumerate(self.names)]
+        order = np.argsort(self.mean_distance, kind="stable")
+        others = _others(self.matches)[:, order]
+        verdicts = [self.verdicts[k] for k in order]
+        limit = self.matches.limit
+        colours = np.array([_COLOURS[verdict] for verdict in verdicts])
+        return Forest(
+            labels=[names[k] for k in order], mean=others, lower=others, upper=others,
+            colours=np.broadcast_to(colours, others.shape), line=limit, span=(0.0, 1.0),
+            legend={
+                colour: f"{verdict} ({verdicts.count(verdict)})"
+                for verdict, colour in _COLOURS.items() if verdict in verdicts
+            },
+            ticks=[(t, f"{t:g}") for t in (0.0, 0.5, 1.0)], name="topic",
+            x_label="total variation distance to the other chains",
+            caption=f"{self.headline[:1].upper()}{self.headline[1:]}. Each point is another chain's"
+            " counterpart of a topic: its total variation distance, 0 the same, 1 no word in"
+            f" common. Beyond {limit:g} (the line) there is none.",
+            cells=[Column("", verdicts, " ")],
+            told=[", ".join(f"{x:.2f}" for x in column) for column in others.T],
+            keys=order.tolist(),
+        )  # fmt: skip
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw `figure` with matplotlib: the Axes."""
+        return self.figure().plot(axes)
+
+
+_COLOURS = {"stable": 0, "varies": 4, "one chain only": 1}
 
 
 def _others(matches: LabelMatches) -> FloatArray:

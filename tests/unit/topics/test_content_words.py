@@ -13,7 +13,6 @@ from pgmult.topics import (
     as_corpus,
     content,
     match_topics,
-    plots,
     quotes,
     topic_stability,
     with_covariates,
@@ -72,11 +71,11 @@ def test_words_by_group_are_posterior_quantiles(rng, data):
     expected = [*np.argsort(-gap)[:2], *np.argsort(gap)[:2]]
     assert words.words == [WORDS[j] for j in expected]
     ratio = np.log2(phi[:, 1] / phi[:, 0])[:, expected]
-    np.testing.assert_allclose(words.probs, phi.mean(axis=0)[::-1, expected])
-    np.testing.assert_allclose(words.log_ratio, np.median(ratio, axis=0))
-    np.testing.assert_allclose(words.log_ratio_lower, np.quantile(ratio, 0.05, axis=0))
+    np.testing.assert_allclose(words.mean, phi.mean(axis=0)[::-1, expected])
+    np.testing.assert_allclose(words.log_ratio.quantile(0.5), np.median(ratio, axis=0))
+    np.testing.assert_allclose(words.log_ratio.lower, np.quantile(ratio, 0.05, axis=0))
     np.testing.assert_allclose(words.upper, np.quantile(phi, 0.95, axis=0)[::-1, expected])
-    np.testing.assert_allclose(words.p_first, (ratio > 0).mean(axis=0))
+    np.testing.assert_allclose(words.log_ratio.p_above(), (ratio > 0).mean(axis=0))
     assert "300 of R and 400 of D" in words.caption
 
 
@@ -111,7 +110,7 @@ def test_few_tokens_are_marked(rng, data):
     assert str(thin.table()).count("(") >= len(thin.words)
     lines = [line for line in str(found).splitlines() if line.startswith("(D)")]
     assert len(lines) == 1
-    colors = {tuple(c.get_edgecolor()[0][:3]) for c in plots.perspectives(thin).collections}
+    colors = {tuple(c.get_edgecolor()[0][:3]) for c in thin.plot().collections}
     assert colors == {(0.6, 0.6, 0.6)}
     wide = found.words("R", "D", topic=0).table().to_dataframe()
     assert {"word", "R", "R_lower", "D_upper", "log2_ratio", "p_first"} <= set(wide.columns)
@@ -120,7 +119,7 @@ def test_few_tokens_are_marked(rng, data):
 def test_words_that_a_group_hardly_says_are_not_its_own(rng, data):
     scarce = posterior_of(rng, data, tokens=((4, 30), (300, 900)))
     words = content(scarce).words("R", "D", topic=0, num_words=3)
-    of_d = [j for j, p in zip(words.words, words.p_first, strict=True) if p < 0.5]
+    of_d = [j for j, p in zip(words.words, words.log_ratio.p_above(), strict=True) if p < 0.5]
     assert all(BASE[0, WORDS.index(word)] * 4 >= 0.9 for word in of_d)
 
 

@@ -12,11 +12,8 @@ from pgmult.topics import (
     StructuralTopics,
     as_corpus,
     as_timed_corpus,
-    curve,
     difference,
     effects,
-    forest,
-    plots,
     shares_over_time,
     variance_shares,
     with_covariates,
@@ -406,21 +403,21 @@ def test_figures_draw_what_the_tables_say(rng, corpus):
     coefficients = rng.normal(size=(1, 20, 4, 2))
     draws = known(data, {"coefficients": coefficients, "Sigma": np.tile(np.eye(2), (1, 20, 1, 1))})
     by_year = effects(draws, "year", by="party", num_simulated=4)
-    axes = curve(by_year, topic=1)
+    axes = by_year.plot(topic=1)
     lines = [line.get_ydata() for line in axes.get_lines()]
     np.testing.assert_allclose(np.concatenate(lines), 100 * by_year.mean[:, 1])
     assert by_year.caption.split(".")[0] in axes.get_title(loc="left").replace("\n", " ")
-    assert curve(by_year, topic=0, axes=axes) is axes
+    assert by_year.plot(topic=0, axes=axes) is axes
     gap = difference(effects(draws, "party", num_simulated=4), "R", "D")
-    axes = forest(gap)
-    ends = np.concatenate([c.get_segments() for c in axes.collections])[:, :, 0]
-    order = np.argsort(gap.mean[0], kind="stable")
+    axes = gap.plot()
+    ends = [part.get_segments()[0][:, 0] for part in axes.collections[::2]]
+    order = np.argsort(-gap.mean[0], kind="stable")
     np.testing.assert_allclose(ends, 100 * np.stack([gap.lower[0], gap.upper[0]], axis=1)[order])
     assert gap.plot().figure is not axes.figure
-    assert len(plots.curves(by_year, [0, 2]).axes) == 2
+    assert len(by_year.take([0, 2]).plot(num_columns=1).axes) == 2
     with pytest.raises(ValueError, match="effects must be of a column of numbers to make a curve"):
-        curve(effects(draws, "party", num_simulated=4), topic=0)
-    assert len(forest(by_year).get_legend().get_texts()) == 6
+        effects(draws, "party", num_simulated=4).plot(topic=0)
+    assert len(by_year.forest().plot().get_legend().get_texts()) == 6
 
 
 def test_shares_over_time_are_those_of_the_draws(rng):
@@ -433,7 +430,7 @@ def test_shares_over_time_are_those_of_the_draws(rng):
     )  # fmt: skip
     found = shares_over_time(posterior)
     np.testing.assert_allclose(found.mean, prevalence[0].mean(axis=0)[[0, 1, 3]])
-    axes = curve(found, topic=1)
+    axes = found.plot(topic=1)
     np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [1999, 2000, 2002])
 
 

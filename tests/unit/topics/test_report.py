@@ -12,6 +12,7 @@ import pytest
 from html_pages import parsed
 
 from pgmult import Posterior
+from pgmult.core.reports import as_html, as_text
 from pgmult.sampling import Origin
 from pgmult.topics import (
     CorrelatedTopics,
@@ -21,10 +22,11 @@ from pgmult.topics import (
     exclusivity,
     npmi,
     plots,
-    report,
     top_words,
+    topic_report,
     word_scores,
 )
+from pgmult.topics.report.contents import run_facts
 from pgmult.topics.scores.completion import CompletionScore, HeldOutScore, compare_scores
 
 
@@ -76,10 +78,10 @@ def summary():
         HeldOutScore("unigram", -7.0, -1.0, 0.02),
     ]
     posterior = draws_of()
-    return report.topic_report(
+    return topic_report(
         posterior,
         title="Run <1> & more",
-        facts={"corpus": "a < b", **report.run_facts(posterior)},
+        facts={"corpus": "a < b", **run_facts(posterior)},
         held_out={"half": held_out, "a tenth": held_out[::2]},
         reference=REFERENCE,
     )
@@ -92,7 +94,7 @@ def best_of(posterior):
 
 
 def test_the_verdict_comes_first(summary):
-    text = report.as_text(summary)
+    text = as_text(summary)
     assert text.index("found by both chains") < text.index("largest first")
     assert summary.verdict[0] == "5 of 5 topics were found by both chains (5 stable)."
     assert summary.verdict[1] == (
@@ -100,16 +102,16 @@ def test_the_verdict_comes_first(summary):
         " (+0.010 ± 0.020 nats a word, too close to call)."
     )
     assert "With a tenth of a text seen, ours predict the rest better than unigram" in text
-    page = " ".join(parsed(report.as_html(summary)).text)
+    page = " ".join(parsed(as_html(summary)).text)
     assert page.index("found by both chains") < page.index("Largest first")
 
 
 def test_text_says_everything(summary):
-    text = report.as_text(summary, width=100)
+    text = as_text(summary, width=100)
     lines = text.splitlines()
     assert all(len(line) <= 100 for line in lines if "nats a word" not in line)
-    first = next(line for line in lines if line.startswith(f"  {summary.topics[0]}  "))
-    word, share = summary.words[0][0], summary.shares[0]
+    first = next(line for line in lines if line.startswith(f"  {summary.found.topics[0]}  "))
+    word, share = summary.found.words[0][0], summary.found.shares[0]
     assert f"{100 * share:.1f} ± " in first
     assert first.split()[7] == word.word
     assert "no.    share, %  chains  apart   NPMI  words by probability" in text
@@ -122,21 +124,21 @@ def test_text_says_everything(summary):
 def test_topics_stand_by_size_with_the_numbers_of_the_draws_and_are_named_alike_everywhere(summary):
     posterior = draws_of()
     chain, order = best_of(posterior)
-    assert summary.chain == chain
-    np.testing.assert_array_equal(summary.topics, order)
-    assert (np.diff(summary.shares) <= 0).all()
+    assert summary.found.chain == chain
+    np.testing.assert_array_equal(summary.found.topics, order)
+    assert (np.diff(summary.found.shares) <= 0).all()
     words = top_words(posterior, 3, chain=chain)
     names = [f"{t} " + " ".join(w.word for w in words[t]) for t in order]
     assert order.tolist() != sorted(order), "else this tells nothing"
-    assert summary.names == names
-    text, page = report.as_text(summary), " ".join(parsed(report.as_html(summary)).text)
+    assert summary.found.names == names
+    text, page = as_text(summary), " ".join(parsed(as_html(summary)).text)
     for pair in re.findall(r"^[+-]\d\.\d\d \[.*?\]  (.*)  \|  (.*)$", text, re.M):
         assert set(pair) <= set(names)
         assert all(name in page for name in pair)
 
 
 def test_correlations_and_findings_are_told(summary):
-    text = report.as_text(summary)
+    text = as_text(summary)
     assert len(re.findall(r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]", text, re.M)) >= 2
     assert "within chain" in text
     assert re.search(r"log likelihood, each chain by itself: split R-hat at most \d\.\d{3}", text)
@@ -148,31 +150,31 @@ def test_topics_are_judged(summary):
     posterior = draws_of()
     chain, order = best_of(posterior)
     most_probable = top_words(posterior, 10, chain=chain)
-    by_frex = report.topic_report(posterior, title="t", by="frex", reference=REFERENCE, num_words=3)
+    by_frex = topic_report(posterior, title="t", by="frex", reference=REFERENCE, num_words=3)
     for made in (summary, by_frex):
-        np.testing.assert_allclose(made.coherence, npmi(most_probable, REFERENCE)[order])
+        np.testing.assert_allclose(made.found.coherence, npmi(most_probable, REFERENCE)[order])
         expected = exclusivity(word_scores(posterior, chain=chain).mean, 10)[order]
-        np.testing.assert_allclose(made.exclusivity, expected, rtol=1e-12)
+        np.testing.assert_allclose(made.found.exclusivity, expected, rtol=1e-12)
     frex_words = top_words(posterior, 3, by="frex", chain=chain)
-    assert by_frex.words == [frex_words[k] for k in order]
-    assert "words by frex" in report.as_text(by_frex)
-    assert f" {summary.coherence[0]:5.2f} " in report.as_text(summary)
+    assert by_frex.found.words == [frex_words[k] for k in order]
+    assert "words by frex" in as_text(by_frex)
+    assert f" {summary.found.coherence[0]:5.2f} " in as_text(summary)
 
 
 def test_one_topic_is_told_with_its_documents_and_correlations(summary):
-    text = report.as_text(summary, topic=int(summary.topics[2]))
+    text = as_text(summary.topic(int(summary.found.topics[2])))
     assert "exclusivity" in text.splitlines()[0]
     assert "stable, 2 of 2 chains" in text.splitlines()[0]
-    for word in summary.words[2]:
-        assert re.search(rf"^ .*{re.escape(word.word)}$", text, re.M)
-    for document in summary.documents[2]:
+    for word in summary.found.words[2]:
+        assert re.search(rf"^\S+ +{re.escape(word.word)}$", text, re.M)
+    for document in summary.found.documents[2]:
         assert f"{document.document} {document.mean:.2f}".replace(" 0.", " .") in text
     others = [int(n) for n in re.findall(r"\]  +(\d) w", text)]
-    assert sorted(others) == sorted(np.delete(summary.topics, 2)), "each pair with it once"
+    assert sorted(others) == sorted(np.delete(summary.found.topics, 2)), "each pair with it once"
 
 
 def test_page_is_whole(summary):
-    page = report.as_html(summary)
+    page = as_html(summary)
     parser = parsed(page)
     text = " ".join(parser.text)
     for piece in ("Run <1> & more", "a < b", "w0<b>", "too close to call", "R-hat", "d0&"):
@@ -185,14 +187,14 @@ def test_page_is_whole(summary):
 
 
 def test_page_draws_each_sure_correlation_and_each_pair(summary):
-    page = report.as_html(summary)
+    page = as_html(summary)
     matrix = page[page.index('class="matrix"') :]
     cells = re.findall(r'data-t="(\d) (\d)"[^>]*>\s*<title>([^<]*)', matrix)
     assert len(cells) == 10
     assert {tuple(sorted((int(i), int(j)))) for i, j, _ in cells} == {
         (i, j) for i in range(5) for j in range(i + 1, 5)
     }
-    found = summary.correlations
+    found = summary.found.correlations
     for i, j, title in cells:
         assert title.endswith(f"{found.mean[int(i), int(j)]:+.2f} [" + title.split("[")[1])
     upper = np.triu_indices(5, k=1)
@@ -200,12 +202,12 @@ def test_page_draws_each_sure_correlation_and_each_pair(summary):
     sure = positive + negative
     lines = page.count('<line class="positive"') + page.count('<line class="negative"')
     assert 0 < lines == min(positive, 5) + min(negative, 5)
-    assert f"of {sure} pairs whose interval" in page
+    assert f"of {sure} correlations whose 90 % interval" in page
 
 
 def test_page_ranks_words_as_the_library_does(summary):
     """The script's arithmetic on the page's numbers gives the rankings of `top_words`."""
-    page = report.as_html(summary)
+    page = as_html(summary)
     packed = json.loads(re.search(r'id="words">(.*?)</script>', page, re.S)[1])
     posterior = draws_of()
     chain, order = best_of(posterior)
@@ -234,7 +236,7 @@ def test_script_ranks_and_points_out(summary, tmp_path):
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         pytest.skip("the script runs in a browser: install chromium")
-    page = report.as_html(summary)
+    page = as_html(summary)
     asked = """<script>by.value = "relevance"; lambda.value = "0"; rank(); pick("3");</script>"""
     file = tmp_path / "page.html"
     file.write_text(page.replace("</body>", asked + "</body>"), encoding="utf-8")
@@ -253,54 +255,60 @@ def test_script_ranks_and_points_out(summary, tmp_path):
     assert '<p id="controls">' in dom
 
 
-def test_page_needs_its_rankings():
-    plain = report.topic_report(draws_of(), title="t", rank_for_page=False, num_documents=0)
-    assert plain.documents == []
-    assert "words by probability" in report.as_text(plain)
-    with pytest.raises(ValueError, match="rank_for_page=True"):
-        report.as_html(plain)
+def test_a_page_without_rankings_is_plain():
+    plain = topic_report(draws_of(), title="t", rank_for_page=False, num_documents=0)
+    assert plain.found.documents == []
+    assert "words by probability" in as_text(plain)
+    page = as_html(plain)
+    parsed(page)
+    assert "<script" not in page
+    assert "controls" not in page[page.index("<body>") :]
 
 
 def test_page_of_fifty_topics_is_small():
     posterior = draws_of(num_topics=50, num_words=400, num_draws=3)
-    made = report.topic_report(posterior, title="t")
-    page = report.as_html(made)
+    made = topic_report(posterior, title="t")
+    page = as_html(made)
     parsed(page)
     assert len(page.encode()) < 1_000_000
 
 
 def test_two_runs_side_by_side():
-    words = top_words(draws_of(), 3)
+    words = [[word.word for word in topic] for topic in top_words(draws_of(), 3)]
     matches = RunMatches(
-        np.array([[1, 4], [0, 2]]), np.array([0.05, 0.25]), np.array([2, 3, 4]), np.array([], int)
-    )
-    text = report.matches_as_text(matches, words, words)
-    lines = text.splitlines()
+        np.array([[1, 4], [0, 2]]), np.array([0.05, 0.25]), np.array([2, 3, 4]),
+        np.array([], int), (words, words),
+    )  # fmt: skip
+    lines = str(matches).splitlines()
     assert lines[0].startswith("2 topics found in both runs")
-    assert lines[2].split()[:3] == ["0.05", "1", words[1][0].word]
-    assert lines[3].split()[:2] == ["4", words[4][0].word]
-    assert "3 topics of the first run alone" in text
-    assert "second run alone" not in text
+    assert lines[2].split()[:3] == ["0.05", "1", words[1][0]]
+    assert lines[3].split()[:2] == ["4", words[4][0]]
+    assert "3 topics of the first run alone" in str(matches)
+    assert "second run alone" not in str(matches)
+    table = matches.table()
+    assert table.columns["first"] == [1, 0, 2, 3, 4]
+    assert table.columns["second"] == [4, 2, None, None, None]
+    assert len(table) == 5
 
 
 def test_few_draws_and_missing_variables():
     posterior = draws_of(num_chains=1, num_draws=2)
     only_topics = Posterior({"topics": posterior["topics"]}, sample_stats=posterior.sample_stats)
-    summary = report.topic_report(only_topics, title="t")
-    assert summary.correlations is None
-    assert summary.topics.tolist() == [0, 1, 2, 3, 4], "no sizes were kept"
-    assert summary.stability.verdicts == ["one chain only"] * 5
-    assert summary.findings == ["1 chain of 2 draws: too few for diagnostics."]
-    assert "Topics that go together" not in report.as_html(summary)
-    parsed(report.as_html(summary))
+    summary = topic_report(only_topics, title="t")
+    assert summary.found.correlations is None
+    assert summary.found.topics.tolist() == [0, 1, 2, 3, 4], "no sizes were kept"
+    assert summary.found.stability.verdicts == ["one chain only"] * 5
+    assert summary.found.findings == ["1 chain of 2 draws: too few for diagnostics."]
+    assert "Topics that go together" not in as_html(summary)
+    parsed(as_html(summary))
 
 
 def test_a_drifting_chain_is_called_out():
     posterior = draws_of(num_chains=1, num_draws=60)
     posterior.sample_stats["log_likelihood"] = np.arange(60.0)[None]
-    summary = report.topic_report(posterior, title="t")
-    assert any("it still drifts, tune longer" in f for f in summary.findings)
-    assert any("too few to rely on" in f for f in summary.findings)
+    summary = topic_report(posterior, title="t")
+    assert any("it still drifts, tune longer" in f for f in summary.found.findings)
+    assert any("too few to rely on" in f for f in summary.found.findings)
     assert "A chain still drifts" in summary.verdict[-1]
 
 
@@ -360,8 +368,15 @@ def test_comparison_error_is_that_of_a_mean():
 
 
 def correlations_of(mean, width):
-    nothing = np.zeros_like(mean)
-    return TopicCorrelations(mean, mean - width, mean + width, 0.9, nothing, "within chain 0")
+    draws = np.stack([mean - width, mean, mean + width])
+    return TopicCorrelations(
+        draws, ("topic", "other_topic"), {}, probability=0.999,
+        independent=np.zeros_like(mean), scope="within chain 0",
+    )  # fmt: skip
+
+
+MEAN = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, -0.1], [-0.2, -0.1, 1.0]])
+SPREAD = np.array([[0, 0.1, 0.1], [0.1, 0, 0.3], [0.1, 0.3, 0]])
 
 
 class TestPlots:
@@ -370,28 +385,24 @@ class TestPlots:
         pytest.importorskip("matplotlib", reason="the optional figures need it")
 
     def test_heatmap_shows_the_matrix(self):
-        mean = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, -0.1], [-0.2, -0.1, 1.0]])
-        width = np.array([[0, 0.1, 0.1], [0.1, 0, 0.3], [0.1, 0.3, 0]])
-        axes = plots.topic_correlation_heatmap(correlations_of(mean, width), ["a", "b", "c"])
+        axes = correlations_of(MEAN, SPREAD).plot(["a", "b", "c"])
         order = [label.get_text() for label in axes.get_xticklabels()]
         shown = np.ma.filled(axes.images[0].get_array(), np.nan)
-        expected = mean.copy()
+        expected = MEAN.copy()
         np.fill_diagonal(expected, np.nan)
         places = ["abc".index(name) for name in order]
-        np.testing.assert_array_equal(shown, expected[np.ix_(places, places)])
+        np.testing.assert_allclose(shown, expected[np.ix_(places, places)])
         dots = {
             tuple(sorted((order[int(x)], order[int(y)]))) for x, y in axes.lines[0].get_xydata()
         }
         assert dots == {("b", "c")}
 
     def test_graph_joins_sure_pairs(self):
-        mean = np.array([[1.0, 0.5, -0.2], [0.5, 1.0, -0.1], [-0.2, -0.1, 1.0]])
-        width = np.array([[0, 0.1, 0.1], [0.1, 0, 0.3], [0.1, 0.3, 0]])
-        found = correlations_of(mean, width)
-        axes = plots.topic_correlation_graph(found, ["a", "b", "c"])
-        labels = {text.get_text(): text.xy for text in axes.texts}
+        found = correlations_of(MEAN, SPREAD)
+        axes = found.graph(["a", "b", "c"]).plot()
+        labels = {text.get_text(): [*text.xy] for text in axes.texts}
         joined = {
-            "".join(sorted(n for n, xy in labels.items() if [*xy] in line.get_xydata().tolist())): (
+            "".join(sorted(n for n, xy in labels.items() if xy in line.get_xydata().tolist())): (
                 line.get_linestyle(),
                 line.get_linewidth(),
             )
@@ -400,8 +411,8 @@ class TestPlots:
         assert joined.keys() == {"ab", "ac"}
         assert joined["ab"][0] == "-" != joined["ac"][0]
         assert joined["ab"][1] > joined["ac"][1]
-        assert "2 of 2 correlations whose 90 % interval excludes 0" in axes.get_title()
-        assert not plots.topic_correlation_graph(found, ["a", "b", "c"], max_pairs=0).lines
+        assert "2 of 2 correlations whose 99.9 % interval excludes 0" in axes.get_title()
+        assert not found.graph(["a", "b", "c"], max_pairs=0).plot().lines
 
     def test_bars_show_words_and_are_never_cut(self):
         words = top_words(draws_of(), 4, chain=0)

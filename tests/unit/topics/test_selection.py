@@ -82,7 +82,7 @@ def test_the_smallest_that_is_not_clearly_worse():
 
 def test_the_figure_shows_scores_and_paired_errors():
     choice = made_up((5, -7.2, -0.2, 0.05), (10, -7.0, 0.0, 0.0), (20, -7.03, -0.03, 0.02))
-    axes = plots.score_by_num_topics(choice)
+    axes = choice.plot()
     (container,) = axes.containers
     points, _, (bars,) = container
     np.testing.assert_array_equal(points.get_xdata(), [5, 10, 20])
@@ -90,7 +90,7 @@ def test_the_figure_shows_scores_and_paired_errors():
     heights = [segment[1, 1] - segment[0, 1] for segment in bars.get_segments()]
     np.testing.assert_allclose(heights, [0.1, 0.0, 0.04])
     assert axes.get_legend_handles_labels()[1] == ["best: 10"]
-    assert plots.score_by_num_topics(choice, axes) is axes
+    assert choice.plot(axes) is axes
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,17 @@ import pytest
 from html_pages import parsed
 
 from pgmult import Posterior
+from pgmult.core.reports import as_html, as_text
 from pgmult.sampling import Origin
 from pgmult.topics import (
     StructuralTopics,
     as_corpus,
-    as_html,
-    as_text,
     difference,
     effects,
     topic_report,
     topic_stability,
     with_covariates,
 )
-from pgmult.topics import plots as figures
 from pgmult.topics.data.documents import DocumentTable
 
 NUM_DOCUMENTS, NUM_WORDS, NUM_TOPICS, DRAWS = 24, 12, 3, 15
@@ -78,16 +76,16 @@ def report():
 
 
 def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
-    (found,) = report.structure.differences
+    (found,) = report.found.structure.differences
     library = difference(effects(posterior_of(), "party"), "R", "D")
-    np.testing.assert_allclose(found.mean, library.mean[:, report.topics])
-    assert found.names == report.names
+    np.testing.assert_allclose(found.mean, library.mean[:, report.found.topics])
+    assert found.names == report.found.names
     assert report.verdict[1].startswith("Party R minus D: ")
-    assert report.names[2] in report.verdict[1], "topic 0 of the draws is the smallest"
+    assert report.found.names[2] in report.verdict[1], "topic 0 of the draws is the smallest"
     text = as_text(report)
     assert "Party R minus D" in text
     assert f"{100 * found.mean[0, 2]:+.1f}" in text
-    assert topic_report(posterior_of(), title="t", covariates=False).structure is None
+    assert topic_report(posterior_of(), title="t", covariates=False).found.structure is None
     calm = topic_report(posterior_of(effect=0.0), title="t", num_documents=0)
     assert "no topic's share differs beyond its 90 % interval" in calm.verdict[1]
 
@@ -99,12 +97,12 @@ def test_the_page_has_all_sections_in_order(report):
     places = [page.index(f'<h2 id="{head}"') for head in heads]
     assert page.index('id="verdict"') < places[0]
     assert places == sorted(places)
-    assert page.count('class="curve"') == NUM_TOPICS
+    assert page.count('class="drawing"') == NUM_TOPICS + 1, "curves, and the trace"
     assert page.count('role="img"') >= NUM_TOPICS
     assert "What was <said> in" in told
     assert "by a new author" in told
     assert page.count('class="faint"') == 1, "the topic of which one group has 20 tokens"
-    quoted = report.structure.quotes.quotes[0][0]
+    quoted = report.found.structure.quotes.quotes[0][0]
     assert quoted.document in told
 
 
@@ -114,7 +112,7 @@ def test_drawings_follow_the_screens_colours(report):
     body = page[page.index("<body>") : page.index("<h2>Diagnostics")]
     assert not re.search(r'(fill|stroke)="#', body)
     style = page[: page.index("</style>")]
-    assert style.count("prefers-color-scheme: dark") == 3
+    assert style.count("prefers-color-scheme: dark") == 4
     assert len(re.findall(r"\.[rb]8 \{ fill", style)) == 4
 
 
@@ -152,18 +150,19 @@ def test_what_is_not_there_is_left_out(report):
         sample_stats=whole.sample_stats, origin=Origin.of(whole.model, whole.data),
     )  # fmt: skip
     found = topic_report(few, title="t")
-    assert found.structure.words is None
-    assert found.structure.checks is None
+    assert found.found.structure.words is None
+    assert found.found.structure.checks is None
     parsed(as_html(found))
     forgotten = Posterior(kept, sample_stats=whole.sample_stats)
-    assert topic_report(forgotten, title="t").structure is None
+    assert topic_report(forgotten, title="t").found.structure is None
 
 
 def test_stability_as_a_figure():
+    PathCollection = pytest.importorskip("matplotlib.collections").PathCollection
     found = topic_stability(posterior_of())
-    axes = figures.stability(found)
-    points = np.concatenate(
-        [line.get_xdata() for line in axes.get_lines() if line.get_marker() == "o"]
-    )
-    np.testing.assert_allclose(np.sort(points), np.sort(found.mean_distance))
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["stable (3)"]
+    axes = found.plot()
+    points = [
+        part.get_offsets()[0, 0] for part in axes.collections if isinstance(part, PathCollection)
+    ]
+    np.testing.assert_allclose(points, np.sort(found.mean_distance))
+    assert found.figure().legend == {0: "stable (3)"}

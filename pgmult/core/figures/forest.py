@@ -1,0 +1,183 @@
+"""Points with intervals, a row a label: differences, ratios, distances."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.figures.base import (
+    CYCLE,
+    NUM_COLOURS,
+    Axes,
+    Figure,
+    axes_or_new,
+    captioned,
+    clean,
+    legend_beside,
+    round_ticks,
+)
+from pgmult.core.markup import Markup, joined, tag
+from pgmult.core.tabled import Column
+from pgmult.core.typing import FloatArray, IntArray
+
+__all__ = ["GREY", "Forest"]
+
+GREY = -1
+"""The colour of what rests on too little to be read."""
+
+_WIDTH, _ROW, _EDGE = 230, 18, 6  # of a drawing in a row of a page, in its pixels
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Forest(Figure):
+    """A figure of rows, each of them points with their intervals.
+
+    On a page it is a table whose cells stand beside the drawings, at the size at which they are
+    read, so that letters stay legible on a telephone.
+
+    Attributes
+    ----------
+    labels : sequence of str
+        Of the rows, from the top.
+    mean, lower, upper : arrays, ``(point, row)``
+    colours : int array, ``(point, row)``, or None
+        Numbers of the colours, `GREY` among them; by default each point of a row has its own.
+    legend : mapping from a colour to what it stands for
+    legend_title : str
+    filled : bool array, ``(point, row)``, or None
+        Which points are filled; all by default.
+    sizes : array, ``(row,)``, or None
+        Areas of the points over the usual one.
+    line : float or None
+        Where a line stands, such as at no difference.
+    span : pair of float, optional
+        The ends of the axis; what lies beyond is drawn at the edge. By default all that there is.
+    ticks : pairs of place and text, optional
+    name, x_label, caption : str
+        Of the labels, of the axis, of the figure.
+    note : str
+        How to read it, below it on a page.
+    cells : sequence of Column
+        What stands in words beside each row of the page.
+    told : sequence of str
+        What each row shows, for those who do not see it.
+    keys : sequence, optional
+        What each row is of: the ``data-t`` of a page whose script points rows out.
+    """
+
+    labels: Sequence[str]
+    mean: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    colours: IntArray | None = None
+    legend: Mapping[int, str] = field(default_factory=dict)
+    legend_title: str = ""
+    filled: NDArray[np.bool_] | None = None
+    sizes: FloatArray | None = None
+    line: float | None = 0.0
+    span: tuple[float, float] | None = None
+    ticks: Sequence[tuple[float, str]] | None = None
+    name: str = ""
+    x_label: str = ""
+    caption: str = ""
+    note: str = ""
+    cells: Sequence[Column] = ()
+    told: Sequence[str] = ()
+    keys: Sequence[object] | None = None
+
+    def svg(self) -> Markup:
+        """The figure as a table with a drawing in each row."""
+        low, high = self._span()
+        ticks = self.ticks
+        if ticks is None:
+            ticks = [(x, f"{x:+g}" if x else "0") for x in round_ticks(low, high, 4)]
+        axis = [tag("text", text, x=self._x(at), y=13, text_anchor="middle") for at, text in ticks]
+        drawn = tag("svg", axis, class_="row", width=_WIDTH, height=_ROW, aria_hidden="true")
+        heads = [tag("th", c.head) if c.head.strip() else tag("td") for c in self.cells]
+        head = tag("thead", tag("tr", tag("th", self.name), tag("td", drawn), heads))
+        table = tag("table", head, map(self._row, range(len(self.labels))), class_="forest")
+        return joined(table, tag("p", self.note, class_="note") if self.note else None)
+
+    def _row(self, row: int) -> Markup:
+        """A row; the heads of its cells are read where there is no room above them."""
+        numbers = [
+            tag("td", column.cells[row], class_="number", data_label=column.head.strip())
+            for column in self.cells
+        ]
+        height = max(_ROW, 9 * len(self.mean) + 6)
+        parts = []
+        if self.line is not None:
+            x = self._x(self.line)
+            parts.append(tag("line", class_="zero", x1=x, x2=x, y1=0, y2=height))
+        for p, (mean, lower, upper, colour, fill) in enumerate(self._marks(row)):
+            y = height * (p + 1) / (len(self.mean) + 1)
+            kind = "neutral" if colour == GREY else f"c{colour % NUM_COLOURS}"
+            ends = {"x1": self._x(lower), "x2": self._x(upper), "y1": y, "y2": y}
+            dot = f"{kind} dot" if fill else f"{kind} open"
+            parts.append(tag("line", class_=f"{kind} mean", **ends))
+            parts.append(tag("circle", class_=dot, cx=self._x(mean), cy=y, r=3.5))
+        label = self.told[row] if self.told else None
+        drawn = tag("svg", parts, class_="row", role="img", aria_label=label, width=_WIDTH,
+                    height=height)  # fmt: skip
+        key = None if self.keys is None else self.keys[row]
+        return tag("tr", tag("th", self.labels[row], scope="row"), tag("td", drawn), numbers,
+                   data_t=key)  # fmt: skip
+
+    def _marks(self, row: int) -> Iterator[tuple[float, float, float, int, bool]]:
+        """Points of a row that are there, with their ends, colour, and whether they are filled."""
+        for p in range(len(self.mean)):
+            mean, lower, upper = (float(x[p, row]) for x in (self.mean, self.lower, self.upper))
+            if math.isfinite(mean):
+                colour = p if self.colours is None else int(self.colours[p, row])
+                yield mean, lower, upper, colour, self.filled is None or bool(self.filled[p, row])
+
+    def _span(self) -> tuple[float, float]:
+        if self.span is not None:
+            return self.span
+        there = np.concatenate([self.lower.ravel(), self.upper.ravel()])
+        there = there[np.isfinite(there)]
+        also = np.inf if self.line is None else self.line
+        low, high = there.min(initial=also), there.max(initial=-also if self.line is None else also)
+        return (float(low), float(high)) if high > low else (0.0, 1.0)
+
+    def _x(self, value: float) -> float:
+        low, high = self._span()
+        inside = min(max(value, low), high)
+        return _EDGE + (_WIDTH - 2 * _EDGE) * (inside - low) / (high - low)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The figure with matplotlib."""
+        count, size = self.mean.shape
+        axes = axes_or_new(axes, 6.4, 1.3 + size * max(0.22, 0.13 * count))
+        low, high = self.span or (-np.inf, np.inf)
+        if self.line is not None:
+            axes.axvline(self.line, color="0.6", linewidth=0.8)
+        step = min(0.18, 0.6 / count)
+        for row in range(size):
+            for p, (mean, lower, upper, colour, fill) in enumerate(self._marks(row)):
+                drawn = "0.6" if colour == GREY else CYCLE[colour % NUM_COLOURS]
+                y = size - 1 - row + step * (0.5 * (count - 1) - p)
+                axes.hlines(y, max(lower, low), min(upper, high), color=drawn, linewidth=1.3)
+                marker = "<" if mean < low else ">" if mean > high else "o"
+                axes.scatter(
+                    min(max(mean, low), high), y, color=drawn if fill else "white", zorder=3,
+                    s=20.0 * (1.0 if self.sizes is None else self.sizes[row]), edgecolors=drawn,
+                    marker=marker, clip_on=False,
+                )  # fmt: skip
+        for colour, label in self.legend.items():
+            axes.plot([], [], "o-", color=CYCLE[colour % NUM_COLOURS], markersize=4.5, label=label)
+        axes.set_yticks(range(size), self.labels[::-1], fontsize=8)
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(-0.6, size - 0.4)
+        if self.span is not None:
+            axes.set_xlim(*self.span)
+        if self.ticks is not None:
+            axes.set_xticks([at for at, _ in self.ticks], [text for _, text in self.ticks])
+        axes.set_xlabel(self.x_label, fontsize=8)
+        if len(self.legend) > 1:
+            legend_beside(axes, self.legend_title or None)
+        captioned(axes, self.caption, labels=self.labels)
+        clean(axes)
+        return axes

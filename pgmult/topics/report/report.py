@@ -1,0 +1,106 @@
+"""The report on a run of topics, for a terminal and for a page."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmult.core.arguments import as_kind, brief
+from pgmult.core.reports import Report
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.posterior import Posterior
+from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.report.contents import Contents, contents_of, run_facts
+from pgmult.topics.report.looks import STYLE
+from pgmult.topics.report.sections import one_topic, script_of, sections_of
+from pgmult.topics.scores.completion import HeldOutScore
+
+__all__ = ["TopicReport", "topic_report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicReport(Report):
+    """What is known of the topics of a run; printed, a text.
+
+    Attributes
+    ----------
+    title, verdict, sections, facts, style, script
+        As of `pgmult.core.reports.Report`.
+    found : Contents
+        The numbers behind it.
+    """
+
+    found: Contents
+
+    def topic(self, topic: int) -> Report:
+        """What is known of one topic, by its number in the draws."""
+        last = len(self.found.names) - 1
+        topic = as_positive_int(topic, "topic", minimum=0, maximum=last)
+        title, sections = one_topic(self.found, int(np.argmax(self.found.topics == topic)))
+        return Report(title, [], sections)
+
+
+def topic_report(
+    posterior: Posterior,
+    page: str | os.PathLike[str] | None = None,
+    *,
+    title: str = "Topics",
+    facts: Mapping[str, str] | None = None,
+    held_out: Mapping[str, Sequence[HeldOutScore]] | None = None,
+    reference: Corpus | None = None,
+    by: str = "probability",
+    num_words: int = 8,
+    num_documents: int = 3,
+    rank_for_page: bool = True,
+    covariates: bool = True,
+    random_seed: int = 0,
+) -> TopicReport:
+    """What a run found: topics, how sure they are, what covariates do to them, and the run itself.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        With ``topics``; ``mu`` and ``Sigma`` for correlations, ``topic_shares`` for sizes, and
+        ``theta`` or ``psi`` for documents.
+    page : path, optional
+        Where to write the report as an HTML page.
+    title : str
+    facts : mapping from str to str, optional
+        Of the corpus and the run; those that the posterior knows if left out.
+    held_out : mapping from str to lists of HeldOutScore, optional
+        By what was seen of the documents, in words; this model comes first in each list.
+    reference : Corpus, optional
+        For the coherence of topics.
+    by : {"probability", "frex", "lift", "relevance"}
+        What words are ranked by, at first.
+    num_words, num_documents : int
+        Top words and representative documents of a topic.
+    rank_for_page : bool
+        Whether to rank words by all scores, for a page on which the reader chooses one.
+    covariates : bool
+        Whether to say what covariates do, where the model has any: it takes the longest.
+    random_seed : int
+        Of the simulated documents behind the correlations.
+
+    Raises
+    ------
+    ValueError
+        If correlations or documents need the posterior's model, and it does not know it.
+    """
+    as_kind(title, "title", str)
+    facts = run_facts(posterior) if facts is None else facts
+    if not isinstance(facts, Mapping) or not all(
+        isinstance(text, str) for pair in facts.items() for text in pair
+    ):
+        raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
+    found = contents_of(
+        posterior, held_out=held_out, reference=reference, by=by, num_words=num_words,
+        num_documents=num_documents, rank_for_page=rank_for_page, covariates=covariates,
+        random_seed=random_seed,
+    )  # fmt: skip
+    report = TopicReport(
+        title, found.verdict, sections_of(found), dict(facts), STYLE, script_of(found), found=found
+    )
+    report.save(page)
+    return report
