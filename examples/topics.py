@@ -49,7 +49,7 @@ correlations = topic_correlations(posterior)
 for pairs in strongest_pairs(correlations):
     for pair in pairs:
         names = " and ".join(topics[k][0].word for k in (pair.first, pair.second))
-        print(f"{names}: {pair.mean:+.2f} [{pair.lower:+.2f}, {pair.upper:+.2f}]")
+        print(f"{names}: {pair}")
 print("held out:", completion.score())
 
 owner = {words[0].word: k for k, words in enumerate(topics)}

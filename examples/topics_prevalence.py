@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import pgmult
-from pgmult.topics import StructuralTopics, content, curve, difference, effects, quotes
+from pgmult.topics import StructuralTopics, difference
 
 
 def write_speeches(path):
@@ -41,17 +41,16 @@ run = pgmult.sample(
     StructuralTopics(12), data, draws=100, tune=200, thin=2, chains=2, random_seed=1,
     store=folder / "run", keep=(*StructuralTopics(12).default_keep, "theta"),
 )  # fmt: skip
-e = effects(run, "party", at={"year": 2000})
+e = run.effects("party", at={"year": 2000})
 print(e.table())  # topic, words, mean, 90 %, P(>0)
 difference(e, "Republican", "Democratic").plot().figure.savefig(folder / "party.svg")
-over_time = effects(run, "year", by="party")
-curve(over_time, topic=3).figure.savefig(folder / "topic3.svg")
-print(content(run).words("Republican", "Democratic", topic=3))
-print(quotes(run, topic=3))
+run.effects("year", by="party").plot(topic=3).figure.savefig(folder / "topic3.svg")
+print(run.content().words("Republican", "Democratic", topic=3))
+print(run.quotes(topic=3))
 # ------------------------------------------------------------ and ends here
 
 print(f"Figures and the run: {folder}")
 farms = next(k for k, topic in enumerate(pgmult.topics.top_words(run, 15))
              if "farm" in {word.word for word in topic})  # fmt: skip
-fall = difference(effects(run, "year", at={"year": [1950, 2020]}), 2020, 1950)
+fall = difference(run.effects("year", at={"year": [1950, 2020]}), 2020, 1950)
 assert fall.upper[0, farms] < 0.0, "presidents speak less of farms and prices than they did"

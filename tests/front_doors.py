@@ -571,12 +571,7 @@ CALLS = {
         lambda: {"effects": few_effects(), "setting": 1.0, "baseline": 0.0},
     ),
     "topics.Effects.take": (lambda: few_effects().take, lambda: {"topics": [1, 0]}),
-    "topics.curve": (lambda: topics.curve, lambda: {"found": few_effects(), "topic": 1}),
-    "topics.forest": (lambda: topics.forest, lambda: {"found": few_effects()}),
-    "topics.plots.curves": (
-        lambda: topics.plots.curves,
-        lambda: {"found": few_effects(), "topics": [1], "num_columns": 2},
-    ),
+    "topics.Effects.plot": (lambda: few_effects().plot, lambda: {"topic": 1, "num_columns": 2}),
     "topics.quotes": (
         lambda: topics.quotes,
         lambda: {"posterior": topic_draws(), "topic": 1, "texts": ["a text"] * 8, "max_draws": 2},
@@ -596,14 +591,6 @@ CALLS = {
     "topics.Content.table": (
         lambda: topics.content(grouped_draws()).table,
         lambda: {"num_words": 2},
-    ),
-    "topics.plots.perspectives": (
-        lambda: topics.plots.perspectives,
-        lambda: {"found": topics.content(grouped_draws()).words("b", "a", topic=0)},
-    ),
-    "topics.plots.stability": (
-        lambda: topics.plots.stability,
-        lambda: {"found": topics.topic_stability(topic_draws())},
     ),
     "topics.variance_shares": (
         lambda: topics.variance_shares,
@@ -878,19 +865,7 @@ CALLS = {
         lambda: topics.word_scores(topic_draws()).top,
         lambda: {"num_words": 2},
     ),
-    "topics.run_facts": (lambda: topics.run_facts, lambda: {"posterior": topic_draws()}),
-    **{
-        f"topics.{name}": (lambda name=name: getattr(topics, name), lambda: {"report": report()})
-        for name in ("as_text", "as_html")
-    },
-    "topics.matches_as_text": (
-        lambda: topics.matches_as_text,
-        lambda: {
-            "matches": topics.match_runs(topic_draws(), topic_draws()),
-            "first": topics.top_words(topic_draws()),
-            "second": topics.top_words(topic_draws()),
-        },
-    ),
+    "topics.TopicReport.topic": (lambda: report().topic, lambda: {"topic": 1}),
     **{
         f"topics.TopicTransformer.{name}": (
             lambda name=name: getattr(transformer(), name),

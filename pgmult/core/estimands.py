@@ -26,6 +26,7 @@ True
 """
 
 import difflib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -87,17 +88,16 @@ class Estimand(Checked, Tabled):
     @property
     def mean(self) -> FloatArray:
         """Means."""
-        return np.asarray((np.nanmean if self._has_gaps else np.mean)(self.draws, axis=0))
+        return self._over(np.mean, np.nanmean, self.draws)
 
     @property
     def sd(self) -> FloatArray:
         """Standard deviations."""
-        return np.asarray((np.nanstd if self._has_gaps else np.std)(self.draws, axis=0))
+        return self._over(np.std, np.nanstd, self.draws)
 
     def quantile(self, at: float | Sequence[float]) -> FloatArray:
         """Quantiles, with those that `at` lists along the first axis, if it is a list."""
-        find = np.nanquantile if self._has_gaps else np.quantile
-        return np.asarray(find(self.draws, at, axis=0))
+        return self._over(np.quantile, np.nanquantile, self.draws, at)
 
     def interval(self, probability: float | None = None) -> FloatArray:
         """Lower and upper ends of central intervals, along the first axis."""
@@ -118,11 +118,15 @@ class Estimand(Checked, Tabled):
     def p_above(self, value: float = 0.0) -> FloatArray:
         """Posterior probabilities of being above a value."""
         above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
-        return np.asarray((np.nanmean if self._has_gaps else np.mean)(above, axis=0))
+        return self._over(np.mean, np.nanmean, above)
 
-    @property
-    def _has_gaps(self) -> bool:
-        return bool(np.isnan(self.draws).any())
+    def _over(self, whole: Any, with_gaps: Any, *values: Any) -> FloatArray:
+        """A statistic of draws; nan where no draw says anything."""
+        if not np.isnan(self.draws).any():
+            return np.asarray(whole(*values, axis=0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return np.asarray(with_gaps(*values, axis=0))
 
     # ---------------------------------------------------------------- entries
 

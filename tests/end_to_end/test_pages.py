@@ -20,7 +20,6 @@ from pgmult.core.reports import as_html
 from pgmult.fields import MultinomialGP, field_report, from_long
 from pgmult.fields.covariances import Matern
 from pgmult.sampling import Origin
-from pgmult.topics import as_html as topics_as_html
 
 AXE = Path(os.environ.get("PGMULT_AXE", "axe.min.js"))
 BROWSER = next(
@@ -87,7 +86,7 @@ def topic_page():
         model, corpus, draws=10, tune=5, chains=2, random_seed=0, progressbar=False,
         keep=(*model.default_keep, "theta"),
     )  # fmt: skip
-    return topics_as_html(topics.topic_report(posterior, title="Topics", reference=corpus))
+    return as_html(topics.topic_report(posterior, title="Topics", reference=corpus))
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

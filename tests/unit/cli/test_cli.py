@@ -315,13 +315,13 @@ class TestShow:
             reference=read_corpus(corpus),
         )  # fmt: skip
         lines = output.splitlines()
-        title = f"Top words, frex ± posterior sd within chain {made.chain}"
-        shown = lines[lines.index(title) + 1 :][:3]
-        assert [line.split()[-1] for line in shown] == [word.word for word in made.words[1]]
-        first = next(i for i, line in enumerate(lines) if line.startswith("Documents")) + 1
+        title = f"Top words, frex ± posterior sd within chain {made.found.chain}"
+        shown = lines[lines.index(title) + 2 :][:3]
+        assert [line.split()[-1] for line in shown] == [word.word for word in made.found.words[1]]
+        first = next(i for i, line in enumerate(lines) if line.startswith("Documents")) + 2
         documents = [line.split()[0] for line in lines[first : first + 2]]
-        assert documents == [document.document for document in made.documents[1]]
-        assert f"NPMI {made.coherence[1]:.2f}" in lines[0]
+        assert documents == [document.document for document in made.found.documents[1]]
+        assert f"NPMI {made.found.coherence[1]:.2f}" in lines[0]
         assert "Diagnostics" not in output
 
     def test_what_a_run_cannot_show(self, capsys, corpus, tmp_path):
@@ -381,9 +381,9 @@ class TestShow:
                 coords={"word": posterior.coords["word"]},
             )  # fmt: skip
             made = topic_report(other, title="t")
-            together, apart = strongest_pairs(made.correlations, 1)
+            together, apart = strongest_pairs(made.found.correlations, 1)
             pair = [*together, *apart][0]
-            names = made.names[pair.first], made.names[pair.second]
+            names = made.found.names[pair.first], made.found.names[pair.second]
             return f"{pair.mean:+.2f} [", f"{names[0]}  |  {names[1]}"
 
         lines = run(capsys, "topics", "show", tmp_path / "run")[1].splitlines()

@@ -9,7 +9,6 @@ from pgmult.topics import (
     DocumentCompletion,
     StructuralTopics,
     as_corpus,
-    plots,
     split_tokens,
     with_covariates,
 )
