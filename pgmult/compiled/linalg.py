@@ -65,11 +65,75 @@ def invert_lower(a):
 
 
 @jit
+def solve_lower(root, x):
+    """Replace x by L^-1 x, L the lower triangle of `root`."""
+    for i in range(x.size):
+        total = x[i]
+        for j in range(i):
+            total -= root[i, j] * x[j]
+        x[i] = total / root[i, i]
+
+
+@jit
+def solve_lower_transpose(root, x):
+    """Replace x by L'^-1 x, column after column of L'."""
+    for i in range(x.size - 1, -1, -1):
+        x[i] /= root[i, i]
+        for j in range(i):
+            x[j] -= root[i, j] * x[i]
+
+
+@jit
+def solve_lower_transpose_by_rows(root, x):
+    """`solve_lower_transpose` with sums in another order: row after row of L'."""
+    for i in range(x.size - 1, -1, -1):
+        total = x[i]
+        for j in range(i + 1, x.size):
+            total -= root[j, i] * x[j]
+        x[i] = total / root[i, i]
+
+
+@jit
+def solve_with_root(root, x):
+    """Replace x by (L L')^-1 x."""
+    solve_lower(root, x)
+    solve_lower_transpose(root, x)
+
+
+@jit
+def product(a, b, out):
+    """Write the matrix product ``a b`` to `out`, one sum after the other."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            total = 0.0
+            for k in range(a.shape[1]):
+                total += a[i, k] * b[k, j]
+            out[i, j] = total
+
+
+@jit
+def transposed_product(a, b, out):
+    """Write ``a' b`` to `out`, one sum after the other."""
+    for i in range(a.shape[1]):
+        for j in range(b.shape[1]):
+            total = 0.0
+            for k in range(a.shape[0]):
+                total += a[k, i] * b[k, j]
+            out[i, j] = total
+
+
+@jit
 def invert_positive_definite(a):
     """The inverse of a symmetric positive definite matrix, exactly symmetric."""
-    n = a.shape[0]
     root = a.copy()
     cholesky(root)
+    return inverse_from_root(root)
+
+
+@jit
+def inverse_from_root(root):
+    """(L L')^-1, exactly symmetric."""
+    n = root.shape[0]
     inverse_root = invert_lower(root)
     inverse = np.zeros((n, n))
     for k in range(n):
@@ -143,48 +207,72 @@ def _row(i):
     return i * (i + 1) // 2 * WIDTH
 
 
-@jit
-def _eliminate_tile(a, i, rows, j):
-    """Finish columns j and j + 1 of up to four packed rows i, ..., all beyond row j + 1.
+@jit(inline=True)
+def tile_less_products(a, r, p, c, stop):
+    """Four rows by two columns of lanes, less the products of their rows with two others.
 
-    The tile stays in registers while it runs along its rows.
+    Row r[q] of the tile begins at ``a[r[q]]``, its columns are c[0] and c[1] further on. What is
+    subtracted are the products of the first `stop` numbers of it with those from p[0] and p[1].
     """
-    c0, c1, here = _row(j), _row(j + 1), j * WIDTH
-    r0 = _row(i)
-    r1 = _row(i + 1) if rows > 1 else r0
-    r2 = _row(i + 2) if rows > 2 else r0
-    r3 = _row(i + 3) if rows > 3 else r0
-    x00, x01 = load(a, r0 + here), load(a, r0 + here + WIDTH)
-    x10, x11 = load(a, r1 + here), load(a, r1 + here + WIDTH)
-    x20, x21 = load(a, r2 + here), load(a, r2 + here + WIDTH)
-    x30, x31 = load(a, r3 + here), load(a, r3 + here + WIDTH)
-    for k in range(0, here, WIDTH):
-        left, right = load(a, c0 + k), load(a, c1 + k)
-        y = load(a, r0 + k)
+    x00, x01 = load(a, r[0] + c[0]), load(a, r[0] + c[1])
+    x10, x11 = load(a, r[1] + c[0]), load(a, r[1] + c[1])
+    x20, x21 = load(a, r[2] + c[0]), load(a, r[2] + c[1])
+    x30, x31 = load(a, r[3] + c[0]), load(a, r[3] + c[1])
+    for k in range(0, stop, WIDTH):
+        left, right = load(a, p[0] + k), load(a, p[1] + k)
+        y = load(a, r[0] + k)
         x00, x01 = subtract_product(x00, y, left), subtract_product(x01, y, right)
-        y = load(a, r1 + k)
+        y = load(a, r[1] + k)
         x10, x11 = subtract_product(x10, y, left), subtract_product(x11, y, right)
-        y = load(a, r2 + k)
+        y = load(a, r[2] + k)
         x20, x21 = subtract_product(x20, y, left), subtract_product(x21, y, right)
-        y = load(a, r3 + k)
+        y = load(a, r[3] + k)
         x30, x31 = subtract_product(x30, y, left), subtract_product(x31, y, right)
-    left, right = load(a, c0 + here), load(a, c1 + here + WIDTH)
-    across = load(a, c1 + here)
+    return x00, x01, x10, x11, x20, x21, x30, x31
+
+
+@jit(inline=True)
+def store_tile(a, r, c, tile):
+    """Write a tile, its second column first: where rows or columns repeat, the first one stays."""
+    store(a, r[3] + c[1], tile[7])
+    store(a, r[2] + c[1], tile[5])
+    store(a, r[1] + c[1], tile[3])
+    store(a, r[0] + c[1], tile[1])
+    store(a, r[3] + c[0], tile[6])
+    store(a, r[2] + c[0], tile[4])
+    store(a, r[1] + c[0], tile[2])
+    store(a, r[0] + c[0], tile[0])
+
+
+@jit(inline=True)
+def eliminate_tile(a, r, p, c, left, across, right):
+    """Finish a tile of a Cholesky factor below rows p, which are finished.
+
+    ``[[1 / left, 0], [across, 1 / right]]`` is the factor at rows p and columns c.
+    """
+    x00, x01, x10, x11, x20, x21, x30, x31 = tile_less_products(a, r, p, c, c[0])
     x00, x10 = multiply(x00, left), multiply(x10, left)
     x20, x30 = multiply(x20, left), multiply(x30, left)
     x01 = multiply(subtract_product(x01, x00, across), right)
     x11 = multiply(subtract_product(x11, x10, across), right)
     x21 = multiply(subtract_product(x21, x20, across), right)
     x31 = multiply(subtract_product(x31, x30, across), right)
-    # rows beyond the last repeat row i: it is written last
-    store(a, r3 + here, x30)
-    store(a, r3 + here + WIDTH, x31)
-    store(a, r2 + here, x20)
-    store(a, r2 + here + WIDTH, x21)
-    store(a, r1 + here, x10)
-    store(a, r1 + here + WIDTH, x11)
-    store(a, r0 + here, x00)
-    store(a, r0 + here + WIDTH, x01)
+    store_tile(a, r, c, (x00, x01, x10, x11, x20, x21, x30, x31))
+
+
+@jit
+def _eliminate_packed(a, i, rows, j):
+    """Finish columns j and j + 1 of up to four packed rows i, ..., all beyond row j + 1."""
+    p, c = (_row(j), _row(j + 1)), (j * WIDTH, (j + 1) * WIDTH)
+    r0 = _row(i)
+    r = (
+        r0,
+        _row(i + 1) if rows > 1 else r0,
+        _row(i + 2) if rows > 2 else r0,
+        _row(i + 3) if rows > 3 else r0,
+    )
+    left, across, right = load(a, p[0] + c[0]), load(a, p[1] + c[0]), load(a, p[1] + c[1])
+    eliminate_tile(a, r, p, c, left, across, right)
 
 
 @jit
@@ -198,10 +286,10 @@ def _factor_lanes(a, n):
         end = min(block + _BLOCK, n)
         for j in range(0, block, 2):
             for i in range(block, end, 4):
-                _eliminate_tile(a, i, min(4, end - i), j)
+                _eliminate_packed(a, i, min(4, end - i), j)
         for i in range(block, end, 4):
             for j in range(block, i, 2):
-                _eliminate_tile(a, i, min(4, end - i), j)
+                _eliminate_packed(a, i, min(4, end - i), j)
             for r in range(i, min(i + 4, end)):
                 for c in range(i, r + 1):
                     x = load(a, _row(r) + c * WIDTH)

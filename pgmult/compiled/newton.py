@@ -2,31 +2,20 @@
 
 import math
 
-import numpy as np
-
 from .jit import jit
-from .linalg import cholesky, invert_lower
+from .linalg import cholesky, inverse_from_root, solve_with_root
 
 
 @jit
 def solve_rows(worker, start, stop, matrices, vectors, solutions, is_definite):
     """``solutions[r] = matrices[r]^-1 vectors[r]`` where the matrix is positive definite."""
-    n = matrices.shape[1]
     for r in range(start, stop):
         root = matrices[r].copy()
         is_definite[r] = cholesky(root) == 0
         if not is_definite[r]:
             continue
-        x = solutions[r]
-        for i in range(n):
-            total = vectors[r, i]
-            for j in range(i):
-                total -= root[i, j] * x[j]
-            x[i] = total / root[i, i]
-        for i in range(n - 1, -1, -1):
-            x[i] /= root[i, i]
-            for j in range(i):
-                x[j] -= root[i, j] * x[i]
+        solutions[r] = vectors[r]
+        solve_with_root(root, solutions[r])
 
 
 @jit
@@ -41,14 +30,4 @@ def invert_rows(worker, start, stop, matrices, inverses, log_dets, is_definite):
         log_dets[r] = 0.0
         for i in range(n):
             log_dets[r] += 2.0 * math.log(root[i, i])
-        inverse_root = invert_lower(root)
-        inverse = np.zeros((n, n))
-        for k in range(n):
-            for i in range(k + 1):
-                scale = inverse_root[k, i]
-                for j in range(i + 1):
-                    inverse[i, j] += scale * inverse_root[k, j]
-        for i in range(n):
-            for j in range(i + 1):
-                inverses[r, i, j] = inverse[i, j]
-                inverses[r, j, i] = inverse[i, j]
+        inverses[r] = inverse_from_root(root)

@@ -25,14 +25,45 @@ left, O(D^2) a step.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky
+from pgmult.compiled.linalg import (
+    cholesky,
+    product,
+    solve_lower,
+    solve_lower_transpose,
+    solve_with_root,
+)
 from pgmult.compiled.streams import normal, open_stream
 
 ASYMMETRIC, INDEFINITE, NOT_FINITE = 1, 2, 3
+_Floats, _Ints = NDArray[np.float64], NDArray[np.int64]
+
+
+class Law(NamedTuple):
+    """Linear dynamics and a potential, as `pgmult.sequences.priors.dynamics` describes them."""
+
+    offsets: _Ints
+    transition: _Floats
+    noise_cov: _Floats
+    initial_mean: _Floats
+    initial_cov: _Floats
+    drive: _Floats
+    J: _Floats
+    h: _Floats
+
+
+class Filtered(NamedTuple):
+    """Filtered means and the factors L and R of every step; log normaliser of every sequence."""
+
+    means: _Floats
+    prior_roots: _Floats
+    gain_roots: _Floats
+    log_z: _Floats
 
 
 @jit
@@ -78,40 +109,17 @@ def _lower_transpose_times(root, x, out):
 
 
 @jit
-def _solve_lower(root, x):
-    """L^-1 x in place."""
-    for i in range(x.shape[0]):
-        total = x[i]
-        for j in range(i):
-            total -= root[i, j] * x[j]
-        x[i] = total / root[i, i]
-
-
-@jit
-def _solve_lower_transpose(root, x):
-    """L^-T x in place."""
-    for i in range(x.shape[0] - 1, -1, -1):
-        x[i] /= root[i, i]
-        for j in range(i):
-            x[j] -= root[i, j] * x[i]
-
-
-@jit
 def _spread(prior_root, gain_root, u, out):
     """Write S u to `out`, S = L R^-T; u is overwritten."""
-    _solve_lower_transpose(gain_root, u)
+    solve_lower_transpose(gain_root, u)
     _lower_times(prior_root, u, out)
 
 
 @jit
-def filter_chains(
-    worker, start, stop, offsets, transition, noise_cov, initial_mean, initial_cov, drive, J, h,
-    means, prior_roots, gain_roots, log_z,
-):  # fmt: skip
-    """Filtered means, and the factors L and R of every step, of a piece's sequences.
-
-    Returns 0, or 1 + a step at which there is no Gaussian.
-    """
+def filter_chains(worker, start, stop, law, filtered):
+    """Fill `filtered` for a piece's sequences. 0, or 1 + a step at which there is no Gaussian."""
+    offsets, transition, noise_cov, initial_mean, initial_cov, drive, J, h = law
+    means, prior_roots, gain_roots, log_z = filtered
     n = h.shape[1]
     propagated, JL = np.empty((n, n)), np.empty((n, n))
     mean, linear, half = np.empty(n), np.empty(n), np.empty(n)
@@ -134,7 +142,7 @@ def filter_chains(
                         mean[i] += scale * means[t - 1, k]
                         for j in range(k + 1):
                             row[j] += scale * prior_roots[t - 1, k, j]
-                    _solve_lower(gain_roots[t - 1], row)
+                    solve_lower(gain_roots[t - 1], row)
                 for i in range(n):
                     for j in range(i + 1):
                         x = noise_cov[i, j]
@@ -169,7 +177,7 @@ def filter_chains(
                 total += mean[i] * (h[t, i] - 0.5 * pull)
                 total -= math.log(gain[i, i])
             _lower_transpose_times(root, linear, half)
-            _solve_lower(gain, half)
+            solve_lower(gain, half)
             for i in range(n):
                 total += 0.5 * half[i] * half[i]
             _spread(root, gain, half, linear)
@@ -182,11 +190,10 @@ def filter_chains(
 
 
 @jit
-def sample_chains(
-    worker, start, stop, key, offsets, transition, noise_root, drive, means, prior_roots,
-    gain_roots, out,
-):  # fmt: skip
+def sample_chains(worker, start, stop, key, law, noise_root, filtered, out):
     """Draw the states of a piece's sequences into `out`, ``(num_steps, n)``."""
+    means, prior_roots, gain_roots, _ = filtered
+    offsets, transition = law.offsets, law.transition
     n = means.shape[1]
     noise, moved, gap = np.empty(n), np.empty(n), np.empty(n)
     back = np.empty(n)
@@ -197,26 +204,25 @@ def sample_chains(
             root, gain = prior_roots[t], gain_roots[t]
             for i in range(n):
                 noise[i], state = normal(state)
-            _solve_lower_transpose(gain, noise)
+            solve_lower_transpose(gain, noise)
             _lower_times(root, noise, moved)
             if t < last:
                 for i in range(n):
                     back[i], state = normal(state)
                 _lower_times(noise_root, back, gap)
                 for i in range(n):
-                    x = out[t + 1, i] - drive[t + 1, i] - gap[i]
+                    x = out[t + 1, i] - law.drive[t + 1, i] - gap[i]
                     for k in range(n):
                         x -= transition[i, k] * (means[t, k] + moved[k])
                     gap[i] = x
-                _solve_lower(prior_roots[t + 1], gap)
-                _solve_lower_transpose(prior_roots[t + 1], gap)
+                solve_with_root(prior_roots[t + 1], gap)
                 for k in range(n):
                     back[k] = 0.0
                 for i in range(n):
                     for k in range(n):
                         back[k] += transition[i, k] * gap[i]
                 _lower_transpose_times(root, back, gap)
-                _solve_lower(gain, gap)
+                solve_lower(gain, gap)
                 _spread(root, gain, gap, back)
                 for i in range(n):
                     moved[i] += back[i]
@@ -226,97 +232,98 @@ def sample_chains(
 
 
 @jit
-def filtered_covs(worker, start, stop, prior_roots, gain_roots, covs):
-    """F = S S' of a piece's steps."""
-    n = covs.shape[1]
-    spread = np.empty((n, n))
-    for t in range(start, stop):
-        _filtered_root(prior_roots[t], gain_roots[t], spread)
-        for i in range(n):
-            for j in range(i + 1):
-                x = 0.0
-                for k in range(n):
-                    x += spread[i, k] * spread[j, k]
-                covs[t, i, j] = x
-                covs[t, j, i] = x
-
-
-@jit
 def _filtered_root(prior_root, gain_root, out):
     """Write S = L R^-T to `out`: each row s of it solves R s = row of L."""
     n = out.shape[0]
     for i in range(n):
         for j in range(n):
             out[i, j] = prior_root[i, j] if j <= i else 0.0
-        _solve_lower(gain_root, out[i])
+        solve_lower(gain_root, out[i])
 
 
 @jit
-def smooth_chains(
-    worker, start, stop, offsets, transition, noise_cov, drive, means, prior_roots, gain_roots,
-    smoothed, covs, cross_covs,
-):  # fmt: skip
-    """Means, covariances and covariances with the step before, given all potentials.
+def _square(root, out):
+    """Write ``root root'`` to `out`, exactly symmetric."""
+    n = root.shape[0]
+    for i in range(n):
+        for j in range(i + 1):
+            x = 0.0
+            for k in range(n):
+                x += root[i, k] * root[j, k]
+            out[i, j] = x
+            out[j, i] = x
+
+
+@jit
+def filtered_covs(worker, start, stop, filtered, covs):
+    """F = S S' of a piece's steps."""
+    n = covs.shape[1]
+    root = np.empty((n, n))
+    for t in range(start, stop):
+        _filtered_root(filtered.prior_roots[t], filtered.gain_roots[t], root)
+        _square(root, covs[t])
+
+
+class Smoothed(NamedTuple):
+    """Means, covariances and covariances with the step before, given all potentials."""
+
+    means: _Floats
+    covs: _Floats
+    cross_covs: _Floats
+
+
+@jit
+def smooth_chains(worker, start, stop, law, filtered, out):
+    """Fill `out`, a `Smoothed`, for a piece's sequences.
 
     With the gain G = F A' P^-1 of the next step, the covariance is that of two independent parts,
     (I - G A) F (I - G A)' + G (Q + next covariance) G' (Rauch, Tung and Striebel 1965).
     """
+    offsets, transition, noise_cov, drive = law.offsets, law.transition, law.noise_cov, law.drive
+    means, prior_roots, gain_roots, _ = filtered
+    smoothed, covs, cross_covs = out
     n = means.shape[1]
-    spread, carried, gain = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+    root, carried, gain = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
     kept, wide = np.empty((n, n)), np.empty((n, n))
     for s in range(start, stop):
         last = offsets[s + 1] - 1
         for t in range(last, offsets[s] - 1, -1):
-            _filtered_root(prior_roots[t], gain_roots[t], spread)
+            _filtered_root(prior_roots[t], gain_roots[t], root)
             if t == last:
-                for i in range(n):
-                    smoothed[t, i] = means[t, i]
-                    for j in range(i + 1):
-                        x = 0.0
-                        for k in range(n):
-                            x += spread[i, k] * spread[j, k]
-                        covs[t, i, j] = x
-                        covs[t, j, i] = x
-            else:
-                for i in range(n):  # carried = A S; row i of the gain solves P g = A F e_i
-                    for j in range(n):
-                        x = 0.0
-                        for k in range(n):
-                            x += transition[i, k] * spread[k, j]
-                        carried[i, j] = x
-                for i in range(n):
-                    row = gain[i]
-                    for j in range(n):
-                        x = 0.0
-                        for k in range(n):
-                            x += spread[i, k] * carried[j, k]
-                        row[j] = x
-                    _solve_lower(prior_roots[t + 1], row)
-                    _solve_lower_transpose(prior_roots[t + 1], row)
-                for i in range(n):
-                    for j in range(n):
-                        x, y, z = spread[i, j], 0.0, 0.0
-                        for k in range(n):
-                            x -= gain[i, k] * carried[k, j]
-                            y += gain[i, k] * (noise_cov[k, j] + covs[t + 1, k, j])
-                            z += gain[i, k] * covs[t + 1, k, j]
-                        kept[i, j] = x
-                        wide[i, j] = y
-                        cross_covs[t + 1, j, i] = z
-                for i in range(n):
-                    x = means[t, i]
-                    for j in range(n):
-                        ahead = drive[t + 1, j]
-                        for k in range(n):
-                            ahead += transition[j, k] * means[t, k]
-                        x += gain[i, j] * (smoothed[t + 1, j] - ahead)
-                    smoothed[t, i] = x
-                    for j in range(i + 1):
-                        x = 0.0
-                        for k in range(n):
-                            x += kept[i, k] * kept[j, k] + wide[i, k] * gain[j, k]
-                        covs[t, i, j] = x
-                        covs[t, j, i] = x
-            if t == offsets[s]:
-                cross_covs[t] = 0.0
+                smoothed[t] = means[t]
+                _square(root, covs[t])
+                continue
+            product(transition, root, carried)
+            for i in range(n):  # row i of the gain solves P g = A F e_i
+                for j in range(n):
+                    x = 0.0
+                    for k in range(n):
+                        x += root[i, k] * carried[j, k]
+                    gain[i, j] = x
+                solve_with_root(prior_roots[t + 1], gain[i])
+            for i in range(n):
+                for j in range(n):
+                    x, y, z = root[i, j], 0.0, 0.0
+                    for k in range(n):
+                        x -= gain[i, k] * carried[k, j]
+                        y += gain[i, k] * (noise_cov[k, j] + covs[t + 1, k, j])
+                        z += gain[i, k] * covs[t + 1, k, j]
+                    kept[i, j] = x
+                    wide[i, j] = y
+                    cross_covs[t + 1, j, i] = z
+            for i in range(n):
+                x = means[t, i]
+                for j in range(n):
+                    ahead = drive[t + 1, j]
+                    for k in range(n):
+                        ahead += transition[j, k] * means[t, k]
+                    x += gain[i, j] * (smoothed[t + 1, j] - ahead)
+                smoothed[t, i] = x
+                for j in range(i + 1):
+                    x = 0.0
+                    for k in range(n):
+                        x += kept[i, k] * kept[j, k] + wide[i, k] * gain[j, k]
+                    covs[t, i, j] = x
+                    covs[t, j, i] = x
+        cross_covs[offsets[s]] = 0.0
     return 0

@@ -22,11 +22,20 @@ are about growth * 1e-16, and nan says that a pivot was not positive.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky
+from pgmult.compiled.linalg import (
+    cholesky,
+    eliminate_tile,
+    solve_lower,
+    solve_lower_transpose,
+    store_tile,
+    tile_less_products,
+)
 from pgmult.compiled.simd import (
     WIDTH,
     add_product,
@@ -38,6 +47,70 @@ from pgmult.compiled.simd import (
     subtract_product,
 )
 from pgmult.compiled.streams import normal, open_stream
+
+_Floats, _Ints = NDArray[np.float64], NDArray[np.int64]
+
+
+class Stretches(NamedTuple):
+    """Sequences cut into stretches of steps.
+
+    ``first`` marks the first steps of sequences. Stretch c is the steps
+    ``begins[c]:ends[c]``, sequence s the stretches ``parts[s]:parts[s + 1]``, and group g holds the
+    stretches ``lanes[8 g : 8 g + 8]``, longest first. If not ``joined``, every sequence is one.
+    """
+
+    first: NDArray[np.bool_]
+    parts: _Ints
+    begins: _Ints
+    ends: _Ints
+    lanes: _Ints
+    joined: bool
+
+
+class Chain(NamedTuple):
+    """The precision and linear term of all states.
+
+    ``blocks`` holds what the dynamics give to the block of a step in the middle of a sequence, at
+    its end, at its beginning, and at both; ``coupling`` is Q^-1 A.
+    """
+
+    J: _Floats
+    linear: _Floats
+    blocks: _Floats
+    coupling: _Floats
+
+
+class Reduced(NamedTuple):
+    """What the first pass leaves.
+
+    Of group g, what sampling needs, at ``factors[bases[g]:]``. Of every stretch, the reduced block
+    of its joint in ``joints``, what its diagonal began as in ``diagonals``, the block (joint, joint
+    before) in ``links``, what is added to the joint before in ``behind``, the linear terms of both,
+    and the growth of rounding errors.
+    """
+
+    bases: _Ints
+    factors: _Floats
+    diagonals: _Floats
+    joints: _Floats
+    links: _Floats
+    behind: _Floats
+    joint_linear: _Floats
+    behind_linear: _Floats
+    growths: _Floats
+
+
+class _Front(NamedTuple):
+    """Packed rows of lanes: entry (r, c) is at ``flat[r * stride + c * WIDTH]``, r >= c.
+
+    First the ``n`` rows of a state, then its successor's, the joint's before the stretch if any,
+    and one of linear terms.
+    """
+
+    flat: _Floats
+    n: int
+    rows: int
+    stride: int
 
 
 @jit(inline=True)
@@ -72,230 +145,195 @@ def information_linear(worker, start, stop, first, precision, pull, drive, initi
         sequence += first[t]
 
 
-@jit
-def _eliminate(front, n, rows, stride, diagonal, growth):
-    """Factor the first `n` columns of the packed front and update the rest, `rows` rows in all.
+@jit(inline=True)
+def _four_rows(front, i):
+    """Where rows i, ..., i + 3 begin; those beyond the last repeat it."""
+    last, stride = front.rows - 1, front.stride
+    return (
+        i * stride,
+        min(i + 1, last) * stride,
+        min(i + 2, last) * stride,
+        min(i + 3, last) * stride,
+    )
 
-    Entry (r, c) is at ``front[r * stride + c * WIDTH]``; only r >= c counts. The factor's diagonal
-    is left as its reciprocal. Returns the growth so far.
+
+@jit
+def _eliminate(front, diagonal, growth):
+    """Factor the state's columns and update the other rows.
+
+    The factor's diagonal is left as its reciprocal. Returns the growth so far.
     """
-    for j in range(0, n, 2):
+    flat, n, rows, stride = front
+    for j in range(0, n, 2):  # two columns at a time; the last may be alone, and is then repeated
         paired = j + 1 < n
-        p0 = j * stride
-        p1 = p0 + stride if paired else p0
-        c0 = j * WIDTH
-        c1 = c0 + WIDTH if paired else c0
-        x00, x10, x11 = load(front, p0 + c0), load(front, p1 + c0), load(front, p1 + c1)
-        for k in range(0, c0, WIDTH):
-            left, right = load(front, p0 + k), load(front, p1 + k)
+        p = j * stride, (j + 1 if paired else j) * stride
+        c = j * WIDTH, (j + 1 if paired else j) * WIDTH
+        x00, x10, x11 = load(flat, p[0] + c[0]), load(flat, p[1] + c[0]), load(flat, p[1] + c[1])
+        for k in range(0, c[0], WIDTH):
+            left, right = load(flat, p[0] + k), load(flat, p[1] + k)
             x00 = subtract_product(x00, left, left)
             x10 = subtract_product(x10, right, left)
             x11 = subtract_product(x11, right, right)
         r0 = reciprocal_root(x00)
-        growth = add_product(growth, multiply(r0, r0), load(diagonal, c0))
-        store(front, p0 + c0, r0)
+        growth = add_product(growth, multiply(r0, r0), load(diagonal, c[0]))
+        store(flat, p[0] + c[0], r0)
         across, r1 = splat(0.0), r0
         if paired:
             across = multiply(x10, r0)
             r1 = reciprocal_root(subtract_product(x11, across, across))
-            growth = add_product(growth, multiply(r1, r1), load(diagonal, c1))
-            store(front, p1 + c0, across)
-            store(front, p1 + c1, r1)
+            growth = add_product(growth, multiply(r1, r1), load(diagonal, c[1]))
+            store(flat, p[1] + c[0], across)
+            store(flat, p[1] + c[1], r1)
         for i in range(j + 2 if paired else j + 1, rows, 4):
-            i0 = i * stride
-            i1 = min(i + 1, rows - 1) * stride
-            i2 = min(i + 2, rows - 1) * stride
-            i3 = min(i + 3, rows - 1) * stride
-            y00, y01 = load(front, i0 + c0), load(front, i0 + c1)
-            y10, y11 = load(front, i1 + c0), load(front, i1 + c1)
-            y20, y21 = load(front, i2 + c0), load(front, i2 + c1)
-            y30, y31 = load(front, i3 + c0), load(front, i3 + c1)
-            for k in range(0, c0, WIDTH):
-                left, right = load(front, p0 + k), load(front, p1 + k)
-                z = load(front, i0 + k)
-                y00, y01 = subtract_product(y00, z, left), subtract_product(y01, z, right)
-                z = load(front, i1 + k)
-                y10, y11 = subtract_product(y10, z, left), subtract_product(y11, z, right)
-                z = load(front, i2 + k)
-                y20, y21 = subtract_product(y20, z, left), subtract_product(y21, z, right)
-                z = load(front, i3 + k)
-                y30, y31 = subtract_product(y30, z, left), subtract_product(y31, z, right)
-            y00, y10 = multiply(y00, r0), multiply(y10, r0)
-            y20, y30 = multiply(y20, r0), multiply(y30, r0)
-            # where there is no second column, the first is written over it
-            store(front, i0 + c1, multiply(subtract_product(y01, y00, across), r1))
-            store(front, i1 + c1, multiply(subtract_product(y11, y10, across), r1))
-            store(front, i2 + c1, multiply(subtract_product(y21, y20, across), r1))
-            store(front, i3 + c1, multiply(subtract_product(y31, y30, across), r1))
-            store(front, i0 + c0, y00)
-            store(front, i1 + c0, y10)
-            store(front, i2 + c0, y20)
-            store(front, i3 + c0, y30)
+            eliminate_tile(flat, _four_rows(front, i), p, c, r0, across, r1)
     for i in range(n, rows, 4):
-        i0 = i * stride
-        i1 = min(i + 1, rows - 1) * stride
-        i2 = min(i + 2, rows - 1) * stride
-        i3 = min(i + 3, rows - 1) * stride
+        r = _four_rows(front, i)
         for j in range(n, min(i + 4, rows), 2):
-            p0, p1 = j * stride, min(j + 1, rows - 1) * stride
-            c0, c1 = j * WIDTH, min(j + 1, rows - 1) * WIDTH
-            y00, y01 = load(front, i0 + c0), load(front, i0 + c1)
-            y10, y11 = load(front, i1 + c0), load(front, i1 + c1)
-            y20, y21 = load(front, i2 + c0), load(front, i2 + c1)
-            y30, y31 = load(front, i3 + c0), load(front, i3 + c1)
-            for k in range(0, n * WIDTH, WIDTH):
-                left, right = load(front, p0 + k), load(front, p1 + k)
-                z = load(front, i0 + k)
-                y00, y01 = subtract_product(y00, z, left), subtract_product(y01, z, right)
-                z = load(front, i1 + k)
-                y10, y11 = subtract_product(y10, z, left), subtract_product(y11, z, right)
-                z = load(front, i2 + k)
-                y20, y21 = subtract_product(y20, z, left), subtract_product(y21, z, right)
-                z = load(front, i3 + k)
-                y30, y31 = subtract_product(y30, z, left), subtract_product(y31, z, right)
-            store(front, i0 + c0, y00)
-            store(front, i0 + c1, y01)
-            store(front, i1 + c0, y10)
-            store(front, i1 + c1, y11)
-            store(front, i2 + c0, y20)
-            store(front, i2 + c1, y21)
-            store(front, i3 + c0, y30)
-            store(front, i3 + c1, y31)
+            second = min(j + 1, rows - 1)
+            p, c = (j * stride, second * stride), (j * WIDTH, second * WIDTH)
+            store_tile(flat, r, c, tile_less_products(flat, r, p, c, n * WIDTH))
     return growth
 
 
 @jit
-def _own_block(lane, t, block, J, linear, own):
-    """Write one step's own block and linear term to a lane of packed rows."""
-    n = linear.shape[1]
-    place = lane
-    for i in range(n):
-        for j in range(i + 1):
-            own[place] = J[t, i, j] + block[i, j]
-            place += WIDTH
-    for i in range(n):
-        own[place] = linear[t, i]
-        place += WIDTH
+def _open_front(front, lanes, cut, coupling):
+    """Begin with nothing but the coupling of first states to the joints before."""
+    flat, n, _, stride = front
+    flat[:] = 0.0
+    for lane in range(WIDTH):
+        if cut.joined and not cut.first[cut.begins[lanes[lane]]]:
+            for i in range(n):
+                for j in range(n):
+                    flat[(2 * n + i) * stride + j * WIDTH + lane] = -coupling[j, i]
 
 
 @jit
-def eliminate_stretches(
-    worker, start, stop, lanes, begins, ends, bases, first, J, linear, blocks, coupling, joined,
-    factors, diagonals, joints, links, behind, joint_linear, behind_linear, growths,
-):  # fmt: skip
-    """First pass over groups of eight stretches: ``lanes[8 * group + lane]`` names the stretch.
+def _own_blocks(step, lanes, cut, chain, own):
+    """Write one step's own blocks and linear terms to lanes of packed rows.
 
-    `blocks` holds what the dynamics give to the block of a step in the middle of a sequence, at its
-    end, at its beginning, and at both; `coupling` is Q^-1 A. What sampling needs of group g is left
-    in ``factors[bases[g]:]``; of every stretch, the reduced block of its joint in `joints`, the
-    block (joint, joint before) in `links`, what is added to the joint before in `behind`, and the
-    linear terms of both. Without `joined`, no stretch has a joint before.
+    A lane whose stretch is over keeps what the last step left there.
     """
-    num_steps, n = linear.shape
-    rows = (3 if joined else 2) * n + 1
-    stride = rows * WIDTH
-    rhs_row = (rows - 1) * stride
-    front = np.empty(rows * stride)
-    own = np.empty((n * (n + 1) // 2 + n) * WIDTH)
-    diagonal = np.empty(n * WIDTH)
-    grown = np.empty(WIDTH)
-    size = factor_size(n, joined)
-    for group in range(start, stop):
-        leading, trailing = lanes[group * WIDTH], lanes[group * WIDTH + WIDTH - 1]
-        longest = ends[leading] - begins[leading]
-        shortest = ends[trailing] - begins[trailing]
-        growth = splat(0.0)
-        front[:] = 0.0
-        for lane in range(WIDTH):
-            stretch = lanes[group * WIDTH + lane]
-            if joined and not first[begins[stretch]]:
-                for i in range(n):
-                    for j in range(n):
-                        front[(2 * n + i) * stride + j * WIDTH + lane] = -coupling[j, i]
-        for step in range(longest):
-            for lane in range(WIDTH):
-                stretch = lanes[group * WIDTH + lane]
-                t = begins[stretch] + step
-                if t < ends[stretch]:  # else whatever the last step left there
-                    kind = 1 if t + 1 == num_steps or first[t + 1] else 0
-                    kind += 2 if first[t] else 0
-                    _own_block(lane, t, blocks[kind], J, linear, own)
-            place = 0
-            for i in range(n):
-                row = i * stride
-                for j in range(0, (i + 1) * WIDTH, WIDTH):
-                    x = load(own, place)
-                    store(front, row + j, add(load(front, row + j), x))
-                    place += WIDTH
-                store(diagonal, i * WIDTH, load(own, place - WIDTH))
-            for i in range(0, n * WIDTH, WIDTH):
-                total = add(load(front, rhs_row + i), load(own, place + i))
-                store(front, rhs_row + i, total)
-            if step + 1 >= shortest:
-                store(grown, 0, growth)
-                for lane in range(WIDTH):
-                    stretch = lanes[group * WIDTH + lane]
-                    if begins[stretch] + step + 1 == ends[stretch]:
-                        growths[stretch] = grown[lane]
-                        _keep_joint(
-                            lane, front, stride, joined, diagonal, diagonals[stretch],
-                            joints[stretch], links[stretch], behind[stretch],
-                            joint_linear[stretch], behind_linear[stretch],
-                        )  # fmt: skip
-            if step + 1 == longest:
-                break
-            for i in range(n):  # the successor: coupled to its predecessor, nothing else yet
-                row = (n + i) * stride
-                for j in range(n):
-                    store(front, row + j * WIDTH, splat(-coupling[i, j]))
-                for j in range(n, n + i + 1):
-                    store(front, row + j * WIDTH, splat(0.0))
-                for r in range(2 * n, rows):
-                    store(front, r * stride + (n + i) * WIDTH, splat(0.0))
-            growth = _eliminate(front, n, rows, stride, diagonal, growth)
-            place = bases[group] + step * size
-            for i in range(n):
-                for j in range(i + 1):
-                    store(factors, place, load(front, i * stride + j * WIDTH))
-                    place += WIDTH
-            for r in range(2 * n, rows):
-                for j in range(n):
-                    store(factors, place, load(front, r * stride + j * WIDTH))
-                    place += WIDTH
-            for i in range(n):  # what remains is the next front
-                row, source = i * stride, (n + i) * stride + n * WIDTH
-                for j in range(i + 1):
-                    store(front, row + j * WIDTH, load(front, source + j * WIDTH))
-            for r in range(2 * n, rows):
-                row = r * stride
-                for j in range(n):
-                    store(front, row + j * WIDTH, load(front, row + (n + j) * WIDTH))
-    return 0
+    num_steps, n = chain.linear.shape
+    for lane in range(WIDTH):
+        t = cut.begins[lanes[lane]] + step
+        if t >= cut.ends[lanes[lane]]:
+            continue
+        kind = 1 if t + 1 == num_steps or cut.first[t + 1] else 0
+        block = chain.blocks[kind + 2 if cut.first[t] else kind]
+        place = lane
+        for i in range(n):
+            for j in range(i + 1):
+                own[place] = chain.J[t, i, j] + block[i, j]
+                place += WIDTH
+        for i in range(n):
+            own[place] = chain.linear[t, i]
+            place += WIDTH
 
 
 @jit
-def _keep_joint(
-    lane, front, stride, joined, diagonal, own_diagonal, joint, link, behind, joint_linear,
-    behind_linear,
-):  # fmt: skip
+def _add_own(front, own, diagonal):
+    """Add a step's own blocks and linear terms to the front, and note the diagonals."""
+    flat, n, rows, stride = front
+    place = 0
+    for i in range(n):
+        for j in range(0, (i + 1) * WIDTH, WIDTH):
+            store(flat, i * stride + j, add(load(flat, i * stride + j), load(own, place)))
+            place += WIDTH
+        store(diagonal, i * WIDTH, load(own, place - WIDTH))
+    rhs = (rows - 1) * stride
+    for i in range(0, n * WIDTH, WIDTH):
+        store(flat, rhs + i, add(load(flat, rhs + i), load(own, place + i)))
+
+
+@jit
+def _keep_joint(lane, stretch, front, diagonal, joined, left):
     """Take what is left of a stretch, its joint and the joint before, from a lane of the front."""
-    n = len(joint_linear)
-    rhs = (stride // WIDTH - 1) * stride + lane
+    flat, n, rows, stride = front
+    joint, link, behind = left.joints[stretch], left.links[stretch], left.behind[stretch]
+    rhs = (rows - 1) * stride + lane
     for i in range(n):
         row = i * stride + lane
-        own_diagonal[i] = diagonal[i * WIDTH + lane]
-        joint_linear[i] = front[rhs + i * WIDTH]
+        left.diagonals[stretch, i] = diagonal[i * WIDTH + lane]
+        left.joint_linear[stretch, i] = flat[rhs + i * WIDTH]
         for j in range(i + 1):
-            joint[i, j] = front[row + j * WIDTH]
+            joint[i, j] = flat[row + j * WIDTH]
             joint[j, i] = joint[i, j]
         if joined:
             row = (2 * n + i) * stride + lane
-            behind_linear[i] = front[rhs + (2 * n + i) * WIDTH]
+            left.behind_linear[stretch, i] = flat[rhs + (2 * n + i) * WIDTH]
             for j in range(n):
-                link[j, i] = front[row + j * WIDTH]
+                link[j, i] = flat[row + j * WIDTH]
             for j in range(i + 1):
-                behind[i, j] = front[row + (2 * n + j) * WIDTH]
+                behind[i, j] = flat[row + (2 * n + j) * WIDTH]
                 behind[j, i] = behind[i, j]
+
+
+@jit
+def _add_successor(front, coupling):
+    """Rows of the next state: coupled to the present one, nothing else yet."""
+    flat, n, rows, stride = front
+    for i in range(n):
+        row = (n + i) * stride
+        for j in range(n):
+            store(flat, row + j * WIDTH, splat(-coupling[i, j]))
+        for j in range(n, n + i + 1):
+            store(flat, row + j * WIDTH, splat(0.0))
+        for r in range(2 * n, rows):
+            store(flat, r * stride + (n + i) * WIDTH, splat(0.0))
+
+
+@jit
+def _advance(front, factors, place):
+    """Keep the factor of the state that was eliminated; what remains is the next front."""
+    flat, n, rows, stride = front
+    for i in range(n):
+        for j in range(i + 1):
+            store(factors, place, load(flat, i * stride + j * WIDTH))
+            place += WIDTH
+    for r in range(2 * n, rows):
+        for j in range(n):
+            store(factors, place, load(flat, r * stride + j * WIDTH))
+            place += WIDTH
+    for i in range(n):
+        row, source = i * stride, (n + i) * stride + n * WIDTH
+        for j in range(i + 1):
+            store(flat, row + j * WIDTH, load(flat, source + j * WIDTH))
+    for r in range(2 * n, rows):
+        row = r * stride
+        for j in range(n):
+            store(flat, row + j * WIDTH, load(flat, row + (n + j) * WIDTH))
+
+
+@jit
+def eliminate_stretches(worker, start, stop, cut, chain, left):
+    """First pass over groups of eight stretches: fills `left`, a `Reduced`."""
+    n = chain.linear.shape[1]
+    rows = (3 if cut.joined else 2) * n + 1
+    front = _Front(np.empty(rows * rows * WIDTH), n, rows, rows * WIDTH)
+    own = np.empty((n * (n + 1) // 2 + n) * WIDTH)
+    diagonal, grown = np.empty(n * WIDTH), np.empty(WIDTH)
+    size = factor_size(n, cut.joined)
+    for group in range(start, stop):
+        lanes = cut.lanes[group * WIDTH : (group + 1) * WIDTH]
+        longest = cut.ends[lanes[0]] - cut.begins[lanes[0]]
+        shortest = cut.ends[lanes[WIDTH - 1]] - cut.begins[lanes[WIDTH - 1]]
+        growth = splat(0.0)
+        _open_front(front, lanes, cut, chain.coupling)
+        for step in range(longest):
+            _own_blocks(step, lanes, cut, chain, own)
+            _add_own(front, own, diagonal)
+            if step + 1 >= shortest:
+                store(grown, 0, growth)
+                for lane in range(WIDTH):
+                    stretch = lanes[lane]
+                    if cut.begins[stretch] + step + 1 == cut.ends[stretch]:
+                        left.growths[stretch] = grown[lane]
+                        _keep_joint(lane, stretch, front, diagonal, cut.joined, left)
+            if step + 1 < longest:
+                _add_successor(front, chain.coupling)
+                growth = _eliminate(front, diagonal, growth)
+                _advance(front, left.factors, left.bases[group] + step * size)
+    return 0
 
 
 @jit
@@ -305,63 +343,63 @@ def factor_size(n, joined):
 
 
 @jit
-def sample_joints(
-    worker, start, stop, key, parts, ends, diagonals, joints, links, behind, joint_linear,
-    behind_linear, growths, out,
-):  # fmt: skip
-    """Second pass: draw the joints of sequence s, the last states of stretches ``parts[s:s + 2]``.
+def _factor_joint(c, before, after, left):
+    """Factor the block of joint c, given the joint before, and solve for its linear term.
+
+    `before` and `after` say whether its sequence has a joint there. Returns whether the block is
+    not positive definite.
+    """
+    block, linear, link = left.joints[c], left.joint_linear[c], left.links[c]
+    n = linear.size
+    if after:
+        for i in range(n):
+            linear[i] += left.behind_linear[c + 1, i]
+            for j in range(n):
+                block[i, j] += left.behind[c + 1, i, j]
+    if before:
+        for i in range(n):
+            solve_lower(left.joints[c - 1], link[i])
+        for i in range(n):
+            for k in range(n):
+                linear[i] -= link[i, k] * left.joint_linear[c - 1, k]
+            for j in range(n):
+                for k in range(n):
+                    block[i, j] -= link[i, k] * link[j, k]
+    if cholesky(block) > 0:
+        return True
+    for i in range(n):
+        left.growths[c] += left.diagonals[c, i] / (block[i, i] * block[i, i])
+    solve_lower(block, linear)
+    return False
+
+
+@jit
+def sample_joints(worker, start, stop, key, cut, left, out):
+    """Second pass: draw the joints of sequences, the last states of their stretches.
 
     Overwrites `joints`, `links` and `joint_linear` with factors. `growths` gets the joints' share;
     with a nan among them there is no draw.
     """
-    n = joint_linear.shape[1]
+    n = left.joint_linear.shape[1]
     x, ahead = np.empty(n), np.empty(n)
     for s in range(start, stop):
-        for c in range(parts[s], parts[s + 1]):
-            block, linear = joints[c], joint_linear[c]
-            if c + 1 < parts[s + 1]:
-                for i in range(n):
-                    linear[i] += behind_linear[c + 1, i]
-                    for j in range(n):
-                        block[i, j] += behind[c + 1, i, j]
-            if c > parts[s]:
-                before, link = joints[c - 1], links[c]
-                for i in range(n):  # row i of (joint, joint before) times L^-T
-                    for j in range(n):
-                        total = link[i, j]
-                        for k in range(j):
-                            total -= link[i, k] * before[j, k]
-                        link[i, j] = total / before[j, j]
-                for i in range(n):
-                    for k in range(n):
-                        linear[i] -= link[i, k] * joint_linear[c - 1, k]
-                    for j in range(n):
-                        for k in range(n):
-                            block[i, j] -= link[i, k] * link[j, k]
-            if cholesky(block) > 0:
-                growths[c] = math.nan
+        begin, end = cut.parts[s], cut.parts[s + 1]
+        for c in range(begin, end):
+            if _factor_joint(c, c > begin, c + 1 < end, left):
+                left.growths[c] = math.nan
                 return 0
-            for i in range(n):
-                growths[c] += diagonals[c, i] / (block[i, i] * block[i, i])
-                for k in range(i):
-                    linear[i] -= block[i, k] * linear[k]
-                linear[i] /= block[i, i]
-        state = open_stream(key, parts[parts.shape[0] - 1] + s)
-        for c in range(parts[s + 1] - 1, parts[s] - 1, -1):
-            block = joints[c]
+        state = open_stream(key, cut.parts[cut.parts.shape[0] - 1] + s)
+        for c in range(end - 1, begin - 1, -1):
             for i in range(n):
                 e, state = normal(state)
-                x[i] = joint_linear[c, i] + e
-                if c + 1 < parts[s + 1]:
+                x[i] = left.joint_linear[c, i] + e
+                if c + 1 < end:
                     for k in range(n):
-                        x[i] -= links[c + 1, k, i] * ahead[k]
-            for i in range(n - 1, -1, -1):
-                x[i] /= block[i, i]
-                for k in range(i):
-                    x[k] -= block[i, k] * x[i]
+                        x[i] -= left.links[c + 1, k, i] * ahead[k]
+            solve_lower_transpose(left.joints[c], x)
             for i in range(n):
                 ahead[i] = x[i]
-                out[ends[c] - 1, i] = x[i]
+                out[cut.ends[c] - 1, i] = x[i]
     return 0
 
 
@@ -401,18 +439,18 @@ def _draw_inner(factors, place, coupling, z, ahead, x, n, joined):
 
 
 @jit
-def sample_stretches(
-    worker, start, stop, key, lanes, begins, ends, bases, first, coupling, joined, factors, out
-):
+def sample_stretches(worker, start, stop, key, cut, coupling, left, out):
     """Third pass: draw the inner states of groups of stretches, given the joints in `out`."""
     n = out.shape[1]
+    begins, ends, joined = cut.begins, cut.ends, cut.joined
     size = factor_size(n, joined)
     z = np.zeros(2 * n * WIDTH)  # the joint before; then room to solve in
     x, ahead = np.zeros(n * WIDTH), np.zeros(n * WIDTH)
     for group in range(start, stop):
+        lanes = cut.lanes[group * WIDTH : (group + 1) * WIDTH]
         num_lanes = 1
         while num_lanes < WIDTH:  # a short group repeats its last stretch
-            if lanes[group * WIDTH + num_lanes] == lanes[group * WIDTH + num_lanes - 1]:
+            if lanes[num_lanes] == lanes[num_lanes - 1]:
                 break
             num_lanes += 1
         states = np.empty((WIDTH, 4), dtype=np.uint64)
@@ -420,16 +458,15 @@ def sample_stretches(
         ahead[:] = 0.0
         z[:] = 0.0
         for lane in range(num_lanes):
-            stretch = lanes[group * WIDTH + lane]
+            stretch = lanes[lane]
             s0, s1, s2, s3 = open_stream(key, stretch)
             states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = s0, s1, s2, s3
-            if not first[begins[stretch]]:
+            if not cut.first[begins[stretch]]:
                 for i in range(n):
                     z[i * WIDTH + lane] = out[begins[stretch] - 1, i]
-        longest = ends[lanes[group * WIDTH]] - begins[lanes[group * WIDTH]]
-        for step in range(longest - 2, -1, -1):
+        for step in range(ends[lanes[0]] - begins[lanes[0]] - 2, -1, -1):
             for lane in range(num_lanes):
-                stretch = lanes[group * WIDTH + lane]
+                stretch = lanes[lane]
                 inner = ends[stretch] - begins[stretch] - 1
                 if step >= inner:
                     continue
@@ -440,11 +477,12 @@ def sample_stretches(
                 for i in range(n):
                     x[i * WIDTH + lane], state = normal(state)
                 states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3] = state
-            _draw_inner(factors, bases[group] + step * size, coupling, z, ahead, x, n, joined)
+            place = left.bases[group] + step * size
+            _draw_inner(left.factors, place, coupling, z, ahead, x, n, joined)
             for i in range(n):
                 store(ahead, i * WIDTH, load(x, i * WIDTH))
             for lane in range(num_lanes):
-                stretch = lanes[group * WIDTH + lane]
+                stretch = lanes[lane]
                 if step < ends[stretch] - begins[stretch] - 1:
                     for i in range(n):
                         out[begins[stretch] + step, i] = x[i * WIDTH + lane]

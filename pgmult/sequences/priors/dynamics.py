@@ -21,7 +21,6 @@ on x_t, which is what makes sequences of counts a state-space model (Linderman, 
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +29,11 @@ from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.potentials import DensePotential, DiagonalPotential
-from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_offsets, as_spd, new_key
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled import kalman, kalman_blocks
-from pgmult.sequences.compiled.kalman_projection import TILE, project_potentials
 
 __all__ = ["MAX_GROWTH", "LinearDynamics", "input_drive", "project", "stationary_cov"]
 
@@ -49,58 +47,33 @@ _WRONG = {
 }
 
 
-class _Stretches(NamedTuple):
-    """Sequences cut into stretches of steps, for `pgmult.sequences.compiled.kalman_blocks`.
+def _stretches(offsets: IntArray) -> kalman_blocks.Stretches:
+    """Stretches of nearly equal lengths, so that all lanes are busy; by the lengths alone.
 
-    `parts` says which stretches make a sequence, ``lanes`` in which order they go side by side.
+    Those of the last few offsets are remembered: every sweep asks for the same.
     """
-
-    first: BoolArray
-    parts: IntArray
-    begins: IntArray
-    ends: IntArray
-    lanes: IntArray
-    joined: bool
-
-    @classmethod
-    def of(cls, offsets: IntArray) -> "_Stretches":
-        """Of nearly equal lengths, so that all lanes are busy; by the lengths alone.
-
-        Those of the last few offsets are remembered: every sweep asks for the same.
-        """
-        return _stretches(np.ascontiguousarray(offsets, dtype=np.int64).tobytes())
-
-    @classmethod
-    def _cut(cls, offsets: IntArray) -> "_Stretches":
-        num_steps = int(offsets[-1])
-        rounds = -(-num_steps // (WIDTH * _MAX_STRETCH))
-        length = max(-(-num_steps // (WIDTH * rounds)), _MIN_STRETCH)
-        pieces = -(-np.diff(offsets) // length)
-        parts = np.concatenate([[0], pieces.cumsum()])
-        place = np.arange(parts[-1]) - np.repeat(parts[:-1], pieces)
-        lengths = np.repeat(np.diff(offsets), pieces)
-        counts = np.repeat(pieces, pieces)
-        begins = np.repeat(offsets[:-1], pieces) + place * lengths // counts
-        ends = np.repeat(offsets[:-1], pieces) + (place + 1) * lengths // counts
-        lanes = np.argsort(begins - ends, kind="stable")
-        lanes = np.pad(lanes, (0, -len(lanes) % WIDTH), mode="edge")
-        first = np.zeros(num_steps, dtype=np.bool_)
-        first[offsets[:-1]] = True
-        return cls(first, parts, begins, ends, lanes, len(begins) > len(pieces))
+    return _cut(np.ascontiguousarray(offsets, dtype=np.int64).tobytes())
 
 
 @lru_cache(maxsize=16)
-def _stretches(offsets: bytes) -> _Stretches:
-    return _Stretches._cut(np.frombuffer(offsets, dtype=np.int64))
-
-
-class _Filtered(NamedTuple):
-    """What one pass forwards leaves: see `pgmult.sequences.compiled.kalman`."""
-
-    means: FloatArray
-    prior_roots: FloatArray
-    gain_roots: FloatArray
-    log_normalizer: FloatArray
+def _cut(offsets_as_bytes: bytes) -> kalman_blocks.Stretches:
+    offsets = np.frombuffer(offsets_as_bytes, dtype=np.int64)
+    num_steps = int(offsets[-1])
+    rounds = -(-num_steps // (WIDTH * _MAX_STRETCH))
+    length = max(-(-num_steps // (WIDTH * rounds)), _MIN_STRETCH)
+    pieces = -(-np.diff(offsets) // length)
+    parts = np.concatenate([[0], pieces.cumsum()])
+    place = np.arange(parts[-1]) - np.repeat(parts[:-1], pieces)
+    lengths = np.repeat(np.diff(offsets), pieces)
+    counts = np.repeat(pieces, pieces)
+    begins = np.repeat(offsets[:-1], pieces) + place * lengths // counts
+    ends = np.repeat(offsets[:-1], pieces) + (place + 1) * lengths // counts
+    lanes = np.argsort(begins - ends, kind="stable")
+    lanes = np.pad(lanes, (0, -len(lanes) % WIDTH), mode="edge")
+    first = np.zeros(num_steps, dtype=np.bool_)
+    first[offsets[:-1]] = True
+    joined = len(begins) > len(pieces)
+    return kalman_blocks.Stretches(first, parts, begins, ends, lanes, joined)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,18 +189,18 @@ class LinearDynamics:
             return drive, self.potential
         return drive, DensePotential(np.zeros((steps, D, D)), np.zeros((steps, D)))
 
-    def _filtered(self) -> _Filtered:
-        steps, D = self.shape
+    def _law(self) -> kalman.Law:
         drive, potential = self._parts()
-        sequences = len(self.offsets) - 1
-        out = _Filtered(
-            np.empty((steps, D)), np.empty((steps, D, D)), np.empty((steps, D, D)),
-            np.empty(sequences),
+        return kalman.Law(
+            self.offsets, self.transition, self.noise_cov, self.initial_mean, self.initial_cov,
+            drive, potential.J, potential.h,
         )  # fmt: skip
-        statuses = over_rows(
-            kalman.filter_chains, sequences, self.offsets, self.transition, self.noise_cov,
-            self.initial_mean, self.initial_cov, drive, potential.J, potential.h, *out, grain=1,
-        )  # fmt: skip
+
+    def _filtered(self, law: kalman.Law) -> kalman.Filtered:
+        (steps, D), sequences = self.shape, len(self.offsets) - 1
+        roots = np.empty((steps, D, D)), np.empty((steps, D, D))
+        out = kalman.Filtered(np.empty((steps, D)), *roots, np.empty(sequences))
+        statuses = over_rows(kalman.filter_chains, sequences, law, out, grain=1)
         failed = [status - 1 for status in statuses if status]
         if failed:
             raise ValueError(
@@ -238,7 +211,7 @@ class LinearDynamics:
 
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_sequences,)``."""
-        return self._filtered().log_normalizer
+        return self._filtered(self._law()).log_z
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw of all states, ``(num_steps, D)``: filter forwards, sample backwards.
@@ -251,11 +224,10 @@ class LinearDynamics:
         return self._sample_by_filter(key) if by_blocks is None else by_blocks
 
     def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
-        filtered = self._filtered()
-        out = np.empty(self.shape)
+        law, out = self._law(), np.empty(self.shape)
         over_rows(
-            kalman.sample_chains, len(self.offsets) - 1, key, self.offsets, self.transition,
-            lower_cholesky(self.noise_cov), self._parts()[0], *filtered[:3], out, grain=1,
+            kalman.sample_chains, len(self.offsets) - 1, key, law, lower_cholesky(self.noise_cov),
+            self._filtered(law), out, grain=1,
         )  # fmt: skip
         return out
 
@@ -270,7 +242,7 @@ class LinearDynamics:
         blocks = np.stack([precision + push, precision, initial + push, initial])
         if not np.isfinite(blocks).all():
             return None
-        cut = _Stretches.of(self.offsets)
+        cut = _stretches(self.offsets)
         drive = np.empty((0, D)) if self.drive is None else self.drive
         start = np.broadcast_to(self.initial_mean, (len(self.offsets) - 1, D))
         if self.drive is not None:
@@ -281,29 +253,22 @@ class LinearDynamics:
             np.ascontiguousarray(coupling.T), drive, linear_means(start, initial), potential.h,
             linear, grain=4096,
         )  # fmt: skip
+        chain = kalman_blocks.Chain(potential.J, linear, blocks, coupling)
         groups, size = len(cut.lanes) // WIDTH, kalman_blocks.factor_size(D, cut.joined)
         longest = (cut.ends - cut.begins)[cut.lanes[::WIDTH]] - 1
         bases = size * np.concatenate([[0], longest.cumsum()])
-        factors = np.empty(bases[-1])
         shape = len(cut.begins), D
-        matrices = np.zeros((3, *shape, D))
         diagonals, joint_linear, behind_linear = np.zeros((3, *shape))
-        growths, out = np.empty(shape[0]), np.empty((steps, D))
-        over_rows(
-            kalman_blocks.eliminate_stretches, groups, cut.lanes, cut.begins, cut.ends, bases,
-            cut.first, potential.J, linear, blocks, coupling, cut.joined, factors, diagonals,
-            *matrices, joint_linear, behind_linear, growths, grain=1,
+        left = kalman_blocks.Reduced(
+            bases, np.empty(bases[-1]), diagonals, *np.zeros((3, *shape, D)), joint_linear,
+            behind_linear, np.empty(shape[0]),
         )  # fmt: skip
-        over_rows(
-            kalman_blocks.sample_joints, len(self.offsets) - 1, key, cut.parts, cut.ends,
-            diagonals, *matrices, joint_linear, behind_linear, growths, out, grain=1,
-        )  # fmt: skip
-        if not growths.max() < MAX_GROWTH:
+        out = np.empty((steps, D))
+        over_rows(kalman_blocks.eliminate_stretches, groups, cut, chain, left, grain=1)
+        over_rows(kalman_blocks.sample_joints, len(self.offsets) - 1, key, cut, left, out, grain=1)
+        if not left.growths.max() < MAX_GROWTH:
             return None
-        over_rows(
-            kalman_blocks.sample_stretches, groups, key, cut.lanes, cut.begins, cut.ends, bases,
-            cut.first, coupling, cut.joined, factors, out, grain=1,
-        )  # fmt: skip
+        over_rows(kalman_blocks.sample_stretches, groups, key, cut, coupling, left, out, grain=1)
         return out
 
     def filter(self) -> tuple[FloatArray, FloatArray]:
@@ -311,12 +276,12 @@ class LinearDynamics:
 
         "So far" includes the step's own potential.
         """
-        filtered = self._filtered()
+        filtered = self._filtered(self._law())
         covs = np.empty_like(filtered.prior_roots)
-        over_rows(kalman.filtered_covs, len(covs), *filtered[1:3], covs)
+        over_rows(kalman.filtered_covs, len(covs), filtered, covs)
         return filtered.means, covs
 
-    def smooth(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def smooth(self) -> kalman.Smoothed:
         """Posterior moments given all potentials.
 
         Returns
@@ -326,14 +291,12 @@ class LinearDynamics:
         cross_covs : array, ``(num_steps, D, D)``
             Cov(x_t, x_{t-1}), zero at the first step of a sequence.
         """
-        filtered = self._filtered()
-        means, covs = np.empty(self.shape), np.empty_like(filtered.prior_roots)
-        cross_covs = np.empty_like(covs)
+        law, (steps, D) = self._law(), self.shape
+        out = kalman.Smoothed(np.empty((steps, D)), *np.empty((2, steps, D, D)))
         over_rows(
-            kalman.smooth_chains, len(self.offsets) - 1, self.offsets, self.transition,
-            self.noise_cov, self._parts()[0], *filtered[:3], means, covs, cross_covs, grain=1,
-        )  # fmt: skip
-        return means, covs, cross_covs
+            kalman.smooth_chains, len(self.offsets) - 1, law, self._filtered(law), out, grain=1
+        )
+        return out
 
     def log_density(self, x: ArrayLike) -> FloatArray:
         """Normalised log density of each sequence, ``(num_sequences,)``, at states x."""
@@ -407,9 +370,8 @@ def project(potential: DiagonalPotential, loadings: ArrayLike, offset: ArrayLike
         raise ValueError(
             f"the potential must have shape (steps, {len(C)}), got {J.shape} and {h.shape}"
         )
-    steps, D = len(J), C.shape[1]
-    out = DensePotential(np.empty((steps, D, D)), np.empty((steps, D)))
-    over_rows(
-        project_potentials, -(-steps // TILE), J, h, C, mean, out.J, out.h
-    )  # fmt: skip
-    return out
+    D = C.shape[1]
+    products = (C[:, :, None] * C[:, None, :]).reshape(len(C), -1)
+    return DensePotential(
+        linear_means(J, products).reshape(-1, D, D), linear_means(h - J * mean, C)
+    )
