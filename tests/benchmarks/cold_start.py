@@ -122,6 +122,8 @@ def _written(kind: Any) -> Any:
     if isinstance(kind, types.NamedTuple):
         name = f"{kind.instance_class.__module__}:{kind.instance_class.__qualname__}"
         return [name, *map(_written, kind.types)]
+    if isinstance(kind, types.BaseTuple):
+        return ["tuple", *map(_written, kind.types)]
     if not isinstance(kind, types.Array):
         return str(kind)
     written = f"{kind.dtype} {kind.ndim}{kind.layout}"

@@ -12,58 +12,77 @@ that called them all would compile each again.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky
-from pgmult.sequences.compiled.symbols import COLUMNS
+from pgmult.compiled.linalg import (
+    cholesky,
+    product,
+    solve_lower,
+    solve_lower_transpose,
+    solve_with_root,
+)
+
+_Floats, _Ints = NDArray[np.float64], NDArray[np.int64]
 
 
-@jit
-def lay_out(weights, loadings, running, products):
-    """Loadings, their sums over the sticks before, and the products of columns that J and h take.
+class Chain(NamedTuple):
+    """A block of sequences of states, but for the dynamics.
 
-    As `accumulate_potentials` wants them.
+    ``inputs`` ``(num_steps, U)`` drive all but first steps, where they are zero; J and h are the
+    steps' potentials. ``precision`` is Q^-1, and the law of first states has the precision and
+    linear term that are called initial.
     """
-    n, q = weights.shape
-    D = loadings.shape[1]
-    for k in range(n):
-        for i in range(D):
-            loadings[k, i] = weights[k, i]
-            running[k + 1, i] = running[k, i] + weights[k, i]
-        column = 0
-        for i in range(D):
-            for j in range(i + 1):
-                tile, place = column // COLUMNS, column % COLUMNS
-                products[tile, k, place] = weights[k, i] * weights[k, j]
-                column += 1
-        for i in range(D):
-            for j in range(D, q):
-                tile, place = column // COLUMNS, column % COLUMNS
-                products[tile, k, place] = weights[k, i] * weights[k, j]
-                column += 1
+
+    offsets: _Ints
+    inputs: _Floats
+    J: _Floats
+    h: _Floats
+    precision: _Floats
+    initial_precision: _Floats
+    initial_linear: _Floats
+
+
+class Moments(NamedTuple):
+    """What `smooth` writes.
+
+    ``roots`` of the eliminated blocks, E x_t, Cov x_t, and sums of E x_t z_t' (``following``) and
+    E z_t z_t' (``squares``), z_t = (x_t-1, u_t), over the steps with a predecessor.
+    """
+
+    roots: _Floats
+    means: _Floats
+    covs: _Floats
+    following: _Floats
+    squares: _Floats
+
+
+class Prior(NamedTuple):
+    """Of B, matrix normal given Q, and of W, Gaussian with a diagonal covariance."""
+
+    mean: _Floats
+    row_precision: _Floats
+    weight_mean: _Floats
+    weight_precision: _Floats
+
+
+class Metric(NamedTuple):
+    """Of B it is Q^-1 times `row_root`'s square, of row k of W the square of ``roots[k]``."""
+
+    noise_cov: _Floats
+    row_root: _Floats
+    roots: _Floats
 
 
 @jit(reassociate=True)
-def smooth(
-    offsets, J, h, inputs, precision, initial_precision, initial_linear, dynamics,
-    roots, means, covs, following, squares,
-):  # fmt: skip
-    """Log normaliser up to what no path moves, and moments of the states.
-
-    Returns it, nan where there is none, and the growth of rounding errors, as
-    `pgmult.sequences.compiled.kalman_blocks` measures it.
-
-    `inputs` ``(num_steps, U)`` drive all but first steps, where they are zero. Writes E x_t to
-    `means`, Cov x_t to `covs`, and sums of E x_t z_t' and E z_t z_t', z_t = (x_t-1, u_t), over the
-    steps with a predecessor to `following` and `squares`. Only positive terms are added backwards,
-    so covariances stay what they are.
-    """
-    D = h.shape[1]
-    U = inputs.shape[1]
+def _couplings(precision, dynamics):
+    """A' Q^-1 A, A' Q^-1 and Q^-1 W_u."""
+    D = precision.shape[0]
+    U = dynamics.shape[1] - D
     coupling, push, pull = np.zeros((D, D)), np.zeros((D, D)), np.zeros((D, U))
-    pulled = np.empty((D, D))  # A' Q^-1
     for i in range(D):
         for k in range(D):
             for j in range(D):
@@ -74,9 +93,23 @@ def smooth(
         for i in range(D):
             for j in range(D):
                 push[i, j] += dynamics[k, i] * coupling[k, j]
+    pulled = np.empty((D, D))
     for i in range(D):
         for j in range(D):
             pulled[i, j] = coupling[j, i]
+    return push, pulled, pull
+
+
+@jit(reassociate=True)
+def _forwards(chain, dynamics, roots, means, gains):
+    """Eliminate states from the left; log normaliser and growth of rounding errors.
+
+    `roots` gets the factor L of every block that was eliminated, `means` L^-1 times its linear
+    term, and `gains` L^-1 A' Q^-1.
+    """
+    offsets, inputs, J, h, precision, initial_precision, initial_linear = chain
+    D, U = h.shape[1], inputs.shape[1]
+    push, pulled, pull = _couplings(precision, dynamics)
     drive, diagonal = np.zeros(D), np.empty(D)
     total, growth = 0.0, 0.0
     for s in range(offsets.size - 1):
@@ -107,24 +140,7 @@ def smooth(
                         for j in range(U):
                             linear[i] -= dynamics[k, i] * pull[k, j] * inputs[t + 1, j]
             if t > first:
-                before, known = roots[t - 1], means[t - 1]
-                gain = covs[t - 1]  # L^-1 A' Q^-1, until the pass backwards
-                for j in range(D):
-                    for i in range(D):
-                        gain[j, i] = pulled[j, i]
-                    for k in range(j):
-                        x = before[j, k]
-                        for i in range(D):
-                            gain[j, i] -= x * gain[k, i]
-                    x = 1.0 / before[j, j]
-                    for i in range(D):
-                        gain[j, i] *= x
-                        linear[i] += gain[j, i] * known[j]
-                for j in range(D):
-                    for i in range(D):
-                        x = gain[j, i]
-                        for k in range(i + 1):
-                            block[i, k] -= x * gain[j, k]
+                _eliminate(roots[t - 1], means[t - 1], pulled, gains[t - 1], block, linear)
             if cholesky(block) > 0:
                 return math.nan, math.inf
             for i in range(D):
@@ -134,6 +150,57 @@ def smooth(
                 linear[i] = x / block[i, i]
                 total += 0.5 * linear[i] * linear[i] - math.log(block[i, i])
                 growth = max(growth, diagonal[i] / (block[i, i] * block[i, i]))
+    return total, growth
+
+
+@jit(reassociate=True)
+def _eliminate(root, known, pulled, gain, block, linear):
+    """Take the state before from a block and its linear term; writes L^-1 A' Q^-1 to `gain`."""
+    D = known.size
+    for j in range(D):
+        for i in range(D):
+            gain[j, i] = pulled[j, i]
+        for k in range(j):
+            x = root[j, k]
+            for i in range(D):
+                gain[j, i] -= x * gain[k, i]
+        x = 1.0 / root[j, j]
+        for i in range(D):
+            gain[j, i] *= x
+            linear[i] += gain[j, i] * known[j]
+    for j in range(D):
+        for i in range(D):
+            x = gain[j, i]
+            for k in range(i + 1):
+                block[i, k] -= x * gain[j, k]
+
+
+@jit(reassociate=True)
+def _invert(root, back, inverse):
+    """Write L^-1 to `back` and (L L')^-1 to `inverse`."""
+    D = root.shape[0]
+    for i in range(D):
+        for j in range(D):
+            back[i, j] = inverse[i, j] = 0.0
+    for i in range(D):
+        scale = 1.0 / root[i, i]
+        for k in range(i):
+            x = root[i, k] * scale
+            for j in range(k + 1):
+                back[i, j] -= x * back[k, j]
+        back[i, i] = scale
+    for k in range(D):
+        for i in range(k + 1):
+            x = back[k, i]
+            for j in range(k + 1):
+                inverse[i, j] += x * back[k, j]
+
+
+@jit(reassociate=True)
+def _backwards(offsets, inputs, into):
+    """Moments of the states from what `_forwards` left, last steps first."""
+    roots, means, covs, following, squares = into
+    D, U = means.shape[1], inputs.shape[1]
     back, inverse = np.empty((D, D)), np.empty((D, D))
     gain, carried = np.empty((D, D)), np.empty((D, D))
     whitened = np.empty(D)
@@ -144,23 +211,12 @@ def smooth(
                 following[i, j] = 0.0
     for s in range(offsets.size - 1):
         for t in range(offsets[s + 1] - 1, offsets[s] - 1, -1):
-            root, cov = roots[t], covs[t]
+            cov = covs[t]
+            _invert(roots[t], back, inverse)
             for i in range(D):
                 whitened[i] = means[t, i]
                 for j in range(D):
-                    back[i, j] = inverse[i, j] = gain[i, j] = carried[i, j] = 0.0
-            for i in range(D):  # back = root^-1
-                scale = 1.0 / root[i, i]
-                for k in range(i):
-                    x = root[i, k] * scale
-                    for j in range(k + 1):
-                        back[i, j] -= x * back[k, j]
-                back[i, i] = scale
-            for k in range(D):
-                for i in range(k + 1):
-                    x = back[k, i]
-                    for j in range(k + 1):
-                        inverse[i, j] += x * back[k, j]
+                    gain[i, j] = carried[i, j] = 0.0
             for i in range(D):
                 x = 0.0
                 for k in range(i, D):
@@ -205,6 +261,19 @@ def smooth(
     for i in range(U):
         for j in range(D):
             squares[D + i, j] = squares[j, D + i]
+
+
+@jit
+def smooth(chain, dynamics, into):
+    """Log normaliser up to what no path moves, and moments of the states: fills `into`.
+
+    Returns it, nan where there is none, and the growth of rounding errors, as
+    `pgmult.sequences.compiled.kalman_blocks` measures it. Only positive terms are added backwards,
+    so covariances stay what they are.
+    """
+    total, growth = _forwards(chain, dynamics, into[0], into[1], into[2])
+    if math.isfinite(growth):
+        _backwards(chain[0], chain[1], into)
     return total, growth
 
 
@@ -228,14 +297,10 @@ def draw_states(offsets, dynamics, precision, roots, means, x):
                     pull[i] = 0.0
                     for k in range(D):
                         pull[i] += dynamics[k, i] * away[k]
-                    for k in range(i):
-                        pull[i] -= root[i, k] * pull[k]
-                    pull[i] /= root[i, i]
+                solve_lower(root, pull)
+                for i in range(D):
                     x[t, i] += pull[i]
-            for i in range(D - 1, -1, -1):
-                x[t, i] /= root[i, i]
-                for k in range(i):
-                    x[t, k] -= root[i, k] * x[t, i]
+            solve_lower_transpose(root, x[t])
             for i in range(D):
                 x[t, i] += means[t, i]
 
@@ -244,25 +309,14 @@ def draw_states(offsets, dynamics, precision, roots, means, x):
 def log_spread(dynamics, noise_cov, precision, doublings):
     """Logarithm of tr(Q^-1 Cov x) / D after ``2**doublings`` steps of the dynamics from nothing."""
     D = noise_cov.shape[0]
-    cov, power, moved = noise_cov.copy(), np.empty((D, D)), np.empty((D, D))
-    for i in range(D):
-        for j in range(D):
-            power[i, j] = dynamics[i, j]
+    cov, power, moved = noise_cov.copy(), dynamics[:, :D].copy(), np.empty((D, D))
     for _ in range(doublings):
-        for i in range(D):
-            for j in range(D):
-                moved[i, j] = 0.0
-                for k in range(D):
-                    moved[i, j] += power[i, k] * cov[k, j]
+        product(power, cov, moved)
         for i in range(D):
             for j in range(D):
                 for k in range(D):
                     cov[i, j] += moved[i, k] * power[j, k]
-        for i in range(D):
-            for j in range(D):
-                moved[i, j] = 0.0
-                for k in range(D):
-                    moved[i, j] += power[i, k] * power[k, j]
+        product(power, power, moved)
         power, moved = moved, power
     total = 0.0
     for i in range(D):
@@ -272,32 +326,12 @@ def log_spread(dynamics, noise_cov, precision, doublings):
 
 
 @jit
-def _solve(root, x):
-    """(L L')^-1 x in place."""
-    n = x.size
-    for i in range(n):
-        for k in range(i):
-            x[i] -= root[i, k] * x[k]
-        x[i] /= root[i, i]
-    for i in range(n - 1, -1, -1):
-        x[i] /= root[i, i]
-        for k in range(i):
-            x[k] -= root[i, k] * x[i]
-
-
-@jit
-def begin(
-    spread, num_later, zz, noise_cov, precision, row_precision, weight_precision, squares,
-    row_root, roots, r, s,
-):  # fmt: skip
-    """Write factors of the metric, and momenta over the white noise in r, of B, and s, of W.
-
-    Returns the kinetic energy. Of `zz` only the sums of u_t u_t' are looked at.
-
-    The metric of B is Q^-1 times `row_root`'s square, that of row k of W the square of `roots[k]`.
-    """
-    D, num_rows = r.shape
-    n, q = s.shape
+def _factor_metric(spread, num_later, zz, squares, prior, metric):
+    """Write the metric's factors. Of `zz` only the sums of u_t u_t' are looked at."""
+    noise_cov, row_root, roots = metric
+    _, row_precision, weight_mean, weight_precision = prior
+    D, num_rows = noise_cov.shape[0], row_root.shape[0]
+    n, q = weight_mean.shape
     for i in range(num_rows):
         for j in range(num_rows):
             row_root[i, j] = row_precision[i, j]
@@ -317,6 +351,17 @@ def begin(
                     roots[k, i, j] = squares[k, i * (i + 1) // 2 + j]
             roots[k, i, i] += weight_precision[k, i]
         cholesky(roots[k])
+
+
+@jit
+def begin(spread, num_later, zz, squares, precision, prior, metric, r, s):
+    """Write factors of the metric, and momenta over the white noise in r, of B, and s, of W.
+
+    Returns the kinetic energy.
+    """
+    _factor_metric(spread, num_later, zz, squares, prior, metric)
+    (D, num_rows), (n, q) = r.shape, s.shape
+    _, row_root, roots = metric
     half = precision.copy()
     cholesky(half)
     total = 0.0
@@ -341,45 +386,37 @@ def begin(
 
 
 @jit
-def slopes(
-    following, zz, squares, linear, precision, prior_mean, row_precision, weight_mean,
-    weight_precision, dynamics, weights, by_dynamics, by_weights,
-):  # fmt: skip
+def slopes(following, zz, squares, linear, precision, prior, dynamics, weights, by_b, by_w):
     """Gradients with respect to B and W; log prior of both, and what the offset adds to log Z.
 
     `linear`, ``(n + 1, q)``, is the sum of counts times design by symbol.
     """
+    mean, row_precision, weight_mean, weight_precision = prior
     n, q = weights.shape
     D, num_rows = dynamics.shape
     total = 0.0
     gap, pull = np.empty((D, num_rows)), np.empty((D, num_rows))
     for i in range(D):
         for j in range(num_rows):
-            gap[i, j] = dynamics[i, j] - prior_mean[j, i]
+            gap[i, j] = dynamics[i, j] - mean[j, i]
     for i in range(D):
         for j in range(num_rows):
-            prior = 0.0
+            away = 0.0
             pull[i, j] = following[i, j]
             for k in range(num_rows):
-                prior += gap[i, k] * row_precision[k, j]
+                away += gap[i, k] * row_precision[k, j]
                 pull[i, j] -= dynamics[i, k] * zz[k, j]
-            pull[i, j] -= prior
+            pull[i, j] -= away
             for k in range(D):
-                total -= 0.5 * precision[k, i] * prior * gap[k, j]
-    for i in range(D):
-        for j in range(num_rows):
-            by_dynamics[i, j] = 0.0
-            for k in range(D):
-                by_dynamics[i, j] += precision[i, k] * pull[k, j]
-    reaching = np.empty(q)
-    for i in range(q):
-        reaching[i] = linear[n, i]
+                total -= 0.5 * precision[k, i] * away * gap[k, j]
+    product(precision, pull, by_b)
+    reaching = linear[n].copy()
     for k in range(n - 1, -1, -1):
         for i in range(q):
             reaching[i] += linear[k, i]
             own = linear[k, i] - 0.5 * reaching[i]
             away = weights[k, i] - weight_mean[k, i]
-            by_weights[k, i] = own - weight_precision[k, i] * away
+            by_w[k, i] = own - weight_precision[k, i] * away
             total -= 0.5 * weight_precision[k, i] * away * away
             if i >= D:
                 total += own * weights[k, i]
@@ -388,40 +425,35 @@ def slopes(
             for j in range(i + 1):
                 x = squares[k, column]
                 column += 1
-                by_weights[k, i] -= x * weights[k, j]
+                by_w[k, i] -= x * weights[k, j]
                 if j < i:
-                    by_weights[k, j] -= x * weights[k, i]
+                    by_w[k, j] -= x * weights[k, i]
                 if j >= D:
                     total -= x * weights[k, i] * weights[k, j] * (1.0 if j < i else 0.5)
     return total
 
 
 @jit
-def leap(
-    kick, drift, noise_cov, row_root, roots, by_dynamics, by_weights, r, s, dynamics, weights
-):  # fmt: skip
+def leap(kick, drift, metric, by_b, by_w, r, s, dynamics, weights):
     """Kick the momenta along the gradients, then let B and W drift; the kinetic energy between."""
-    D, num_rows = r.shape
-    n, q = s.shape
+    noise_cov, row_root, roots = metric
+    (D, num_rows), (n, q) = r.shape, s.shape
     total = 0.0
     v, row = np.empty((D, num_rows)), np.empty(q)
     for i in range(D):
         for j in range(num_rows):
-            r[i, j] += kick * by_dynamics[i, j]
+            r[i, j] += kick * by_b[i, j]
+    product(noise_cov, r, v)
     for i in range(D):
-        for j in range(num_rows):
-            v[i, j] = 0.0
-            for k in range(D):
-                v[i, j] += noise_cov[i, k] * r[k, j]
-        _solve(row_root, v[i])
+        solve_with_root(row_root, v[i])
         for j in range(num_rows):
             total += 0.5 * v[i, j] * r[i, j]
             dynamics[i, j] += drift * v[i, j]
     for k in range(n):
         for i in range(q):
-            s[k, i] += kick * by_weights[k, i]
+            s[k, i] += kick * by_w[k, i]
             row[i] = s[k, i]
-        _solve(roots[k], row)
+        solve_with_root(roots[k], row)
         for i in range(q):
             total += 0.5 * row[i] * s[k, i]
             weights[k, i] += drift * row[i]

@@ -7,12 +7,13 @@ of probability p can make it matter again by a factor of 1 / p at most. Where pr
 transitions or of first states go below `SMALLEST`, callers ask for ``in_logs``: everything between
 steps is in logarithms then, slower and without any loss.
 
-`emission` is ``(num_symbols, num_states)``, one contiguous row a symbol.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
@@ -20,6 +21,26 @@ from pgmult.sequences.compiled.brackets import FOUND, SHRINK, START, look_next
 
 SMALLEST = 1e-280
 _SAFE_TOTAL = 1e-250
+_Floats = NDArray[np.float64]
+
+
+class Chains(NamedTuple):
+    """Observed sequences and the parameters of their hidden chains.
+
+    `offsets` to `counts` are those of `pgmult.sequences.Sequences`. `emission` is
+    ``(num_symbols, num_states)``, one contiguous row a symbol.
+    """
+
+    offsets: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    symbols: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    initial: _Floats
+    transition: _Floats
+    log_transition: _Floats
+    emission: _Floats
+    log_emission: _Floats
+    in_logs: bool
 
 
 @jit
@@ -74,14 +95,14 @@ def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs
 
 
 @jit
-def _filter(
-    first, last, indptr, symbols, counts, initial, transition, log_transition, emission,
-    log_emission, in_logs, filtered, log_predictive,
-):  # fmt: skip
-    """Filter one sequence into the rows of `filtered`, in turn; a few rows serve a long sequence.
+def _filter(s, chains, filtered, log_predictive):
+    """Filter sequence s into the rows of `filtered`, in turn; a few rows serve a long sequence.
 
     Returns the row of the last step.
     """
+    offsets, indptr, symbols, counts, initial, transition, log_transition, emission = chains[:8]
+    log_emission, in_logs = chains.log_emission, chains.in_logs
+    first, last = offsets[s], offsets[s + 1]
     num_rows, num_states = filtered.shape
     predicted = np.empty(num_states)
     row = 0
@@ -91,12 +112,9 @@ def _filter(
             _predict(
                 filtered[(t - first - 1) % num_rows], transition, log_transition, in_logs, predicted
             )
-        elif in_logs:
-            for m in range(num_states):
-                predicted[m] = _log(initial[m])
         else:
             for m in range(num_states):
-                predicted[m] = initial[m]
+                predicted[m] = _log(initial[m]) if in_logs else initial[m]
         begin, end = indptr[t], indptr[t + 1]
         total = 0.0
         if begin == end:
@@ -123,30 +141,25 @@ def _filter(
 
 
 @jit
-def filter_sequences(
-    worker, start, stop, offsets, indptr, symbols, counts, initial, transition, log_transition,
-    emission, log_emission, in_logs, log_predictive, final,
-):  # fmt: skip
+def filter_sequences(worker, start, stop, chains, log_predictive, final):
     """Log p(x_t | x_<t) of every step, 0 where it is missing; and p(z | x) of the last steps.
 
     A step that is impossible gives -inf and counts as missing for those after it.
     """
-    filtered = np.empty((2, initial.size))
+    filtered = np.empty((2, chains.initial.size))
     for s in range(start, stop):
-        row = _filter(
-            offsets[s], offsets[s + 1], indptr, symbols, counts, initial, transition,
-            log_transition, emission, log_emission, in_logs, filtered, log_predictive,
-        )  # fmt: skip
-        for m in range(initial.size):
-            final[s, m] = math.exp(filtered[row, m]) if in_logs else filtered[row, m]
+        row = _filter(s, chains, filtered, log_predictive)
+        for m in range(chains.initial.size):
+            final[s, m] = math.exp(filtered[row, m]) if chains.in_logs else filtered[row, m]
 
 
 @jit
-def _longest(offsets, start, stop):
+def _room(offsets, start, stop, num_states):
+    """Rows for all steps of the longest sequence."""
     longest = 0
     for s in range(start, stop):
         longest = max(longest, offsets[s + 1] - offsets[s])
-    return longest
+    return np.empty((longest, num_states))
 
 
 @jit
@@ -173,65 +186,54 @@ def _backward_weights(filtered, transition, log_transition, in_logs, later, weig
 
 
 @jit
-def sample_paths(
-    worker, start, stop, key, offsets, indptr, symbols, counts, initial, transition,
-    log_transition, emission, log_emission, in_logs, log_predictive, states,
-):  # fmt: skip
+def sample_paths(worker, start, stop, key, chains, log_predictive, states):
     """States ~ p(z | x): filter forward, sample backward; log p(x_t | x_<t) comes with it."""
-    num_states = initial.size
-    filtered = np.empty((_longest(offsets, start, stop), num_states))
+    num_states = chains.initial.size
+    filtered = _room(chains.offsets, start, stop, num_states)
     weights = np.empty(num_states)
+    passes = chains.transition, chains.log_transition, chains.in_logs
     for s in range(start, stop):
-        first, last = offsets[s], offsets[s + 1]
-        _filter(
-            first, last, indptr, symbols, counts, initial, transition, log_transition, emission,
-            log_emission, in_logs, filtered[: last - first], log_predictive,
-        )  # fmt: skip
+        first, last = chains.offsets[s], chains.offsets[s + 1]
+        _filter(s, chains, filtered[: last - first], log_predictive)
         state = open_stream(key, s)
         later = -1
         for t in range(last - 1, first - 1, -1):
-            total = _backward_weights(
-                filtered[t - first], transition, log_transition, in_logs, later, weights
-            )
+            total = _backward_weights(filtered[t - first], *passes, later, weights)
             u, state = uniform(state)
-            left = u * total
-            chosen = 0
-            for m in range(num_states):
-                if weights[m] > 0.0:
-                    chosen = m
-                    left -= weights[m]
-                    if left <= 0.0:
-                        break
-            states[t] = chosen
-            later = chosen
+            later = _pick(weights, u * total)
+            states[t] = later
+
+
+@jit(inline=True)
+def _pick(weights, left):
+    """The state at which running sums of weights reach `left`."""
+    chosen = 0
+    for m in range(weights.size):
+        if weights[m] > 0.0:
+            chosen = m
+            left -= weights[m]
+            if left <= 0.0:
+                break
+    return chosen
 
 
 @jit
-def smooth_paths(
-    worker, start, stop, offsets, indptr, symbols, counts, initial, transition, log_transition,
-    emission, log_emission, in_logs, log_predictive, smoothed,
-):  # fmt: skip
+def smooth_paths(worker, start, stop, chains, log_predictive, smoothed):
     """smoothed[t] = p(z_t | all x of the sequence)."""
-    num_states = initial.size
-    filtered = np.empty((_longest(offsets, start, stop), num_states))
+    num_states = chains.initial.size
+    filtered = _room(chains.offsets, start, stop, num_states)
     weights = np.empty(num_states)
+    passes = chains.transition, chains.log_transition, chains.in_logs
     for s in range(start, stop):
-        first, last = offsets[s], offsets[s + 1]
-        _filter(
-            first, last, indptr, symbols, counts, initial, transition, log_transition, emission,
-            log_emission, in_logs, filtered[: last - first], log_predictive,
-        )  # fmt: skip
-        total = _backward_weights(
-            filtered[last - 1 - first], transition, log_transition, in_logs, -1, weights
-        )
+        first, last = chains.offsets[s], chains.offsets[s + 1]
+        _filter(s, chains, filtered[: last - first], log_predictive)
+        total = _backward_weights(filtered[last - 1 - first], *passes, -1, weights)
         for i in range(num_states):
             smoothed[last - 1, i] = weights[i] / total
         for t in range(last - 2, first - 1, -1):
             smoothed[t] = 0.0
             for j in range(num_states):
-                total = _backward_weights(
-                    filtered[t - first], transition, log_transition, in_logs, j, weights
-                )
+                total = _backward_weights(filtered[t - first], *passes, j, weights)
                 if total > 0.0:
                     scale = smoothed[t + 1, j] / total
                     for i in range(num_states):
@@ -241,20 +243,11 @@ def smooth_paths(
 @jit
 def simulate_paths(worker, start, stop, key, offsets, initial, transition, states):
     """States ~ p(z): first states and transitions alone."""
-    num_states = initial.size
     for s in range(start, stop):
         state = open_stream(key, s)
         for t in range(offsets[s], offsets[s + 1]):
             u, state = uniform(state)
-            chosen = 0
-            for m in range(num_states):
-                share = initial[m] if t == offsets[s] else transition[states[t - 1], m]
-                if share > 0.0:
-                    chosen = m
-                    u -= share
-                    if u <= 0.0:
-                        break
-            states[t] = chosen
+            states[t] = _pick(initial if t == offsets[s] else transition[states[t - 1]], u)
 
 
 @jit

@@ -4,8 +4,10 @@ See `pgmult.sequences.updates.state_slice`, which strings them together.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
@@ -19,15 +21,14 @@ _SHARES = np.array([0.011257411327720689, 0.22207592200561264, 0.533333333333333
 
 
 @jit
-def expected_sites(
-    worker, start, stop, indptr, sticks, counts, depths, design, covs, weights, J, h
-):
+def expected_sites(worker, start, stop, active, design, covs, weights, J, h):
     """Write to J and h the potentials of a piece's states from expected sites.
 
     The states have means in the leading columns of `design` and covariances `covs`. Where these
     have no size, the sites are those at a rough guess of psi: of the offset's probability and of
     the step's share, to which the former adds as many trials as would have one success.
     """
+    _, depths, _, _, indptr, sticks, counts = active
     D, q = J.shape[1], design.shape[1]
     guessing = covs.shape[1] == 0
     square, linear = np.empty((D, D)), np.empty(D)
@@ -82,18 +83,68 @@ def expected_sites(
                 J[t, j, i] = square[i, j]
 
 
+class Base(NamedTuple):
+    """The Gaussian that paths are sliced around, and what psi is made of.
+
+    ``centre`` are the means of the states, and (J, h) the sites in the likelihood's place. States
+    in the leading columns of ``design`` are not looked at.
+    """
+
+    design: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    J: NDArray[np.float64]
+    h: NDArray[np.float64]
+    centre: NDArray[np.float64]
+
+
 @jit
-def slice_paths(
-    worker, start, stop, key, offsets, indptr, sticks, counts, depths, design, weights, J, h,
-    centre, across, states,
-):  # fmt: skip
-    """Move the `states` of a piece's sequences along ellipses around `centre`.
+def _point_of(t, cos, sin, centre, states, across, x):
+    """Write a state on the ellipse of step t to x."""
+    for i in range(x.size):
+        here, there = states[t, i] - centre[t, i], across[t, i] - centre[t, i]
+        x[i] = centre[t, i] + here * cos + there * sin
+
+
+@jit
+def _correction(first, end, cos, sin, active, base, states, across, x):
+    """Log likelihood of a path, less the sites in its place."""
+    _, depths, _, _, indptr, sticks, counts = active
+    design, weights, J, h, centre = base
+    D, q = x.size, design.shape[1]
+    total = 0.0
+    for t in range(first, end):
+        _point_of(t, cos, sin, centre, states, across, x)
+        for i in range(D):
+            total -= h[t, i] * x[i]
+            for j in range(i):
+                total += x[i] * J[t, i, j] * x[j]
+            total += 0.5 * x[i] * J[t, i, i] * x[i]
+        entry = indptr[t]
+        reaching = np.int64(0)
+        for e in range(entry, indptr[t + 1]):
+            reaching += counts[e]
+        for k in range(depths[t]):
+            psi = 0.0
+            for i in range(D):
+                psi += weights[k, i] * x[i]
+            for i in range(D, q):
+                psi += weights[k, i] * design[t, i]
+            total -= reaching * (max(psi, 0.0) + math.log1p(math.exp(-abs(psi))))
+            if sticks[entry] == k:
+                total += counts[entry] * psi
+                reaching -= counts[entry]
+                entry += 1
+    return total
+
+
+@jit
+def slice_paths(worker, start, stop, key, offsets, active, base, across, states):
+    """Move the `states` of a piece's sequences along ellipses around the base's centre.
 
     `across` is a second point of each ellipse. Sequence s has stream s. Returns 0, or 1 + a
     sequence whose log likelihood is not finite.
     """
-    D, q = states.shape[1], design.shape[1]
-    x = np.empty(D)
+    x = np.empty(states.shape[1])
     for s in range(start, stop):
         first, end = offsets[s], offsets[s + 1]
         state = open_stream(key, s)
@@ -101,30 +152,7 @@ def slice_paths(
         drop, state = exponential(state)
         level, cos, sin, started = 0.0, 1.0, 0.0, False
         while True:
-            total = 0.0
-            for t in range(first, end):
-                for i in range(D):
-                    here, there = states[t, i] - centre[t, i], across[t, i] - centre[t, i]
-                    x[i] = centre[t, i] + here * cos + there * sin
-                    total -= h[t, i] * x[i]
-                    for j in range(i):
-                        total += x[i] * J[t, i, j] * x[j]
-                    total += 0.5 * x[i] * J[t, i, i] * x[i]
-                entry = indptr[t]
-                reaching = np.int64(0)
-                for e in range(entry, indptr[t + 1]):
-                    reaching += counts[e]
-                for k in range(depths[t]):
-                    psi = 0.0
-                    for i in range(D):
-                        psi += weights[k, i] * x[i]
-                    for i in range(D, q):
-                        psi += weights[k, i] * design[t, i]
-                    total -= reaching * (max(psi, 0.0) + math.log1p(math.exp(-abs(psi))))
-                    if sticks[entry] == k:
-                        total += counts[entry] * psi
-                        reaching -= counts[entry]
-                        entry += 1
+            total = _correction(first, end, cos, sin, active, base, states, across, x)
             if not started:
                 if not math.isfinite(total):
                     return 1 + s
@@ -137,7 +165,6 @@ def slice_paths(
             if angle == 0.0:  # the bracket has shrunk to where the path is
                 break
         for t in range(first, end):
-            for i in range(D):
-                here, there = states[t, i] - centre[t, i], across[t, i] - centre[t, i]
-                states[t, i] = centre[t, i] + here * cos + there * sin
+            _point_of(t, cos, sin, base[4], states, across, x)
+            states[t] = x
     return 0

@@ -12,8 +12,10 @@ a staircase: stick k is active in the first few of them.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
@@ -26,6 +28,43 @@ STICKS = 2  # of the statistics, by three columns
 _THIRDS = 3
 _BLOCK = 64  # groups whose design products stay in the second-level cache meanwhile
 _LARGEST_PRODUCT = 1e280
+_Floats = NDArray[np.float64]
+
+
+class Loadings(NamedTuple):
+    """Rows w_k = (c_k, b_k) of W as `accumulate_potentials` wants them: see `lay_out`.
+
+    ``loadings`` are the c_k, ``(num_sticks, size)``, and ``running``, ``(num_sticks + 1, size)``,
+    their sums over the sticks before each. ``products`` holds the columns c_ki c_kj (j <= i) and
+    then c_ki b_kq, cut into tiles, ``(tiles, num_sticks, COLUMNS)``.
+    """
+
+    loadings: _Floats
+    running: _Floats
+    products: _Floats
+
+
+@jit
+def lay_out(weights, out):
+    """Fill `out`, a `Loadings` of zeros, from W ``(num_sticks, n)``."""
+    loadings, running, products = out
+    num_sticks, n = weights.shape
+    size = loadings.shape[1]
+    for k in range(num_sticks):
+        for i in range(size):
+            loadings[k, i] = weights[k, i]
+            running[k + 1, i] = running[k, i] + weights[k, i]
+        column = 0
+        for i in range(size):
+            for j in range(i + 1):
+                tile, place = column // COLUMNS, column % COLUMNS
+                products[tile, k, place] = weights[k, i] * weights[k, j]
+                column += 1
+        for i in range(size):
+            for j in range(size, n):
+                tile, place = column // COLUMNS, column % COLUMNS
+                products[tile, k, place] = weights[k, i] * weights[k, j]
+                column += 1
 
 
 @jit
@@ -62,13 +101,12 @@ def _psi_lanes(weights, lanes, depth, psi):
 
 
 @jit
-def draw_active(
-    worker, start, stop, key, order, depths, starts, indptr, sticks, counts, design, weights, omega
-):
+def draw_active(worker, start, stop, key, active, design, weights, omega):
     """Omega ~ PG(N_tk, psi_tk) of the active pairs of groups start, ..., stop - 1.
 
     A step's stream is that of its row in `sticks.augment_rows`, and so are its draws.
     """
+    _, depths, order, starts, indptr, sticks, counts = active
     num_steps, n = design.shape
     lanes = np.empty(n * WIDTH)
     psi = np.empty((weights.shape[0] + 1) * WIDTH)
@@ -100,10 +138,9 @@ def draw_active(
 
 
 @jit
-def log_likelihood_active(
-    worker, start, stop, order, depths, indptr, sticks, counts, design, weights, out
-):
+def log_likelihood_active(worker, start, stop, active, design, weights, out):
     """out[t] = sum_k x_tk psi_tk - N_tk log(1 + exp psi_tk): one exponential an active pair."""
+    _, depths, order, _, indptr, sticks, counts = active
     num_steps, n = design.shape
     lanes = np.empty(n * WIDTH)
     psi = np.empty((weights.shape[0] + 1) * WIDTH)
@@ -136,17 +173,14 @@ def log_likelihood_active(
 
 
 @jit
-def accumulate_potentials(
-    worker, start, stop, order, depths, starts, indptr, sticks, counts,
-    omega, design, loadings, running, products, J, h,
-):  # fmt: skip
+def accumulate_potentials(worker, start, stop, active, omega, design, rows, J, h):
     """Potentials of the leading coordinates x_t of z_t = (x_t, v_t), given omega.
 
-    With w_k = (c_k, b_k): J_t = sum_k omega_tk c_k c_k' and h_t = sum_k (kappa_tk - omega_tk b_k'
-    v_t) c_k. `products` holds the columns c_ki c_kj (j <= i) and then c_ki b_kq, cut into tiles,
-    (tiles, num_sticks, COLUMNS); `running`, (num_sticks + 1, size), the sums of c over the sticks
-    before each: sum_k N_tk c_k is a sum of them over the step's entries.
+    J_t = sum_k omega_tk c_k c_k' and h_t = sum_k (kappa_tk - omega_tk b_k' v_t) c_k, of `rows`, a
+    `Loadings`. sum_k N_tk c_k is a sum of `running` over the step's entries.
     """
+    _, depths, order, starts, indptr, sticks, counts = active
+    loadings, running, products = rows
     num_steps, n = design.shape
     num_sticks, size = loadings.shape
     num_tiles = products.shape[0]
@@ -217,9 +251,7 @@ def _load_products(order, first_group, groups, design, covs, products, lanes):
 
 
 @jit
-def accumulate_statistics(
-    worker, start, stop, pieces, order, depths, starts, omega, design, covs, out
-):
+def accumulate_statistics(worker, start, stop, pieces, active, omega, design, covs, out):
     """out[k] = sum_t omega_tk E z_t z_t', its lower triangle row by row, ``(num_sticks, columns)``.
 
     E z_t is `design`, and `covs` ``(num_steps, m, m)`` are the covariances of the leading m.
@@ -227,6 +259,7 @@ def accumulate_statistics(
     This piece does tiles ``worker, worker + pieces, ...`` of `STICKS` sticks, which balances the
     pieces: early sticks are active more often. `start` and `stop` go unused.
     """
+    _, depths, order, starts, _, _, _ = active
     n = design.shape[1]
     num_sticks, used = out.shape
     columns = (used + _THIRDS - 1) // _THIRDS * _THIRDS
@@ -272,8 +305,9 @@ def accumulate_statistics(
 
 
 @jit
-def sum_by_symbol(indptr, sticks, counts, design, out):
+def sum_by_symbol(active, design, out):
     """out[j] += x_tj z_t over all steps; the last row is the symbol that takes the rest."""
+    _, _, _, _, indptr, sticks, counts = active
     for step in range(design.shape[0]):
         for e in range(indptr[step], indptr[step + 1]):
             for i in range(design.shape[1]):

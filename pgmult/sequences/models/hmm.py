@@ -232,7 +232,7 @@ class MultinomialHMM:
         log_predictive = np.empty(data.num_steps)
         over_rows(
             compiled.sample_paths, data.num_sequences, new_key(rng),
-            *_arguments(state, data), log_predictive, states, grain=1,
+            _chains(state, data), log_predictive, states, grain=1,
         )  # fmt: skip
         impossible = np.isneginf(log_predictive)
         if impossible.any():
@@ -312,7 +312,7 @@ class MultinomialHMM:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
         smoothed = np.empty((data.num_steps, len(state.initial)))
         over_rows(
-            compiled.smooth_paths, data.num_sequences, *_arguments(state, data),
+            compiled.smooth_paths, data.num_sequences, _chains(state, data),
             np.empty(data.num_steps), smoothed, grain=1,
         )  # fmt: skip
         return smoothed
@@ -374,7 +374,7 @@ class _Counts(NamedTuple):
     emission: FloatArray
 
 
-def _arguments(state: MultinomialHMMState, data: Sequences) -> tuple[Any, ...]:
+def _chains(state: MultinomialHMMState, data: Sequences) -> compiled.Chains:
     """What all compiled passes over the sequences take."""
     if state.emission.shape[1] != data.num_symbols:
         raise ValueError(
@@ -385,7 +385,7 @@ def _arguments(state: MultinomialHMMState, data: Sequences) -> tuple[Any, ...]:
         emission = np.ascontiguousarray(state.emission.T)
         logs = np.log(state.transition), np.log(emission)
     in_logs = min(state.initial.min(), state.transition.min()) < compiled.SMALLEST
-    return (
+    return compiled.Chains(
         data.offsets, data.indptr, data.symbols, data.counts, state.initial, state.transition,
         logs[0], emission, logs[1], bool(in_logs),
     )  # fmt: skip
@@ -396,7 +396,7 @@ def _filtered(state: MultinomialHMMState, data: Sequences) -> tuple[FloatArray, 
     log_predictive = np.empty(data.num_steps)
     last = np.empty((data.num_sequences, len(state.initial)))
     over_rows(
-        compiled.filter_sequences, data.num_sequences, *_arguments(state, data),
+        compiled.filter_sequences, data.num_sequences, _chains(state, data),
         log_predictive, last, grain=1,
     )  # fmt: skip
     return log_predictive, last

@@ -34,12 +34,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmult.compiled.linalg import invert_positive_definite
-from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Ask, Sums
-from pgmult.sequences.active_sticks import ActiveSticks
-from pgmult.sequences.compiled import collapsed, symbols
+from pgmult.sequences.active_sticks import ActiveSticks, loadings_of
+from pgmult.sequences.compiled import collapsed
+from pgmult.sequences.compiled.symbols import Loadings, lay_out
 from pgmult.sequences.data.sequences import Whole
 from pgmult.sequences.priors.dynamics import MAX_GROWTH
 
@@ -58,13 +58,30 @@ class _Work(NamedTuple):
     """Arrays that an evaluation writes to."""
 
     design: FloatArray
-    inputs: FloatArray
-    products: FloatArray
-    loadings: FloatArray
-    running: FloatArray
-    h: FloatArray
-    J: FloatArray
+    rows: Loadings
+    chain: collapsed.Chain
     covs: FloatArray
+
+
+def chain_of(
+    offsets: IntArray,
+    num_steps: int,
+    inputs: FloatArray | None,
+    noise_cov: FloatArray,
+    initial: tuple[FloatArray, FloatArray],
+) -> collapsed.Chain:
+    """Sequences of states with room for their potentials: zeros.
+
+    Inputs of first steps play no part; `initial` are mean and covariance of first states.
+    """
+    D, precision = len(noise_cov), invert_positive_definite(initial[1])
+    driving = np.zeros((num_steps, 0)) if inputs is None else inputs.copy()
+    driving[offsets[:-1]] = 0.0
+    return collapsed.Chain(
+        offsets, driving, np.zeros((num_steps, D, D)), np.zeros((num_steps, D)),
+        invert_positive_definite(noise_cov), precision,
+        np.einsum("ij,j->i", precision, initial[0]),
+    )  # fmt: skip
 
 
 class _Factors(NamedTuple):
@@ -112,10 +129,7 @@ class Augmented:
         only: bool = True,
     ):
         self.rng, self.active, self.omega, self.offsets = rng, active, omega, offsets
-        self.design, self.inputs = design, inputs
-        self.precision = invert_positive_definite(noise_cov)
-        self.initial_precision = invert_positive_definite(initial[1])
-        self.initial_linear = np.einsum("ij,j->i", self.initial_precision, initial[0])
+        self.design, self.inputs, self.noise_cov, self.initial = design, inputs, noise_cov, initial
         self.keep, self._only = keep, only
         self._work: _Work | None = None
         self._factors: list[_Factors] = []
@@ -130,39 +144,29 @@ class Augmented:
         return self._evaluate(dynamics, weights)[0]
 
     def _evaluate(self, dynamics: FloatArray, weights: FloatArray) -> tuple[Sums, _Factors | None]:
-        active, work = self.active, self._work or self._room(weights, dynamics)
+        work = self._work or self._room(weights, dynamics)
         if self.keep or self._only:
             self._work = work
+        (D, rows), chain = dynamics.shape, work.chain
         if len(self._factors) == (2 if self.keep else 1):
             _, roots, means = self._factors.pop()
         else:
-            roots, means = np.empty_like(work.J), np.empty_like(work.h)
-        (D, rows), (n, q) = dynamics.shape, weights.shape
-        collapsed.lay_out(weights, work.loadings, work.running, work.products)
-        over_rows(
-            symbols.accumulate_potentials, len(active.starts) - 1, active.order, active.depths,
-            active.starts, active.indptr, active.sticks, active.counts, self.omega, work.design,
-            work.loadings, work.running, work.products, work.J, work.h, grain=8,
-        )  # fmt: skip
+            roots, means = np.empty_like(chain.J), np.empty_like(chain.h)
+        lay_out(weights, tuple(work.rows))
+        self.active.accumulate_potentials(self.omega, work.design, work.rows, chain.J, chain.h)
         following, zz = np.zeros((D, rows)), np.zeros((rows, rows))
-        squares, linear = np.zeros((n, q * (q + 1) // 2)), np.zeros((n + 1, q))
-        total, growth = collapsed.smooth(
-            self.offsets, work.J, work.h, work.inputs, self.precision, self.initial_precision,
-            self.initial_linear, dynamics, roots, means, work.covs, following, zz,
-        )  # fmt: skip
+        moments = collapsed.Moments(roots, means, work.covs, following, zz)
+        total, growth = collapsed.smooth(tuple(chain), dynamics, tuple(moments))
         if not growth < MAX_GROWTH:  # nor where there is none
-            return Sums((), (np.array(-math.inf), following, zz, squares, linear)), None
+            n, q = weights.shape
+            nothing = np.zeros((n, q * (q + 1) // 2)), np.zeros((n + 1, q))
+            return Sums((), (np.array(-math.inf), following, zz, *nothing)), None
         factors = _Factors((dynamics.tobytes(), weights.tobytes()), roots, means)
         if self.keep or self._only:
             self._factors.append(factors)
         work.design[:, :D] = means
-        pairs = -(-n // symbols.STICKS)
-        over_rows(
-            symbols.accumulate_statistics, pairs, num_workers(pairs), active.order, active.depths,
-            active.starts, self.omega, work.design, work.covs, squares,
-        )  # fmt: skip
-        symbols.sum_by_symbol(active.indptr, active.sticks, active.counts, work.design, linear)
-        return Sums((), (np.array(total), following, zz, squares, linear)), factors
+        of_weights = self.active.accumulate_statistics(self.omega, work.design, work.covs)
+        return Sums((), (np.array(total), following, zz, *of_weights)), factors
 
     def sample_states(self, dynamics: FloatArray, weights: FloatArray) -> FloatArray | None:
         """One draw of the states; None where block elimination would lose half of all digits."""
@@ -173,19 +177,16 @@ class Augmented:
         if found is None:
             return None
         x = self.rng.standard_normal(found.means.shape)
-        collapsed.draw_states(self.offsets, dynamics, self.precision, found.roots, found.means, x)
+        precision = invert_positive_definite(self.noise_cov)
+        collapsed.draw_states(self.offsets, dynamics, precision, found.roots, found.means, x)
         return x
 
     def _room(self, weights: FloatArray, dynamics: FloatArray) -> _Work:
-        (n, q), D, num_steps = weights.shape, len(dynamics), len(self.design)
-        inputs = np.zeros((num_steps, 0))
-        if self.inputs is not None:
-            inputs = self.inputs.copy()
-            inputs[self.offsets[:-1]] = 0.0
-        tiles = -(-(D * (D + 1) // 2 + D * (q - D)) // symbols.COLUMNS)
+        num_steps, D = len(self.design), len(dynamics)
         return _Work(
-            self.design.copy(), inputs, np.zeros((tiles, n, symbols.COLUMNS)), np.empty((n, D)),
-            np.zeros((n + 1, D)), np.empty((num_steps, D)), *np.empty((2, num_steps, D, D)),
+            self.design.copy(), loadings_of(weights.shape, D),
+            chain_of(self.offsets, num_steps, self.inputs, self.noise_cov, self.initial),
+            np.empty((num_steps, D, D)),
         )  # fmt: skip
 
 
@@ -210,7 +211,7 @@ class Collapsed:
         whole: Whole,
     ):
         self.noise_cov, self.precision = noise_cov, invert_positive_definite(noise_cov)
-        self.prior, self.weight_mean, self.weight_precision = prior, weight_mean, 1.0 / weight_var
+        self.prior = collapsed.Prior(prior.mean, prior.row_precision, weight_mean, 1.0 / weight_var)
         self.num_later = whole.num_steps - whole.num_sequences
         self._doublings = min(int(math.log2(max(whole.longest / 2, 1.0))), _MOST_DOUBLINGS)
 
@@ -224,8 +225,7 @@ class Collapsed:
         """
         log_normalizer, *moments = sums.rounded
         total = float(log_normalizer) + collapsed.slopes(
-            *moments, self.precision, self.prior.mean, self.prior.row_precision, self.weight_mean,
-            self.weight_precision, dynamics, weights, by_dynamics, by_weights,
+            *moments, self.precision, tuple(self.prior), dynamics, weights, by_dynamics, by_weights
         )  # fmt: skip
         return total if math.isfinite(total) else -math.inf
 
@@ -290,15 +290,13 @@ def walk_collapsed(
     size = _STEP_SIZE * (0.7 + 0.6 * stretch)
     r, s = rng.standard_normal(b.shape), rng.standard_normal(w.shape)
     (n, q), rows = w.shape, b.shape[1]
-    row_root, roots = np.empty((rows, rows)), np.empty((n, q, q))
+    metric = density.noise_cov, np.empty((rows, rows)), np.empty((n, q, q))
     _, _, zz, squares, _ = sums.rounded
     start -= collapsed.begin(
-        math.exp((cell + 0.5 + shift) * _LOG_CELL), density.num_later, zz, density.noise_cov,
-        density.precision, density.prior.row_precision, density.weight_precision, squares,
-        row_root, roots, r, s,
+        math.exp((cell + 0.5 + shift) * _LOG_CELL), density.num_later, zz, squares,
+        density.precision, tuple(density.prior), metric, r, s,
     )  # fmt: skip
-    metric = density.noise_cov, row_root, roots
-    collapsed.leap(0.5 * size, size, *metric, by_b, by_w, r, s, b, w)
+    collapsed.leap(0.5 * size, size, metric, by_b, by_w, r, s, b, w)
     chance = 0.0
     for left in range(int(length * _LONGEST), -1, -1):
         sums = yield Ask(ask, (b, w), moves=False, draws=False)
@@ -306,7 +304,7 @@ def walk_collapsed(
         if end == -math.inf:
             break
         kick, drift = (size, size) if left else (0.5 * size, 0.0)
-        end -= collapsed.leap(kick, drift, *metric, by_b, by_w, r, s, b, w)
+        end -= collapsed.leap(kick, drift, metric, by_b, by_w, r, s, b, w)
         if left == 0 and math.isfinite(end) and _cell(density, b, shift) == cell:
             chance = math.exp(min(0.0, end - start))
     return Drawn(b, w, chance) if level < chance else Drawn(dynamics, weights, chance)

@@ -20,7 +20,6 @@ frequent are less than 5 %.
 
 import numpy as np
 
-from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
@@ -31,6 +30,7 @@ from pgmult.sequences.compiled import collapsed
 from pgmult.sequences.compiled import state_slice as compiled
 from pgmult.sequences.data.sequences import Sequences, Whole
 from pgmult.sequences.priors.dynamics import MAX_GROWTH
+from pgmult.sequences.updates.collapsed import chain_of
 
 __all__ = ["Around", "paths_are_slow", "slice_states", "slow_symbol", "stick_rates"]
 
@@ -80,32 +80,26 @@ class Around:
         rounds: int = _ROUNDS,
     ):
         num_steps, D = len(known), len(noise_cov)
-        self.active, self.offsets, self.weights = active, offsets, weights
-        self.dynamics, self.precision = dynamics, invert_positive_definite(noise_cov)
-        start = invert_positive_definite(initial[1])
-        start_linear = np.einsum("ij,j->i", start, initial[0])
-        driving = np.zeros((num_steps, 0)) if inputs is None else inputs.copy()
-        driving[offsets[:-1]] = 0.0
-        rows = D + driving.shape[1]
-        self.design = np.concatenate([np.zeros((num_steps, D)), known], axis=1)
-        self.J, self.h = np.zeros((num_steps, D, D)), np.zeros((num_steps, D))
+        self.active, self.offsets, self.dynamics = active, offsets, dynamics
+        chain = chain_of(offsets, num_steps, inputs, noise_cov, initial)
+        self.precision, self.J, self.h = chain.precision, chain.J, chain.h
         self.means, self.roots = np.empty((num_steps, D)), np.empty((num_steps, D, D))
+        design = np.concatenate([np.zeros((num_steps, D)), known], axis=1)
+        self.base = compiled.Base(design, weights, self.J, self.h, self.means)
+        rows = dynamics.shape[1]
         covs, sums = np.empty((num_steps, D, D)), (np.empty((D, rows)), np.empty((rows, rows)))
+        moments = collapsed.Moments(self.roots, self.means, covs, *sums)
         self.found = True
         for i in range(1 + rounds):
             over_rows(
-                compiled.expected_sites, num_steps, active.indptr, active.sticks,
-                active.counts, active.depths, self.design, covs if i else _GUESS, weights, self.J,
-                self.h, grain=256,
+                compiled.expected_sites, num_steps, tuple(active), design, covs if i else _GUESS,
+                weights, self.J, self.h, grain=256,
             )  # fmt: skip
-            _, growth = collapsed.smooth(
-                offsets, self.J, self.h, driving, self.precision, start, start_linear, dynamics,
-                self.roots, self.means, covs, *sums,
-            )  # fmt: skip
+            _, growth = collapsed.smooth(tuple(chain), dynamics, tuple(moments))
             if not growth < MAX_GROWTH:  # nor where there is none
                 self.found = False
                 return
-            self.design[:, :D] = self.means
+            design[:, :D] = self.means
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """A draw of all states."""
@@ -133,16 +127,12 @@ def slice_states(rng: np.random.Generator, base: Around, states: FloatArray) -> 
     if not base.found:
         return states
     across, key = base.sample(rng), new_key(rng)
-    active, moved = base.active, states.copy()
-    failed = [
-        status - 1
-        for status in over_rows(
-            compiled.slice_paths, len(base.offsets) - 1, key, base.offsets, active.indptr,
-            active.sticks, active.counts, active.depths, base.design, base.weights, base.J, base.h,
-            base.means, across, moved, grain=1,
-        )
-        if status
-    ]  # fmt: skip
+    moved = states.copy()
+    statuses = over_rows(
+        compiled.slice_paths, len(base.offsets) - 1, key, base.offsets, tuple(base.active),
+            tuple(base.base),        across, moved, grain=1,
+    )  # fmt: skip
+    failed = [status - 1 for status in statuses if status]
     if failed:
         raise FloatingPointError(
             f"the log likelihood of sequence {min(failed)} is not finite (have states exploded?)"
