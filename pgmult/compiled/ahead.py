@@ -50,7 +50,8 @@ def as_type(written: Any) -> Any:
     """A type of numba's from how it is written in the list.
 
     A number by its name, ``"float64"``; an array with its dimensions and order, ``"float64 2C"``;
-    a named tuple as a list of its class and its fields' types, a plain one of ``"tuple"`` and these.
+    a named tuple as a list of its class and its fields' types; any other
+    as one of ``"tuple"`` and these.
     """
     if isinstance(written, list) and written[0] == "tuple":
         return types.BaseTuple.from_types(tuple(map(as_type, written[1:])))

@@ -60,9 +60,8 @@ class Around:
 
     Attributes
     ----------
-    means : array, ``(num_steps, D)``
-    J, h : arrays, ``(num_steps, D, D)`` and ``(num_steps, D)``
-        In the likelihood's place.
+    base : Base
+        Its means, and the potentials in the likelihood's place.
     found : bool
         Whether there is one: rounding may have cost half of all digits.
     """
@@ -82,31 +81,30 @@ class Around:
         num_steps, D = len(known), len(noise_cov)
         self.active, self.offsets, self.dynamics = active, offsets, dynamics
         chain = chain_of(offsets, num_steps, inputs, noise_cov, initial)
-        self.precision, self.J, self.h = chain.precision, chain.J, chain.h
-        self.means, self.roots = np.empty((num_steps, D)), np.empty((num_steps, D, D))
+        self.precision, J, h = chain.precision, chain.J, chain.h
+        means, self.roots = np.empty((num_steps, D)), np.empty((num_steps, D, D))
         design = np.concatenate([np.zeros((num_steps, D)), known], axis=1)
-        self.base = compiled.Base(design, weights, self.J, self.h, self.means)
+        self.base = compiled.Base(design, weights, J, h, means)
         rows = dynamics.shape[1]
         covs, sums = np.empty((num_steps, D, D)), (np.empty((D, rows)), np.empty((rows, rows)))
-        moments = collapsed.Moments(self.roots, self.means, covs, *sums)
+        moments = collapsed.Moments(self.roots, means, covs, *sums)
         self.found = True
         for i in range(1 + rounds):
             over_rows(
                 compiled.expected_sites, num_steps, tuple(active), design, covs if i else _GUESS,
-                weights, self.J, self.h, grain=256,
+                weights, J, h, grain=256,
             )  # fmt: skip
             _, growth = collapsed.smooth(tuple(chain), dynamics, tuple(moments))
             if not growth < MAX_GROWTH:  # nor where there is none
                 self.found = False
                 return
-            design[:, :D] = self.means
+            design[:, :D] = means
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """A draw of all states."""
-        x = rng.standard_normal(self.means.shape)
-        collapsed.draw_states(
-            self.offsets, self.dynamics, self.precision, self.roots, self.means, x
-        )
+        means = self.base.centre
+        x = rng.standard_normal(means.shape)
+        collapsed.draw_states(self.offsets, self.dynamics, self.precision, self.roots, means, x)
         return x
 
 
@@ -130,7 +128,7 @@ def slice_states(rng: np.random.Generator, base: Around, states: FloatArray) -> 
     moved = states.copy()
     statuses = over_rows(
         compiled.slice_paths, len(base.offsets) - 1, key, base.offsets, tuple(base.active),
-            tuple(base.base),        across, moved, grain=1,
+        tuple(base.base), across, moved, grain=1,
     )  # fmt: skip
     failed = [status - 1 for status in statuses if status]
     if failed:

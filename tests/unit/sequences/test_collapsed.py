@@ -132,7 +132,7 @@ def test_density_with_the_states_integrated_out(case):
     points = [case.point(rng) for _ in range(5)]
     conditional_ratio(lambda p: case.joint(*p), lambda p: case.at(*p)[0], points)
     noisier = Case(case.model, case.data)
-    noisier.blocks[0].precision = 0.9 * noisier.blocks[0].precision
+    noisier.blocks[0].noise_cov = noisier.blocks[0].noise_cov / 0.9
     rejects(conditional_ratio, lambda p: case.joint(*p), lambda p: noisier.at(*p)[0], points)
 
 
@@ -191,7 +191,7 @@ def test_states_drawn_with_the_factors_have_their_law(case):
 
     def drawn(noise):
         x = noise.copy()
-        compiled.draw_states(held.offsets, dynamics, held.precision, roots, found, x)
+        compiled.draw_states(held.offsets, dynamics, held._work.chain.precision, roots, found, x)
         return x
 
     np.testing.assert_allclose(drawn(np.zeros(shape)), means, atol=1e-10)

@@ -83,15 +83,15 @@ def good(model, state, data):
 def far(model, state, data):
     """Half as wide as it should be, and a standard deviation off."""
     base = good(model, state, data)
-    sd = np.sqrt(1.0 / (base.J[0, 0, 0] + 0.5))
-    return moved(base, 4.0 * base.J + 1.5, sd)
+    sd = np.sqrt(1.0 / (base.base.J[0, 0, 0] + 0.5))
+    return moved(base, 4.0 * base.base.J + 1.5, sd)
 
 
 def moved(base, J, shift):
     """Around another Gaussian of the same prior, N(0.4, 2)."""
-    mean = base.means + shift
-    base.h = (J[..., 0] + 0.5) * mean - 0.5 * 0.4
-    base.J, base.means = J, mean
+    mean = base.base.centre + shift
+    h = (J[..., 0] + 0.5) * mean - 0.5 * 0.4
+    base.base = base.base._replace(J=J, h=h, centre=mean)
     base.roots = np.sqrt(J + 0.5)
     return base
 
@@ -99,7 +99,8 @@ def moved(base, J, shift):
 def uncorrected(model, state, data):
     """The potential forgotten: the likelihood counts twice."""
     base = good(model, state, data)
-    base.J, base.h = np.zeros_like(base.J), np.zeros_like(base.h)
+    J, h = np.zeros_like(base.base.J), np.zeros_like(base.base.h)
+    base.base = base.base._replace(J=J, h=h)
     return base
 
 
