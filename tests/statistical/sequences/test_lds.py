@@ -91,8 +91,7 @@ class Sticks(ActiveSticks):
 
     @classmethod
     def of(cls, data):
-        right = ActiveSticks.of(data)
-        return cls(*(getattr(right, name) for name in ActiveSticks.__slots__))
+        return cls(*ActiveSticks.of(data))
 
 
 class WrongSign(Sticks):
@@ -197,8 +196,8 @@ def drawn_from_base(rng, base, states):
 
 def following(rng, base, states):
     """Around a Gaussian whose sites are those at the states."""
-    base.means = states.copy()
-    base.h = np.einsum("tij,tj->ti", base.J, states)
+    h = np.einsum("tij,tj->ti", base.base.J, states)
+    base.base = base.base._replace(centre=states.copy(), h=h)
     return right_slice(rng, base, states)
 
 

@@ -31,7 +31,7 @@ def test_sites_are_expectations():
     model = MultinomialLDS(1)
     state = model.prior(np.random.default_rng(1), data)
     guess, found = (around(model, state, data, rounds) for rounds in (0, 1))
-    law = model._law(state, data, DensePotential(guess.J, guess.h))
+    law = model._law(state, data, DensePotential(guess.base.J, guess.base.h))
     mean, cov, _ = law.smooth()
     x = mean[0, 0] + np.sqrt(cov[0, 0, 0]) * np.linspace(-8.0, 8.0, 4001)
     density = stats.norm.pdf(x, mean[0, 0], np.sqrt(cov[0, 0, 0]))
@@ -44,7 +44,7 @@ def test_sites_are_expectations():
         precision = N * (weight * share * (1.0 - share)).sum()
         J += precision * c * c
         h += c * (counts[k] - N * (weight * share).sum() + precision * c * mean[0, 0])
-    np.testing.assert_allclose([found.J[0, 0, 0], found.h[0, 0]], [J, h], rtol=1e-3)
+    np.testing.assert_allclose([found.base.J[0, 0, 0], found.base.h[0, 0]], [J, h], rtol=1e-3)
 
 
 def around(model, state, data, rounds):
