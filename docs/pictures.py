@@ -12,10 +12,10 @@ import numpy as np
 import pgmult
 from pgmult.cli.demo_sequences import simulated
 from pgmult.core.figures.base import new_figure
+from pgmult.core.figures.tiles import Tiles
 from pgmult.datasets import demo_corpus, us_names, us_states
-from pgmult.fields import FieldPredictions, MultinomialGP, from_long
+from pgmult.fields import MultinomialGP, from_long
 from pgmult.fields.covariances import GreatCircle, Matern
-from pgmult.fields.plots import probability_series, state_tiles
 from pgmult.sequences import MultinomialLDS, StepProbs, forecast, latent_axes
 from pgmult.sequences.plots import axis_words, forecast_fan, latent_trajectories, symbol_probs
 from pgmult.topics import CorrelatedTopics, top_words, topic_correlations, topic_labels
@@ -66,24 +66,25 @@ def fields():
     posterior = pgmult.sample(
         MultinomialGP(law, overdispersion=0.02), data, draws=100, tune=100, keep=["pi_new"], **FEW
     )
-    found = FieldPredictions.of(posterior, data)
-    series = FieldPredictions(found.pi[:, :56], categories=found.categories)
+    found = posterior.predict(inputs="new")
     here = data.columns["state"] == "CA"
     figure = new_figure(11.0, 4.0)
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.15])
-    probability_series(
-        ahead["year"][:56], series, list(names.names[:4]),
-        observed=(data.columns["year"][here], data.counts[here]), axes=left,
+    counts = data.counts[here]
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    california = found.rows(np.arange(56)).at(state="CA")
+    california.plot(
+        left, along="year", only=list(names.names[:4]),
+        observed=(data.columns["year"][here], shares),
     )  # fmt: skip
     left.set_title("California: points seen, bands 90 %", fontsize=9)
     left.legend(frameon=False, fontsize=8, loc="upper left")
-    which = list(found.categories).index("Elizabeth")
-    mean, (lower, upper) = found.mean()[56:, which], found.interval(0.9)[:, 56:, which]
-    state_tiles(
-        dict(zip(names.states, mean, strict=True)),
-        uncertainty=dict(zip(names.states, (upper - lower) / 2, strict=True)),
-        label="share of Elizabeth, 2015, not seen", axes=right,
-    )  # fmt: skip
+    last = found.rows(np.arange(56, 56 + states)).at(category="Elizabeth")
+    numbers = zip(last.mean, last.lower, last.upper, strict=True)
+    tiles = Tiles(
+        dict(zip(names.states, numbers, strict=True)), "share of Elizabeth, 2015, not seen"
+    )
+    tiles.plot(right)
     save(figure, "names")
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import pgmult
-from pgmult.fields import FieldPredictions, MultinomialGP, as_field
+from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern, SquaredExponential
 
 NAMES = ["Ada", "Ben", "Cleo", "Dan", "Eve"]
@@ -75,8 +75,8 @@ posterior
 # How often does a 90 % interval hold a probability of the hidden years?
 
 # %%
-found = FieldPredictions.of(posterior, data)
-mean, (lower, upper) = found.mean(), found.interval(0.9)
+found = posterior.predict(inputs="new")
+mean, (lower, upper) = found.mean, found.interval(0.9)
 hidden = truth[~seen]
 print(f"{((lower < hidden) & (hidden < upper)).mean():.0%} hold the truth")
 print(f"mean error of a probability: {np.abs(mean - hidden).mean():.3f}")

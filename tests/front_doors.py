@@ -1006,28 +1006,24 @@ CALLS = {
         lambda: fields.Static().predict_probs,
         lambda: {"data": field()},
     ),
-    "fields.FieldPredictions.of": (
-        lambda: fields.FieldPredictions.of,
-        lambda: {"posterior": field_draws(), "data": field()},
+    "fields.predict": (
+        lambda: fields.predict,
+        lambda: {"run": field_draws(), "data": field(), "inputs": "new"},
     ),
-    "fields.FieldPredictions.at_rows": (
-        lambda: fields.FieldPredictions.at_rows,
-        lambda: {"posterior": field_sites(), "data": field()},
+    "fields.check": (
+        lambda: fields.check,
+        lambda: {"run": field_sites(), "data": field()},
     ),
-    "fields.predictive_checks": (
-        lambda: fields.predictive_checks,
-        lambda: {"posterior": field_sites(), "data": field()},
-    ),
-    "fields.field_report": (
-        lambda: fields.field_report,
-        lambda: {"posterior": field_sites(), "data": field(), "title": "t"},
+    "fields.report": (
+        lambda: fields.report,
+        lambda: {"run": field_sites(), "data": field(), "title": "t"},
     ),
     "fields.FieldPredictions.interval": (
-        lambda: fields.FieldPredictions.of(field_draws(), field()).interval,
+        lambda: fields.predict(field_draws(), data=field(), inputs="new").interval,
         lambda: {"probability": 0.8},
     ),
     "fields.FieldPredictions.rank_probabilities": (
-        lambda: fields.FieldPredictions.of(field_draws(), field()).rank_probabilities,
+        lambda: fields.predict(field_draws(), data=field(), inputs="new").rank_probabilities,
         lambda: {"top": 1},
     ),
     "fields.make_field": (

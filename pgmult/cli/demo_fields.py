@@ -13,7 +13,7 @@ from pgmult.core.reports import Report
 from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances import Matern
 from pgmult.fields.models.multinomial_gp import MultinomialGP
-from pgmult.fields.report import field_report
+from pgmult.fields.report import report
 from pgmult.fields.tables import from_long
 from pgmult.sampling.driver import sample
 
@@ -88,8 +88,8 @@ def run_demo(
         keep=("psi", "beta", "hyperparameters"),
     )  # fmt: skip
     place = np.array([_REGIONS[region][0] for region in whole.columns["region"]])
-    return field_report(
-        posterior, data, title="Names of newborns, made up, so that the truth is known",
+    return report(
+        posterior, data=data, title="Names of newborns, made up, so that the truth is known",
         facts={
             "model": "each stick a Gaussian process of year and region, Matérn, its scales learned",
             "run": f"{chains} x {posterior.num_draws} draws after {tune} sweeps of tuning, seed"

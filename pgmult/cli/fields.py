@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -209,10 +208,10 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _reported(posterior: Any, data: Any, job: Job) -> Any:
-    from pgmult.fields.report import field_report
+    from pgmult.fields.report import report
 
-    return field_report(
-        posterior, data, title=job.notes["title"],
+    return report(
+        posterior, data=data, title=job.notes["title"],
         facts={**run_facts(posterior), "source": job.notes["source"], "model": job.notes["model"]},
         held_out=job.held_out.get("counts"), tiles=_tiles() if job.notes["states"] else None,
     )  # fmt: skip
@@ -220,90 +219,44 @@ def _reported(posterior: Any, data: Any, job: Job) -> Any:
 
 def _predict(options: argparse.Namespace) -> int:
     from pgmult.datasets.tables import read
-    from pgmult.fields.predictions import FieldPredictions
-    from pgmult.fields.tables import table_inputs
+    from pgmult.fields.predictions import predict
 
     posterior, data, job = load_run(options.run, _FAMILY)
-    table = read(options.at, delimiter=options.delimiter, encoding=options.encoding)
-    new = table_inputs(table, job.notes["inputs"], job.notes["places"], "--at")
-    found = FieldPredictions.at(
-        posterior, data, new.x, names=new.names, max_draws=options.max_draws, random_seed=0
-    )
-    _write(options, replace(found, inputs=new.columns))
+    new = read(options.at, delimiter=options.delimiter, encoding=options.encoding)
+    _write(
+        options,
+        predict(
+            posterior, new, data=data, places=job.notes["places"], max_draws=options.max_draws,
+            probability=options.probability,
+        ),
+    )  # fmt: skip
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
-    import numpy as np
-
-    from pgmult.fields.predictions import FieldPredictions
+    from pgmult.fields.predictions import predict
 
     posterior, data, _ = load_run(options.run, _FAMILY)
-    found = FieldPredictions.at_rows(posterior, data, max_draws=1000)
-    if data.num_new:
-        ahead = FieldPredictions.of(posterior, data)
-        pick = np.linspace(0, len(ahead.pi) - 1, len(found.pi)).astype(np.int64)
-        found = replace(
-            found,
-            pi=np.concatenate([found.pi, ahead.pi[pick]], axis=1),
-            inputs={k: np.concatenate([v, ahead.inputs[k]]) for k, v in found.inputs.items()},
-        )
-    _write(options, found)
+    _write(options, predict(posterior, data=data, probability=options.probability))
     return 0
 
 
 def _write(options: argparse.Namespace, found: Any) -> None:
-    write_table(found.to_columns(options.probability), options.out, options.json)
+    write_table(found.table().columns, options.out, options.json)
 
 
 def _compare(options: argparse.Namespace) -> int:
     import numpy as np
 
-    from pgmult.core.reports import Report
-    from pgmult.fields.predictions import FieldPredictions
-    from pgmult.fields.scores import gain_by_count
+    from pgmult.fields.checks import compare
 
-    found: list[Any] = []
-    hidden: list[Any] = []
-    names = [str(options.first), str(options.second)]
-    for run in (options.first, options.second):
-        posterior, data, job = load_run(run, _FAMILY)
-        found.append((FieldPredictions.at_rows(posterior, data, max_draws=400), data))
-        hidden.append(job.held_out.get("counts"))
-    (one, data), (two, other) = found
-    same = [
-        np.array_equal(a, b)
-        for a, b in ((data.categories, other.categories), (data.inputs, other.inputs))
-    ]
-    if not all(same):
-        what = "categories" if not same[0] else "inputs"
-        raise ValueError(f"the runs must be of the same {what}, those of {names[1]} are others")
-    difference = np.abs(one.mean() - two.mean())
-    row, k = np.unravel_index(int(difference.argmax()), difference.shape)
-    sentences = [
-        f"Their probabilities are {difference.mean():.3f} apart on average, at most"
-        f" {difference.max():.2f}: {one.categories[k]} at {one.names[row]}, where the first says"
-        f" {one.mean()[row, k]:.2f} and the second {two.mean()[row, k]:.2f}."
-    ]
-    if hidden[0] is not None and hidden[1] is not None and np.array_equal(hidden[0], hidden[1]):
-        those = hidden[0].sum(axis=1) > 0
-        counts = hidden[0][those]
-        scores = [
-            replace(f, pi=f.pi[:, those]).log_predictive_density(counts, coefficients=False)
-            for f in (one, two)
-        ]
-        gain, error = gain_by_count(scores[0], scores[1], counts.sum(axis=1))
-        word = "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
-        sentences.insert(
-            0,
-            f"The first tells counts that neither was shown {word} than the second:"
-            f" {gain:+.4f} ± {error:.4f} nats a count, paired by input.",
-        )
-    else:
-        sentences.append(
-            "Which one is better cannot be said: fit both with the same --hold-out and --seed."
-        )
-    tell(options, Report(f"{names[0]} and {names[1]}", sentences))
+    (first, _, job), (second, _, other) = (
+        load_run(run, _FAMILY) for run in (options.first, options.second)
+    )
+    hidden, theirs = (each.held_out.get("counts") for each in (job, other))
+    same = hidden is not None and theirs is not None and np.array_equal(hidden, theirs)
+    names = str(options.first), str(options.second)
+    tell(options, compare(first, second, held_out=hidden if same else None, names=names))
     return 0
 
 

@@ -25,7 +25,6 @@ Cy    0.194  0.120  [0.040, 0.426]
 True
 """
 
-import difflib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,14 +34,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_probability, brief
+from pgmult.core.figures.lines import Line, Lines, date_ticks
+from pgmult.core.labels import find_labels, labels_of, value_texts
 from pgmult.core.parameters import Checked
 from pgmult.core.tabled import Column, Table, Tabled, number, with_interval
-from pgmult.core.typing import FloatArray
+from pgmult.core.tables import as_years
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["Estimand", "Labels", "label_texts", "place_of_label"]
+__all__ = ["Estimand", "Labels"]
+
+_MOST_LINES = 6  # of a figure, unless some are asked for
 
 Labels = Sequence[Any] | NDArray[Any] | Mapping[str, Sequence[Any] | NDArray[Any]]
 
@@ -79,7 +83,7 @@ class Estimand(Checked, Tabled):
                 f" {self.draws.shape}"
             )
         for axis, size in zip(self.axes, self.draws.shape[1:], strict=True):
-            for name, values in self._columns_of(axis).items():
+            for name, values in self.columns_of(axis).items():
                 if len(values) != size:
                     raise ValueError(
                         f"labels of {name!r} must be {size} to go with draws, got {len(values)}"
@@ -167,11 +171,11 @@ class Estimand(Checked, Tabled):
 
     def _where(self, column: str, label: Any) -> "Estimand":
         place, axis = self._axis_of(column)
-        known = self._columns_of(axis)
-        rows = places_of_label(known[column], label, column)
+        known = self.columns_of(axis)
+        rows = _rows_with(known[column], label, column)
         draws: FloatArray = np.take(self.draws, rows, axis=place + 1)
         labels = {other: self.labels[other] for other in self.axes if other in self.labels}
-        axes, said = self.axes, f"{column} {label_texts([label])[0]}"
+        axes, said = self.axes, f"{column} {value_texts([label])[0]}"
         rest = {name: _taken(values, rows) for name, values in known.items() if name != column}
         if len(rows) == 1:
             draws, axes = np.squeeze(draws, axis=place + 1), axes[:place] + axes[place + 1 :]
@@ -184,12 +188,12 @@ class Estimand(Checked, Tabled):
 
     def _axis_of(self, column: str) -> tuple[int, str]:
         for place, axis in enumerate(self.axes):
-            if column in self._columns_of(axis):
+            if column in self.columns_of(axis):
                 return place, axis
-        known = [name for axis in self.axes for name in self._columns_of(axis)]
+        known = [name for axis in self.axes for name in self.columns_of(axis)]
         raise ValueError(f"column must be one of {', '.join(known)}, got {brief(column)}")
 
-    def _columns_of(self, axis: str) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def columns_of(self, axis: str) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """The columns that label an axis."""
         known = self.labels.get(axis)
         if known is None:
@@ -204,7 +208,7 @@ class Estimand(Checked, Tabled):
             number_of = np.broadcast_to(
                 np.arange(shape[place]).reshape(-1, *(1,) * (len(shape) - place - 1)), shape
             ).ravel()
-            for name, values in self._columns_of(axis).items():
+            for name, values in self.columns_of(axis).items():
                 cells[name] = _taken(values, number_of)
         return cells
 
@@ -220,7 +224,7 @@ class Estimand(Checked, Tabled):
             ("lower", "upper"),
         )  # fmt: skip
         labels = [
-            Column(name, values, name, label_texts(values))
+            Column(name, values, name, value_texts(list(values)))
             for name, values in self._cells().items()
         ]
         said = f"{self.caption} Posterior mean, sd and {100.0 * level:g} % interval.".strip()
@@ -250,7 +254,7 @@ class Estimand(Checked, Tabled):
             name: (axis, np.asarray(column))
             for axis in self.axes
             if axis in self.labels
-            for name, column in self._columns_of(axis).items()
+            for name, column in self.columns_of(axis).items()
         }
         level = self.probability if probability is None else probability
         return xarray.Dataset(
@@ -259,56 +263,94 @@ class Estimand(Checked, Tabled):
             {"probability": level},
         )
 
+    def figure(
+        self,
+        along: str | None = None,
+        *,
+        only: Sequence[Any] | None = None,
+        observed: tuple[Any, ArrayLike] | None = None,
+    ) -> Lines:
+        """Means and intervals along a column of numbers or dates.
 
-def place_of_label(labels: Sequence[Any] | NDArray[Any], label: Any, column: str) -> int:
-    """Where a label stands among distinct ones.
+        Parameters
+        ----------
+        along : str, optional
+            The column; by default the first that has numbers or dates. Where several entries have
+            the same number, choose among them by `at` first.
+        only : sequence, optional
+            Labels along the other axis, of which to draw lines; by default those of largest mean.
+        observed : pair of arrays, ``(n,)`` and ``(n, num_labels)``, optional
+            Places in the column and what was observed there, drawn as points; rows of nan are
+            shaded.
 
-    Raises
-    ------
-    ValueError
-        If it does not; the nearest ones are named.
-    """
-    return int(places_of_label(labels, label, column)[0])
+        Raises
+        ------
+        ValueError
+            If there is no such column or label, or more than two axes.
+        """
+        columns = {name: axis for axis in self.axes for name in self.columns_of(axis)}
+        if along is None:
+            along = next((c for c, a in columns.items() if _numbers(self.columns_of(a)[c])), "")
+        place, axis = self._axis_of(along)
+        x = _places(self.columns_of(axis)[along])
+        if len(np.unique(x)) < len(x) or len(self.axes) > 2:
+            raise ValueError(
+                f"there must be one entry at each {along} for each line, there are several"
+                " (choose among them first: .at(...))"
+            )
+        order, others = np.argsort(x, kind="stable"), [a for a in self.axes if a != axis]
+        (name, labels), *_ = (self.columns_of(others[0]) if others else {"": ["mean"]}).items()
+        values = [
+            np.moveaxis(part, place, 0).reshape(len(x), -1)[order]
+            for part in (self.mean, *self.interval())
+        ]
+        rank = np.argsort(-values[0].mean(axis=0), kind="stable")[:_MOST_LINES].tolist()
+        chosen: Sequence[int] = rank
+        if only is not None:
+            chosen = find_labels(labels_of(labels, name), only, name).tolist()
+        points: Any = [None] * len(labels)
+        gaps: list[tuple[float, float]] = []
+        if observed is not None:
+            where, shares = _places(observed[0]), np.asarray(observed[1], dtype=np.float64)
+            seen = ~np.isnan(shares).any(axis=1)
+            points = [(where[seen], column[seen]) for column in shares.T]
+            apart = np.diff(np.unique(np.concatenate([x, where])))
+            half = 0.5 * float(np.median(apart)) if len(apart) else 0.5
+            gaps = [(at - half, at + half) for at in np.unique(where[~seen]).tolist()]
+        texts = value_texts(list(labels))
+        has_dates = np.asarray(self.columns_of(axis)[along]).dtype.kind == "M"
+        mean, lower, upper = values
+        return Lines(
+            [
+                Line(texts[k], k, x[order], mean[:, k], [(lower[:, k], upper[:, k])], points[k])
+                for k in chosen
+            ],
+            label=self.caption or f"means along {along}", x_label=along,
+            y_label="posterior mean", band=f"{100.0 * self.probability:g} % interval", gaps=gaps,
+            ticks=date_ticks(float(x.min()), float(x.max())) if has_dates else None,
+            from_zero=bool(lower.min() >= 0.0),
+        )  # fmt: skip
+
+    def plot(self, axes: Any = None, **options: Any) -> Any:
+        """Draw `figure`, whose options it takes, with matplotlib; the axes."""
+        return self.figure(**options).plot(axes)
 
 
-def places_of_label(
-    labels: Sequence[Any] | NDArray[Any], label: Any, column: str
-) -> NDArray[np.int64]:
-    """Where a label stands: labels are alike if they are equal as values, as 1 and 1.0 are."""
-    known = list(labels)
-    found = np.array([i for i, value in enumerate(known) if _equal(value, label)], dtype=np.int64)
-    if not len(found):
-        texts = list(dict.fromkeys(map(str, known)))
-        near = difflib.get_close_matches(str(label), texts, n=3, cutoff=0.5) or texts[:3]
-        raise ValueError(
-            f"{column} has no label {brief(label)}: the nearest are {', '.join(map(repr, near))}"
-        )
-    return found
+def _numbers(values: Sequence[Any] | NDArray[Any]) -> bool:
+    return np.asarray(values).dtype.kind in "iufM"
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, str) != isinstance(other, str):
-        return False
-    try:
-        return bool(one == other)
-    except (TypeError, ValueError):
-        return False
+def _places(values: Any) -> FloatArray:
+    """Numbers as they are, and dates as years."""
+    array = np.asarray(values)
+    return as_years(array) if array.dtype.kind == "M" else array.astype(np.float64)
 
 
-def label_texts(labels: Sequence[Any] | NDArray[Any]) -> list[str]:
-    """Labels as they are printed: numbers with six digits, or as many as tell them apart."""
-    distinct = set(labels)
-    for digits in (6, 9, 12, 17):
-        texts = {label: _text(label, digits) for label in distinct}
-        if len(set(texts.values())) == len(distinct):
-            break
-    return [texts[label] for label in labels]
-
-
-def _text(label: Any, digits: int) -> str:
-    if isinstance(label, float | np.floating):
-        return f"{label:.{digits}g}"
-    return str(label).removesuffix("T00:00:00") if isinstance(label, np.datetime64) else str(label)
+def _rows_with(values: Sequence[Any] | NDArray[Any], label: Any, column: str) -> IntArray:
+    """Where a label stands in a column, which may have it several times."""
+    found = labels_of(values, column)
+    known = np.array(list(dict.fromkeys(found.tolist())), dtype=np.str_)
+    return np.flatnonzero(found == known[find_labels(known, [label], column)[0]])
 
 
 def _taken(values: Sequence[Any] | NDArray[Any], rows: NDArray[Any]) -> list[Any]:

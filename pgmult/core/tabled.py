@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_path
 from pgmult.core.markup import Markup, joined, tag
@@ -52,7 +53,7 @@ __all__ = [
 
 WIDTH = 100
 _GAP = "  "
-_MOST_ROWS = 100  # in a notebook
+_MOST_ROWS = 100  # that are shown of themselves
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets evaluate
 
 Form = Callable[[Any], str]
@@ -74,7 +75,7 @@ class Column:
     """
 
     name: str
-    values: Sequence[Any]
+    values: Sequence[Any] | NDArray[Any]
     head: str = ""
     form: Form | Sequence[str] = str
 
@@ -102,7 +103,7 @@ class Table:
     faint: Sequence[bool] | None = None
 
     @property
-    def columns(self) -> dict[str, Sequence[Any]]:
+    def columns(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
         """The numbers, by name."""
         return {part.name: part.values for part in self.parts if part.name}
 
@@ -138,11 +139,12 @@ class Table:
         return write_csv(as_path(path), self.columns)
 
     def __repr__(self) -> str:
-        return self.text()
+        return self.text(most=_MOST_ROWS)
 
-    def text(self, width: int = WIDTH) -> str:
-        """The caption, in lines of at most `width`, and the table."""
-        rows = self.rows
+    def text(self, width: int = WIDTH, most: int | None = None) -> str:
+        """The caption, in lines of at most `width`, and all rows, or at most so many."""
+        rows = self.rows[:most]
+        more = [f"({len(self) - len(rows):,} more rows)"] if len(rows) < len(self) else []
         columns = list(zip(self.head, *rows, strict=True))
         widths = [max(map(len, column)) for column in columns]
         right = [all(map(_is_number, part.cells)) for part in self.parts if part.head]
@@ -153,7 +155,8 @@ class Table:
             ).rstrip()
             for row in (self.head, *rows)
         ]
-        return "\n".join([*wrapped(self.caption, width), *([""] if self.caption else []), *lines])
+        above = [*wrapped(self.caption, width), ""] if self.caption else []
+        return "\n".join([*above, *lines, *more])
 
     def html(self, most: int | None = None) -> Markup:
         """The printed table as HTML, without its caption: all rows, or at most so many."""
@@ -238,7 +241,7 @@ def once(labels: Sequence[str]) -> list[str]:
     return [label if i == 0 or label != labels[i - 1] else "" for i, label in enumerate(labels)]
 
 
-def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> Path:
+def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Path:
     """Write columns as a CSV file, numbers with six digits and what is missing as empty cells.
 
     Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is no number,

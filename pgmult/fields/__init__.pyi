@@ -1,6 +1,6 @@
 from pgmult.fields import covariances as covariances
-from pgmult.fields import plots as plots
-from pgmult.fields.checks import predictive_checks as predictive_checks
+from pgmult.fields.checks import check as check
+from pgmult.fields.checks import compare as compare
 from pgmult.fields.data import CountField as CountField
 from pgmult.fields.data import as_field as as_field
 from pgmult.fields.estimator import MultinomialGPClassifier as MultinomialGPClassifier
@@ -10,12 +10,13 @@ from pgmult.fields.models.multinomial_gp import MultinomialGP as MultinomialGP
 from pgmult.fields.models.raw_gp import RawGP as RawGP
 from pgmult.fields.models.static import Static as Static
 from pgmult.fields.predictions import FieldPredictions as FieldPredictions
+from pgmult.fields.predictions import predict as predict
 from pgmult.fields.priors.dense import GaussianProcess as GaussianProcess
 from pgmult.fields.priors.grids import GridProcess as GridProcess
 from pgmult.fields.priors.inducing_points import InducingProcess as InducingProcess
 from pgmult.fields.priors.space_time import SpaceTimeProcess as SpaceTimeProcess
 from pgmult.fields.priors.structures import make_field as make_field
-from pgmult.fields.report import field_report as field_report
+from pgmult.fields.report import report as report
 from pgmult.fields.scores import Calibration as Calibration
 from pgmult.fields.scores import Coverage as Coverage
 from pgmult.fields.scores import calibration as calibration

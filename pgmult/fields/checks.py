@@ -1,4 +1,4 @@
-"""Do fields of counts that the model makes look like the one it was given?
+"""Does the model make such fields of counts, and does another one say better what comes?
 
 >>> import numpy as np, pgmult
 >>> from pgmult.fields.covariances import Matern
@@ -8,7 +8,7 @@
 ...     pgmult.fields.MultinomialGP(Matern(1.5, length_scale=5.0)), data, keep="psi",
 ...     draws=50, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
->>> predictive_checks(posterior, data).verdict
+>>> check(posterior).verdict
 'Data that the model makes look like the data.'
 """
 
@@ -16,14 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_seed
+from pgmult.core.arguments import as_kind, as_seed
 from pgmult.core.checks import PredictiveChecks
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.reports import Report
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_counts
 from pgmult.fields.data import CountField
-from pgmult.fields.predictions import FieldPredictions
+from pgmult.fields.predictions import own_data, predict
+from pgmult.fields.scores import gain_by_count
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["predictive_checks"]
+__all__ = ["check", "compare"]
 
 _ADVICE = {
     "dispersion": (
@@ -43,8 +46,12 @@ _ADVICE = {
 }
 
 
-def predictive_checks(
-    posterior: Posterior, data: CountField, *, max_draws: int = 200, random_seed: Any = 0
+def check(
+    run: Posterior,
+    *,
+    data: CountField | None = None,
+    max_draws: int = 200,
+    random_seed: Any = 0,
 ) -> PredictiveChecks:
     """Simulate counts of the same totals from draws of the probabilities, and compare.
 
@@ -53,19 +60,20 @@ def predictive_checks(
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         That kept ``psi`` or ``pi``.
-    data : CountField
-        The posterior's data.
+    data : CountField, optional
+        Those of the run, where it does not know them.
     max_draws : int
     random_seed : int, optional
 
     Raises
     ------
     ValueError
-        As of `FieldPredictions.at_rows`, and if all rows are empty.
+        As of `predict`, and if all rows are empty.
     """
-    found = FieldPredictions.at_rows(posterior, data, max_draws=max_draws)
+    data = own_data(run, data)
+    found = predict(run, data=data, inputs="seen", max_draws=max_draws)
     full = data.totals > 0
     if not full.any():
         raise ValueError("data must have counts to be compared, all rows are empty")
@@ -73,7 +81,7 @@ def predictive_checks(
     rng = np.random.default_rng(as_seed(random_seed))
     observed: dict[str, list[float]] = {name: [] for name in _ADVICE}
     replicated: dict[str, list[float]] = {name: [] for name in _ADVICE}
-    for pi in found.pi[:, full]:
+    for pi in found.draws[:, full]:
         shares = pi / pi.sum(axis=1, keepdims=True)
         for into, table in ((observed, counts), (replicated, rng.multinomial(totals, shares))):
             for name, value in _statistics(table, totals, shares).items():
@@ -90,3 +98,60 @@ def _statistics(counts: IntArray, totals: IntArray, shares: FloatArray) -> dict[
         "empty cells": float(np.count_nonzero(counts == 0)),
         "largest share": float(np.mean(counts.max(axis=1) / totals)),
     }
+
+
+def compare(
+    run: Posterior,
+    other: Posterior,
+    *,
+    held_out: ArrayLike | None = None,
+    names: tuple[str, str] = ("the first", "the second"),
+    max_draws: int = 400,
+) -> Report:
+    """How far two runs of the same inputs and categories are apart, and which one predicts better.
+
+    Parameters
+    ----------
+    run, other : Posterior
+    held_out : int array, ``(num_rows, num_categories)``, optional
+        Counts that neither run was shown; without them it is not said which one is better.
+    names : pair of str
+        What to call the runs.
+    max_draws : int
+        At most so many draws of each are used.
+
+    Raises
+    ------
+    ValueError
+        If the runs are of other inputs or categories.
+    """
+    runs = run, as_kind(other, "other", Posterior)
+    data, theirs = (one.data for one in runs)
+    for what in ("categories", "inputs"):
+        if not np.array_equal(getattr(data, what), getattr(theirs, what)):
+            raise ValueError(f"the runs must be of the same {what}, those of {names[1]} are others")
+    one, two = (predict(each, inputs="seen", max_draws=max_draws) for each in runs)
+    difference = np.abs(one.mean - two.mean)
+    row, k = np.unravel_index(int(difference.argmax()), difference.shape)
+    category = k if data.categories is None else data.categories[k]
+    place = row if data.names is None else data.names[row]
+    apart = (
+        f"Their probabilities are {difference.mean():.3f} apart on average, at most"
+        f" {difference.max():.2f}: {category} at {place}, where the first says"
+        f" {one.mean[row, k]:.2f} and the second {two.mean[row, k]:.2f}."
+    )
+    if held_out is None:
+        better = "Which one is better cannot be said: fit both with the same --hold-out and --seed."
+        return Report(" and ".join(names), [apart, better])
+    hidden = as_counts(held_out, "held_out")
+    those = hidden.sum(axis=1) > 0
+    scores = [
+        f.rows(those).log_predictive_density(hidden[those], coefficients=False) for f in (one, two)
+    ]
+    gain, error = gain_by_count(scores[0], scores[1], hidden[those].sum(axis=1))
+    word = "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
+    better = (
+        f"The first tells counts that neither was shown {word} than the second:"
+        f" {gain:+.4f} ± {error:.4f} nats a count, paired by input."
+    )
+    return Report(" and ".join(names), [better, apart])

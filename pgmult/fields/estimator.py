@@ -15,6 +15,7 @@ intervals, and the length scales of the covariance in the units of the inputs.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -43,6 +44,7 @@ from pgmult.fields.labels import column_labels, places, row_labels
 from pgmult.fields.models.empirical_bayes import empirical_bayes
 from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.predictions import FieldPredictions
+from pgmult.fields.predictions import predict as predict_field
 from pgmult.fields.priors.structures import Structure
 from pgmult.sampling.driver import sample
 
@@ -210,9 +212,15 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         place = places(column_labels(X), self._columns, "columns of X", "columns in the fit")
         if not isinstance(place, slice):
             X = X[[X.columns[i] for i in place]]
-        new = validate_data(self, X, dtype=np.float64, reset=False) / self.scale_
+        new = validate_data(self, X, dtype=np.float64, reset=False)
         with row_threads(as_threads(self.n_jobs)):
-            return FieldPredictions.at(self.posterior_, self._data, new, names=names, random_seed=0)
+            found = predict_field(
+                self.posterior_, new / self.scale_, data=self._data, names=names, max_draws=None
+            )
+        known = range(new.shape[1]) if self._columns is None else self._columns
+        columns = {str(name): new[:, i] for i, name in enumerate(known)}  # in the user's units
+        rows = columns if names is None else {"row": names, **columns}
+        return replace(found, labels={**found.labels, "row": rows})
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Posterior mean probabilities, ``(n_samples, n_classes)``; rows sum to 1.
@@ -221,7 +229,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ----------
         X : array, ``(n_samples, n_features)``
         """
-        return self.predictions(X).mean()
+        return self.predictions(X).mean
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each row, ``(n_samples,)``.
@@ -254,8 +262,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         n_samples = as_positive_int(n_samples, "n_samples")
         found = self.predictions(X)
         rng = np.random.default_rng(as_seed(random_state))
-        chosen = rng.integers(0, len(found.pi), n_samples)
-        shares = found.pi[chosen]
+        chosen = rng.integers(0, len(found.draws), n_samples)
+        shares = found.draws[chosen]
         sizes = as_counts(totals, "totals") if self._counts else np.array(1)
         if sizes.shape not in ((), (shares.shape[1],)):
             raise ValueError(

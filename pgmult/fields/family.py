@@ -9,9 +9,9 @@ _PROBS = ("psi", "pi")
 FIELDS = Family(
     "fields",
     {
-        "predict": Verb("pgmult.fields.answers:predict", keeps=_PROBS),
-        "check": Verb("pgmult.fields.answers:check", keeps=_PROBS),
-        "compare": Verb("pgmult.fields.answers:compare", keeps=_PROBS),
-        "report": Verb("pgmult.fields.answers:report", keeps=_PROBS),
+        "predict": Verb("pgmult.fields.predictions:predict", keeps=_PROBS),
+        "check": Verb("pgmult.fields.checks:check", keeps=_PROBS),
+        "compare": Verb("pgmult.fields.checks:compare", keeps=_PROBS),
+        "report": Verb("pgmult.fields.report:report", keeps=_PROBS),
     },
 )

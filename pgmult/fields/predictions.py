@@ -21,34 +21,31 @@ are products of one-dimensional integrals, by Gauss-Hermite quadrature around th
 ...     keep=["pi_new", "psi_new_mean", "psi_new_var"],
 ...     draws=50, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
->>> predictions = FieldPredictions.of(posterior, data)
->>> predictions.mean().shape, predictions.rank_probabilities(1).shape
+>>> found = predict(posterior, inputs="new")
+>>> found.mean.shape, found.rank_probabilities(1).shape
 ((1, 3), (1, 3))
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln, logsumexp
 
-from pgmult.core.arguments import as_flag, as_kind, as_probability, as_seed
-from pgmult.core.notebook import columns_html
-from pgmult.core.tables import as_frame
+from pgmult.core.arguments import as_choice, as_flag, as_kind, as_seed
+from pgmult.core.estimands import Estimand, Labels
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.fields.scores import Calibration, calibration
+from pgmult.fields.tables import with_table
 from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
 
-if TYPE_CHECKING:
-    import xarray
-
-__all__ = ["FieldPredictions", "StickLaw"]
+__all__ = ["FieldPredictions", "StickLaw", "own_data", "predict"]
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 _LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * np.log(2.0 * np.pi)
@@ -62,7 +59,7 @@ class StickLaw(NamedTuple):
     ----------
     order : int64 array, ``(num_categories,)``
         In which sticks break for categories.
-    mean, var : arrays, ``(num_draws, num_new, num_categories - 1)``
+    mean, var : arrays, ``(num_draws, num_rows, num_categories - 1)``
     """
 
     order: IntArray
@@ -70,138 +67,132 @@ class StickLaw(NamedTuple):
     var: FloatArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FieldPredictions:
-    """Draws of the categories' probabilities at new inputs, and what follows from them.
+def predict(
+    run: Posterior,
+    new: Any = None,
+    *,
+    data: CountField | None = None,
+    inputs: Literal["all", "seen", "new"] = "all",
+    places: Mapping[str, Any] | None = None,
+    names: Sequence[str] | None = None,
+    max_draws: int | None = 1000,
+    probability: float = 0.9,
+    random_seed: Any = 0,
+) -> "FieldPredictions":
+    """Probabilities of the categories with intervals, at any inputs.
+
+    Parameters
+    ----------
+    run : Posterior
+        Of a field, that kept ``psi``, or ``pi`` and ``pi_new``; for inputs that the chains did not
+        know one of a `MultinomialGP` that kept ``psi``, ``beta`` and ``hyperparameters``.
+    new : table or array, ``(num_new, num_inputs)``, optional
+        Inputs that the chains did not know: a sweep's cost for each draw. A table has the columns
+        of the table that the data come from, places by the names that they have there.
+    data : CountField, optional
+        Those of the run, where it does not know them.
+    inputs : {"all", "seen", "new"}
+        Without `new`: the inputs of the counts, those that were new to the fit, or both.
+    places : mapping, optional
+        Coordinates of places that the data do not have, as in `from_long`.
+    names : sequence of str, ``(num_new,)``, optional
+        Labels of `new`.
+    max_draws : int, optional
+        At most so many draws, evenly spread over the chains; None for all.
+    probability : float
+        Of the intervals.
+    random_seed : int, optional
+
+    Raises
+    ------
+    ValueError
+        If the run did not keep what it takes, the data are not its own, or a place is unknown.
+    """
+    model = as_kind(run, "run", Posterior).model
+    data = own_data(run, data)
+    as_choice(inputs, "inputs", ("all", "seen", "new"))
+    sticks = None
+    if new is not None:
+        wider = with_table(data, new, places, names)
+        pi, sticks = _at(run, model, data, wider, max_draws, random_seed)
+        labels = _row_labels(wider, ("new",))
+    else:
+        if inputs == "new" and not data.num_new:
+            raise ValueError("data must have new inputs (pass them to as_field)")
+        parts = ("seen", "new") if inputs == "all" and data.num_new else (inputs,)
+        parts = ("seen",) if parts == ("all",) else parts
+        pi = np.concatenate([_kept(run, data, part, max_draws) for part in parts], axis=1)
+        law = ("psi_new_mean", "psi_new_var")
+        if parts == ("new",) and isinstance(run.link, StickBreaking) and all(v in run for v in law):
+            mean, var = (_drawn(run, name, max_draws) for name in law)
+            sticks = StickLaw(np.array(run.link.order), mean, var)
+        labels = _row_labels(data, parts)
+    if data.categories is not None:
+        labels["category"] = data.categories
+    caption = f"Probabilities of the categories, {len(pi):,} draws."
+    return FieldPredictions(
+        pi, labels=labels, sticks=sticks, caption=caption, probability=probability
+    )
+
+
+def _at(
+    run: Posterior,
+    model: Any,
+    data: CountField,
+    wider: CountField,
+    max_draws: int | None,
+    random_seed: Any,
+) -> tuple[FloatArray, StickLaw]:
+    """Draws of the probabilities at the new inputs of `wider`, and the law of the sticks there."""
+    if not isinstance(model, MultinomialGP):
+        raise TypeError(
+            f"run must be of a MultinomialGP, got one of {type(model).__name__} (it predicts at the"
+            " new inputs of its data alone: leave new= out)"
+        )
+    needed = ("psi", "beta", "hyperparameters")
+    _require(run, needed)
+    rng, link = np.random.default_rng(as_seed(random_seed)), run.link
+    draws = [
+        model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
+        for values in zip(*(_drawn(run, name, max_draws) for name in needed), strict=True)
+    ]
+    law = (np.array([draw.new_mean for draw in draws]), np.array([draw.new_var for draw in draws]))
+    return np.array([link.probs(d.new_values) for d in draws]), StickLaw(np.array(link.order), *law)
+
+
+def _kept(run: Posterior, data: CountField, part: str, max_draws: int | None) -> FloatArray:
+    """Draws of the probabilities at the inputs that the chains knew, as they were kept."""
+    name, sites = ("pi", data.row_sites) if part == "seen" else ("pi_new", data.new_sites)
+    if name in run and not (part == "seen" and "psi" in run):
+        return _drawn(run, name, max_draws)
+    _require(run, ["psi"] if "psi" in run else [name])
+    return np.asarray(run.link.probs(_drawn(run, "psi", max_draws)[:, sites]))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FieldPredictions(Estimand):
+    """Draws of the categories' probabilities at some inputs, and what follows from them.
 
     Attributes
     ----------
-    pi : array, ``(num_draws, num_new, num_categories)``
-        Draws of the probabilities, all chains one after the other.
+    draws : array, ``(num_draws, num_rows, num_categories)``
+        Of the probabilities, all chains one after the other.
+    labels : mapping
+        Of "row": the columns of the inputs as the caller's table has them. Of "category".
     sticks : StickLaw or None
-        The law of the sticks given each draw's omega, if the posterior kept it.
-    categories, names : str arrays, ``(num_categories,)`` and ``(num_new,)``, or None
-        Labels of the categories and of the new inputs.
-    inputs : mapping from name to array ``(num_new,)``
-        The new inputs, by column, as the caller's table has them.
+        The law of the sticks given each draw's omega, if it is known: it makes `mean` and scores
+        more accurate than the draws alone.
     """
 
-    pi: FloatArray
-    sticks: StickLaw | None = None
-    categories: NDArray[np.str_] | None = None
-    names: NDArray[np.str_] | None = None
-    inputs: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    axes: tuple[str, ...] = ("row", "category")
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+    sticks: StickLaw | None = field(default=None, kw_only=True)
 
-    @classmethod
-    def of(cls, posterior: Posterior, data: CountField) -> "FieldPredictions":
-        """From a posterior that kept ``pi_new``, and its data.
-
-        Raises
-        ------
-        ValueError
-            If it did not, the data are not those of the posterior or have no new inputs, or the
-            draws do not know their model.
-        """
-        _check(posterior, data, ["pi_new"])
-        if data.num_new == 0:
-            raise ValueError("data must have new inputs (pass them to as_field)")
-        link, law = posterior.link, ("psi_new_mean", "psi_new_var")
-        sticks = None
-        if isinstance(link, StickBreaking) and all(name in posterior for name in law):
-            sticks = StickLaw(np.array(link.order), *(posterior.stack(name) for name in law))
-        return cls(
-            posterior.stack("pi_new"), sticks, data.categories, data.new_names, _by_column(data)
-        )
-
-    @classmethod
-    def at(
-        cls,
-        posterior: Posterior,
-        data: CountField,
-        new_inputs: Any,
-        *,
-        names: Sequence[str] | None = None,
-        max_draws: int | None = None,
-        random_seed: Any = None,
-    ) -> "FieldPredictions":
-        """At inputs that the chains did not know; costs as much as a sweep for each draw.
-
-        Parameters
-        ----------
-        posterior : Posterior
-            Of a `MultinomialGP`, that kept ``psi``, ``beta`` and ``hyperparameters``.
-        data : CountField
-            The posterior's data.
-        new_inputs : array or pandas DataFrame, ``(num_new, num_inputs)``
-        names : sequence of str, ``(num_new,)``, optional
-            Labels of the new inputs; by default those of the data frame.
-        max_draws : int, optional
-            At most so many draws, evenly spread over the chains.
-        random_seed : int, optional
-
-        Raises
-        ------
-        ValueError
-            If the posterior did not keep what it takes, the data are not its own, or the draws do
-            not know their model.
-        """
-        needed = ("psi", "beta", "hyperparameters")
-        model = as_kind(posterior, "posterior", Posterior).model
-        if not isinstance(model, MultinomialGP):
-            raise TypeError(
-                f"posterior must be of a MultinomialGP, got one of {type(model).__name__} (it"
-                " predicts at the new inputs of its data: FieldPredictions.of)"
-            )
-        _check(posterior, data, needed)
-        wider = data.with_new_inputs(new_inputs, names)
-        rng, link = np.random.default_rng(as_seed(random_seed)), posterior.link
-        draws = [
-            model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
-            for values in zip(*(_drawn(posterior, name, max_draws) for name in needed), strict=True)
-        ]
-        return cls(
-            np.array([link.probs(draw.new_values) for draw in draws]),
-            StickLaw(
-                np.array(link.order),
-                np.array([draw.new_mean for draw in draws]),
-                np.array([draw.new_var for draw in draws]),
-            ),
-            data.categories,
-            wider.new_names,
-            _by_column(wider),
-        )
-
-    @classmethod
-    def at_rows(
-        cls, posterior: Posterior, data: CountField, *, max_draws: int | None = None
-    ) -> "FieldPredictions":
-        """At the observed inputs: probabilities smoothed over all counts, a row each.
-
-        Parameters
-        ----------
-        posterior : Posterior
-            That kept ``psi`` or ``pi``.
-        data : CountField
-            The posterior's data.
-        max_draws : int, optional
-            At most so many draws, evenly spread over the chains.
-
-        Raises
-        ------
-        ValueError
-            If the posterior kept neither, the data are not its own, or the draws do not know their
-            model.
-        """
-        as_kind(posterior, "posterior", Posterior)
-        _check(posterior, data, [] if "psi" in posterior else ["pi"])
-        found = _drawn(posterior, "psi" if "psi" in posterior else "pi", max_draws)
-        pi = posterior.link.probs(found[:, data.row_sites]) if "psi" in posterior else found
-        return cls(pi, None, data.categories, data.names, _by_column(data, of_rows=True))
-
+    @property
     def mean(self) -> FloatArray:
-        """Mean probabilities, ``(num_new, num_categories)``; rows sum to 1."""
+        """Mean probabilities, ``(num_rows, num_categories)``; rows sum to 1."""
         if self.sticks is None:
-            return np.asarray(self.pi.mean(axis=0))
+            return np.asarray(self.draws.mean(axis=0))
         order, *law = self.sticks
         share = np.array(
             [np.exp(log_mean_binomial(1, 1, mean, var)) for mean, var in zip(*law, strict=True)]
@@ -213,101 +204,56 @@ class FieldPredictions:
         out[:, order] = on_sticks
         return np.asarray(out)
 
-    def sd(self) -> FloatArray:
-        """Standard deviations of the probabilities, ``(num_new, num_categories)``."""
-        return np.asarray(self.pi.std(axis=0))
-
-    def interval(self, probability: float = 0.95) -> FloatArray:
-        """Ends of the central intervals of pi, ``(2, num_new, num_categories)``."""
-        tail = 0.5 * (1.0 - as_probability(probability, "probability"))
-        return np.asarray(np.quantile(self.pi, [tail, 1.0 - tail], axis=0))
-
-    def to_xarray(self, probability: float = 0.95) -> "xarray.Dataset":
-        """Mean, sd and ends of central intervals, with labels, as an xarray dataset."""
-        try:
-            import xarray
-        except ImportError:
-            raise ImportError("labelled arrays need xarray: pip install xarray") from None
-        dims = ("new_row", "category")
-        lower, upper = self.interval(probability)
-        values = {"mean": self.mean(), "sd": self.sd(), "lower": lower, "upper": upper}
-        labels = zip(dims, (self.names, self.categories), strict=True)
-        return xarray.Dataset(
-            {name: (dims, value) for name, value in values.items()},
-            {dim: label for dim, label in labels if label is not None},
-            {"probability": probability},
-        )
-
-    def to_columns(self, probability: float = 0.95) -> dict[str, NDArray[Any]]:
-        """A tidy table, a row for each new input and category, as a mapping from name to array.
-
-        Its columns are those of the new inputs, ``category``, ``mean``, ``sd``, and ``lower`` and
-        ``upper``, the ends of the central interval of that `probability`.
-        """
-        num_new, num_categories = self.pi.shape[1:]
-        categories = np.arange(num_categories) if self.categories is None else self.categories
-        lower, upper = self.interval(probability)
-        return {
-            **{key: np.repeat(value, num_categories) for key, value in self.inputs.items()},
-            "category": np.tile(categories, num_new),
-            "mean": self.mean().ravel(),
-            "sd": self.sd().ravel(),
-            "lower": lower.ravel(),
-            "upper": upper.ravel(),
-        }
-
-    def _repr_html_(self) -> str:
-        draws, rows, categories = self.pi.shape
-        title = f"{draws} draws at {rows:,} inputs of {categories} categories; 95 % intervals"
-        return columns_html(self.to_columns(), title)
-
-    def to_dataframe(self, probability: float = 0.95) -> Any:
-        """The table of `to_columns` as a pandas data frame."""
-        return as_frame(self.to_columns(probability))
+    def rows(self, chosen: NDArray[np.bool_] | IntArray) -> "FieldPredictions":
+        """The same of some rows, draws alone: a mask or places."""
+        there = np.arange(self.draws.shape[1])[chosen]
+        rows = {name: [values[i] for i in there] for name, values in self.columns_of("row").items()}
+        labels = {**self.labels, "row": rows}
+        return replace(self, draws=self.draws[:, chosen], labels=labels, sticks=None)
 
     def rank_probabilities(self, top: int) -> FloatArray:
-        """P[category is among the `top` most probable], ``(num_new, num_categories)``."""
-        size = self.pi.shape[-1]
+        """P[category is among the `top` most probable], ``(num_rows, num_categories)``."""
+        size = self.draws.shape[-1]
         if as_positive_int(top, "top") >= size:
             raise ValueError(f"top must be below the number of categories, {size}, got {top}")
-        first = np.argpartition(-self.pi, top - 1, axis=-1)[..., :top]
-        inside = np.zeros(self.pi.shape)
+        first = np.argpartition(-self.draws, top - 1, axis=-1)[..., :top]
+        inside = np.zeros(self.draws.shape)
         np.put_along_axis(inside, first, 1.0, axis=-1)
         return np.asarray(inside.mean(axis=0))
 
     def counts(self, totals: ArrayLike, random_seed: Any = None) -> IntArray:
-        """New counts, one table a draw, ``(num_draws, num_new, num_categories)``.
+        """New counts, one table a draw, ``(num_draws, num_rows, num_categories)``.
 
         Parameters
         ----------
-        totals : integer or integer array, ``(num_new,)``
+        totals : integer or integer array, ``(num_rows,)``
         random_seed : int, optional
         """
-        num_new = self.pi.shape[1]
+        num_rows = self.draws.shape[1]
         sizes = as_counts(totals, "totals")
-        if sizes.shape not in ((), (num_new,)):
-            raise ValueError(f"totals must be one number or {num_new}, got shape {sizes.shape}")
-        shares = self.pi / self.pi.sum(axis=-1, keepdims=True)
+        if sizes.shape not in ((), (num_rows,)):
+            raise ValueError(f"totals must be one number or {num_rows}, got shape {sizes.shape}")
+        shares = self.draws / self.draws.sum(axis=-1, keepdims=True)
         rng = np.random.default_rng(as_seed(random_seed))
         return rng.multinomial(np.broadcast_to(sizes, shares.shape[:-1]), shares)
 
     def log_predictive_density(self, counts: ArrayLike, *, coefficients: bool = True) -> FloatArray:
-        """Log probability of new counts at each new input, averaged over draws, ``(num_new,)``.
+        """Log probability of new counts of each row, averaged over draws, ``(num_rows,)``.
 
         A row of zeros has 0. Rows are scored one by one, not jointly.
 
         Parameters
         ----------
-        counts : integer array, ``(num_new, num_categories)``
+        counts : integer array, ``(num_rows, num_categories)``
         coefficients : bool
             Whether it is of the counts, or of one sequence of observations that has these counts.
         """
         table = as_counts(counts)
-        if table.shape != self.pi.shape[1:]:
-            raise ValueError(f"counts must have shape {self.pi.shape[1:]}, got {table.shape}")
+        if table.shape != self.draws.shape[1:]:
+            raise ValueError(f"counts must have shape {self.draws.shape[1:]}, got {table.shape}")
         if self.sticks is None:
             with np.errstate(divide="ignore"):
-                log_pi = np.log(self.pi)
+                log_pi = np.log(self.draws)
             each = np.sum(np.where(table > 0, table * log_pi, 0.0), axis=-1)
         else:
             order, *law = self.sticks
@@ -330,44 +276,62 @@ class FieldPredictions:
 
         Parameters
         ----------
-        counts : integer array, ``(num_new, num_categories)``
+        counts : integer array, ``(num_rows, num_categories)``
         **options
             As in `pgmult.fields.calibration`.
         """
-        return calibration(self.pi, counts, **options)
+        return calibration(self.draws, counts, **options)
 
 
-def _by_column(data: CountField, *, of_rows: bool = False) -> dict[str, NDArray[Any]]:
-    """New inputs, or those of the rows, under the names of their columns."""
-    columns = data.columns if of_rows else data.new_columns
-    if columns is not None:
-        return dict(columns)
-    values = data.inputs if of_rows else data.new_inputs
-    width = values.shape[1]
-    names = data.input_names
-    if names is None:
-        names = np.array([f"input {i + 1}" if width > 1 else "input" for i in range(width)])
-    return {str(name): values[:, i] for i, name in enumerate(names)}
+def _row_labels(data: CountField, parts: Sequence[str]) -> dict[str, Any]:
+    """The inputs of some rows as the caller's table has them, under the names of its columns."""
+    seen = (data.columns, data.inputs, data.names)
+    new = (data.new_columns, data.new_inputs, data.new_names)
+    chosen = [seen if part == "seen" else new for part in parts]
+    columns: dict[str, Any] = {}
+    if all(known is not None for known, _, _ in chosen):
+        columns = {
+            name: np.concatenate([known[name] for known, _, _ in chosen if known is not None])
+            for name in (chosen[0][0] or {})
+        }
+    else:
+        x = np.concatenate([inputs for _, inputs, _ in chosen])
+        names = data.input_names
+        if names is None:
+            several = x.shape[1] > 1
+            names = np.array([f"input {i + 1}" if several else "input" for i in range(x.shape[1])])
+        if all(labels is not None for _, _, labels in chosen):
+            columns["row"] = np.concatenate([labels for _, _, labels in chosen])
+        columns |= {str(name): x[:, i] for i, name in enumerate(names)}
+    return {"row": columns}
 
 
-def _drawn(posterior: Posterior, name: str, max_draws: int | None) -> FloatArray:
+def _drawn(run: Posterior, name: str, max_draws: int | None) -> FloatArray:
     """Draws of a variable, all chains one after the other, evenly thinned."""
-    total = posterior.num_chains * posterior.num_draws
+    total = run.num_chains * run.num_draws
     if max_draws is None or total <= as_positive_int(max_draws, "max_draws"):
-        return posterior.stack(name)
+        return run.stack(name)
     chosen = set(np.linspace(0, total - 1, max_draws).astype(np.int64).tolist())
-    every = (d for chain in range(posterior.num_chains) for d in posterior.each(name, chain))
+    every = (d for chain in range(run.num_chains) for d in run.each(name, chain))
     return np.array([draw for i, draw in enumerate(every) if i in chosen])
 
 
-def _check(posterior: Posterior, data: CountField, needed: Sequence[str]) -> None:
-    """Refuse data that the posterior is not of, and a posterior that did not keep what it takes."""
-    if not as_kind(posterior, "posterior", Posterior).is_of(data):
+def own_data(run: Posterior, data: CountField | None) -> CountField:
+    """The data of a run, or those given if they are the same."""
+    if data is None:
+        found: CountField = run.data
+        return found
+    if not run.is_of(data):
         raise ValueError(
             f"data must be those that the posterior was sampled from, got other ones: {data!r}"
             " (new inputs, labels and the order of sticks belong to them)"
         )
-    if missing := [name for name in needed if name not in posterior]:
+    return data
+
+
+def _require(run: Posterior, needed: Sequence[str]) -> None:
+    """Refuse a run that did not keep what it takes."""
+    if missing := [name for name in needed if name not in run]:
         raise ValueError(f"the posterior must have kept {', '.join(missing)} (pass it in keep=)")
 
 

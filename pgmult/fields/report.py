@@ -1,10 +1,11 @@
 """What a posterior of a field says, in plain words: who leads, what moves, and how sure one can be.
 
-`field_report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a page.
+`report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a page.
 Figures and changes run along the first column of the inputs that is not a place's name, everything
 else about a row is its place.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,34 +13,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult.core.arguments import as_kind, as_mapping, as_probability
+from pgmult.core.arguments import as_kind, as_mapping
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int, as_simplex
-from pgmult.fields.checks import predictive_checks
+from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance, Product, Sum
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.models.multinomial_gp import MultinomialGP, slow_sites
-from pgmult.fields.predictions import FieldPredictions
+from pgmult.fields.predictions import FieldPredictions, own_data, predict
 from pgmult.fields.scores import gain_by_count
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["data_in_words", "field_report", "hyperparameter_names"]
+__all__ = ["data_in_words", "hyperparameter_names", "report"]
 
 _MOST_LINES, _MOST_PANELS, _MOST_MAPS, _MOST_ROWS = 6, 4, 3, 60
 _FEW = 5  # places named in a sentence
 _CELLS = 2**25  # draws of probabilities held at once
 
 
-def field_report(
-    posterior: Posterior,
-    data: CountField,
+def report(
+    run: Posterior,
+    page: str | os.PathLike[str] | None = None,
     *,
-    title: str,
+    data: CountField | None = None,
+    title: str = "A field of counts",
     facts: Mapping[str, str] | None = None,
     held_out: ArrayLike | None = None,
     truth: ArrayLike | None = None,
@@ -48,14 +50,16 @@ def field_report(
     max_draws: int = 400,
     random_seed: int = 0,
 ) -> Report:
-    """Summarise a posterior of a field.
+    """What the run found, in sentences, tables and figures.
 
     Parameters
     ----------
-    posterior : Posterior
+    run : Posterior
         That kept ``psi``, or ``pi`` and, with new inputs, ``pi_new``.
-    data : CountField
-        The posterior's data.
+    page : path, optional
+        Where to write it as an HTML page.
+    data : CountField, optional
+        Those of the run, where it does not know them.
     title : str
     facts : mapping from str to str, optional
     held_out : int array, ``(num_rows, num_categories)``, optional
@@ -74,24 +78,18 @@ def field_report(
     Raises
     ------
     ValueError
-        If the data are not those of the posterior, or the posterior did not keep what it takes.
+        If the data are not those of the run, or the posterior did not keep what it takes.
     """
     as_kind(title, "title", str)
-    probability = as_probability(probability, "probability")
-    as_kind(data, "data", CountField)
+    data = own_data(run, data)
     budget = max(20, _CELLS // max(1, (data.num_rows + data.num_new) * data.num_categories))
     used = min(as_positive_int(max_draws, "max_draws"), budget)
-    rows = FieldPredictions.at_rows(posterior, data, max_draws=used)
-    pi, columns = rows.pi, dict(rows.inputs)
-    if data.num_new:
-        ahead = FieldPredictions.of(posterior, data)
-        pick = np.linspace(0, len(ahead.pi) - 1, len(pi)).astype(np.int64)
-        pi = np.concatenate([pi, ahead.pi[pick]], axis=1)
-        columns = {k: np.concatenate([v, ahead.inputs[k]]) for k, v in columns.items()}
+    every = predict(run, data=data, max_draws=used, probability=probability)
+    pi = every.draws
     known = None if truth is None else as_simplex(truth, "truth")
     if known is not None and known.shape != pi.shape[1:]:
         raise ValueError(f"truth must have shape {pi.shape[1:]}, got {known.shape}")
-    grid = _Grid.of(data, columns, pi, probability, known)
+    grid = _Grid.of(data, every, known)
     sections = [
         grid.changes(),
         *grid.figures(),
@@ -104,17 +102,17 @@ def field_report(
         hidden = as_counts(held_out, "held_out")
         if hidden.shape != data.counts.shape:
             raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
-        sentences = _held_out(rows, hidden, data, random_seed)
+        sentences = _held_out(every.rows(np.arange(data.num_rows)), hidden, data, random_seed)
         verdict += sentences[:2]
         sections.append(Section("Counts that were held out", sentences=sentences))
-    fit = predictive_checks(posterior, data, max_draws=used, random_seed=random_seed)
+    fit = check(run, data=data, max_draws=used, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
     if known is not None:
         verdict.append(_against_truth(grid, known))
-    sections.append(_learned(posterior, data, probability))
-    chains, *details = chains_in_words(posterior, _parts(posterior))
-    model = posterior.model
+    sections.append(_learned(run, data, probability))
+    chains, *details = chains_in_words(run, _parts(run))
+    model = run.model
     if isinstance(model, MultinomialGP) and model.method == "polya_gamma":
         slow = slow_sites(model.augmentation_rates(data), data)
         details += [] if slow is None else [f"{slow}."]
@@ -125,7 +123,7 @@ def field_report(
         verdict,
         sections,
         {"data": data_in_words(data), **as_mapping(facts, "facts")},
-    )
+    ).save(page)
 
 
 def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
@@ -186,14 +184,11 @@ class _Grid:
     truth: FloatArray | None
 
     @classmethod
-    def of(
-        cls,
-        data: CountField,
-        columns: dict[str, NDArray[Any]],
-        pi: FloatArray,
-        probability: float,
-        truth: FloatArray | None,
-    ) -> "_Grid":
+    def of(cls, data: CountField, found: FieldPredictions, truth: FloatArray | None) -> "_Grid":
+        pi = found.draws
+        columns = {name: np.asarray(values) for name, values in found.columns_of("row").items()}
+        if data.columns is None:
+            columns.pop("row", None)
         numeric = [name for name, values in columns.items() if values.dtype.kind in "iufM"]
         axis = numeric[0] if numeric else ""
         told = columns.get(axis, np.zeros(pi.shape[1]))
@@ -201,8 +196,7 @@ class _Grid:
         rest = [values for name, values in columns.items() if name != axis]
         labels = [", ".join(_plain(v) for v in row) for row in zip(*rest, strict=True)]
         places, place = np.unique(labels or [""] * len(x), return_inverse=True)
-        tail = 0.5 * (1.0 - probability)
-        lower, upper = np.quantile(pi, [tail, 1.0 - tail], axis=0)
+        lower, upper = found.interval()
         names = np.arange(pi.shape[2]) if data.categories is None else data.categories
         return cls(
             data,
@@ -212,11 +206,11 @@ class _Grid:
             place.reshape(-1),
             [str(p) for p in places],
             pi,
-            pi.mean(axis=0),
+            found.mean,
             lower,
             upper,
             [str(n) for n in names],
-            probability,
+            found.probability,
             truth,
         )
 
@@ -504,7 +498,7 @@ def _held_out(
     if not len(those):
         return ["No counts were held out."]
     counts = hidden[those]
-    found = FieldPredictions(rows.pi[:, those], None, rows.categories)
+    found = rows.rows(those)
     shares = smoothed_shares(data.counts.sum(axis=0), 0.5)
     each = found.log_predictive_density(counts, coefficients=False)
     gain, error = gain_by_count(each, counts @ np.log(shares), counts.sum(axis=1))
@@ -514,7 +508,7 @@ def _held_out(
         f"Of {int(counts.sum()):,} counts at {len(those):,} inputs that were held out, each is told"
         f" {how} than by overall shares: {gain:+.3f} ± {error:.3f} nats a count.",
         f"Intervals of those counts {_in_a_sentence(fit.verdict)}.",
-        f"{fit.coverage}, of {fit.num_cells:,} cells.",
+        f"{fit.coverage.in_words}, of {fit.num_cells:,} cells.",
     ]
 
 

@@ -35,16 +35,16 @@ array([0.5, 1. ])
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp, xlogy
 
 from pgmult.core.arguments import as_flag, as_real, as_seed
-from pgmult.core.notebook import columns_html
 from pgmult.core.scores import mean_by_token
+from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int, as_simplex
 
@@ -61,7 +61,8 @@ __all__ = [
 ]
 
 
-class Coverage(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Coverage(Tabled):
     """How often central intervals hold the truth.
 
     Attributes
@@ -78,13 +79,26 @@ class Coverage(NamedTuple):
     covered: FloatArray
     standard_errors: FloatArray
 
-    def __str__(self) -> str:
-        parts = (f"{q:.0%}: {c:.1%} ± {e:.1%}" for q, c, e in zip(*self, strict=True))
-        return "coverage " + ", ".join(parts)
+    @property
+    def in_words(self) -> str:
+        """The numbers in one line."""
+        rows = zip(self.levels, self.covered, self.standard_errors, strict=True)
+        return "coverage " + ", ".join(f"{q:.0%}: {c:.1%} ± {e:.1%}" for q, c, e in rows)
+
+    def table(self) -> Table:
+        """A row a level."""
+        return Table(
+            "How often central intervals hold the truth.",
+            [
+                Column("level", self.levels, "intervals of", "{:.0%}".format),
+                Column("covered", self.covered, "hold", "{:.1%}".format),
+                Column("standard_error", self.standard_errors, "±", "{:.1%}".format),
+            ],
+        )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Calibration(Tabled):
     """Predictions against held-out counts; printing it says what to think of them.
 
     Attributes
@@ -112,24 +126,13 @@ class Calibration:
     num_cells: int
     verdict: str
 
-    def _repr_html_(self) -> str:
-        columns = {
-            "intervals of": [f"{level:.0%}" for level in self.coverage.levels],
-            "hold": [f"{share:.1%}" for share in self.coverage.covered],
-            "±": [f"{error:.1%}" for error in self.coverage.standard_errors],
-        }
-        return columns_html(columns, self.verdict)
-
-    def __str__(self) -> str:
+    def table(self) -> Table:
+        """The coverage, under what it means in words."""
         bins = " ".join(f"{share:.3f}" for share in self.pit)
         groups = ", ".join(f"{said:.0%}: {was:.0%}" for said, was, _ in self.ranks)
-        return (
-            f"{self.verdict}\n{self.coverage} of {self.num_cells:,} cells"
-            f"\nranks among draws: {bins}"
-            + (f"\nsaid to be among the first, and was: {groups}" if groups else "")
-        )
-
-    __repr__ = __str__
+        said = f" Said to be among the first, and was: {groups}." if groups else ""
+        words = f"{self.verdict} {self.num_cells:,} cells. Ranks among draws: {bins}.{said}"
+        return replace(self.coverage.table(), caption=words)
 
 
 def overlap(
@@ -369,7 +372,7 @@ def _rank_calibration(drawn: IntArray, counts: IntArray, top: int) -> FloatArray
 
 def _verdict(found: Coverage) -> str:
     """What coverage means, and what to try."""
-    levels, covered, errors = found
+    levels, covered, errors = found.levels, found.covered, found.standard_errors
     off = covered - levels
     clear = np.abs(off) > np.maximum(3.0 * np.nan_to_num(errors), _TOLERANCE)
     said = f"{100 * levels[-1]:.0f} % intervals hold {100 * covered[-1]:.0f} % of the counts"

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_mapping, as_strings
-from pgmult.core.labels import as_looked_at, labels_of, warn_of_look_alikes
+from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
 from pgmult.core.tables import as_columns, as_years, chosen_columns
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
 from pgmult.fields.data import CountField, as_field
 
-__all__ = ["TableInputs", "from_long", "table_inputs"]
+__all__ = ["from_long", "with_table"]
 
 _DATES = "datetime64[s]"
 
@@ -140,6 +140,43 @@ def table_inputs(
     return TableInputs(x, _row_names(columns), told)
 
 
+def with_table(
+    data: CountField, new: Any, places: Mapping[str, Any] | None = None, names: Any = None
+) -> CountField:
+    """The same counts with predictions wanted at the rows of a table, or at arrays of coordinates.
+
+    Parameters
+    ----------
+    data : CountField
+        Where it comes from a table, `new` has the same columns, and places are found by the names
+        that they have there, exactly.
+    new : table or array
+    places : mapping, optional
+        Coordinates of places that are not in the data, as in `from_long`.
+    names : sequence of str, optional
+        Labels of the new inputs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `from_long`.
+    """
+    if data.columns is None or isinstance(new, np.ndarray | list | tuple):
+        if places is not None:
+            raise ValueError("places must be of data that were read from a table")
+        return data.with_new_inputs(new, names)
+    known = {key: dict(where) for key, where in as_mapping(places, "places").items()}
+    for key, column in data.columns.items():
+        if column.dtype.kind == "U":
+            every = [] if data.input_names is None else data.input_names.tolist()
+            width = [name == key or name.startswith(f"{key} ") for name in every]
+            rows = zip(column.tolist(), data.inputs[:, width].tolist(), strict=True)
+            known[key] = dict(rows) | known.get(key, {})
+    found = table_inputs(new, list(data.columns), known, "new")
+    wider = data.with_new_inputs(found.x, found.names if names is None else names)
+    return replace(wider, new_columns=found.columns)
+
+
 def _coordinates(
     columns: Mapping[str, NDArray[Any]], places: Mapping[str, Any], table: str
 ) -> tuple[FloatArray, list[str]]:
@@ -148,7 +185,7 @@ def _coordinates(
     names: list[str] = []
     for name, column in columns.items():
         if name in places:
-            values = _places(labels_of(column, name), places[name], name, table)
+            values = _places(column, places[name], name, table)
         elif column.dtype.kind == "M":
             values = as_years(column)[:, None]
         elif column.dtype.kind in "OUS" and any(isinstance(item, str) for item in column):
@@ -206,20 +243,16 @@ def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
         )
 
 
-def _places(labels: NDArray[np.str_], known: Any, name: str, table: str) -> FloatArray:
+def _places(column: NDArray[Any], known: Any, name: str, table: str) -> FloatArray:
+    """Coordinates of the places that a column names."""
     where = as_mapping(known, f"places[{name!r}]")
-    distinct, at = np.unique(labels, return_inverse=True)
-    missing = [label for label in distinct.tolist() if label not in where]
-    if missing:
-        alike = {as_looked_at(str(known)): known for known in where}.get(as_looked_at(missing[0]))
-        hint = "" if alike is None else f" (it has {alike!r})"
-        raise ValueError(
-            f"places[{name!r}] must have every place of {table}, got none for {missing[0]!r}{hint}"
-        )
-    rows = [np.atleast_1d(np.asarray(where[label], dtype=object)) for label in distinct.tolist()]
-    if len({row.shape for row in rows}) > 1 or rows[0].ndim != 1:
+    at = find_labels(labels_of(where, "places"), column, name, what=f"{table} column")
+    distinct, of_row = np.unique(at, return_inverse=True)
+    every = list(where.values())
+    rows = [np.atleast_1d(np.asarray(every[place], dtype=object)) for place in distinct.tolist()]
+    if len({row.shape for row in rows}) > 1 or any(row.ndim != 1 for row in rows):
         raise ValueError(f"places[{name!r}] must have as many coordinates for every place")
-    return as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")[at]
+    return as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")[of_row]
 
 
 def _told(column: NDArray[Any]) -> NDArray[Any]:

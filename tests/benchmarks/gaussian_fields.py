@@ -152,7 +152,7 @@ def coverage(options):
                 model, data, draws=options.draws, tune=options.draws // 3, chains=1, cores=1,
                 random_seed=0, progressbar=False, keep=["pi_new", "hyperparameters"],
             )  # fmt: skip
-            found = pgmult.fields.FieldPredictions.of(posterior, data)
+            found = pgmult.fields.predict(posterior, data=data, inputs="new", max_draws=None)
             said = found.calibration(counts[hidden], random_seed=0)
             score = found.log_predictive_density(counts[hidden]).mean()
             print(

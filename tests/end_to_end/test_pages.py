@@ -17,7 +17,7 @@ import pytest
 
 import pgmult
 from pgmult.core.reports import as_html
-from pgmult.fields import MultinomialGP, field_report, from_long
+from pgmult.fields import MultinomialGP, from_long, report
 from pgmult.fields.covariances import Matern
 from pgmult.sampling import Origin
 
@@ -72,7 +72,7 @@ def field_page():
         {"psi": psi}, dims={"psi": ("site", "stick")}, origin=Origin.of(model, data)
     )
     truth = np.tile([0.5, 0.3, 0.2], (data.num_rows, 1))
-    return as_html(field_report(made, data, title="Names", held_out=data.counts * 0, truth=truth))
+    return as_html(report(made, data=data, title="Names", held_out=data.counts * 0, truth=truth))
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

@@ -10,7 +10,7 @@ import pytest
 import pgmult
 from pgmult.cli import commands as cli
 from pgmult.cli.jobs import Job
-from pgmult.fields import FieldPredictions, MultinomialGP, from_long
+from pgmult.fields import MultinomialGP, from_long, predict
 from pgmult.sampling.store import Run
 
 FEW = ["--draws", "6", "--tune", "3", "--chains", "2", "--quiet"]
@@ -120,7 +120,7 @@ class TestFields:
         table = json.loads(file.read_text())
         assert len(table) == 3 * (18 + 2)
         posterior, data = pgmult.load(field_run), Run(field_run).inputs()["data"]
-        mean = FieldPredictions.at_rows(posterior, data).mean()
+        mean = predict(posterior, data=data, inputs="seen", max_draws=None).mean
         assert table[0]["mean"] == pytest.approx(mean[0, 0], rel=1e-4)
 
     def test_compare_report_and_resume(self, capsys, field_run, tmp_path):
@@ -164,7 +164,10 @@ class TestFields:
             ("2000,NY,Ada,NA", "column 'n' (--count) has no value in 1 of 3 rows, first in row 2"),
             ('2000,NY,Ada,"1,234"', "column 'n' must be counts, got '1,234' at row 1"),
             ("07/01/2000,NY,Ada,3", "dates such as 1999-12-31, in every row, got '07/01/2000' in"),
-            ("2000,ny,Ada,3", "got none for 'ny' (it has 'NY')"),
+            (
+                "2000,ny,Ada,3",
+                "column 'state' must hold labels that are known, got 'ny' at row 1 (nearest: 'NY')",
+            ),
         ],
     )
     def test_odd_cells_are_refused_with_their_place(self, capsys, tmp_path, line, said):

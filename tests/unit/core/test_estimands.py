@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from pgmult.core.estimands import Estimand, label_texts, places_of_label
+from pgmult.core.estimands import Estimand
 
 
 @pytest.fixture
-def draws():
-    return np.random.default_rng(0).normal(size=(400, 4, 3)) + np.arange(3.0)
+def draws(rng):
+    return rng.normal(size=(400, 4, 3)) + np.arange(3.0)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_differences_are_draw_by_draw_and_antisymmetric(found, draws):
     ("labels", "label", "places"),
     [
         ([1, 2], 1.0, [0]),
-        (np.array([1.0, 2.0]), 2, [1]),
+        ([1, 2], "2", [1]),
         (["a", "b", "a"], "a", [0, 2]),
         ([2**63, 2**63 + 1], 2**63 + 1, [1]),
         ([0.1 + 0.2, 0.3], 0.3, [1]),
@@ -68,14 +68,19 @@ def test_differences_are_draw_by_draw_and_antisymmetric(found, draws):
     ],
 )
 def test_labels_are_values(labels, label, places):
-    np.testing.assert_array_equal(places_of_label(labels, label, "x"), places)
+    draws = np.arange(2.0 * len(labels)).reshape(2, len(labels))
+    found = Estimand(draws, ("x",), {"x": labels}).at(x=label)
+    np.testing.assert_array_equal(found.draws.reshape(2, -1), draws[:, places])
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda e: e.at(year="1999"), "year has no label '1999'.*the nearest are '1999'"),
-        (lambda e: e.at(state="TZ"), "state has no label 'TZ' .*'TX'"),
+        (
+            lambda e: e.at(year=1998),
+            "'year' must hold labels.*got '1998'.*nearest: '1999'",
+        ),
+        (lambda e: e.at(state="TZ"), "'state' must hold labels that are known, got 'TZ'.*'TX'"),
         (lambda e: e.at(place="TX"), "column must be one of year, state, k, got 'place'"),
         (lambda e: e.interval(1.5), "probability must be between 0 and 1"),
         (lambda e: Estimand(e.draws, ("row",), {}), r"draws must have the axes \(draw, row\)"),
@@ -116,14 +121,47 @@ def test_one_table_for_all_forms(found, draws):
     ]
 
 
-@pytest.mark.parametrize(
-    ("labels", "texts"),
-    [
-        ([20200101.0, 20200103.0, 20200101.0], ["20200101", "20200103", "20200101"]),
-        ([0.1, 1.0], ["0.1", "1"]),
-        ([1e9 + 0.25, 1e9 + 0.5], ["1000000000.25", "1000000000.5"]),
-        (np.array(["2020-01-01T00:00:00"], "datetime64[s]"), ["2020-01-01"]),
-    ],
-)
-def test_printed_labels_tell_rows_apart(labels, texts):
-    assert label_texts(labels) == texts
+class TestFigures:
+    x = np.array([2002.0, 2000.0, 2001.0])
+
+    @pytest.fixture
+    def series(self, rng):
+        labels = {"year": self.x, "name": ["Ada", "Ben", "Cy"]}
+        return Estimand(rng.dirichlet([5, 3, 2], size=(200, 3)), ("year", "name"), labels)
+
+    def test_lines_have_means_bands_and_what_was_observed(self, series):
+        shares = np.array([[0.5, 0.5, 0.0], [np.nan] * 3])
+        drawn = series.figure(only=["Cy", "Ada"], observed=([2000, 2001], shares))
+        assert [(line.name, line.colour) for line in drawn.lines] == [("Cy", 2), ("Ada", 0)]
+        order = np.argsort(self.x)
+        line = drawn.lines[1]
+        np.testing.assert_array_equal(line.x, self.x[order])
+        np.testing.assert_array_equal(line.mean, series.mean[order, 0])
+        np.testing.assert_array_equal(line.bands[0], series.interval()[:, order, 0])
+        np.testing.assert_array_equal(line.points, [[2000], [0.5]])
+        assert drawn.gaps == [(2000.5, 2001.5)]
+        assert [line.name for line in series.figure().lines] == ["Ada", "Ben", "Cy"]
+
+    def test_dates_and_one_axis(self, series):
+        dates = np.arange("2024-02", "2024-05", dtype="datetime64[M]")
+        one = Estimand(series.draws, series.axes, {**series.labels, "year": dates}).at(name="Ben")
+        drawn = one.figure()
+        assert len(drawn.lines) == 1
+        assert any("2024" in text for _, text in drawn.ticks)
+        axes = pytest.importorskip("matplotlib") and one.plot()
+        axes.figure.canvas.draw()
+
+    @pytest.mark.parametrize(
+        ("call", "message"),
+        [
+            (lambda s: s.figure("place"), "column must be one of year, name, got 'place'"),
+            (lambda s: s.figure(only=["Zoe"]), "column 'name' must hold labels that are known"),
+            (
+                lambda s: Estimand(s.draws, s.axes, {"year": [1, 1, 2]}).figure(),
+                "one entry at each year",
+            ),
+        ],
+    )
+    def test_refusals(self, series, call, message):
+        with pytest.raises(ValueError, match=message):
+            call(series)

@@ -7,11 +7,11 @@ import pgmult
 from pgmult.core.figures.base import panels
 from pgmult.core.reports import as_html, as_text
 from pgmult.fields import (
-    FieldPredictions,
     MultinomialGP,
-    field_report,
+    check,
     from_long,
-    predictive_checks,
+    predict,
+    report,
 )
 from pgmult.fields.covariances import Matern, White
 from pgmult.fields.report import hyperparameter_names
@@ -67,18 +67,18 @@ def test_verdict_names_what_rose_and_what_fell():
     data = data.with_counts(data.counts - hidden)
     known = np.array([truth[y, p] for y, p in zip(*data.columns.values(), strict=True)])
     known = np.vstack([known, [0.68, 0.3, 0.02]])
-    report = field_report(drawn(data), data, title="t", held_out=hidden, truth=known)
-    said = " ".join(report.verdict)
+    found = report(drawn(data), data=data, title="t", held_out=hidden, truth=known)
+    said = " ".join(found.verdict)
     assert "From year 2000 to 2011 (mean over 2 places) A rose most: from 0.20 to 0.64" in said
     assert "C fell most" in said
     assert "Of 200 counts at 1 inputs that were held out" in said
     assert "The truth is known here: the 90 % intervals hold" in said
     assert "The chains agree on the probabilities" in said
-    names = [section.title for section in report.sections]
+    names = [section.title for section in found.sections]
     assert "At the new inputs" in names
-    assert "no data" in as_html(report), "the hidden year is marked"
-    assert "2012, east" in as_text(report)
-    rise = report.sections[0].rows[0]
+    assert "no data" in as_html(found), "the hidden year is marked"
+    assert "2012, east" in as_text(found)
+    rise = found.sections[0].rows[0]
     assert rise[0] == "A"
     assert rise[3].mean == pytest.approx(0.44, abs=0.02)
 
@@ -89,11 +89,11 @@ def test_what_was_not_seen_is_told_and_marked():
     rows = {key: np.array(values)[kept] for key, values in rows.items()}
     rows["n"] = np.where(rows["place"] == "west", 0, rows["n"])
     data = from_long(rows, inputs=["year", "place"], category="name", count="n", places=PLACES)
-    report = field_report(drawn(data), data, title="t")
+    found = report(drawn(data), data=data, title="t")
     assert "No count was seen at west: what is said of it comes from other places alone." in (
-        report.verdict
+        found.verdict
     )
-    east, west = (figure.svg() for figure in report.sections[1].figures[:2])
+    east, west = (figure.svg() for figure in found.sections[1].figures[:2])
     assert east.count('class="gap"') == 2, "the year that is left out, and the legend"
     assert west.count('class="gap"') == 13, "every year"
 
@@ -103,9 +103,9 @@ def test_an_axis_of_dates_has_dates():
     months = (np.array(rows["year"]) - 2000).astype("timedelta64[M]")
     rows["day"] = (np.datetime64("2000-02") + months).astype("M8[D]")
     data = from_long(rows, inputs=["day", "place"], category="name", count="n", places=PLACES)
-    report = field_report(drawn(data), data, title="t")
-    assert report.verdict[0].startswith("From day 2000-02-01 to 2001-01-01 (mean over 2 places)")
-    figure = panels(report.sections[1].figures)
+    found = report(drawn(data), data=data, title="t")
+    assert found.verdict[0].startswith("From day 2000-02-01 to 2001-01-01 (mean over 2 places)")
+    figure = panels(found.sections[1].figures)
     for month in ("2000-04", "2000-07", "2000-10", "2001-01"):
         assert f">{month}</text>" in figure
     assert ">2000.5</text>" not in figure
@@ -125,7 +125,7 @@ def test_who_leads_is_told_with_its_probability():
     posterior = pgmult.Posterior(
         {"psi": psi}, dims={"psi": model.dims["psi"]}, origin=Origin.of(model, data)
     )
-    (said,) = (s for s in field_report(posterior, data, title="t").verdict if "probable" in s)
+    (said,) = (s for s in report(posterior, data=data, title="t").verdict if "probable" in s)
     assert said == (
         "Most probable at year 2: A, 0.90 [0.90, 0.90] (90 % interval); that it is the first is"
         " all but certain."
@@ -139,7 +139,7 @@ def test_chains_that_differ_are_not_praised():
     psi[1] += 1.0
     apart = pgmult.Posterior({"psi": psi}, dims={"psi": ("site", "stick")}, origin=Origin.of(
         posterior.model, data))  # fmt: skip
-    assert "Do not rely on this yet" in field_report(apart, data, title="t").verdict[-1]
+    assert "Do not rely on this yet" in report(apart, data=data, title="t").verdict[-1]
 
 
 def test_what_polya_gamma_sweeps_leave_is_named():
@@ -155,7 +155,7 @@ def test_what_polya_gamma_sweeps_leave_is_named():
         posterior = pgmult.Posterior(
             {"psi": psi}, dims={"psi": model.dims["psi"]}, origin=Origin.of(model, data)
         )
-        return field_report(posterior, data, title="t").sections[-1].sentences
+        return report(posterior, data=data, title="t").sections[-1].sentences
 
     (slow,) = (said for said in told("polya_gamma") if "hardly move" in said)
     assert "category B at" in slow or "category Rare at" in slow
@@ -165,11 +165,11 @@ def test_what_polya_gamma_sweeps_leave_is_named():
 
 def test_a_map_is_drawn_where_places_are_states():
     data, _ = field()
-    report = field_report(drawn(data), data, title="t", tiles={"east": "NY", "west": "CA"})
-    (figure,) = (panels(s.figures) for s in report.sections if s.title == "The map at year 2011")
+    found = report(drawn(data), data=data, title="t", tiles={"east": "NY", "west": "CA"})
+    (figure,) = (panels(s.figures) for s in found.sections if s.title == "The map at year 2011")
     assert figure.count("<svg") == 3
     assert "<title>NY:" in figure
-    assert not [s for s in field_report(drawn(data), data, title="t").sections if "map" in s.title]
+    assert not [s for s in report(drawn(data), data=data, title="t").sections if "map" in s.title]
 
 
 def test_parameters_are_named_by_their_columns():
@@ -185,30 +185,31 @@ def test_parameters_are_named_by_their_columns():
 def test_rows_are_predicted_by_any_number_of_draws():
     data, _ = field()
     posterior = drawn(data)
-    every = FieldPredictions.at_rows(posterior, data)
-    some = FieldPredictions.at_rows(posterior, data, max_draws=7)
+    every = predict(posterior, data=data, inputs="seen", max_draws=None)
+    some = predict(posterior, data=data, inputs="seen", max_draws=7)
     chosen = np.linspace(0, 299, 7).astype(int)
-    np.testing.assert_array_equal(some.pi, every.pi[chosen])
-    assert every.inputs["place"].tolist() == data.columns["place"].tolist()
+    np.testing.assert_array_equal(some.draws, every.draws[chosen])
+    assert every.labels["row"]["place"].tolist() == data.columns["place"].tolist()
     with pytest.raises(ValueError, match="must have kept pi"):
-        FieldPredictions.at_rows(
-            pgmult.Posterior({"x": np.zeros((1, 2))}, origin=Origin.of(posterior.model, data)), data
+        predict(
+            pgmult.Posterior({"x": np.zeros((1, 2))}, origin=Origin.of(posterior.model, data)),
+            data=data,
         )
 
 
 def test_check_passes_what_fits_and_refuses_what_does_not():
     data, _ = field()
-    fits = predictive_checks(drawn(data, spread=0.01), data)
+    fits = check(drawn(data, spread=0.01), data=data)
     assert 0.05 < fits.p_values[0] < 0.95
     assert "look like the data" in fits.verdict
     rough, _ = field(scatter=0.05)
-    check = predictive_checks(drawn(rough, spread=0.01), rough)
-    assert check.p_values[0] < 0.01
-    assert "scatter more than the model says" in check.verdict
+    found = check(drawn(rough, spread=0.01), data=rough)
+    assert found.p_values[0] < 0.01
+    assert "scatter more than the model says" in found.verdict
 
 
 def test_notebooks_show_a_table():
     data, _ = field()
-    page = FieldPredictions.at_rows(drawn(data), data)._repr_html_()
+    page = predict(drawn(data), data=data, inputs="seen", max_draws=None)._repr_html_()
     assert "<td>east</td><td>A</td>" in page
-    assert "52 more rows" in page
+    assert "Probabilities of the categories, 300 draws. Posterior mean" in page

@@ -153,7 +153,7 @@ class TestCoverage:
         assert np.all(score.covered < score.levels - 0.1)
         inside = binomtest(round(2000 * score.covered[1]), 2000, 0.4784)  # P(|x| < 1.2816 / 2)
         assert inside.pvalue > 1e-3
-        assert str(score).startswith("coverage 50%: ")
+        assert score.in_words.startswith("coverage 50%: ")
 
     def test_bad_input(self):
         with pytest.raises(ValueError, match="draws must be"):
@@ -181,7 +181,8 @@ class TestCalibration:
         found = calibration(*self.made(width), top=2, random_seed=0)
         assert found.verdict.replace("%", " %").replace("  ", " ").startswith(verdict)
         np.testing.assert_allclose(found.pit.sum(), 1.0)
-        assert str(found).startswith(found.verdict)
+        assert found.table().caption.startswith(found.verdict)
+        assert "intervals of" in str(found)
         assert found.num_cells <= 900
         ends = found.pit[0] + found.pit[-1]
         assert {0.3: 0.1 < ends < 0.3, 0.05: ends > 0.3, 1.0: ends < 0.1}[width]

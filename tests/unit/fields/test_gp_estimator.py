@@ -47,7 +47,7 @@ def test_finds_the_probabilities():
     estimator = MultinomialGPClassifier(draws=150, tune=80, chains=1, random_state=1)
     estimator.fit(YEARS[seen, None], COUNTS[seen])
     found, truth = estimator.predictions(YEARS[~seen, None]), TRUTH[~seen]
-    np.testing.assert_allclose(found.mean(), truth, atol=0.1)
+    np.testing.assert_allclose(found.mean, truth, atol=0.1)
     lower, upper = found.interval(0.99)
     assert ((lower < truth) & (truth < upper)).all()
     shares = COUNTS[seen].sum(axis=0) / COUNTS[seen].sum()
@@ -144,12 +144,13 @@ def test_data_frames_keep_their_labels():
     np.testing.assert_array_equal(mine.classes_, ["Ada", "Ben", "Cleo"])
     assert "Matern.length_scale[year]" in mine.hyperparameters_
     found = mine.predictions(frame.iloc[[2, 7]]).to_xarray(0.8)
-    assert found["mean"].dims == ("new_row", "category")
-    np.testing.assert_array_equal(found["new_row"], ["row 2", "row 7"])
+    assert found["mean"].dims == ("row", "category")
+    np.testing.assert_array_equal(found["row"], ["row 2", "row 7"])
+    np.testing.assert_array_equal(found["year"], X[[2, 7], 0])
     np.testing.assert_array_equal(found["category"], ["Ada", "Ben", "Cleo"])
     assert (found["lower"] < found["mean"]).all()
     assert (found["mean"] < found["upper"]).all()
-    one = found["mean"].sel(new_row="row 7", category="Ben").item()
+    one = found["mean"].sel(row="row 7", category="Ben").item()
     assert one == pytest.approx(mine.predict_proba(frame)[7, 1], abs=0.05)
 
 

@@ -8,7 +8,7 @@ from scipy.special import expit
 from pgmult import Posterior
 from pgmult.fields import LogisticNormalGP, MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
-from pgmult.fields.predictions import FieldPredictions, StickLaw, log_mean_binomial
+from pgmult.fields.predictions import FieldPredictions, StickLaw, log_mean_binomial, predict
 from pgmult.links import StickBreaking
 from pgmult.sampling.draws import Origin
 
@@ -24,7 +24,7 @@ def predictions(draws=2000, law=True):
         rng.standard_normal((2 * draws, 1, 2))
     )
     pi = StickBreaking(ORDER).probs(psi)
-    return FieldPredictions(pi, StickLaw(ORDER, MEAN, VAR) if law else None)
+    return FieldPredictions(pi, sticks=StickLaw(ORDER, MEAN, VAR) if law else None)
 
 
 @pytest.mark.parametrize("reaching", [0, 1, 7, 200])
@@ -42,11 +42,11 @@ def test_mean_binomial(reaching, mean, var):
 
 def test_the_law_given_omega_agrees_with_draws():
     whole, drawn = predictions(), predictions(law=False)
-    error = 4.0 * drawn.sd() / np.sqrt(len(drawn.pi))
-    assert (np.abs(whole.mean() - drawn.mean()) < error).all()
-    np.testing.assert_allclose(whole.mean().sum(axis=1), 1.0)
+    error = 4.0 * drawn.sd / np.sqrt(len(drawn.draws))
+    assert (np.abs(whole.mean - drawn.mean) < error).all()
+    np.testing.assert_allclose(whole.mean.sum(axis=1), 1.0)
     counts = np.array([[1, 2, 4]])
-    each = scipy.stats.multinomial(7, drawn.pi[:, 0]).pmf(counts[0])
+    each = scipy.stats.multinomial(7, drawn.draws[:, 0]).pmf(counts[0])
     score = np.exp(drawn.log_predictive_density(counts))
     assert score == pytest.approx(each.mean())
     spread = 4.0 * each.std() / np.sqrt(len(each))
@@ -77,10 +77,10 @@ def test_ranks_intervals_and_counts():
 
 def test_the_mean_puts_sticks_back_in_the_order_of_categories():
     law = StickLaw(ORDER, np.array([[[1.0, -2.0]]]), np.full((1, 1, 2), 1e-12))
-    certain = FieldPredictions(np.zeros((1, 1, 3)), law)
+    certain = FieldPredictions(np.zeros((1, 1, 3)), sticks=law)
     first, second = expit(1.0), expit(-1.0) * expit(-2.0)
     expected = [[second, 1.0 - first - second, first]]
-    np.testing.assert_allclose(certain.mean(), expected, atol=1e-9)
+    np.testing.assert_allclose(certain.mean, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -108,51 +108,81 @@ def posterior(model=MODEL, data=DATA, **draws):
     return Posterior({"pi_new": pi, **draws}, origin=Origin.of(model, data))
 
 
+def ahead(run, data=DATA):
+    return predict(run, data=data, inputs="new")
+
+
+def elsewhere(run, data=DATA):
+    return predict(run, [5.0], data=data)
+
+
 def test_the_order_of_sticks_is_that_of_the_posteriors_link():
-    found = FieldPredictions.of(posterior(**LAW), DATA)
+    found = ahead(posterior(**LAW))
     np.testing.assert_array_equal(found.sticks.order, DATA.order)
     np.testing.assert_array_equal(found.sticks.order, [2, 1, 0])
-    assert found.categories.tolist() == ["a", "b", "c"]
-    assert FieldPredictions.of(posterior(), DATA).sticks is None
-    softmax = posterior(LogisticNormalGP(Matern(1.5)), **LAW)
-    assert FieldPredictions.of(softmax, DATA).sticks is None
+    assert found.labels["category"].tolist() == ["a", "b", "c"]
+    assert ahead(posterior()).sticks is None
+    assert ahead(posterior(LogisticNormalGP(Matern(1.5)), **LAW)).sticks is None
+
+
+def test_seen_and_new_inputs_stand_one_after_the_other():
+    rng = np.random.default_rng(0)
+    psi = rng.normal(size=(1, 5, 3, 2))
+    probs = StickBreaking(DATA.order).probs(psi)[0]
+    run = Posterior({"psi": psi}, origin=Origin.of(MODEL, DATA))
+    np.testing.assert_array_equal(predict(run, data=DATA).draws, probs)
+    np.testing.assert_array_equal(ahead(run).draws, probs[:, 2:])
+    np.testing.assert_array_equal(predict(run, data=DATA, inputs="seen").draws, probs[:, :2])
+    assert (
+        list(predict(run, data=DATA).table().columns["input"]) == [0.0] * 3 + [1.0] * 3 + [2.0] * 3
+    )
 
 
 def same_but(**changes):
     return as_field(**{"inputs": DATA.inputs, "counts": DATA.counts, "new_inputs": [2.0]} | changes)
 
 
+KEPT = {name: np.zeros((1, 2)) for name in ("psi", "beta", "hyperparameters")}
+OTHER = "data must be those that the posterior was sampled from"
+WITHOUT = DATA.with_new_inputs(None)
+
+
 @pytest.mark.parametrize(
-    "other",
+    ("call", "error", "message"),
     [
-        same_but(order="given"),
-        same_but(new_inputs=[3.0]),
-        same_but(counts=DATA.counts[:, ::-1]),
-        same_but(inputs=[0.0, 1.5]),
+        (lambda: ahead(posterior(), same_but(order="given")), ValueError, OTHER),
+        (lambda: ahead(posterior(), same_but(new_inputs=[3.0])), ValueError, OTHER),
+        (lambda: ahead(posterior(), same_but(counts=DATA.counts[:, ::-1])), ValueError, OTHER),
+        (lambda: elsewhere(posterior(**KEPT), same_but(inputs=[0.0, 1.5])), ValueError, OTHER),
+        (
+            lambda: ahead(Posterior(LAW, origin=Origin.of(MODEL, DATA))),
+            ValueError,
+            "must have kept pi_new",
+        ),
+        (
+            lambda: elsewhere(posterior()),
+            ValueError,
+            "must have kept psi, beta, hyperparameters",
+        ),
+        (lambda: ahead(posterior(data=WITHOUT), WITHOUT), ValueError, "must have new inputs"),
+        (
+            lambda: ahead(Posterior({"pi_new": np.full((1, 2, 1, 3), 1 / 3)})),
+            ValueError,
+            "posterior must know its model",
+        ),
+        (
+            lambda: elsewhere(posterior(LogisticNormalGP(Matern(1.5)))),
+            TypeError,
+            "of a MultinomialGP, got one of LogisticNormalGP",
+        ),
+        (
+            lambda: predict(posterior(), data=DATA, places={"state": {}}, new=[5.0]),
+            ValueError,
+            "read from a table",
+        ),
+        (lambda: predict(posterior(), data=DATA, inputs="old"), ValueError, "one of all, seen"),
     ],
 )
-def test_other_data_than_the_posteriors_are_refused(other):
-    at = {name: np.zeros((1, 2)) for name in ("psi", "beta", "hyperparameters")}
-    with pytest.raises(ValueError, match="data must be those that the posterior was sampled from"):
-        FieldPredictions.of(posterior(), other)
-    with pytest.raises(ValueError, match="data must be those that the posterior was sampled from"):
-        FieldPredictions.at(posterior(**at), other, [5.0])
-
-
-def test_what_the_posterior_must_have_kept():
-    with pytest.raises(ValueError, match="must have kept pi_new"):
-        FieldPredictions.of(Posterior(LAW, origin=Origin.of(MODEL, DATA)), DATA)
-    with pytest.raises(ValueError, match="must have kept psi, beta, hyperparameters"):
-        FieldPredictions.at(posterior(), DATA, [5.0])
-    without = DATA.with_new_inputs(None)
-    with pytest.raises(ValueError, match="must have new inputs"):
-        FieldPredictions.of(posterior(data=without), without)
-
-
-def test_draws_without_a_model_are_refused():
-    orphan = Posterior({"pi_new": np.full((1, 2, 1, 3), 1 / 3)})
-    for call in (FieldPredictions.of, lambda *both: FieldPredictions.at(*both, [5.0])):
-        with pytest.raises(ValueError, match="posterior must know its model"):
-            call(orphan, DATA)
-    with pytest.raises(TypeError, match="of a MultinomialGP, got one of LogisticNormalGP"):
-        FieldPredictions.at(posterior(LogisticNormalGP(Matern(1.5))), DATA, [5.0])
+def test_what_cannot_be_predicted(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.fields import FieldPredictions, MultinomialGP, from_long
+from pgmult.fields import MultinomialGP, from_long, predict
 from pgmult.fields.covariances import Matern
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # short on purpose
@@ -107,7 +107,7 @@ def test_dates_come_back_as_dates(resolution):
         MultinomialGP(Matern(1.5, 1.0)), data,
         draws=4, tune=2, chains=1, random_seed=0, progressbar=False, keep=["pi_new"],
     )  # fmt: skip
-    found = FieldPredictions.of(posterior, data).to_dataframe(0.9)
+    found = predict(posterior, data=data, inputs="new", max_draws=None).to_dataframe(0.9)
     assert found.columns.tolist() == ["day", "category", "mean", "sd", "lower", "upper"]
     assert (found["day"].to_numpy() == np.repeat(new, 2)).all()
     assert found["category"].tolist() == ["a", "b"] * 2
@@ -156,7 +156,10 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
             {"inputs": "place"},
             "'place' of table must be numbers or dates, got strings such as 'TX'",
         ),
-        ({"inputs": "place", "places": {"place": {"TX": 1}}}, "got none for 'OH'"),
+        (
+            {"inputs": "place", "places": {"place": {"TX": 1}}},
+            "table column 'place' must hold labels that are known, got 'OH' at row 1",
+        ),
         ({"inputs": "year", "places": {"place": {}}}, "places must be of columns among inputs"),
         (
             {"inputs": "place", "places": {"place": {"TX": 1, "OH": (1, 2)}}},
@@ -177,7 +180,7 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
         ),
         (
             {"inputs": "place", "places": {"place": {"TX": 1, "oh": 2}}},
-            "got none for 'OH' .it has 'oh'",
+            "got 'OH' at row 1 .nearest: 'oh'",
         ),
         ({"table": {**GOOD, "year": [1.0, np.nan]}}, "'year' of table must be finite"),
         ({"table": {**GOOD, "name": ["a", None]}}, "'name' must have a value in every row"),
