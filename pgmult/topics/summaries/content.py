@@ -107,7 +107,7 @@ class GroupWords(Estimand):
         ratio = self.log_ratio
         middle, (low, high) = ratio.quantile(0.5), ratio.interval()
         if limit is None:
-            limit = 1.05 * min(8.0, float(np.abs([low, high]).max()))
+            limit = 1.05 * min(8.0, float(np.abs([low, high]).max(initial=1.0)))
         order = np.argsort(-middle, kind="stable")
         mean = self.mean[:, order]
         middle, low, high = (x[order] for x in (middle, low, high))
@@ -121,7 +121,7 @@ class GroupWords(Estimand):
             labels=[self.words[j] for j in order],
             mean=middle[None], lower=low[None], upper=high[None],
             colours=(np.full_like(colours, GREY) if self.is_faint else colours)[None],
-            sizes=0.6 + 4.5 * mean.max(axis=0) / mean.max(),
+            sizes=0.6 + 4.5 * mean.max(axis=0) / mean.max(initial=1e-300),
             span=(-limit, limit), name="word", caption=self.caption,
             ticks=[(float(t), f"{2 ** abs(t)}x" if t else "same") for t in ticks],
             x_label=f"times as probable: to the left by {second}, to the right by {first}",

@@ -121,6 +121,11 @@ def test_words_that_a_group_hardly_says_are_not_its_own(rng, data):
     words = content(scarce).words("R", "D", topic=0, num_words=3)
     of_d = [j for j, p in zip(words.words, words.log_ratio.p_above(), strict=True) if p < 0.5]
     assert all(BASE[0, WORDS.index(word)] * 4 >= 0.9 for word in of_d)
+    silent = posterior_of(rng, data, tokens=((0, 0), (0, 0)))
+    nothing = content(silent).words("R", "D", topic=0)
+    assert nothing.words == []
+    assert "forest" in nothing.figure().svg()
+    nothing.plot()
 
 
 def test_groups_and_content_that_are_not_there(rng, data):
