@@ -778,7 +778,7 @@ CALLS = {
     ),
     "topics.with_covariates.new_documents": (
         lambda: structured().new_documents,
-        lambda: {"corpus": COUNTS[:2], "covariates": {"x": [0.0, 1.0]}, "unseen": True},
+        lambda: {"corpus": COUNTS[:2], "covariates": {"x": [0.0, 1.0]}, "new_levels": True},
     ),
     "topics.ContentPrior": (
         lambda: topics.ContentPrior,

@@ -12,7 +12,7 @@ unless that is asked for.
 [1, 0]
 >>> find_labels(["Ada", "Ben"], ["Adda"], "name")
 Traceback (most recent call last):
-ValueError: column 'name' must hold labels that are known, got 'Adda' at row 0 (nearest: 'Ada')
+ValueError: column 'name' must be one of Ada, Ben, got 'Adda' at row 0
 """
 
 import datetime
@@ -47,7 +47,7 @@ __all__ = [
 
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?$")
-_NEAREST = 3  # labels named in an error
+_FEW, _NEAREST = 6, 3  # labels named in an error
 _MOST_COMPARED = 20_000  # labels that a wrong one is compared with
 _FEWEST_DIGITS, _ALL_DIGITS = 6, 17
 
@@ -173,10 +173,13 @@ def find_labels(
         found = by_value.get(plain_label(text), -1)
         if found < 0 and not new_levels:
             row = int(np.argmax(texts == text))
-            hints = [near] if (near := _nearest(text, known)) else []
+            near = [] if len(known) <= _FEW else _nearest(text, known)
+            hints = [f"nearest: {', '.join(map(repr, near))}"] if near else []
             hints += ["new_levels=True takes it for a new one"] if new_levels is False else []
+            few = len(known) <= _FEW
+            wanted = f"be one of {', '.join(known)}" if few else "hold labels that are known"
             raise ValueError(
-                f"{what} {name!r} must hold labels that are known, got {text!r} at row {row}"
+                f"{what} {name!r} must {wanted}, got {text!r} at row {row}"
                 + (f" ({'; '.join(hints)})" if hints else "")
             )
         place[text] = found
@@ -206,18 +209,15 @@ def _by_value(known: Iterable[str]) -> dict[str, int]:
     return places
 
 
-def _nearest(text: str, known: Sequence[str] | NDArray[np.str_]) -> str:
+def _nearest(text: str, known: Sequence[str] | NDArray[np.str_]) -> list[str]:
     """The known labels that are most like one that is not."""
     labels = [str(label) for label in known[:_MOST_COMPARED]]
     numbers = [float(label) for label in labels if _DECIMAL.fullmatch(label)]
     if len(numbers) == len(labels) and _DECIMAL.fullmatch(text):
         order = np.argsort(np.abs(np.array(numbers) - float(text)), kind="stable")
-        near = [labels[i] for i in order[:_NEAREST]]
-    else:
-        looks = {as_looked_at(label): label for label in reversed(labels)}
-        near = [looks[x] for x in difflib.get_close_matches(as_looked_at(text), looks, _NEAREST)]
-        near = near or (labels if len(labels) <= 2 * _NEAREST else [])
-    return f"nearest: {', '.join(map(repr, near))}" if near else ""
+        return [labels[i] for i in order[:_NEAREST]]
+    looks = {as_looked_at(label): label for label in reversed(labels)}
+    return [looks[x] for x in difflib.get_close_matches(as_looked_at(text), looks, _NEAREST)]
 
 
 def joined_labels(parts: Sequence[str]) -> str:
@@ -293,8 +293,8 @@ class Levels:
 
 
 def _distinct(rows: NDArray[np.str_]) -> tuple[NDArray[np.str_], IntArray]:
-    """Different rows in sorted order, and each row's number."""
-    order = sorted(set(map(tuple, rows.tolist())))
+    """Different rows in the order of their joined texts, and each row's number."""
+    order = sorted(set(map(tuple, rows.tolist())), key=lambda row: (":".join(row), row))
     place = {row: i for i, row in enumerate(order)}
     codes = np.array([place[tuple(row)] for row in rows.tolist()], dtype=np.int64)
     return np.array(order, dtype=np.str_).reshape(len(order), rows.shape[1]), codes

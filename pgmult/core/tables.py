@@ -186,6 +186,9 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
     kinds = "a data frame or a mapping from name to column"
     if isinstance(table, np.ndarray | list | tuple | str | bytes | int | float | type | None):
         raise TypeError(f"{name} must be {kinds}, got {brief(table)}")
+    names = [str(key) for key in getattr(table, "columns", ())]
+    if len(set(names)) < len(names) and not hasattr(table, "column_names"):
+        raise ValueError(f"{name} must have columns of different names, got {', '.join(names)}")
     try:
         import narwhals.stable.v1 as narwhals
     except ImportError:
@@ -208,7 +211,7 @@ def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
     """
     if isinstance(column, Cells):
         return column
-    if np.ma.is_masked(column):
+    if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
         raise ValueError(f"a table must not have masked values, got some in column {name}")
     order: tuple[str, ...] | None = None
     if isinstance(column, np.ndarray):

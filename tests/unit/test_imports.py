@@ -17,6 +17,7 @@ FLOORS = [
     {"polya_gamma"},
     {"links", "priors"},
     {"sampling"},
+    {"formulas"},
     {"variational"},
     {"topics", "sequences", "fields", "regression", "mixtures"},  # families of data
     {"testing", "datasets"},

@@ -12,14 +12,19 @@ says of a topic is then a variation on what its branch says.
 [[0, 0], [0, 0, 1]]
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.arguments import brief
+from pgmult.core.labels import Levels, joined_labels, labels_of
 from pgmult.core.typing import IntArray
+from pgmult.formulas.columns import cells_of_rows, labels_only
+from pgmult.formulas.language import Name, parse
 
 __all__ = ["ContentGroups", "content_groups"]
 
@@ -32,8 +37,10 @@ class ContentGroups:
     ----------
     names : tuple of str
         The factors, from the root of the tree to its leaves.
-    values : str array, ``(num_groups, num_factors)``
-        Each group's label by every factor.
+    known : Levels
+        Each group's labels in the columns of all factors.
+    widths : tuple of int
+        How many columns each factor has: those of ``party:house`` are two.
     codes : int64 array, ``(num_documents,)``
         Each document's group.
     parents : tuple of int64 arrays
@@ -42,19 +49,25 @@ class ContentGroups:
     """
 
     names: tuple[str, ...]
-    values: NDArray[np.str_]
+    known: Levels
+    widths: tuple[int, ...]
     codes: IntArray
     parents: tuple[IntArray, ...]
 
     @property
     def num_groups(self) -> int:
         """Leaves of the tree, G."""
-        return len(self.values)
+        return len(self.known)
 
     @property
     def num_branches(self) -> int:
         """Inner branches, the root left out: 0 for one factor."""
         return sum(len(parents) for parents in self.parents[:-1])
+
+    @property
+    def values(self) -> NDArray[np.str_]:
+        """Each group's label by every factor, ``(num_groups, num_factors)``."""
+        return np.array(_by_factor(self.known.labels.tolist(), self.widths), dtype=np.str_)
 
     @property
     def labels(self) -> NDArray[np.str_]:
@@ -81,25 +94,11 @@ class ContentGroups:
         ValueError
             If a column is missing or a combination of labels is none of the groups.
         """
-        labels = [_labels(name, columns, num_rows, self.names) for name in self.names]
-        known = {tuple(row): g for g, row in enumerate(self.values.tolist())}
-        codes = np.empty(num_rows, dtype=np.int64)
-        for row, found in enumerate(zip(*labels, strict=True)):
-            if found not in known:
-                raise ValueError(
-                    f"content must be one of {', '.join(self.labels)}, got"
-                    f" {' / '.join(found)!r} at row {row}"
-                )
-            codes[row] = known[found]
-        return replace(self, codes=codes)
+        cells = [cells_of_rows(columns, name, num_rows).values for name in self.known.columns]
+        return replace(self, codes=self.known.find(cells))
 
 
-def content_groups(
-    content: Any,
-    columns: Mapping[str, Any],
-    num_rows: int,
-    read: Callable[[str, Any], Sequence[str]] | None = None,
-) -> ContentGroups:
+def content_groups(content: Any, columns: Mapping[str, Any], num_rows: int) -> ContentGroups:
     """Groups from ``"~ party"``, ``"~ party + house"`` (a tree) or ``"~ party:house"`` (crossed).
 
     Parameters
@@ -108,55 +107,44 @@ def content_groups(
     columns : mapping from names to columns of labels
     num_rows : int
         Documents.
-    read : callable, optional
-        Checks and spells out the labels of one column.
     """
     if not isinstance(content, str):
-        raise TypeError(f"content must be a formula such as '~ party', got {content!r:.60}")
-    text = content.strip().removeprefix("~").strip()
-    names = tuple(part.strip() for part in text.split("+"))
-    strange = [name for name in names if not name or set(name) & set("()*~|^/-")]
-    if strange or len(set(names)) < len(names):
+        raise TypeError(f"content must be a formula such as '~ party', got {brief(content)}")
+    formula = parse(content, by_degree=False)
+    factors = [[str(one.name) for one in term if isinstance(one, Name)] for term in formula.terms]
+    named = [name for factor in factors for name in factor]
+    plain = formula.intercept and len(named) == sum(map(len, formula.terms)) == len(set(named))
+    if not plain or not named:
         raise ValueError(
             f"content must name columns of labels, '~ party', '~ party + house' for a tree or"
             f" '~ party:house' for all combinations, got {content!r}"
         )
-    labels = [_labels(name, columns, num_rows, names, read) for name in names]
-    values = sorted(set(zip(*labels, strict=True)))
+    for name in named:
+        if name not in columns:
+            raise ValueError(
+                f"content must name columns, got {name!r}; columns: {', '.join(columns)}"
+            )
+    cells = [cells_of_rows(columns, name, num_rows) for name in named]
+    parts = [labels_of(labels_only(n, c), n).tolist() for n, c in zip(named, cells, strict=True)]
+    widths = tuple(map(len, factors))
+    rows = list(zip(*parts, strict=True))
+    values = sorted(set(rows), key=lambda row: (_by_factor([row], widths)[0], row))
     if len(values) < 2:
         raise ValueError(f"content must have at least two groups of documents, got {len(values)}")
     place = {row: g for g, row in enumerate(values)}
-    codes = np.array([place[row] for row in zip(*labels, strict=True)], dtype=np.int64)
+    codes = np.array([place[row] for row in rows], dtype=np.int64)
     parents, above = [], {(): 0}
-    for depth in range(1, len(names) + 1):
-        here = list(dict.fromkeys(row[:depth] for row in values))
-        parents.append(np.array([above[row[:-1]] for row in here], dtype=np.int64))
+    ends = list(accumulate(widths))
+    for start, end in zip([0, *ends], ends, strict=False):
+        here = list(dict.fromkeys(row[:end] for row in values))
+        parents.append(np.array([above[row[:start]] for row in here], dtype=np.int64))
         above = {row: i for i, row in enumerate(here)}
-    return ContentGroups(names, np.array(values, dtype=np.str_), codes, tuple(parents))
+    names = tuple(":".join(factor) for factor in factors)
+    known = Levels(tuple(named), np.array(values, dtype=np.str_))
+    return ContentGroups(names, known, widths, codes, tuple(parents))
 
 
-def _labels(
-    name: str,
-    columns: Mapping[str, Any],
-    num_rows: int,
-    names: Sequence[str],
-    read: Callable[[str, Any], Sequence[str]] | None = None,
-) -> list[str]:
-    """Labels of a factor, those of its columns joined."""
-    parts = []
-    for column in (part.strip().strip("`") for part in name.split(":")):
-        if column not in columns:
-            raise ValueError(
-                f"content must name columns, got {column!r}; columns: {', '.join(columns)}"
-            )
-        given = columns[column]
-        if np.ndim(given) == 0:
-            given = [given] * num_rows
-        labels = [str(x) for x in (given if read is None else read(column, given))]
-        if len(labels) != num_rows:
-            raise ValueError(
-                f"column {column!r} must have one label for each of the {num_rows} documents,"
-                f" got {len(labels)}"
-            )
-        parts.append(labels)
-    return [":".join(row) for row in zip(*parts, strict=True)]
+def _by_factor(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[list[str]]:
+    """The labels of each factor's columns in words."""
+    bounds = list(pairwise(accumulate(widths, initial=0)))
+    return [[joined_labels(row[a:b]) for a, b in bounds] for row in rows]

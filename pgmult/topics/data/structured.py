@@ -2,7 +2,7 @@
 
 `with_covariates` attaches what is known about each document (its year, its author's party) to a
 corpus: what may change how much it says of a topic, as a design matrix that begins with the
-intercept and random terms (`pgmult.topics.data.designs`), and what may change the words it says it
+intercept and random terms (`pgmult.formulas.design`), and what may change the words it says it
 in, as groups of documents (`pgmult.topics.data.groups`).
 
 >>> import numpy as np, pgmult
@@ -31,8 +31,10 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.columns import as_mapping
+from pgmult.formulas.design import Design, make_design
+from pgmult.formulas.language import parse
 from pgmult.topics.data.corpus import Corpus, corpus_from
-from pgmult.topics.data.designs import Design, as_mapping, labels_only, make_design
 from pgmult.topics.data.groups import ContentGroups, content_groups
 
 __all__ = ["StructuredCorpus", "with_covariates"]
@@ -81,7 +83,7 @@ class StructuredCorpus(Corpus):
         }
 
     def new_documents(
-        self, corpus: Any, covariates: Any, *, unseen: bool = False
+        self, corpus: Any, covariates: Any, *, new_levels: bool = False
     ) -> "StructuredCorpus":
         """Other documents with the covariates that these have, coded alike.
 
@@ -91,7 +93,7 @@ class StructuredCorpus(Corpus):
             With the same words.
         covariates : mapping from name to column, or DataFrame
             Every column that the design and the content groups were made from.
-        unseen : bool
+        new_levels : bool
             Whether grouping columns may hold labels that these documents do not have, such as new
             authors. (Of content groups none may be new: nothing is known of their words.)
 
@@ -103,7 +105,7 @@ class StructuredCorpus(Corpus):
         new = corpus_from(corpus, "corpus")
         if new.num_words != self.num_words:
             raise ValueError(f"corpus must have the same {self.num_words} words, got {new!r}")
-        design = self.design.like(covariates, unseen=unseen, num_rows=new.num_documents)
+        design = self.design.like(covariates, new_levels=new_levels, num_rows=new.num_documents)
         content = self.content and self.content.of(as_mapping(covariates, None), new.num_documents)
         return _attach(new, design, content)
 
@@ -146,9 +148,9 @@ def with_covariates(
         the categorical's order, is the reference.
     formula : str, optional
         Which columns, transformed how, and which products of them, such as
-        ``"~ year + party + year:party"``; needs the package formulaic. By default all columns.
+        ``"~ year + party + year:party"``. By default all columns.
         ``s(year)`` is a smooth curve, ``(1 | author)`` an effect of each author: how much both bend
-        and vary is learned. See `pgmult.topics.data.designs`.
+        and vary is learned. See `pgmult.formulas.design`.
     content : str, optional
         Which labels may change the words of a topic, such as ``"~ party"``: documents of one label
         say it in words of their own. ``"~ party + house"`` is a tree, of houses within parties;
@@ -172,14 +174,14 @@ def with_covariates(
         combination of others; if the formula cannot be evaluated or has no intercept.
     TypeError
         If a column holds neither numbers nor labels.
-    ImportError
-        If there is a formula and formulaic is not installed.
     """
     counts = corpus_from(corpus, "corpus")
     design = make_design(covariates, counts.num_documents, formula, names, standardize)
+    if design.offset is not None or (formula is not None and parse(formula).outcome is not None):
+        raise ValueError(
+            f"formula must have terms alone, no offset and no outcome, got {formula!r}"
+        )
     if content is None:
         return _attach(counts, design, None)
     columns = as_mapping(covariates, names)
-    return _attach(
-        counts, design, content_groups(content, columns, counts.num_documents, labels_only)
-    )
+    return _attach(counts, design, content_groups(content, columns, counts.num_documents))

@@ -28,7 +28,8 @@ Documents with covariates come from the corpus that was sampled:
 ...     pgmult.topics.StructuralTopics(num_topics=3), data,
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
->>> new = data.new_documents(counts[:2], {"party": "D", "author": ["author 1", "X"]}, unseen=True)
+>>> who = {"party": "D", "author": ["author 1", "X"]}
+>>> new = data.new_documents(counts[:2], who, new_levels=True)
 >>> [draw.theta.shape for draw in fold_in(posterior, new, max_draws=2)]
 [(2, 3), (2, 3)]
 """
@@ -43,10 +44,10 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_kind, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.formulas.design import Design
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import corpus_from
-from pgmult.topics.data.designs import Design
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import (
     of_chain,

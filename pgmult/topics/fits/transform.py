@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_probability, as_seed, brief
 from pgmult.core.notebook import lines_html
+from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.data.terms import GroupTerm
 from pgmult.topics.draws import quantile, share_of_draws, with_model
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.models.structural import StructuralTopics
@@ -235,7 +235,7 @@ def _with_the_same(posterior: Posterior, new: Corpus, covariates: Any) -> Struct
                 f" from a table (columns: {needed})"
             )
         covariates = new.table.columns
-    return data.new_documents(new, covariates, unseen=True)
+    return data.new_documents(new, covariates, new_levels=True)
 
 
 def _new_levels(new: Corpus, covariates: Any) -> dict[str, list[str]]:

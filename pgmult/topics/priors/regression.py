@@ -20,6 +20,7 @@ import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import made
+from pgmult.formulas.terms import Term, are_free
 from pgmult.priors import CovarianceScales, MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.free_effects import (
     FreeEffects,
@@ -37,7 +38,6 @@ from pgmult.priors.mixed_regression import (
 from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.data.terms import Term, are_free
 from pgmult.topics.priors.means import Fields
 
 __all__ = ["RegressedMean", "sample_effects", "sample_variances"]

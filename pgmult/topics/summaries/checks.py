@@ -34,11 +34,11 @@ from pgmult.core.tabled import WIDTH, Column, Table, number, wrapped
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.groups import ContentGroups
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.data.terms import GroupTerm
 from pgmult.topics.draws import as_draws, each_draw, names_along, share_of_draws, with_model
 from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.effects import topic_names

@@ -52,9 +52,9 @@ from pgmult.core.tabled import (
 )
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.terms import Term, are_free
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.data.terms import Term, are_free
 from pgmult.topics.draws import (
     as_draws,
     as_topic_numbers,

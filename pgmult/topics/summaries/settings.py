@@ -14,9 +14,10 @@ import numpy as np
 
 from pgmult.core.arguments import as_choice, brief
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.topics.data.designs import Columns, Design
+from pgmult.formulas.columns import Columns
+from pgmult.formulas.design import Design
+from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.data.terms import GroupTerm, Term
 
 __all__ = [
     "FEW",
@@ -444,7 +445,7 @@ def _design_at(
     absent = [name for name in _column_names(data) if name not in table]
     table |= {name: [""] * (size * num_rows) for name in absent}  # of terms whose codes are known
     _check_levels(data, table, others)
-    design = data.design.like(table, unseen=True, num_rows=size * num_rows)
+    design = data.design.like(table, new_levels=True, num_rows=size * num_rows)
     terms = tuple(
         replace(term, codes=np.tile(codes, size))
         if isinstance(term, GroupTerm) and codes is not None

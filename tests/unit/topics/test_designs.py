@@ -108,9 +108,11 @@ def test_storage_keeps_terms_and_groups():
 def test_unseen_levels_are_allowed_when_asked_for():
     design = data("~ party + (1 | author) + (1 | house)").design
     given = {"party": "D", "author": ["p1", "new"], "house": "a"}
-    with pytest.raises(ValueError, match=r"'author' must hold a label of '1 | author', got 'new'"):
+    with pytest.raises(
+        ValueError, match=r"'author' must hold labels .*, got 'new'.*new_levels=True"
+    ):
         design.like(given)
-    new = design.like(given, unseen=True)
+    new = design.like(given, new_levels=True)
     np.testing.assert_array_equal(new.terms[0].codes, [1, -1])
     Sigma, Omega = np.eye(1), np.full((1, 1, 1), 3.0)
     which, covariances = new.covariances(Sigma, np.array([0.5, 2.0]), Omega[:0])
@@ -124,19 +126,31 @@ def test_unseen_levels_are_allowed_when_asked_for():
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("~ year + (1|author", r"write groups as \(1 \| author\)"),
+        ("~ year + (1|author", r"expected \) but found the end"),
         ("~ (year | author)", "slopes that vary by group"),
         ("~ party:(1 | author)", "a term of its own"),
-        ("~ (1 | author) + (1|author)", "each random term once"),
         ("~ (1 | nope)", "names 'nope'; columns of covariates: year, party, author, house"),
-        ("~ s(party)", "one column of finite numbers"),
+        ("~ s(party)", "party holds labels, and numbers are needed"),
         ("~ s(year, k=3)", r"s\(x, knots=10\), with 4 knots"),
-        ("~ s(`my year`)", "plain names"),
+        ("~ s(`my year`)", "names 'my year'"),
         ("~ 0 + s(year)", "must have an intercept"),
-        ("~ s(house == 'a')", "cannot be evaluated"),
-        ("~ s(year + 1)", "one column of numbers"),
-        ("~ year +", "cannot be evaluated: Operator"),
-        ("~ year + nope", "cannot be evaluated"),
+        ("~ s(house == 'a')", "4 different values at least"),
+        ("~ s(house == 'b ')", "'house' must be one of a, b, got 'b '"),
+        ("~ year +", "found the end"),
+        ("~ year + nope", "names 'nope'; columns of covariates"),
+        ("~ {raise}", "cannot read '{'"),
+        ("~ year.rank()", r"no function year.rank\(\) .*make a column first"),
+        ("~ np.log1p(year - year.min())", r"no function year.min\(\)"),
+        ("~ lag(year)", r"no function lag\(\)"),
+        ("~ __import__('os').system('ls')", "cannot read '.'"),
+        ("~ year + 'a'", "is a text, not a column"),
+        ("~ year % 2", r"write I\(year % 2\)"),
+        ("~ log(party)", r"log\(\) takes numbers, and party holds labels"),
+        ("~ bs(year, df=4, k=2)", r"bs\(\) has the options df, knots"),
+        ("~ C(party, contr.helmert)", "contrasts are contr.treatment and contr.sum"),
+        ("~ " + "(" * 50 + "year" + ")" * 50, "brackets are too deep"),
+        ("~ year | party", "groups are written"),
+        ("~ year ~ party", "more than one ~"),
     ],
 )
 def test_bad_formulas_are_refused_in_plain_text(formula, message):
@@ -178,7 +192,7 @@ def test_bad_content_is_refused(content, error, message):
 
 def test_groups_of_new_documents_must_be_known():
     corpus = data("~ year", content="~ party")
-    with pytest.raises(ValueError, match="content must be one of D, I, R, got 'X' at row 1"):
+    with pytest.raises(ValueError, match="'party' must be one of D, I, R, got 'X' at row 1"):
         corpus.new_documents(COUNTS[:2], {"year": 1950, "party": ["D", "X"]})
     with pytest.raises(ValueError, match="a row for each of the 2 documents"):
         corpus.new_documents(COUNTS[:2], {"year": [1950] * 3, "party": ["D"] * 3})

@@ -1,7 +1,5 @@
 """Designs from columns, matrices and formulas; the structural topic model on small corpora."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,7 +61,7 @@ def test_rows_repeat_the_design(corpus, formula):
     np.testing.assert_allclose(data.design.rows(frame), data.covariates[[4, 1, 1]], atol=1e-12)
 
 
-def test_formulas_are_evaluated_by_formulaic(corpus):
+def test_formulas_choose_transform_and_multiply_columns(corpus):
     formula = "~ year + C(party, contr.treatment('R')) + year:party"
     with_standardized = with_covariates(corpus, COLUMNS, formula).design
     design = with_covariates(corpus, pd.DataFrame(COLUMNS), formula, standardize=False).design
@@ -185,11 +183,11 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
             COLUMNS,
             "~ year + nope",
             ValueError,
-            "`nope` is not present.*columns of covariates: year, party",
+            "names 'nope'; columns of covariates: year, party",
         ),
-        (COLUMNS, "~ year +", ValueError, "cannot be evaluated"),
-        (COLUMNS, "party ~ year", ValueError, "right-hand side only"),
-        (COLUMNS, "~ 0 + party", ValueError, "formula must have an intercept"),
+        (COLUMNS, "~ year +", ValueError, "found the end"),
+        (COLUMNS, "party ~ year", ValueError, "no outcome, got 'party ~ year'"),
+        (COLUMNS, "~ 0 + party", ValueError, "must have an intercept"),
         (
             {"x": [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]},
             "~ log(x)",
@@ -226,12 +224,6 @@ def test_bad_rows_are_refused(corpus, rows, message):
         design = with_covariates(corpus, COLUMNS, formula).design
         with pytest.raises(ValueError, match=message):
             design.rows(rows)
-
-
-def test_formulas_without_formulaic_say_what_to_install(corpus, monkeypatch):
-    monkeypatch.setitem(sys.modules, "formulaic", None)
-    with pytest.raises(ImportError, match=r"pgmult\[formulas\]"):
-        with_covariates(corpus, COLUMNS, "~ year")
 
 
 # ------------------------------------------------------------------ the model

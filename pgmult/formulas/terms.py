@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from pgmult.core.labels import Levels
 from pgmult.core.typing import FloatArray, IntArray
 
-__all__ = ["GroupTerm", "SplineTerm", "Term", "are_free", "group_term", "spline_term"]
+__all__ = ["GroupTerm", "SplineTerm", "Term", "are_free", "spline_term"]
 
 _FEWEST_KNOTS = 4
 KNOTS = 10
@@ -42,16 +43,14 @@ class GroupTerm:
     Attributes
     ----------
     name : str
-    variables : tuple of str
-        The columns whose combinations are the levels.
-    levels : str array, ``(size,)``
-    codes : int64 array, ``(num_documents,)``
-        Each document's level; -1 for one that the term does not know.
+    known : Levels
+        The levels: labels of a column, or combinations of those of several.
+    codes : int64 array, ``(num_rows,)``
+        Each row's level; -1 for one that the term does not know.
     """
 
     name: str
-    variables: tuple[str, ...]
-    levels: NDArray[np.str_]
+    known: Levels
     codes: IntArray
 
     @property
@@ -65,25 +64,35 @@ class GroupTerm:
         return f"({self.name})"
 
     @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns whose combinations are the levels."""
+        return self.known.columns
+
+    @property
+    def levels(self) -> NDArray[np.str_]:
+        """The levels in words, ``(size,)``."""
+        return self.known.names
+
+    @property
     def size(self) -> int:
         """How many effects it has."""
-        return len(self.levels)
+        return len(self.known)
 
     @property
     def design(self) -> IntArray:
-        """Its rows: one level's number a document."""
+        """Its rows: one level's number each."""
         return self.codes
 
     def unseen(self) -> FloatArray:
-        """1 for documents whose level is unknown, else 0: their share of the term's variance."""
+        """1 for rows whose level is unknown, else 0: their share of the term's variance."""
         return (self.codes < 0).astype(np.float64)
 
     def take(self, rows: IntArray | slice) -> "GroupTerm":
-        """The term of some documents."""
+        """The term of some rows."""
         return replace(self, codes=self.codes[rows])
 
     def mean(self, effects: FloatArray) -> FloatArray:
-        """What its effects ``(size, n)`` add to each document, ``(num_documents, n)``."""
+        """What its effects ``(size, n)`` add to each row, ``(num_rows, n)``."""
         known = np.maximum(self.codes, 0)
         return np.asarray(np.where((self.codes >= 0)[:, None], effects[known], 0.0))
 
@@ -171,12 +180,6 @@ Term = GroupTerm | SplineTerm
 def are_free(terms: Sequence[Term], covariances: FloatArray) -> list[bool]:
     """Which terms' effects have a covariance of their own: groupings, if there are any."""
     return [len(covariances) > 0 and term.kind == "group" for term in terms]
-
-
-def group_term(name: str, variables: Sequence[str], labels: Sequence[str]) -> GroupTerm:
-    """The term of one label a document."""
-    levels, codes = np.unique(np.asarray(labels, dtype=np.str_), return_inverse=True)
-    return GroupTerm(name, tuple(variables), levels, codes.astype(np.int64))
 
 
 def spline_term(

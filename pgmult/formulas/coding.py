@@ -1,0 +1,284 @@
+"""From the terms of a formula to columns of numbers.
+
+A term is a product of factors: numbers, several columns of them (a spline), or labels. Labels are
+coded by treatment, an indicator of every label but the first, wherever the terms before span what
+the first would add, and by an indicator of every label elsewhere. So columns are independent as far
+as the structure of the formula can tell (as in R and patsy).
+
+What functions learn of the first rows (means, knots, labels) is the `Coding`'s: it alone, and not
+the rows, decides how other rows are coded.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pgmult.core.labels import find_labels, label_of
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.columns import Columns
+from pgmult.formulas.functions import BASES, OPERATORS, ROWWISE, State, known_functions
+from pgmult.formulas.language import Call, Name, Node, Number, Term, Text
+
+__all__ = ["Coding"]
+
+Scoped = tuple[tuple[str, bool], ...]
+"""Factors of a product, and whether labels leave out their first."""
+
+_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+_CONTRASTS = ("contr.treatment", "contr.sum")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Labels:
+    """A factor of labels: codes, levels in their order, and the level that is left out."""
+
+    codes: IntArray
+    levels: list[str]
+    base: int = 0
+    to_sum: bool = False
+
+    def columns(self, name: str, reduced: bool) -> list[tuple[str, FloatArray]]:
+        """An indicator of each level; less that of the last one, if they are to sum to 0."""
+        of = [(self.codes == i).astype(np.float64) for i in range(len(self.levels))]
+        if not reduced:
+            return [(f"{name}[{level}]", of[i]) for i, level in enumerate(self.levels)]
+        if self.to_sum:
+            return [
+                (f"{name}[S.{level}]", of[i] - of[-1]) for i, level in enumerate(self.levels[:-1])
+            ]
+        return [
+            (f"{name}[T.{level}]", of[i]) for i, level in enumerate(self.levels) if i != self.base
+        ]
+
+
+@dataclass(slots=True, eq=False)
+class Coding:
+    """How the terms of a formula become columns.
+
+    Attributes
+    ----------
+    formula : str
+        For errors.
+    states : dict from the text of an expression to arrays by name
+        What functions learnt of the first rows.
+    learns : bool
+        Whether these are the first rows.
+    """
+
+    formula: str
+    states: dict[str, State] = field(default_factory=dict)
+    learns: bool = False
+
+    def matrix(
+        self, terms: Sequence[Term], rows: Columns, intercept: bool = True
+    ) -> tuple[list[str], FloatArray]:
+        """Names and values of the columns of some terms at some rows."""
+        factors = {str(factor): self._factor(factor, rows) for term in terms for factor in term}
+        columns = [("Intercept", np.ones(len(rows.values)))] if intercept else []
+        spanned: set[frozenset[tuple[str, bool]]] = {frozenset()} if intercept else set()
+        for term in terms:
+            keys = [str(factor) for factor in term]
+            choices = [
+                ((key, True), None) if isinstance(factors[key], _Labels) else ((key, False),)
+                for key in keys
+            ]
+            span = [tuple(one for one in chosen if one) for chosen in product(*choices)]
+            new = [scoped for scoped in span if frozenset(scoped) not in spanned]
+            spanned.update(map(frozenset, new))
+            for scoped in _fewest(new):
+                columns += self._product(scoped, term, factors, len(rows.values))
+        names, values = [name for name, _ in columns], [column for _, column in columns]
+        matrix = np.column_stack(values) if values else np.empty((len(rows.values), 0))
+        bad = ~np.isfinite(matrix)
+        if bad.any():
+            row, j = np.unravel_index(int(np.argmax(bad)), matrix.shape)
+            raise ValueError(
+                f"covariates must be finite: {names[j]!r} is not, got {matrix[row, j]} at row {row}"
+            )
+        return names, matrix
+
+    def numbers(self, node: Node, rows: Columns) -> FloatArray:
+        """The one number of each row that an expression gives."""
+        with np.errstate(all="ignore"):  # what comes out is checked
+            found = self._value(node, rows)
+        if isinstance(found, _Labels):
+            self._refuse(f"{node} holds labels, and numbers are needed here")
+        if found.ndim != 1 or not np.isfinite(found).all():
+            self._refuse(f"{node} must be one column of finite numbers")
+        return found
+
+    def _product(
+        self, scoped: Scoped, term: Term, factors: Mapping[str, Any], num_rows: int
+    ) -> list[tuple[str, FloatArray]]:
+        titles = {str(factor): _title(factor) for factor in term}
+        parts = []
+        for key, reduced in scoped:
+            factor, title = factors[key], titles[key]
+            if isinstance(factor, _Labels):
+                parts.append(factor.columns(title, reduced))
+            elif factor.ndim == 1:
+                parts.append([(title, factor)])
+            else:
+                parts.append([(f"{title}[{j + 1}]", column) for j, column in enumerate(factor.T)])
+        found = []
+        for backwards in product(*reversed(parts)):  # the first factor changes fastest
+            chosen = backwards[::-1]
+            column = np.ones(num_rows)
+            for _, values in chosen:
+                column = column * values
+            found.append((":".join(name for name, _ in chosen), column))
+        return found
+
+    def _factor(self, node: Node, rows: Columns) -> "_Labels | FloatArray":
+        if isinstance(node, Call) and node.function in OPERATORS:
+            self._refuse(f"{node} is arithmetic among terms: write I({node})")
+        with np.errstate(all="ignore"):  # what comes out is checked
+            return self._value(node, rows)
+
+    def _value(self, node: Node, rows: Columns) -> "_Labels | FloatArray":
+        """What an expression is in every row."""
+        match node:
+            case Name(name):
+                return self._column(name, rows)
+            case Number(value):
+                return np.full(len(rows.values), float(value))
+            case Call("C"):
+                return self._labels(node, rows)
+            case Call(function, (only,)) if function in ("+", "-") and not node.options:
+                number = self._number(only, rows, function)
+                return number if function == "+" else -number
+            case Call(function, (left, right)) if function in OPERATORS:
+                return self._operation(node, left, right, rows)
+            case Call(function, (only,)) if function in ROWWISE and not node.options:
+                inside = self._value(only, rows)
+                if function == "I" and not isinstance(inside, _Labels):
+                    return inside
+                return np.asarray(ROWWISE[function](self._number(only, rows, function)))
+            case Call(function, (first, *_)) if function in BASES:
+                return self._basis(node, first, rows)
+            case Call(function) if function in BASES or function in ROWWISE:
+                self._refuse(f"{function}() takes a column, got {node}")
+            case Call(function):
+                if function in ("|", "s", "offset"):
+                    self._refuse(f"{node} must be a term of its own")
+                self._refuse(
+                    f"there is no function {function}() (functions are {known_functions()}; of"
+                    " anything else make a column first)"
+                )
+        return self._refuse(f"{node} is no column")
+
+    def _column(self, name: str, rows: Columns) -> "_Labels | FloatArray":
+        j = rows.place(name)
+        values, levels = rows.values[:, j], rows.levels_of(j)
+        return _Labels(values.astype(np.int64), levels) if levels else values
+
+    def _number(self, node: Node, rows: Columns, function: str) -> FloatArray:
+        found = self._value(node, rows)
+        if isinstance(found, _Labels) or found.ndim != 1:
+            what = "labels" if isinstance(found, _Labels) else "several columns"
+            self._refuse(f"{function}() takes numbers, and {node} holds {what}")
+        return found
+
+    def _operation(self, node: Call, left: Node, right: Node, rows: Columns) -> FloatArray:
+        operator = node.function
+        if operator in ("==", "!=") and isinstance(left, Name):
+            column = self._column(left.name, rows)
+            if isinstance(column, _Labels):
+                if not isinstance(right, Text | Number):
+                    self._refuse(f"labels are compared with a label, got {node}")
+                asked = right.text if isinstance(right, Text) else right.value
+                code = find_labels(column.levels, [asked], left.name)[0]
+                return ((column.codes == code) == (operator == "==")).astype(np.float64)
+        first, second = (self._number(part, rows, operator) for part in (left, right))
+        return np.asarray(OPERATORS[operator](first, second), dtype=np.float64)
+
+    def _basis(self, node: Call, first: Node, rows: Columns) -> FloatArray:
+        """Columns of a function that learns, by what it learnt."""
+        function, key = BASES[node.function], str(node)
+        known = list(inspect.signature(function).parameters)[2:]
+        options = dict(zip(known, map(self._constant, node.arguments[1:]), strict=False))
+        options |= {name: self._constant(value) for name, value in node.options}
+        odd = [name for name in options if name not in known]
+        if odd or len(node.arguments) - 1 > len(known):
+            told = ", ".join(known) or "none"
+            self._refuse(f"{node.function}() has the options {told}, got {node}")
+        state = None if self.learns and key not in self.states else self.states[key]
+        x = self._number(first, rows, node.function)
+        if not np.isfinite(x).all():
+            self._refuse(f"{first} must be finite in {node}")
+        try:
+            found, state = function(x, state, **options)
+        except (TypeError, ValueError) as error:
+            self._refuse(f"{node} cannot be made: {error}")
+        self.states[key] = state
+        return found
+
+    def _labels(self, node: Call, rows: Columns) -> _Labels:
+        """Labels of `C(column, contrasts)`."""
+        key, first = str(node), node.arguments[0] if node.arguments else None
+        if not isinstance(first, Name) or len(node.arguments) > 2 or node.options:
+            self._refuse(f'C() takes a column, C(x) or C(x, contr.treatment("base")), got {node}')
+        found = self._column(first.name, rows)
+        if not isinstance(found, _Labels):  # numbers that are used as numbers elsewhere, too
+            texts = [label_of(value) for value in found.tolist()]
+            if self.learns:
+                levels = np.array(sorted(set(texts), key=float), dtype=np.str_)
+                self.states[key] = {"levels": levels}
+            known = self.states[key]["levels"].tolist()
+            found = _Labels(find_labels(known, texts, first.name), known)
+        if len(node.arguments) == 1:
+            return found
+        contrast = node.arguments[1]
+        kind, base = str(contrast), None
+        if isinstance(contrast, Call) and len(contrast.arguments) <= 1:
+            kind = contrast.function
+            base = contrast.arguments[0] if contrast.arguments else None
+        if kind not in _CONTRASTS or (base is not None and kind == "contr.sum"):
+            self._refuse(f"contrasts are {' and '.join(_CONTRASTS)}, got {contrast}")
+        at = 0
+        if base is not None:
+            at = int(find_labels(found.levels, [self._constant(base)], first.name)[0])
+        return _Labels(found.codes, found.levels, at, kind == "contr.sum")
+
+    def _constant(self, node: Node) -> Any:
+        match node:
+            case Number(value):
+                return value
+            case Text(text):
+                return text
+            case Name("None"):
+                return None
+            case Call("-", (Number(value),)):
+                return -value
+            case Call("[", items):
+                return [self._constant(item) for item in items]
+        return self._refuse(f"{node} must be a number, a text or a list, written out")
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise ValueError(f"formula {self.formula!r}: {why}")
+
+
+def _title(factor: Node) -> str:
+    return factor.name if isinstance(factor, Name) else str(factor)
+
+
+def _fewest(products: Sequence[Scoped]) -> list[Scoped]:
+    """The fewest products that span the same: a:(b less its first) and a are a:b."""
+    terms: list[Scoped] = []
+    for scoped in sorted(products, key=len):
+        for before in terms:
+            more = set(scoped) - set(before)
+            if len(scoped) - 1 != len(before) or len(more) != 1:
+                continue
+            one = more.pop()
+            if one[1]:
+                whole = tuple((key, False) if (key, r) == one else (key, r) for key, r in scoped)
+                terms = _fewest([*(term for term in terms if term != before), whole])
+                break
+        else:
+            terms = [*terms, scoped]
+    return terms

@@ -1,0 +1,222 @@
+"""The columns that a design is made of: numbers, or labels by their numbers."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_strings
+from pgmult.core.labels import find_labels, is_missing, labels_of, warn_of_look_alikes
+from pgmult.core.tables import Cells, ExactTable, exact, exact_columns, numbers_of
+from pgmult.core.typing import FloatArray, IntArray
+
+__all__ = ["Columns", "as_mapping", "cells_of_rows", "labels_only", "read_columns"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The user's columns as plain arrays.
+
+    Attributes
+    ----------
+    names : str array, ``(num_columns,)``
+    values : array, ``(num_rows, num_columns)``
+        The number itself, or the number of the label.
+    num_levels : int array, ``(num_columns,)``
+        How many labels a column has; 0 for numbers.
+    levels : str array, ``(num_columns, max_levels)``
+        The labels of each column, the reference first.
+    """
+
+    names: NDArray[np.str_]
+    values: FloatArray
+    num_levels: IntArray
+    levels: NDArray[np.str_]
+
+    def levels_of(self, column: int) -> list[str]:
+        """Labels of one column; none for numbers."""
+        return [str(level) for level in self.levels[column, : self.num_levels[column]]]
+
+    def place(self, name: str) -> int:
+        """The number of the column of this name."""
+        return self.names.tolist().index(name)
+
+    def take(self, rows: IntArray | slice) -> "Columns":
+        """Some of the rows."""
+        return replace(self, values=self.values[rows])
+
+
+def as_mapping(covariates: Any, names: Sequence[str] | None) -> dict[str, Any]:
+    """Columns by name, from a table, a mapping or a matrix; a mapping may hold single values."""
+    if isinstance(covariates, Mapping):
+        if len({str(name) for name in covariates}) < len(covariates):
+            raise ValueError(
+                "covariates must have columns of different names, got"
+                f" {', '.join(map(str, covariates))}"
+            )
+        return {str(name): column for name, column in covariates.items()}
+    if isinstance(covariates, ExactTable) or hasattr(covariates, "columns"):
+        return dict(exact_columns(covariates, "covariates"))
+    try:
+        matrix = np.asanyarray(covariates)
+    except ValueError as error:
+        raise ValueError(f"covariates must be columns or a matrix: {error}") from None
+    if names is not None:
+        names = as_strings(names, "names")
+    if matrix.ndim != 2:
+        raise ValueError(
+            "covariates must be a mapping of columns, a DataFrame or a matrix (documents,"
+            f" covariates), got {type(covariates).__name__} with shape {matrix.shape}"
+        )
+    if names is None:
+        names = [f"x{j}" for j in range(matrix.shape[1])]
+    if len(names) != matrix.shape[1] or len(set(names)) < len(names):
+        raise ValueError(
+            f"covariates must have {len(names)} columns, each with its own name"
+            f" (names: {', '.join(names)}), got {matrix.shape[1]}"
+        )
+    return {str(name): matrix[:, j] for j, name in enumerate(names)}
+
+
+def num_rows_of(given: Mapping[str, Any], names: Sequence[str], at_least: int = 1) -> int:
+    """Rows of the columns of these names; single values serve all rows."""
+    sizes = [np.size(_values(given[name])) for name in names if not _is_single(given[name])]
+    return max(sizes, default=at_least)
+
+
+def _is_single(column: Any) -> bool:
+    return not isinstance(column, Cells) and np.ndim(column) == 0
+
+
+def _values(column: Any) -> Any:
+    return column.values if isinstance(column, Cells) else column
+
+
+def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
+    """The cells of a column, one for each row.
+
+    Raises
+    ------
+    ValueError
+        If the column is not there or has another length, or a cell has no value.
+    """
+    if name not in given:
+        raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
+    column = [given[name]] * num_rows if _is_single(given[name]) else given[name]
+    shape = np.shape(_values(column))
+    if shape != (num_rows,):
+        raise ValueError(
+            f"column {name!r} of covariates must have one value for each of the {num_rows} rows"
+            f" (documents of the corpus), got shape {shape}"
+        )
+    if isinstance(column, np.ma.MaskedArray):
+        column = [None if x is np.ma.masked else x for x in column]
+    cells = exact(column, repr(name))
+    missing = [is_missing(cell) for cell in list(cells.values)]
+    if any(missing):
+        raise ValueError(
+            f"column {name!r} has a missing value at row {missing.index(True)} (drop such rows, as"
+            " --drop-incomplete does, or fill in a value and add a column that says so)"
+        )
+    return cells
+
+
+def read_columns(
+    given: Mapping[str, Any],
+    names: Sequence[str],
+    num_rows: int,
+    *,
+    known: Columns | None = None,
+    as_labels: Collection[str] = (),
+) -> Columns:
+    """Checked columns, coded as those that are `known` are.
+
+    Parameters
+    ----------
+    given : mapping from name to column
+    names : sequence of str
+    num_rows : int
+    known : Columns, optional
+        With the same names: labels must be among theirs.
+    as_labels : collection of str
+        Columns whose numbers are labels.
+    """
+    values, levels = [], []
+    for j, name in enumerate(names):
+        cells = cells_of_rows(given, name, num_rows)
+        column, labels = (
+            _read(name, cells, name in as_labels)
+            if known is None
+            else _read_again(name, cells, known.levels_of(j))
+        )
+        values.append(column)
+        levels.append(labels)
+    width = max((len(labels) for labels in levels), default=0)
+    padded = [labels + [""] * (width - len(labels)) for labels in levels]
+    return Columns(
+        np.array(names, dtype=np.str_),
+        np.array(values).reshape(len(names), num_rows).T.copy(),
+        np.array([len(labels) for labels in levels], dtype=np.int64),
+        np.array(padded, dtype=np.str_).reshape(len(names), width),
+    )
+
+
+def _read(name: str, cells: Cells, as_labels: bool) -> tuple[FloatArray, list[str]]:
+    """Numbers, or numbers of labels and the labels: in order, or that of a categorical."""
+    if _are_numbers(name, cells) and not as_labels and cells.order is None:
+        return numbers_of(cells.values, name), []
+    texts = labels_of(cells.values, name).tolist()
+    present = set(texts)
+    if cells.order is not None:
+        order: Sequence[str] = cells.order
+    elif _are_numbers(name, cells):
+        order = sorted(present, key=float)
+    else:
+        order = sorted(present)
+    levels = [level for level in order if level in present]
+    warn_of_look_alikes(levels, f"column {name!r}")
+    place = {level: i for i, level in enumerate(levels)}
+    return np.array([place[text] for text in texts], dtype=np.float64), levels
+
+
+def _read_again(name: str, cells: Cells, levels: list[str]) -> tuple[FloatArray, list[str]]:
+    if levels:
+        return find_labels(levels, cells.values, name).astype(np.float64), levels
+    if not _are_numbers(name, cells):
+        raise ValueError(
+            f"column {name!r} must hold numbers, as before, got {str(cells.values[0])!r}"
+        )
+    return numbers_of(cells.values, name), levels
+
+
+def _are_numbers(name: str, cells: Cells) -> bool:
+    """Whether cells are numbers rather than labels; nothing else is a covariate."""
+    kind = cells.values.dtype.kind
+    if kind in "iuf" or (kind == "O" and not len(cells.values)):
+        return True
+    if kind in "bU":
+        return False
+    kinds = {type(cell) for cell in cells.values.tolist()} if kind == "O" else set()
+    if kinds and all(issubclass(one, int | float) and one is not bool for one in kinds):
+        return True
+    if kinds and all(issubclass(one, str | bool) for one in kinds):
+        return False
+    if any(issubclass(one, str) for one in kinds):
+        raise TypeError(f"column {name!r} must hold numbers or labels, it mixes the two")
+    told = next((one.__name__ for one in kinds), str(cells.values.dtype))
+    raise TypeError(
+        f"column {name!r} must hold numbers or labels, got {told} (turn dates into numbers, such as"
+        " years)"
+    )
+
+
+def labels_only(name: str, cells: Cells) -> Any:
+    """A column of labels; numbers are refused."""
+    if _are_numbers(name, cells) and cells.order is None:
+        raise TypeError(
+            f"column {name!r} must hold labels, got numbers (cut them into labels, such as decades,"
+            " or turn codes into strings)"
+        )
+    return cells.values

@@ -1,0 +1,582 @@
+"""Design matrices from columns, a matrix or a formula, and the same columns for other values.
+
+The columns of numbers of a design matrix are centred and scaled, if that is asked for, which
+`Design.unscale` undoes for coefficients. The design remembers how it was made, and of the rows that
+it was made from only what its functions learnt of them: `Design.rows` makes the same columns for
+other values, of one row or of many.
+
+Formulas are those of `pgmult.formulas.language`. Two kinds of terms have effects that share a
+variance, which is learned (`pgmult.formulas.terms`):
+
+* ``(1 | author)``, an effect of each author; ``(1 | author:paper)`` of each combination, and
+  ``(1 | author/paper)`` of both;
+* ``s(year)``, a smooth curve: ``year`` and its bends, ``s(year, knots=20)`` with more of them.
+  ``party * s(year)`` has a curve for all, and deviations from it for each party.
+
+>>> table = {"x": [1.0, 2.0, 4.0, 3.0], "g": ["a", "b", "b", "a"]}
+>>> design = make_design(table, 4, "~ log(x) * g", standardize=False)
+>>> design.names.tolist()
+['Intercept', 'log(x)', 'g[T.b]', 'log(x):g[T.b]']
+>>> design.rows({"x": 1.0, "g": ["a", "b"]})
+array([[1., 0., 0., 0.],
+       [1., 0., 1., 0.]])
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_flag, brief
+from pgmult.core.labels import Levels
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.coding import Coding
+from pgmult.formulas.columns import (
+    Columns,
+    as_mapping,
+    cells_of_rows,
+    num_rows_of,
+    read_columns,
+)
+from pgmult.formulas.functions import State
+from pgmult.formulas.language import (
+    Call,
+    Formula,
+    Name,
+    Node,
+    Number,
+    names_in,
+    parse,
+    parse_expression,
+)
+from pgmult.formulas.language import Term as Product
+from pgmult.formulas.terms import KNOTS, GroupTerm, SplineTerm, Term, are_free, spline_term
+from pgmult.sampling.codec import fingerprint
+
+__all__ = ["Design", "make_design"]
+
+_COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
+_TRIED_ALONE = 6  # rows that are coded alone, too
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """A design matrix and how it was made.
+
+    Attributes
+    ----------
+    names : str array, ``(num_covariates,)``
+        The first is the intercept, if there is one.
+    matrix : array, ``(num_rows, num_covariates)``
+        Centred and scaled; the column of the intercept is 1.
+    centre, scale : arrays, ``(num_covariates,)``
+        What was subtracted from each column, and what it was then divided by.
+    columns : Columns
+        What the matrix was made from.
+    formula : str or None
+        How; None for main effects of all columns.
+    terms : tuple of GroupTerm and SplineTerm
+        Random terms, in the formula's order.
+    states : mapping from the text of an expression to arrays by name
+        What the formula's functions learnt of the first rows.
+    offset : array, ``(num_rows,)``, or None
+        The sum of all ``offset(...)``.
+    """
+
+    names: NDArray[np.str_]
+    matrix: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    columns: Columns
+    formula: str | None
+    terms: tuple[Term, ...] = ()
+    states: Mapping[str, State] = field(default_factory=dict)
+    offset: FloatArray | None = None
+
+    @property
+    def num_effects(self) -> int:
+        """Effects of all random terms together."""
+        return sum(term.size for term in self.terms)
+
+    @property
+    def effect_names(self) -> NDArray[np.str_]:
+        """Names of the effects, term after term, ``(num_effects,)``."""
+        names = [f"{term.name}[{level}]" for term in self.terms for level in term.levels]
+        return np.array(names, dtype=np.str_)
+
+    @property
+    def coding(self) -> str:
+        """A fingerprint of all that made the columns: means, scales, labels, knots.
+
+        Coefficients of designs that differ in any of these mean different things, whatever the
+        columns' names.
+        """
+        parts = [
+            (t.knots, t.bends, t.line) if isinstance(t, SplineTerm) else (t.known.labels,)
+            for t in self.terms
+        ]
+        columns = (self.columns.names, self.columns.num_levels, self.columns.levels)
+        made = (self.formula, self.names, self.centre, self.scale, tuple(parts))
+        return fingerprint((made, columns, dict(self.states)))
+
+    def mean(self, coefficients: FloatArray, effects: FloatArray) -> FloatArray:
+        """The mean of psi, ``(num_documents, n)``, from all coefficients and effects."""
+        mean = np.asarray(np.einsum("rp,pn->rn", self.matrix, coefficients))
+        for term, its in zip(self.terms, self.split(effects), strict=True):
+            mean += term.mean(its)
+        return mean
+
+    def split(self, effects: FloatArray) -> list[FloatArray]:
+        """Effects ``(num_effects, ...)`` of each term by itself."""
+        bounds = np.cumsum([0, *(term.size for term in self.terms)])
+        return [effects[a:b] for a, b in pairwise(bounds)]
+
+    def covariances(
+        self, Sigma: FloatArray, variances: FloatArray, free: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Covariances of psi, unknown levels having effects of the prior.
+
+        Parameters
+        ----------
+        Sigma : array, ``(n, n)``
+        variances : array, ``(num_shared,)``
+            Rho of random terms, in units of Sigma.
+        free : array, ``(num_free, n, n)``
+            Omega of groupings that have a covariance of their own.
+
+        Returns
+        -------
+        which : int array, ``(num_documents,)``
+        covariances : array, ``(num_covariances, n, n)``
+            Few: documents whose terms are known alike share one.
+        """
+        if not self.terms:
+            return np.zeros(len(self.matrix), dtype=np.int64), Sigma[None]
+        shared, own = iter(variances), iter(free)
+        each = [next(own) if it else next(shared) * Sigma for it in are_free(self.terms, free)]
+        unseen = np.column_stack([term.unseen() for term in self.terms])
+        kinds, which = np.unique(unseen, axis=0, return_inverse=True)
+        return which.reshape(-1), Sigma + np.einsum("mt,tij->mij", kinds, np.stack(each))
+
+    def take(self, rows: IntArray | slice) -> "Design":
+        """The design of some rows."""
+        return replace(
+            self, matrix=np.ascontiguousarray(self.matrix[rows]), columns=self.columns.take(rows),
+            terms=tuple(term.take(rows) for term in self.terms),
+            offset=None if self.offset is None else self.offset[rows],
+        )  # fmt: skip
+
+    def like(
+        self, covariates: Any, *, new_levels: bool = False, num_rows: int | None = None
+    ) -> "Design":
+        """The same design, for other rows.
+
+        Parameters
+        ----------
+        covariates : as for `rows`
+        new_levels : bool
+            Whether grouping columns may hold labels that the design does not know. The effect of
+            such a label is not known, and adds to the variance.
+        num_rows : int, optional
+            How many rows there must be.
+        """
+        given = as_mapping(covariates, self._column_names)
+        columns = self._read(given, num_rows)
+        if num_rows is not None and len(columns.values) != num_rows:
+            raise ValueError(
+                f"covariates must have a row for each of the {num_rows} documents of corpus,"
+                f" got {len(columns.values)}"
+            )
+        plan, coder = _plan(self.formula, tuple(self._column_names)), self._coder
+        return replace(
+            self, matrix=self._matrix(columns), columns=columns,
+            terms=self._terms_at(given, columns, new_levels), offset=_offset(plan, coder, columns),
+        )  # fmt: skip
+
+    def rows(self, covariates: Any) -> FloatArray:
+        """Rows of the design matrix for other values of the same columns.
+
+        Parameters
+        ----------
+        covariates : mapping, table or matrix
+            Every column that the design was made from, numbers as numbers and labels as labels;
+            others are ignored. In a mapping a single value serves all rows. A matrix must have
+            the columns of the matrix that the design was made from.
+
+        Returns
+        -------
+        array, ``(num_rows, num_covariates)``
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, has a missing value or a label that the design does not know.
+        """
+        return self._matrix(self._read(as_mapping(covariates, self._column_names)))
+
+    def term_rows(self, covariates: Any, *, new_levels: bool = False) -> tuple[Term, ...]:
+        """The random terms at other values of their columns: see `like`."""
+        given = as_mapping(covariates, self._column_names)
+        return self._terms_at(given, self._read(given), new_levels)
+
+    @property
+    def _column_names(self) -> list[str]:
+        return [str(name) for name in self.columns.names]
+
+    @property
+    def _coder(self) -> Coding:
+        return Coding(self.formula or "~ .", dict(self.states))
+
+    def _matrix(self, columns: Columns) -> FloatArray:
+        plan = _plan(self.formula, tuple(self._column_names))
+        matrix = self._coder.matrix(plan.fixed, columns, plan.intercept)[1]
+        return (matrix - self.centre) / self.scale
+
+    def _read(self, given: Mapping[str, Any], num_rows: int | None = None) -> Columns:
+        """Columns at new rows; grouping columns count where there is no other."""
+        names = self._column_names
+        for name in names:
+            if name not in given:
+                raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
+        grouping = [name for term in self.terms for name in term.variables if name in given]
+        least = num_rows_of(given, grouping, num_rows or 1)
+        return read_columns(given, names, num_rows_of(given, names, least), known=self.columns)
+
+    def _terms_at(
+        self, given: Mapping[str, Any], columns: Columns, new_levels: bool
+    ) -> tuple[Term, ...]:
+        num_rows = len(columns.values)
+        terms: list[Term] = []
+        for term in self.terms:
+            if isinstance(term, SplineTerm):
+                x, multipliers = _curve_at(term, self._coder, columns)[:2]
+                terms.append(replace(term, basis=term.rows(x, multipliers)))
+            else:
+                cells = [cells_of_rows(given, name, num_rows).values for name in term.variables]
+                terms.append(replace(term, codes=term.known.find(cells, new_levels)))
+        return tuple(terms)
+
+    def unscale(self, coefficients: FloatArray) -> FloatArray:
+        """Coefficients of the covariates as given, before they were centred and scaled.
+
+        Parameters
+        ----------
+        coefficients : array, ``(..., num_covariates, n)``
+            Of the design matrix.
+        """
+        slopes = coefficients / self.scale[:, None]
+        slopes[..., 0, :] -= np.einsum("p,...pn->...n", self.centre, slopes)
+        return slopes
+
+
+def make_design(
+    covariates: Any,
+    num_rows: int | None = None,
+    formula: str | Formula | None = None,
+    names: Sequence[str] | None = None,
+    standardize: bool = True,
+    check: bool = True,
+) -> Design:
+    """A design of the rows of a table.
+
+    Parameters
+    ----------
+    covariates : table, mapping from name to column, or matrix
+    num_rows : int, optional
+        How many rows there must be.
+    formula : str or Formula, optional
+        By default all columns. An outcome on its left is not looked at.
+    names : sequence of str, optional
+        Of a matrix's columns; ``x0, x1, ...`` if left out.
+    standardize : bool
+        Whether to bring columns to mean 0 and standard deviation 1, except those of only zeros and
+        ones.
+    check : bool
+        Whether to refuse columns that the rows cannot tell from each other, and a formula without
+        intercept.
+
+    Raises
+    ------
+    ValueError
+        If the formula or a column cannot be read, or a row alone would be coded otherwise than in
+        company.
+    """
+    given = as_mapping(covariates, names)
+    standardize = as_flag(standardize, "standardize")
+    if formula is not None and not isinstance(formula, str | Formula):
+        raise TypeError(f"formula must be a string, got {brief(formula)}")
+    plan = _plan(formula, tuple(given))
+    text = None if formula is None else plan.formula.text
+    for name in plan.formula.columns:
+        if name not in given:
+            plan.formula.refuse(
+                f"it names {name!r}; columns of covariates: {', '.join(given) or 'none'}"
+            )
+    if check and not plan.intercept:
+        plan.formula.refuse(
+            "it must have an intercept (leave out 0 and -1: the effects of labels are then against"
+            " the reference)"
+        )
+    num_rows = num_rows_of(given, list(given)) if num_rows is None else num_rows
+    named = [name for name in given if name in plan.columns]
+    columns = read_columns(given, named, num_rows, as_labels=plan.labels)
+    coder = Coding(text or "~ .", learns=True)
+    labels, matrix = coder.matrix(plan.fixed, columns, plan.intercept)
+    if check:
+        _check_design(labels, matrix)
+    centre, scale = np.zeros(len(labels)), np.ones(len(labels))
+    if standardize:
+        plain = ((matrix == 0.0) | (matrix == 1.0)).all(axis=0)
+        centre[~plain] = matrix[:, ~plain].mean(axis=0)
+        scale[~plain] = matrix[:, ~plain].std(axis=0)
+    terms = tuple(
+        _group(part, given, num_rows, plan.formula)
+        if isinstance(part, _Grouping)
+        else _curve(part, coder, columns)
+        for part in plan.random
+    )
+    offset = _offset(plan, coder, columns)
+    design = Design(
+        np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,
+        terms, coder.states, offset,
+    )  # fmt: skip
+    _check_alone(design, num_rows)
+    return design
+
+
+# --------------------------------------------------------------------------- parts of a formula
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """``(effects | columns)``."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """``s(x)``, and what it is multiplied by."""
+
+    name: str
+    x: Node
+    factors: Product
+    knots: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The parts of a formula.
+
+    Attributes
+    ----------
+    formula : Formula
+    intercept : bool
+    fixed : tuple of products
+        Terms of the design matrix, ``s(x)`` being x.
+    random : tuple
+        Groupings and curves in order.
+    offsets : tuple of nodes
+    columns, labels : frozensets of str
+        Columns that are read, and those of them whose numbers are labels.
+    """
+
+    formula: Formula
+    intercept: bool
+    fixed: tuple[Product, ...]
+    random: tuple[_Grouping | _Curve, ...]
+    offsets: tuple[Node, ...]
+    columns: frozenset[str]
+    labels: frozenset[str]
+
+
+def _plan(formula: str | Formula | None, names: tuple[str, ...]) -> _Plan:
+    """The parts of a formula; of all columns, if there is none."""
+    if formula is None:
+        every: tuple[Product, ...] = tuple((Name(name),) for name in names)
+        whole = Formula("~ .", None, True, every)
+        return _Plan(whole, True, every, (), (), frozenset(names), frozenset())
+    return _parts(parse(formula) if isinstance(formula, str) else formula)
+
+
+@lru_cache(maxsize=64)
+def _parts(formula: Formula) -> _Plan:
+    fixed: list[Product] = []
+    random: list[_Grouping | _Curve] = []
+    offsets: list[Node] = []
+    for term in formula.terms:
+        special = [
+            i for i, one in enumerate(term)
+            if isinstance(one, Call) and one.function in ("|", "s", "offset")
+        ]  # fmt: skip
+        if not special:
+            fixed.append(term)
+            continue
+        at = special[0]
+        call = term[at]
+        assert isinstance(call, Call)
+        if len(special) > 1 or (len(term) > 1 and call.function != "s"):
+            formula.refuse(
+                "(1 | author) and offset(x) must each be a term of its own, and a term has one s(x)"
+                " at most"
+            )
+        if call.function == "offset":
+            offsets += call.arguments
+        elif call.function == "|":
+            random += _groupings(call, formula)
+        else:
+            curve = _read_curve(term, at, formula)
+            random.append(curve)
+            straight = curve.x if isinstance(curve.x, Name) else Call("I", (curve.x,))
+            plain = isinstance(curve.x, Call) and curve.x.function.isidentifier()
+            fixed.append((*term[:at], curve.x if plain else straight, *term[at + 1 :]))
+    called = [part.name for part in random]
+    if len(set(called)) < len(called):
+        formula.refuse("each random term must stand in it once")
+    unique = {frozenset(map(str, term)): term for term in reversed(fixed)}
+    fixed = [term for term in fixed if unique.pop(frozenset(map(str, term)), None)]
+    read = [node for term in fixed for node in term] + offsets
+    coded = {name for node in read if _is_coded(node) for name in names_in(node)}
+    plainly = {name for node in read if not _is_coded(node) for name in names_in(node)}
+    return _Plan(
+        formula, formula.intercept, tuple(fixed), tuple(random), tuple(offsets),
+        frozenset(coded | plainly), frozenset(coded - plainly),
+    )  # fmt: skip
+
+
+def _is_coded(node: Node) -> bool:
+    return isinstance(node, Call) and node.function == "C"
+
+
+def _groupings(call: Call, formula: Formula) -> list[_Grouping]:
+    effects, group = call.arguments
+    if effects != Number(1):
+        formula.refuse(
+            f"groups are written (1 | author), got {call} (slopes that vary by group are not"
+            " supported)"
+        )
+    return [_Grouping(f"1 | {':'.join(names)}", names) for names in _levels(group, formula)]
+
+
+def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
+    """The columns of each grouping: of ``a/b`` there are two, a and a:b."""
+    if isinstance(group, Name):
+        return [(group.name,)]
+    if isinstance(group, Call) and group.function in (":", "/"):
+        first, second = (_levels(part, formula) for part in group.arguments)
+        both = [tuple(dict.fromkeys((*a, *b))) for a in first[-1:] for b in second]
+        return both if group.function == ":" else [*first, *both]
+    return formula.refuse(f"a grouping is a column, or several as in a:b or a/b, got {group}")
+
+
+def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
+    call = term[at]
+    assert isinstance(call, Call)
+    knots = dict(call.options).pop("knots", Number(KNOTS))
+    whole = isinstance(knots, Number) and isinstance(knots.value, int) and knots.value >= 4
+    if len(call.arguments) != 1 or {key for key, _ in call.options} - {"knots"} or not whole:
+        formula.refuse(
+            f"curves are written s(x) or s(x, knots=10), with 4 knots at least, got {call}"
+        )
+    others = (*term[:at], *term[at + 1 :])
+    return _Curve(":".join(map(str, term)), call.arguments[0], others, int(str(knots)))
+
+
+# --------------------------------------------------------------------------- random terms
+
+
+def _group(part: _Grouping, given: Mapping[str, Any], num_rows: int, formula: Formula) -> GroupTerm:
+    for name in part.columns:
+        if name not in given:
+            formula.refuse(
+                f"it names {name!r}; columns of covariates: {', '.join(given) or 'none'}"
+            )
+    cells = {name: cells_of_rows(given, name, num_rows).values for name in part.columns}
+    known, codes = Levels.of(cells)
+    if len(known) < 2:
+        raise ValueError(f"({part.name}) needs two groups at least, got {', '.join(known.names)}")
+    return GroupTerm(part.name, known, codes)
+
+
+def _curve(part: _Curve, coder: Coding, columns: Columns) -> SplineTerm:
+    named = {*names_in(part.x), *(name for node in part.factors for name in names_in(node))}
+    plain = SplineTerm(
+        part.name, tuple(name for name in map(str, columns.names) if name in named),
+        np.array([], dtype=np.str_), np.empty((0, 0)), str(part.x), tuple(map(str, part.factors)),
+        np.empty(0), np.empty((0, 0)), np.empty((2, 0)),
+    )  # fmt: skip
+    x, multipliers, labels = _curve_at(plain, coder, columns)
+    return spline_term(
+        part.name, plain.expression, plain.variables, x, multipliers, labels, plain.factors,
+        part.knots,
+    )  # fmt: skip
+
+
+def _curve_at(
+    term: SplineTerm, coder: Coding, columns: Columns
+) -> tuple[FloatArray, FloatArray, list[str]]:
+    """What a curve runs over, and what it is multiplied by: indicators of every label."""
+    x = coder.numbers(parse_expression(term.expression), columns)
+    if not term.factors:
+        return x, np.ones((len(x), 1)), [""]
+    factors = tuple(parse_expression(text) for text in term.factors)
+    labels, multipliers = coder.matrix([factors], columns, intercept=False)
+    return x, multipliers, [f"{label}:" for label in labels]
+
+
+def _offset(plan: _Plan, coder: Coding, columns: Columns) -> FloatArray | None:
+    if not plan.offsets:
+        return None
+    return np.asarray(sum(coder.numbers(node, columns) for node in plan.offsets))
+
+
+# --------------------------------------------------------------------------- what is refused
+
+
+def _check_alone(design: Design, num_rows: int) -> None:
+    """Refuse a design whose rows are coded otherwise alone than together."""
+    plan, coder = _plan(design.formula, tuple(design._column_names)), design._coder
+    for row in np.unique(np.linspace(0, num_rows - 1, _TRIED_ALONE).astype(np.int64)):
+        alone = design.columns.take(np.array([row]))
+        matrix = (coder.matrix(plan.fixed, alone, plan.intercept)[1] - design.centre) / design.scale
+        pairs = [(matrix[0], design.matrix[row])]
+        for term in design.terms:
+            if isinstance(term, SplineTerm):
+                x, multipliers = _curve_at(term, coder, alone)[:2]
+                pairs.append((term.rows(x, multipliers)[0], term.basis[row]))
+        if not all(np.allclose(one, other, rtol=1e-6, atol=1e-8) for one, other in pairs):
+            plan.formula.refuse(f"row {row} alone is coded otherwise than together with the others")
+
+
+def _check_design(labels: list[str], matrix: FloatArray) -> None:
+    """Refuse columns that the data cannot tell from each other."""
+    if len(labels) > len(matrix):
+        raise ValueError(
+            f"{len(labels)} covariates, the intercept included, need at least as many documents in"
+            f" the corpus, got {len(matrix)}"
+        )
+    others = matrix[:, 1:]
+    centred = others - others.mean(axis=0)
+    lengths = np.sqrt((centred * centred).sum(axis=0))
+    flat = lengths <= 1e-12 * np.sqrt((others * others).sum(axis=0))
+    if flat.any():
+        j = int(np.argmax(flat))
+        raise ValueError(
+            f"covariates must vary: {labels[j + 1]!r} is constant, {others[0, j]} in every"
+            " document (leave it out: the intercept is there already)"
+        )
+    unit = centred / lengths
+    left_over = np.abs(np.diagonal(np.linalg.qr(unit, mode="r")))
+    if (left_over < _COLLINEAR).any():
+        j = int(np.argmax(left_over < _COLLINEAR))
+        weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
+        partners = [labels[i + 1] for i in range(j) if abs(weights[i]) > 1e-6]
+        raise ValueError(
+            f"covariates must differ: {labels[j + 1]!r} is a linear combination of"
+            f" {', '.join(partners)} (leave one of them out)"
+        )

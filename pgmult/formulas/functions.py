@@ -1,0 +1,267 @@
+"""The functions of formulas, each known to say of a row the same whatever rows stand beside it.
+
+Some work on the number in a row alone (``log``). The others learn something of the first table,
+such as a mean or where knots are, and keep it as arrays by name, which is all that they look at on
+other rows. So a row has one answer, alone or in company, and what is stored is data.
+
+==========================  =======================================================================
+``log exp sqrt abs ...``    of each number; ``I(x > 3)`` and other arithmetic and comparisons
+``center(x)``               less the mean
+``scale(x)``                less the mean, by the standard deviation
+``poly(x, 2)``              orthogonal polynomials; ``raw=True`` for powers
+``bs(x, df=4)``             B-splines; options knots, degree, lower_bound, upper_bound,
+                            extrapolation ("raise", "clip" or "extend")
+``cr(x, df=4)``, ``cs``     natural cubic splines, whose average over the rows is 0; options knots,
+                            lower_bound, upper_bound
+``cc(x, df=4)``             the same in a circle: what leaves on one side enters on the other
+==========================  =======================================================================
+
+Splines and polynomials are those of Wood (2017, Generalized Additive Models, section 5.3) and of
+de Boor's recursion.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_banded
+
+from pgmult.core.typing import FloatArray
+
+__all__ = ["BASES", "OPERATORS", "ROWWISE", "State", "known_functions"]
+
+State = dict[str, NDArray[Any]]
+
+ROWWISE: Mapping[str, Any] = {
+    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "exp": np.exp,
+    "expm1": np.expm1, "sqrt": np.sqrt, "abs": np.abs, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "I": lambda x: x,
+}  # fmt: skip
+"""Functions of one number."""
+
+OPERATORS: Mapping[str, Any] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide,
+    "%": np.mod, "**": np.power, "==": np.equal, "!=": np.not_equal, "<": np.less,
+    "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+"""What stands between two numbers."""
+
+
+def _center(x: FloatArray, state: State | None) -> tuple[FloatArray, State]:
+    state = {"mean": np.mean(x, keepdims=True)} if state is None else state
+    return x - state["mean"], state
+
+
+def _scale(x: FloatArray, state: State | None) -> tuple[FloatArray, State]:
+    centred, learnt = _center(x, state)
+    if state is None:
+        size = np.sqrt(np.sum(centred**2, keepdims=True) / (len(x) - 1))
+        learnt = {**learnt, "size": size}
+    return centred / learnt["size"], learnt
+
+
+def _poly(
+    x: FloatArray, state: State | None, degree: int = 1, raw: bool = False
+) -> tuple[FloatArray, State]:
+    """Polynomials orthogonal over the first rows, by their recurrence."""
+    if not 1 <= degree <= 20:
+        raise ValueError(f"degree must be 1 to 20, got {degree}")
+    if raw:
+        return np.stack([np.power(x, k) for k in range(1, degree + 1)], axis=1), state or {}
+    columns, alpha, norms = [np.ones(len(x))], np.empty(degree), np.empty(degree + 1)
+    if state is not None:
+        alpha, norms = state["alpha"], state["norms"]
+    for i in range(degree + 1):
+        if state is None:
+            norms[i] = np.sum(columns[i] ** 2)
+        if i == degree:
+            break
+        if state is None:
+            alpha[i] = np.sum(x * columns[i] ** 2) / np.sum(columns[i] ** 2)
+        column = (x - alpha[i]) * columns[i]
+        if i >= 1:
+            column -= norms[i] / norms[i - 1] * columns[i - 1]
+        columns.append(column)
+    found = np.stack(columns, axis=1) / np.sqrt(norms)
+    return found[:, 1:], {"alpha": alpha, "norms": norms}
+
+
+def _bs(
+    x: FloatArray,
+    state: State | None,
+    df: int | None = None,
+    knots: list[float] | None = None,
+    degree: int = 3,
+    lower_bound: float | None = None,
+    upper_bound: float | None = None,
+    extrapolation: str = "raise",
+) -> tuple[FloatArray, State]:
+    """B-splines without the first, which the intercept stands for."""
+    if extrapolation not in ("raise", "clip", "extend"):
+        raise ValueError(
+            f"extrapolation must be 'raise', 'clip' or 'extend', got {extrapolation!r}"
+        )
+    if not 0 <= degree <= 10:
+        raise ValueError(f"degree must be 0 to 10, got {degree}")
+    if state is None:
+        ends = _ends(x, lower_bound, upper_bound)
+        inner = _inner_knots(x, df, knots, degree)
+        state = {"knots": np.pad([ends[0], *inner, ends[1]], degree, mode="edge")}
+    t = state["knots"]
+    if extrapolation == "clip":
+        x = np.clip(x, t[0], t[-1])
+    elif extrapolation == "raise" and ((x < t[0]) | (x > t[-1])).any():
+        odd = x[(x < t[0]) | (x > t[-1])][0]
+        raise ValueError(
+            f"it is known from {t[0]:g} to {t[-1]:g} alone, got {odd:g} (extrapolation='clip' or"
+            " 'extend' goes on from there; s(x) goes on straight)"
+        )
+    last = len(t) - degree - 1
+    below, above = t[:-1].copy(), t[1:].copy()
+    if extrapolation == "extend":
+        below[degree], above[last - 1] = -np.inf, np.inf
+    inside = (x[:, None] >= below) & (x[:, None] < above)
+    inside[:, last - 1] |= x == t[last]
+    basis = [column.astype(np.float64) for column in inside.T]
+
+    def ahead(i: int, d: int) -> Any:
+        return (x - t[i]) / (t[i + d] - t[i]) if t[i + d] != t[i] else 0
+
+    for d in range(1, degree + 1):
+        basis = [
+            ahead(i, d) * basis[i] + (1 - ahead(i + 1, d)) * basis[i + 1]
+            for i in range(len(basis) - 1)
+        ]
+    return np.stack(basis[1:], axis=1), state
+
+
+def _ends(x: FloatArray, lower: float | None, upper: float | None) -> tuple[float, float]:
+    ends = (
+        float(np.min(x) if lower is None else lower), float(np.max(x) if upper is None else upper)
+    )  # fmt: skip
+    if not ends[0] < ends[1]:
+        raise ValueError(f"it must run over different values, got bounds {ends[0]:g}, {ends[1]:g}")
+    return ends
+
+
+def _inner_knots(
+    x: FloatArray, df: int | None, knots: list[float] | None, degree: int
+) -> list[float]:
+    if df is not None and knots is not None:
+        raise ValueError("it takes df or knots, not both")
+    if df is None:
+        return list(knots or [])
+    if not degree <= df <= 1000:
+        raise ValueError(f"df must be {degree} at least, got {df}")
+    inner: list[float] = np.quantile(x, np.linspace(0, 1, df - degree + 2))[1:-1].tolist()
+    return inner
+
+
+def _cubic(cyclic: bool) -> Callable[..., tuple[FloatArray, State]]:
+    def spline(
+        x: FloatArray,
+        state: State | None,
+        df: int | None = None,
+        knots: list[float] | None = None,
+        lower_bound: float | None = None,
+        upper_bound: float | None = None,
+    ) -> tuple[FloatArray, State]:
+        """Cubic splines by their values at knots, those of average 0 over the first rows."""
+        if state is None:
+            ends = _ends(x, lower_bound, upper_bound)
+            places = _places(x, df, knots, ends, cyclic)
+            mean = _at_knots(x, places, cyclic).mean(axis=0)
+            free = np.linalg.qr(mean[:, None], mode="complete")[0][:, 1:]
+            state = {"knots": places, "free": free}
+        return _at_knots(x, state["knots"], cyclic) @ state["free"], state
+
+    return spline
+
+
+def _places(
+    x: FloatArray, df: int | None, knots: list[float] | None, ends: tuple[float, float],
+    cyclic: bool,
+) -> FloatArray:  # fmt: skip
+    if (df is None) == (knots is None):
+        raise ValueError("it takes df or knots, one of the two")
+    inner: Any = knots
+    if df is not None:
+        if not 1 <= df <= 1000:
+            raise ValueError(f"df must be 1 to 1000, got {df}")
+        within = np.unique(x[(ends[0] <= x) & (x <= ends[1])])
+        inner = np.percentile(within, np.linspace(0, 100, df - 1 + cyclic + 2)[1:-1].tolist())
+    places = np.unique([*ends, *inner])
+    if len(places) < len(inner) + 2 or places[0] < ends[0] or places[-1] > ends[1]:
+        raise ValueError(
+            f"its {len(inner)} knots must be different and between {ends[0]:g} and {ends[1]:g}"
+            " (take a smaller df)"
+        )
+    return places
+
+
+def _at_knots(x: FloatArray, knots: FloatArray, cyclic: bool) -> FloatArray:
+    """What the values at each knot add to a spline at x, ``(len(x), num_values)``."""
+    first, last = knots[0], knots[-1]
+    if cyclic:
+        x = x.copy()
+        above, below = x > last, x < first
+        x[above] = first + (x[above] - last) % (last - first)
+        x[below] = last - (first - x[below]) % (last - first)
+    j = np.clip(np.searchsorted(knots, x) - 1, 0, len(knots) - 2)
+    h = np.diff(knots)
+    width, after, before = h[j], knots[j + 1] - x, x - knots[j]
+    cubed_after = after * after * after / (6.0 * width)
+    cubed_after[x > last] = 0.0
+    cubed_before = before * before * before / (6.0 * width)
+    cubed_before[x < first] = 0.0
+    values = len(knots) - cyclic
+    unit, bends = np.identity(values), _bends_of_circle(h) if cyclic else _bends(h)
+    right = (j + 1) % values
+    return np.asarray((
+        after / width * unit[j].T
+        + before / width * unit[right].T
+        + (cubed_after - width * after / 6.0) * bends[j].T
+        + (cubed_before - width * before / 6.0) * bends[right].T
+    ).T)  # fmt: skip
+
+
+def _bends(h: FloatArray) -> FloatArray:
+    """Second derivatives at the knots of a natural spline, of its values there."""
+    count = len(h) + 1
+    if count == 2:  # a straight line
+        return np.zeros((2, 2))
+    off = h[1:-1] / 6.0
+    banded = np.array([np.r_[0.0, off], (h[:-1] + h[1:]) / 3.0, np.r_[off, 0.0]])
+    slopes = np.zeros((count - 2, count))
+    rows = np.arange(count - 2)
+    slopes[rows, rows], slopes[rows, rows + 2] = 1.0 / h[:-1], 1.0 / h[1:]
+    slopes[rows, rows + 1] = -slopes[rows, rows] - slopes[rows, rows + 2]
+    inner = solve_banded((1, 1), banded, slopes)
+    return np.vstack([np.zeros(count), inner, np.zeros(count)])
+
+
+def _bends_of_circle(h: FloatArray) -> FloatArray:
+    """The same of a spline whose last knot is its first."""
+    n = len(h)
+    b, d = np.zeros((n, n)), np.zeros((n, n))
+    for i in range(n):
+        k = (i - 1) % n
+        b[i, i] += (h[k] + h[i]) / 3.0
+        d[i, i] += -1.0 / h[k] - 1.0 / h[i]
+        for row, column in ((i, k), (k, i)):
+            b[row, column] += h[k] / 6.0
+            d[row, column] += 1.0 / h[k]
+    return np.asarray(np.linalg.solve(b, d))
+
+
+BASES: Mapping[str, Callable[..., tuple[FloatArray, State]]] = {
+    "center": _center, "scale": _scale, "poly": _poly, "bs": _bs, "cr": _cubic(False),
+    "cs": _cubic(False), "cc": _cubic(True),
+}  # fmt: skip
+"""``function(x, state, **options) -> columns, state``: with state None it learns from x."""
+
+
+def known_functions() -> str:
+    """All functions that a formula may use, for errors."""
+    return ", ".join([*ROWWISE, *BASES, "C", "s"])

@@ -1,0 +1,381 @@
+r"""The language of formulas: read into a tree of names, numbers, texts and calls.
+
+A formula is text and stays data: it is never evaluated as Python, and what it may say is listed
+here and in `pgmult.formulas.functions`. ::
+
+    y ~ year + party + year:party        columns, and products of them
+    y ~ party * s(year)                  the same with both alone; s() is a smooth curve
+    y ~ (1 | author) + (1 | house:seat)  effects of every level of a grouping
+    y ~ log(x) + I(x > 3) + `my column`  functions of a row; a column of any name in back quotes
+    c(red, green) ~ x - 1                several columns of counts; no intercept
+
+``+ - * : / ^ **`` between terms mean what they mean in R; within a function's brackets, and in
+``I()``, they are arithmetic.
+
+>>> formula = parse("y ~ a * s(b, knots=6) - 1 + (1 | g:h)")
+>>> [":".join(map(str, term)) for term in formula.terms]
+['a', 's(b, knots=6)', '(1 | g:h)', 'a:s(b, knots=6)']
+>>> formula.intercept, str(formula.outcome), formula.columns
+(False, 'y', ('a', 'b', 'g', 'h'))
+>>> parse("~ {a.rank()}")
+Traceback (most recent call last):
+ValueError: formula '~ {a.rank()}': cannot read '{' (make a column of it first)
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NoReturn
+
+__all__ = ["Call", "Formula", "Name", "Node", "Number", "Term", "Text", "parse", "parse_expression"]
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<name>[^\W\d][\w.]*)|`(?P<quoted>[^`]+)`|(?P<text>'[^']*'|\"[^\"]*\")"
+    r"|(?P<sign>\*\*|//|==|!=|<=|>=|[-+*/%^:|~<>=(),\[\]&]))"
+)
+_STRENGTH = {
+    "|": 1, "==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*": 4, "/": 4,
+    "//": 4, "%": 4, ":": 5, "**": 7,
+}  # fmt: skip
+_OF_SIGN = 6  # -x ** 2 is -(x ** 2), and -x : y is (-x) : y
+_DEEPEST, _MOST_TERMS = 40, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A column."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.name.isidentifier() else f"`{self.name}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number; True and False are 1 and 0."""
+
+    value: float | int
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string, of a label or an option."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return repr(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or an operator with what it is applied to; "[" makes a list."""
+
+    function: str
+    arguments: tuple["Node", ...]
+    options: tuple[tuple[str, "Node"], ...] = ()
+
+    def __str__(self) -> str:
+        told = [str(argument) for argument in self.arguments]
+        if self.function == "[":
+            return f"[{', '.join(told)}]"
+        if self.function == "|":
+            return f"({told[0]} | {told[1]})"
+        if self.function in _STRENGTH and len(told) == 2:
+            mark = self.function if self.function == ":" else f" {self.function} "
+            return mark.join(map(self._in_brackets, self.arguments))
+        if self.function in "+-":
+            return f"{self.function}{self._in_brackets(self.arguments[0])}"
+        told += [f"{name}={value}" for name, value in self.options]
+        return f"{self.function}({', '.join(told)})"
+
+    def _in_brackets(self, part: "Node") -> str:
+        if not isinstance(part, Call) or part.function not in _STRENGTH:
+            return str(part)
+        first = part is self.arguments[0]
+        weaker = _STRENGTH[part.function] < _STRENGTH[self.function] + (not first)
+        return f"({part})" if weaker or len(self.arguments) == 1 else str(part)
+
+
+Node = Name | Number | Text | Call
+Term = tuple[Node, ...]
+"""Factors that are multiplied; () is the intercept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula that was read.
+
+    Attributes
+    ----------
+    text : str
+        As it was given.
+    outcome : Node or None
+        What stands left of the tilde.
+    intercept : bool
+    terms : tuple of tuples of nodes
+        Terms of the sum, those of fewer factors first; ``(... | g)`` and ``s(x)`` are factors.
+    """
+
+    text: str
+    outcome: Node | None
+    intercept: bool
+    terms: tuple[Term, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that the right-hand side names, in order."""
+        found = (name for term in self.terms for factor in term for name in names_in(factor))
+        return tuple(dict.fromkeys(found))
+
+    def refuse(self, why: str) -> NoReturn:
+        """Say what is wrong with the formula."""
+        raise ValueError(f"formula {self.text!r}: {why}")
+
+
+def names_in(node: Node) -> Iterator[str]:
+    """Names of the columns in a tree, in order."""
+    if isinstance(node, Name):
+        yield node.name
+    elif isinstance(node, Call):
+        whole = (*node.arguments, *(value for _, value in node.options))
+        for part in node.arguments[:1] if node.function == "C" else whole:
+            yield from names_in(part)
+
+
+def parse(text: str, by_degree: bool = True) -> Formula:
+    """Read a formula.
+
+    Parameters
+    ----------
+    text : str
+        ``"y ~ terms"``, ``"~ terms"`` or terms alone.
+    by_degree : bool
+        Whether terms of fewer factors stand first; otherwise as they are written.
+
+    Raises
+    ------
+    ValueError
+        That shows the formula and what cannot be read in it.
+    """
+    plain = Formula(text, None, True, ())
+    left, tilde, right = text.partition("~")
+    if "~" in right:
+        plain.refuse("it has more than one ~")
+    outcome = _read(left, text) if tilde and left.strip() else None
+    tree = _read(right if tilde else left, text)
+    terms = _expanded(Call("+", (Number(1), tree)), plain)
+    named = [term for term in terms if term]
+    order = sorted(named, key=len) if by_degree else named
+    return replace(plain, outcome=outcome, intercept=() in terms, terms=tuple(order))
+
+
+def parse_expression(text: str) -> Node:
+    """Read one expression, such as what a curve runs over."""
+    return _read(text, text)
+
+
+# --------------------------------------------------------------------------- text to a tree
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Tokens, and the place among them."""
+
+    formula: str
+    tokens: list[tuple[str, str]]
+    place: int = 0
+    depth: int = field(default=0)
+
+    def refuse(self, why: str) -> NoReturn:
+        raise ValueError(f"formula {self.formula!r}: {why}")
+
+    def sign(self) -> str:
+        """The sign that comes next, "" if something else does."""
+        kind, token = self.tokens[self.place]
+        return token if kind == "sign" else ""
+
+    def take(self, sign: str) -> None:
+        if self.sign() != sign:
+            found = self.tokens[self.place][1] or "the end"
+            self.refuse(f"expected {sign} but found {found}")
+        self.place += 1
+
+    def expression(self, least: int = 0) -> Node:
+        """An expression whose operators bind at least so strongly."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self.refuse("brackets are too deep")
+        left = self.operand()
+        while (strength := _STRENGTH.get(sign := self.sign().replace("^", "**"), -1)) >= least:
+            self.place += 1
+            right = self.expression(strength + (sign != "**"))
+            left = Call(sign, (left, right))
+        self.depth -= 1
+        return left
+
+    def operand(self) -> Node:
+        kind, token = self.tokens[self.place]
+        self.place += 1
+        if kind == "number":
+            return Number(int(token) if token.isdecimal() else float(token))
+        if kind == "text":
+            return Text(token[1:-1])
+        if kind == "quoted":
+            return Name(token)
+        if kind == "name":
+            name = token.removeprefix("np.").removeprefix("numpy.")
+            if self.sign() == "(":
+                self.place += 1
+                return self.call(name)
+            return Number(int(token == "True")) if token in ("True", "False") else Name(token)
+        if token == "(":
+            inside = self.expression()
+            self.take(")")
+            return inside
+        if token == "[":
+            items = self.items("]")
+            return Call("[", tuple(value for _, value in items))
+        if token in ("+", "-"):
+            return Call(token, (self.expression(_OF_SIGN),))
+        found = repr(token) if token else "the end"
+        return self.refuse(f"expected a column, a number or a function but found {found}")
+
+    def call(self, name: str) -> Call:
+        items = self.items(")")
+        arguments = tuple(value for key, value in items if not key)
+        return Call(name, arguments, tuple((key, value) for key, value in items if key))
+
+    def items(self, end: str) -> Iterator[tuple[str, Node]] | list[tuple[str, Node]]:
+        """What stands between commas, with the names of options."""
+        found: list[tuple[str, Node]] = []
+        while self.sign() != end:
+            if found:
+                self.take(",")
+            key, after = (
+                self.tokens[self.place],
+                self.tokens[min(self.place + 1, len(self.tokens) - 1)],
+            )
+            named = key[0] == "name" and after == ("sign", "=")
+            self.place += 2 * named
+            found.append((key[1] if named else "", self.expression()))
+        self.place += 1
+        return found
+
+
+def _read(text: str, formula: str) -> Node:
+    tokens: list[tuple[str, str]] = []
+    place = 0
+    while text[place:].strip():
+        match = _TOKEN.match(text, place)
+        if match is None:
+            odd = text[place:].strip()[0]
+            hint = " (make a column of it first)" if odd in "{}" else ""
+            raise ValueError(f"formula {formula!r}: cannot read {odd!r}{hint}")
+        kind = str(match.lastgroup)
+        tokens.append((kind, match[kind]))
+        place = match.end()
+    reader = _Reader(formula, [*tokens, ("end", "")])
+    tree = reader.expression()
+    if reader.place < len(tokens):
+        reader.refuse(f"cannot read {reader.tokens[reader.place][1]!r} where it stands")
+    return tree
+
+
+# --------------------------------------------------------------------------- a tree to terms
+
+
+def _expanded(node: Node, formula: Formula) -> tuple[Term, ...]:
+    """The different terms of a sum, in order."""
+    if isinstance(node, Number):
+        if node.value not in (0, 1):
+            formula.refuse(f"the only numbers among terms are 0 and 1, got {node}")
+        return ((),) if node.value == 1 else ()
+    if isinstance(node, Text):
+        formula.refuse(f"{node} is a text, not a column (columns of any name stand in `...`)")
+    if isinstance(node, Call) and node.function in ("+", "-"):
+        return _sum(node, formula)
+    if isinstance(node, Call) and node.function in _PRODUCTS:
+        return _PRODUCTS[node.function](node.arguments, formula)
+    return ((node,),)
+
+
+def _sum(node: Node, formula: Formula) -> tuple[Term, ...]:
+    """Terms of a sum; 0 and - 1 take the intercept away."""
+    found: tuple[Term, ...] = ()
+    for sign, part in _signed(node):
+        if isinstance(part, Number) and part.value in (0, 1):
+            adds = (sign == "+") == (part.value == 1)
+            found = (*found, ()) if adds else tuple(term for term in found if term)
+        elif sign == "+":
+            found = (*found, *_expanded(part, formula))
+        else:
+            less = {_key(term) for term in _expanded(part, formula)}
+            found = tuple(term for term in found if _key(term) not in less)
+    return _unique(found, formula)
+
+
+def _signed(node: Node) -> list[tuple[str, Node]]:
+    """The parts of a sum with their signs."""
+    parts: list[tuple[str, Node]] = []
+    rest: Node | None = node
+    while isinstance(rest, Call) and rest.function in ("+", "-"):
+        *before, last = rest.arguments
+        parts += [("-", last)] if rest.function == "-" else reversed(_signed(last))
+        rest = before[0] if before else None
+    return [*([] if rest is None else [("+", rest)]), *reversed(parts)]
+
+
+def _interaction(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
+    left, right = (_expanded(part, formula) for part in parts)
+    return _unique([_together(a, b) for a, b in product(left, right)], formula)
+
+
+def _crossed(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
+    left, right = (_expanded(part, formula) for part in parts)
+    return _unique((*left, *right, *_interaction(parts, formula)), formula)
+
+
+def _nested(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
+    left, right = (_expanded(part, formula) for part in parts)
+    every: Term = ()
+    for term in left:
+        every = _together(every, term)
+    return _unique((*left, *(_together(every, term) for term in right)), formula)
+
+
+def _power(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
+    base, times = parts
+    if not isinstance(times, Number) or times.value not in range(1, 10):
+        formula.refuse(f"a power among terms must be 1 to 9, got {times} (I(x ** 2) is arithmetic)")
+    found = terms = _expanded(base, formula)
+    for _ in range(int(times.value) - 1):
+        found = _unique((*found, *(_together(a, b) for a, b in product(found, terms))), formula)
+    return found
+
+
+_PRODUCTS = {":": _interaction, "*": _crossed, "/": _nested, "**": _power}
+
+
+def _key(term: Term) -> frozenset[str]:
+    return frozenset(map(str, term))
+
+
+def _together(left: Term, right: Term) -> Term:
+    known = _key(left)
+    return (*left, *(factor for factor in right if str(factor) not in known))
+
+
+def _unique(terms: "list[Term] | Term", formula: Formula) -> tuple[Term, ...]:
+    found: dict[frozenset[str], Term] = {}
+    for term in terms:
+        found.setdefault(_key(term), term)
+    if len(found) > _MOST_TERMS:
+        formula.refuse(f"it has more than {_MOST_TERMS:,} terms")
+    return tuple(found.values())
