@@ -1,8 +1,8 @@
 """The command line: ``pgmult demo``, ``topics``, ``fields``, ``sequences``, ``warmup``,
 ``doctor``.
 
-A family of data has its commands in a file of its own, and what they share is in
-`pgmult.cli.shared`. Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one
+A family of data has a room in a file of its own; the actions of all rooms are in
+`pgmult.cli.actions`. Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one
 line on the error stream; 130 interrupted with Ctrl-C, after the draws so far were stored. Modules
 that compile or draw are imported when a command needs them, so that help and version come at once.
 """
@@ -13,11 +13,13 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from pgmult.cli.actions import add_demo, add_room
+from pgmult.cli.demos import DEMOS
 from pgmult.cli.doctor import _doctor, _warmup
-from pgmult.cli.fields import add_fields, add_fields_demo
-from pgmult.cli.sequences import add_sequences, add_sequences_demo
+from pgmult.cli.fields import ROOM as FIELDS
+from pgmult.cli.sequences import ROOM as SEQUENCES
 from pgmult.cli.shared import INTERRUPTED, complain, show_warning
-from pgmult.cli.topics import add_topics, add_topics_demo
+from pgmult.cli.topics import ROOM as TOPICS
 from pgmult.core._version import __version__
 
 __all__ = ["main"]
@@ -70,12 +72,10 @@ def _parser() -> argparse.ArgumentParser:
         "demo", help="a first job, without a download", epilog="Without FAMILY: topics."
     )
     demos = demo.add_subparsers(required=True, metavar="FAMILY")
-    add_topics_demo(demos)
-    add_fields_demo(demos)
-    add_sequences_demo(demos)
-    add_topics(commands)
-    add_fields(commands)
-    add_sequences(commands)
+    for one in DEMOS:
+        add_demo(demos, one)
+    for room in (TOPICS, FIELDS, SEQUENCES):
+        add_room(commands, room)
 
     warmup = commands.add_parser("warmup", help="compile now, so that the next process starts warm")
     warmup.set_defaults(command=_warmup)

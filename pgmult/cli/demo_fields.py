@@ -4,18 +4,20 @@ Names of newborns in nine regions and thirty years. A tenth of the counts was lo
 three years are hidden and predicted.
 """
 
+import argparse
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pgmult.core.reports import Report
+from pgmult.cli.shared import running
+from pgmult.core.reports import Report, run_in_words
 from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances import Matern
 from pgmult.fields.models.multinomial_gp import MultinomialGP
-from pgmult.fields.report import report
 from pgmult.fields.tables import from_long
 from pgmult.sampling.driver import sample
+from pgmult.sampling.posterior import Posterior
 
 __all__ = ["run_demo"]
 
@@ -39,18 +41,9 @@ def true_probs(year: FloatArray, east: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def run_demo(
-    *,
-    draws: int = 150,
-    tune: int = 100,
-    chains: int = 2,
-    cores: int | None = None,
-    random_seed: int = 0,
-    progressbar: bool = True,
-    say: Callable[[str], Any] = print,
-) -> Report:
-    """Simulate, sample and summarise; arguments as in `pgmult.sample`."""
-    rng = np.random.default_rng(random_seed)
+def run_demo(options: argparse.Namespace, say: Callable[[str], Any]) -> tuple[Posterior, Report]:
+    """Simulate, sample and summarise."""
+    rng = np.random.default_rng(options.seed)
     years = np.repeat(np.arange(1990, 2020), len(_REGIONS))
     regions = np.tile(list(_REGIONS), 30)
     east = np.array([_REGIONS[region][0] for region in regions])
@@ -83,18 +76,16 @@ def run_demo(
     )
     model = MultinomialGP(covariance, overdispersion=0.01, hyperparameter_rate=1.0)
     posterior = sample(
-        model, data, draws=draws, tune=tune,
-        chains=chains, cores=cores, random_seed=random_seed, progressbar=progressbar,
-        keep=("psi", "beta", "hyperparameters"),
+        model, data, keep=("psi", "beta", "hyperparameters"), **running(options)
     )  # fmt: skip
     place = np.array([_REGIONS[region][0] for region in whole.columns["region"]])
-    return report(
-        posterior, data=data, title="Names of newborns, made up, so that the truth is known",
+    report = posterior.report(
+        title="Names of newborns, made up, so that the truth is known",
         facts={
             "model": "each stick a Gaussian process of year and region, Matérn, its scales learned",
-            "run": f"{chains} x {posterior.num_draws} draws after {tune} sweeps of tuning, seed"
-            f" {random_seed}",
+            "run": run_in_words(posterior),
         },
         held_out=held_out, truth=true_probs(whole.columns["year"].astype(np.float64), place),
-        random_seed=random_seed,
+        random_seed=options.seed,
     )  # fmt: skip
+    return posterior, report

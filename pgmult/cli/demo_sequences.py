@@ -4,17 +4,19 @@ Year books of the weather, with a season of 24 days that nobody tells the model 
 ten nobody looked. The last twelve days of each book are hidden and forecast.
 """
 
+import argparse
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pgmult.core.reports import Report
+from pgmult.cli.shared import running
+from pgmult.core.reports import Report, run_in_words
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.sampling.driver import sample
+from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.report import sequence_report
 
 __all__ = ["run_demo", "simulated"]
 
@@ -41,18 +43,9 @@ def simulated(rng: np.random.Generator) -> tuple[Sequences, FloatArray]:
     return as_sequences(list(books), alphabet=_WEATHER, names=names), truth
 
 
-def run_demo(
-    *,
-    draws: int = 400,
-    tune: int = 300,
-    chains: int = 2,
-    cores: int | None = None,
-    random_seed: int = 0,
-    progressbar: bool = True,
-    say: Callable[[str], Any] = print,
-) -> Report:
-    """Simulate, sample and summarise; arguments as in `pgmult.sample`."""
-    whole, truth = simulated(np.random.default_rng(random_seed))
+def run_demo(options: argparse.Namespace, say: Callable[[str], Any]) -> tuple[Posterior, Report]:
+    """Simulate, sample and summarise."""
+    whole, truth = simulated(np.random.default_rng(options.seed))
     data, later = whole.split(_DAYS)
     say(
         f"Made up: {_BOOKS} books of the weather, {_DAYS} days each, in one of ten of which nobody"
@@ -60,18 +53,17 @@ def run_demo(
     )
     model = MultinomialLDS(state_dim=4)
     posterior = sample(
-        model, data, draws=draws, tune=tune, chains=chains, cores=cores, random_seed=random_seed,
-        progressbar=progressbar, keep=(*model.default_keep, "states"),
+        model, data, keep=(*model.default_keep, "states"), **running(options)
     )  # fmt: skip
-    return sequence_report(
-        posterior, data, title="The weather, made up, so that the truth is known",
+    report = posterior.report(
+        title="The weather, made up, so that the truth is known",
         facts={
             "model": "probabilities driven by a linear Gaussian state of 4 dimensions",
             "truth": f"probabilities repeat every {_PERIOD} days, fog every {_PERIOD // 2}",
-            "run": f"{chains} x {posterior.num_draws} draws after {tune} sweeps of tuning, seed"
-            f" {random_seed}",
+            "run": run_in_words(posterior),
         },
         steps=_AHEAD, held_out=later,
         truth=(truth[:, :_DAYS].reshape(-1, len(_WEATHER)), truth[:, _DAYS:]),
-        random_seed=random_seed,
+        random_seed=options.seed,
     )  # fmt: skip
+    return posterior, report

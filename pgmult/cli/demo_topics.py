@@ -5,7 +5,7 @@ allocation with the same number of topics and the same seconds of a processor, a
 distribution for all documents.
 """
 
-import os
+import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from pgmult.cli.shared import running
+from pgmult.core.reports import Report
 from pgmult.datasets import demo_corpus
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
@@ -22,7 +24,6 @@ from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.lda import LDA
 from pgmult.topics.report.contents import run_facts
-from pgmult.topics.report.report import TopicReport, topic_report
 from pgmult.topics.scores.completion import (
     CompletionScore,
     DocumentCompletion,
@@ -37,37 +38,14 @@ _THIN = 4
 _SEEN = {"half": 0.5, "a tenth": 0.1}  # of a test document
 
 
-def run_demo(
-    store: str | os.PathLike[str] | None = None,
-    *,
-    num_topics: int = 20,
-    draws: int = 100,
-    tune: int = 400,
-    chains: int = 4,
-    cores: int | None = None,
-    random_seed: int = 0,
-    progressbar: bool = True,
-    say: Callable[[str], Any] = print,
-) -> tuple[Posterior, TopicReport]:
-    """Sample the demonstration model and summarise it.
+def run_demo(options: argparse.Namespace, say: Callable[[str], Any]) -> tuple[Posterior, Report]:
+    """Sample the demonstration model and summarise it; every fourth draw is kept.
 
     Of a twentieth of the documents half of the words are held out of training and scored, and of
-    another twentieth nine tenths.
-
-    Parameters
-    ----------
-    store : path, optional
-        A run directory to create; draws are kept in memory if left out.
-    num_topics, draws, tune, chains, cores, random_seed, progressbar
-        As in `pgmult.sample`; every fourth draw is kept.
-    say : function of str
-        Told what is being done.
-
-    Returns
-    -------
-    Posterior, TopicReport
-        With Ctrl-C, of the draws made so far, and without the comparison with LDA.
+    another twentieth nine tenths. After Ctrl-C the report is of the draws made so far, without the
+    comparison with LDA.
     """
+    num_topics, chains, random_seed = options.topics, options.chains, options.seed
     corpus = demo_corpus()
     training, parts = _hold_out(corpus, random_seed)
     held_out = as_corpus(sum(part.to_csr() for part in parts.values()))
@@ -82,8 +60,8 @@ def run_demo(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of a run that only compiles
         sample(
-            model, few, draws=1, tune=1, chains=1, cores=cores, random_seed=0,
-            progressbar=progressbar, callback=DocumentCompletion(few, every=1),
+            model, few, draws=1, tune=1, chains=1, cores=options.cores, random_seed=0,
+            progressbar=not options.quiet, callback=DocumentCompletion(few, every=1),
         )  # fmt: skip
     completion_by_seconds(lda, few, few, [0.01, 0.2], cores=1)
     say(f"Ready after {time.perf_counter() - began:.0f} s")
@@ -91,9 +69,8 @@ def run_demo(
     score = DocumentCompletion(held_out, every=1)
     clock = _Clock(score)
     posterior = sample(
-        model, training, store=store, callback=clock, keep=(*model.default_keep, "theta"),
-        draws=draws, tune=tune, chains=chains, thin=_THIN, cores=cores, random_seed=random_seed,
-        progressbar=progressbar,
+        model, training, callback=clock, keep=(*model.default_keep, "theta"), thin=_THIN,
+        **running(options),
     )  # fmt: skip
     scores = {"correlated topics": score.score()}
     facts = {
@@ -101,11 +78,11 @@ def run_demo(
         f" different words, {corpus.num_tokens:,} in all",
         **run_facts(posterior),
     }
-    if posterior.num_draws == draws:
+    if posterior.num_draws == options.draws:
         seconds = clock.seconds / chains
         say(f"Sampling latent Dirichlet allocation for the same {clock.seconds:.0f} s, to compare")
         *_, rival = completion_by_seconds(
-            lda, training, held_out, [seconds], chains=chains, cores=cores,
+            lda, training, held_out, [seconds], chains=chains, cores=options.cores,
             random_seed=random_seed,
         )  # fmt: skip
         scores["LDA in the same seconds"] = rival.score
@@ -114,8 +91,7 @@ def run_demo(
             " how much of each topic a document has, and takes 0.05 for words, as here"
         )
     scores["word frequencies"] = unigram_log_predictive(training, held_out)
-    report = topic_report(
-        posterior,
+    report = posterior.report(
         title="Topics in the documentation of numpy and scipy",
         facts=facts,
         held_out={seen: _compared(scores, part) for seen, part in parts.items()},

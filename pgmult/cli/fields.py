@@ -1,70 +1,34 @@
-"""``pgmult fields`` and ``pgmult demo fields``: counts of categories at places and times."""
+"""``pgmult fields``: counts of categories at places and times."""
 
 import argparse
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pgmult.cli.jobs import (
-    Job,
-    add_demo,
-    add_fit,
-    add_json,
-    add_resume,
-    add_run,
-    add_table,
-    add_writing,
-    complete,
-    drawn,
-    finish,
-    load_run,
-    run_facts,
-    sample_job,
-    tell,
-    write_table,
-)
-from pgmult.cli.shared import REPORT, at_least
+from pgmult.cli.actions import CHECK, Question, Room
+from pgmult.cli.runs import Job, StoredRun
+from pgmult.cli.shared import add_probability, add_table, at_least, complete, share
+from pgmult.fields.family import FIELDS
 
-__all__ = ["add_fields", "add_fields_demo"]
+__all__ = ["ROOM"]
 
-_FAMILY = "fields"
 _STATES = "us-states"
 _OTHER = "(other)"
 
 
-def add_fields(commands: Any) -> None:
-    """``pgmult fields`` with its actions."""
-    fields = commands.add_parser(
-        "fields", help="shares of categories that move over time and space (Gaussian processes)",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n"
-        "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
-        "    --category name --count n --hold-out 0.1 --out run\n"
-        "  pgmult fields predict run --at elsewhere.csv --out probabilities.csv",
-    )  # fmt: skip
-    actions = fields.add_subparsers(required=True, metavar="ACTION")
-    fit = add_fit(
-        actions, "sample the probabilities behind a tidy table of counts", draws=400, tune=400
-    )
-    fit.set_defaults(command=_fit)
+def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument("table", type=Path, metavar="TABLE", help="a .csv, .tsv or .jsonl")
     fit.add_argument(
-        "--inputs",
-        nargs="+",
-        required=True,
-        metavar="COLUMN",
+        "--inputs", nargs="+", required=True, metavar="COLUMN",
         help="where and when: numbers, dates (1999-12-31), or names of places",
-    )
+    )  # fmt: skip
     fit.add_argument("--category", required=True, metavar="COLUMN", help="whose shares are wanted")
     fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
     fit.add_argument(
-        "--places",
-        metavar="WHERE",
+        "--places", action="append", default=[], metavar="WHERE",
         help="where the names among the inputs lie: us-states, or a table with the names in its"
         " first column and coordinates in the others; COLUMN=WHERE if several are names",
-        action="append",
-        default=[],
-    )
+    )  # fmt: skip
     fit.add_argument("--at", type=Path, metavar="TABLE", help="inputs to predict at, too")
     fit.add_argument(
         "--max-categories", type=at_least(2), metavar="K",
@@ -87,53 +51,9 @@ def add_fields(commands: Any) -> None:
         help="hide a share of the inputs, or those from a value on, and score them",
     )  # fmt: skip
     add_table(fit)
-    resume = add_resume(actions)
-    resume.set_defaults(command=_resume)
-    show = actions.add_parser("show", help="print what a run found")
-    show.set_defaults(command=_show)
-    add_run(show)
-    add_json(show)
-    report = actions.add_parser("report", help="write the page of a run anew")
-    report.set_defaults(command=_report)
-    add_run(report)
-    report.add_argument("--out", type=Path, metavar="PAGE", help="default: RUN/report.html")
-    predict = actions.add_parser("predict", help="probabilities with intervals at other inputs")
-    predict.set_defaults(command=_predict)
-    add_run(predict)
-    predict.add_argument("--at", type=Path, required=True, metavar="TABLE")
-    predict.add_argument("--max-draws", type=at_least(1), default=200, metavar="N")
-    _add_probability(predict)
-    add_writing(predict)
-    add_table(predict)
-    export = actions.add_parser("export", help="probabilities at all inputs as a tidy table")
-    export.set_defaults(command=_export)
-    add_run(export)
-    _add_probability(export)
-    add_writing(export)
-    compare = actions.add_parser("compare", help="two runs of the same counts")
-    compare.set_defaults(command=_compare)
-    compare.add_argument("first", type=Path, metavar="RUN")
-    compare.add_argument("second", type=Path, metavar="RUN")
-    add_json(compare)
 
 
-def _add_probability(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--probability", type=_share, default=0.9, metavar="P", help="of intervals; default: 0.9"
-    )
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text!r}")
-    return value
-
-
-def _fit(options: argparse.Namespace) -> int:
+def _job(options: argparse.Namespace) -> Job:
     import numpy as np
 
     from pgmult.datasets.tables import read
@@ -160,7 +80,7 @@ def _fit(options: argparse.Namespace) -> int:
     )  # fmt: skip
     held_out = None
     if options.hold_out is not None:
-        data, held_out = _hide(data, options.hold_out, options.seed or 0)
+        data, held_out = _hide(data, options.hold_out, options.seed)
     kinds = {name: kind for name, (_, kind) in places.items()}
     covariance, words = _covariance(data, options.inputs, kinds, lengths)
     model = MultinomialGP(
@@ -178,89 +98,42 @@ def _fit(options: argparse.Namespace) -> int:
         "model": f"each stick a Gaussian process of {words},"
         f" overdispersion {options.overdispersion:g}",
     }
-    job = Job(_FAMILY, notes, None if held_out is None else {"counts": held_out})
-    if not options.json:
-        print(f"{options.table}: {data_in_words(data)}", flush=True)
     keep = ("psi", "beta", "hyperparameters", *(("pi_new",) if data.num_new else ()))
-    posterior = sample_job(options, model, data, keep, job)
-    report = None if posterior is None else _reported(posterior, data, job)
-    return finish(options, options.out, _FAMILY, posterior, report)
+    hidden = {} if held_out is None else {"counts": held_out}
+    return Job(model, data, keep, notes, hidden, f"{options.table}: {data_in_words(data)}")
 
 
-def _resume(options: argparse.Namespace) -> int:
-    posterior, data, job = drawn(options, _FAMILY)
-    report = None if posterior is None else _reported(posterior, data, job)
-    return finish(options, options.run, _FAMILY, posterior, report)
-
-
-def _show(options: argparse.Namespace) -> int:
-    tell(options, _reported(*load_run(options.run, _FAMILY)))
-    return 0
-
-
-def _report(options: argparse.Namespace) -> int:
-    from pgmult.core.reports import as_html
-
-    page = options.out or options.run / REPORT
-    page.write_text(as_html(_reported(*load_run(options.run, _FAMILY))), encoding="utf-8")
-    print(page)
-    return 0
-
-
-def _reported(posterior: Any, data: Any, job: Job) -> Any:
-    from pgmult.fields.report import report
-
-    return report(
-        posterior, data=data, title=job.notes["title"],
-        facts={**run_facts(posterior), "source": job.notes["source"], "model": job.notes["model"]},
-        held_out=job.held_out.get("counts"), tiles=_tiles() if job.notes["states"] else None,
+def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
+    return run.ask(
+        "report", title=run.title, facts=run.facts, held_out=run.held_out.get("counts"),
+        tiles=_tiles() if run.notes.get("states") else None,
     )  # fmt: skip
 
 
-def _predict(options: argparse.Namespace) -> int:
+def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
     from pgmult.datasets.tables import read
-    from pgmult.fields.predictions import predict
 
-    posterior, data, job = load_run(options.run, _FAMILY)
-    new = read(options.at, delimiter=options.delimiter, encoding=options.encoding)
-    _write(
-        options,
-        predict(
-            posterior, new, data=data, places=job.notes["places"], max_draws=options.max_draws,
-            probability=options.probability,
-        ),
+    new = read(options.new, delimiter=options.delimiter, encoding=options.encoding)
+    return run.ask(
+        "predict", new, places=run.notes.get("places"), max_draws=options.max_draws,
+        probability=options.probability,
     )  # fmt: skip
-    return 0
 
 
-def _export(options: argparse.Namespace) -> int:
-    from pgmult.fields.predictions import predict
-
-    posterior, data, _ = load_run(options.run, _FAMILY)
-    _write(options, predict(posterior, data=data, probability=options.probability))
-    return 0
-
-
-def _write(options: argparse.Namespace, found: Any) -> None:
-    write_table(found.table().columns, options.out, options.json)
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("new", type=Path, metavar="TABLE", help="of inputs: the columns of fit")
+    parser.add_argument("--max-draws", type=at_least(1), default=200, metavar="N")
+    add_probability(parser)
+    add_table(parser)
 
 
-def _compare(options: argparse.Namespace) -> int:
+def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
     import numpy as np
 
-    from pgmult.fields.checks import compare
-
-    (first, _, job), (second, _, other) = (
-        load_run(run, _FAMILY) for run in (options.first, options.second)
-    )
-    hidden, theirs = (each.held_out.get("counts") for each in (job, other))
-    same = hidden is not None and theirs is not None and np.array_equal(hidden, theirs)
-    names = str(options.first), str(options.second)
-    tell(options, compare(first, second, held_out=hidden if same else None, names=names))
-    return 0
-
-
-# --------------------------------------------------------------------------- what was asked for
+    hidden, other = first.held_out.get("counts"), second.held_out.get("counts")
+    same = hidden is not None and other is not None and np.array_equal(hidden, other)
+    names = str(first.path), str(second.path)
+    return first.ask("compare", second.posterior, held_out=hidden if same else None, names=names)
 
 
 def _pairs(given: Sequence[str], option: str) -> dict[str, float]:
@@ -393,7 +266,7 @@ def _hide(data: Any, given: str, seed: int) -> tuple[Any, Any]:
 
 def _share_of(text: str) -> float:
     try:
-        return _share(text)
+        return share(text)
     except argparse.ArgumentTypeError as error:
         raise ValueError(f"--hold-out {error}, or be COLUMN=VALUE") from None
 
@@ -427,23 +300,24 @@ def _covariance(
     return product, " and ".join(words)
 
 
-# --------------------------------------------------------------------------- the demonstration
-
-
-_OWN = (
-    "Your own counts, a row each:\n"
+ROOM = Room(
+    FIELDS,
+    "shares of categories that move over time and space (Gaussian processes)",
     "  pgmult fields fit names.csv --inputs year state --places us-states \\\n"
-    "    --category name --count n --out run"
-)
-
-
-def add_fields_demo(demos: Any) -> None:
-    """``pgmult demo fields``."""
-    what = "names of newborns over years and regions, simulated: the truth is known"
-    add_demo(demos, "fields", what, _run_demo, _OWN, draws=150, tune=100)
-
-
-def _run_demo() -> Any:
-    from pgmult.cli.demo_fields import run_demo
-
-    return run_demo
+    "    --category name --count n --hold-out 0.1 --out run\n"
+    "  pgmult fields predict run elsewhere.csv --out probabilities.csv",
+    "the probabilities behind a tidy table of counts",
+    draws=400, tune=400, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    questions=(
+        Question(
+            "predict", "probabilities with intervals at other inputs", _predict, _add_predict,
+            tidy=True,
+        ),
+        Question(
+            "export", "probabilities at all inputs as a tidy table",
+            lambda run, options: run.ask("predict", probability=options.probability),
+            add_probability, tidy=True,
+        ),
+        CHECK,
+    ),
+)  # fmt: skip

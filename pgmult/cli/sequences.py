@@ -1,4 +1,4 @@
-"""``pgmult sequences`` and ``pgmult demo sequences``: symbols, words or counts step by step."""
+"""``pgmult sequences``: symbols, words or counts step by step."""
 
 import argparse
 import re
@@ -7,51 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pgmult.cli.jobs import (
-    Job,
-    add_demo,
-    add_fit,
-    add_json,
-    add_resume,
-    add_run,
-    add_table,
-    add_writing,
-    complete,
-    drawn,
-    finish,
-    load_run,
-    run_facts,
-    sample_job,
-    tell,
-    write_table,
-)
-from pgmult.cli.shared import REPORT, at_least
+from pgmult.cli.actions import CHECK, Question, Room
+from pgmult.cli.runs import Job, StoredRun
+from pgmult.cli.shared import add_seed, add_table, at_least, complete
+from pgmult.sequences.family import SEQUENCES
 
-__all__ = ["add_sequences", "add_sequences_demo"]
+__all__ = ["ROOM"]
 
-_FAMILY = "sequences"
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
-def add_sequences(commands: Any) -> None:
-    """``pgmult sequences`` with its actions."""
-    sequences = commands.add_parser(
-        "sequences", help="symbols whose probabilities move from step to step (linear dynamics)",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="examples:\n"
-        "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
-        "    --every day --hold-out 14 --out run\n"
-        "  pgmult sequences fit genes.fasta --out run\n"
-        "  pgmult sequences forecast run --steps 14 --out ahead.csv",
-    )  # fmt: skip
-    actions = sequences.add_subparsers(required=True, metavar="ACTION")
-    fit = add_fit(
-        actions, "sample the dynamics behind a tidy table, a FASTA file or a text",
-        draws=400, tune=400,
-    )  # fmt: skip
-    fit.set_defaults(command=_fit)
+def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "data", type=Path, metavar="DATA",
         help="a table (.csv, .tsv, .jsonl) with --symbol, a FASTA file (.fa, .fasta, .fna, .faa) or"
@@ -79,34 +47,9 @@ def add_sequences(commands: Any) -> None:
         "--hold-out", type=at_least(1), metavar="STEPS", help="hide the last so many, score them"
     )
     add_table(fit)
-    resume = add_resume(actions)
-    resume.set_defaults(command=_resume)
-    show = actions.add_parser("show", help="print what a run found")
-    show.set_defaults(command=_show)
-    add_run(show)
-    add_json(show)
-    report = actions.add_parser("report", help="write the page of a run anew")
-    report.set_defaults(command=_report)
-    add_run(report)
-    report.add_argument("--out", type=Path, metavar="PAGE", help="default: RUN/report.html")
-    forecast = actions.add_parser("forecast", help="what comes after the last step, with intervals")
-    forecast.set_defaults(command=_forecast)
-    add_run(forecast)
-    forecast.add_argument("--steps", type=at_least(1), required=True, metavar="N")
-    forecast.add_argument("--seed", type=at_least(0), default=0, metavar="N")
-    add_writing(forecast)
-    export = actions.add_parser("export", help="probabilities at all steps as a tidy table")
-    export.set_defaults(command=_export)
-    add_run(export)
-    add_writing(export)
-    compare = actions.add_parser("compare", help="two runs of the same sequences")
-    compare.set_defaults(command=_compare)
-    compare.add_argument("first", type=Path, metavar="RUN")
-    compare.add_argument("second", type=Path, metavar="RUN")
-    add_json(compare)
 
 
-def _fit(options: argparse.Namespace) -> int:
+def _job(options: argparse.Namespace) -> Job:
     from pgmult.sequences.models.lds import MultinomialLDS
     from pgmult.sequences.report import data_in_words
 
@@ -125,14 +68,9 @@ def _fit(options: argparse.Namespace) -> int:
         "model": f"probabilities driven by a linear Gaussian state of {options.state_dim}"
         " dimensions",
     }
-    job = Job(_FAMILY, notes, held_out)
-    if not options.json:
-        print(f"{notes['source']}: {data_in_words(data)}", flush=True)
     model = MultinomialLDS(options.state_dim)
-    keep = (*model.default_keep, "states")
-    posterior = sample_job(options, model, data, keep, job)
-    report = None if posterior is None else _reported(posterior, data, job)
-    return finish(options, options.out, _FAMILY, posterior, report)
+    said = f"{notes['source']}: {data_in_words(data)}"
+    return Job(model, data, (*model.default_keep, "states"), notes, held_out, said)
 
 
 def _read(options: argparse.Namespace) -> tuple[Any, str]:
@@ -228,106 +166,59 @@ def _most_frequent(data: Any, most: int) -> Any:
     return replace(found, starts=data.starts, every=data.every)
 
 
-def _resume(options: argparse.Namespace) -> int:
-    posterior, data, job = drawn(options, _FAMILY)
-    report = None if posterior is None else _reported(posterior, data, job)
-    return finish(options, options.run, _FAMILY, posterior, report)
-
-
-def _show(options: argparse.Namespace) -> int:
-    tell(options, _reported(*load_run(options.run, _FAMILY)))
-    return 0
-
-
-def _report(options: argparse.Namespace) -> int:
-    from pgmult.core.reports import as_html
-
-    page = options.out or options.run / REPORT
-    page.write_text(as_html(_reported(*load_run(options.run, _FAMILY))), encoding="utf-8")
-    print(page)
-    return 0
-
-
-def _reported(posterior: Any, data: Any, job: Job) -> Any:
-    from pgmult.sequences.report import sequence_report
+def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     from pgmult.sequences.scores import ngrams
     from pgmult.sequences.scores.one_step import one_step_ahead
 
-    later, scores = _later(data, job), {}
+    later, scores = _later(run), {}
     if later is not None:
+        data = run.data
         scores = {
-            "this model": one_step_ahead(posterior, later, after=data, pooling="average"),
+            "this model": one_step_ahead(run.posterior, later, after=data, pooling="average"),
             "the symbol before": ngrams.bigram(data, later, continues=True),
             "shares alone": ngrams.unigram(data, later),
         }
-    return sequence_report(
-        posterior, data, title=job.notes["title"],
-        facts={**run_facts(posterior), "source": job.notes["source"], "model": job.notes["model"]},
-        held_out=later, scores=scores,
-    )  # fmt: skip
+    return run.ask("report", title=run.title, facts=run.facts, held_out=later, scores=scores)
 
 
-def _later(data: Any, job: Job) -> Any:
+def _later(run: StoredRun) -> Any:
     """How the sequences went on, if that was held out."""
-    return replace(data, **job.held_out) if job.held_out else None
+    return replace(run.data, **run.held_out) if run.held_out else None
 
 
-def _forecast(options: argparse.Namespace) -> int:
-    from pgmult.sequences.forecasts import forecast
-
-    posterior, data, _ = load_run(options.run, _FAMILY)
-    found = forecast(posterior, data, options.steps, random_seed=options.seed)
-    write_table(found.to_columns(), options.out, options.json)
-    return 0
+def _add_forecast(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--steps", type=at_least(1), required=True, metavar="N")
+    add_seed(parser)
 
 
-def _export(options: argparse.Namespace) -> int:
-    from pgmult.sequences.forecasts import StepProbs
-
-    posterior, data, _ = load_run(options.run, _FAMILY)
-    write_table(StepProbs.of(posterior, data).to_columns(), options.out, options.json)
-    return 0
-
-
-def _compare(options: argparse.Namespace) -> int:
-    from pgmult.core.reports import Report
-    from pgmult.sequences.scores.one_step import one_step_ahead
-
-    scores, names = [], [str(options.first), str(options.second)]
-    for run in (options.first, options.second):
-        posterior, data, job = load_run(run, _FAMILY)
-        later = _later(data, job)
-        if later is None:
-            raise ValueError(f"{run} held nothing out: fit both runs with the same --hold-out")
-        scores.append(one_step_ahead(posterior, later, after=data, pooling="average"))
-    gain = scores[0].gain_over(scores[1])
-    sure = abs(gain.mean) > 2 * gain.standard_error
-    word = "no better" if not sure else "better" if gain.mean > 0 else "worse"
-    sentences = [
-        f"One step ahead, the first tells what neither was shown {word} than the second: {gain}.",
-        *(f"{name}: {score}." for name, score in zip(names, scores, strict=True)),
-    ]
-    tell(options, Report(" and ".join(names), sentences))
-    return 0
+def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
+    later = [_later(run) for run in (first, second)]
+    for run, held_out in zip((first, second), later, strict=True):
+        if held_out is None:
+            raise ValueError(f"{run.path} held nothing out: fit both runs with the same --hold-out")
+    names = str(first.path), str(second.path)
+    return first.ask("compare", second.posterior, held_out=later[0], names=names)
 
 
-# --------------------------------------------------------------------------- the demonstration
-
-
-_OWN = (
-    "Your own sequences, a row a step:\n"
+ROOM = Room(
+    SEQUENCES,
+    "symbols whose probabilities move from step to step (linear dynamics)",
     "  pgmult sequences fit visits.csv --symbol state --sequence patient --time day \\\n"
-    "    --every day --state-dim 4 --out run"
-)
-
-
-def add_sequences_demo(demos: Any) -> None:
-    """``pgmult demo sequences``."""
-    what = "year books of the weather, simulated: the truth is known"
-    add_demo(demos, "sequences", what, _run_demo, _OWN, draws=400, tune=300)
-
-
-def _run_demo() -> Any:
-    from pgmult.cli.demo_sequences import run_demo
-
-    return run_demo
+    "    --every day --hold-out 14 --out run\n"
+    "  pgmult sequences fit genes.fasta --out run\n"
+    "  pgmult sequences forecast run --steps 14 --out ahead.csv",
+    "the dynamics behind a tidy table, a FASTA file or a text",
+    draws=400, tune=400, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    questions=(
+        Question(
+            "forecast", "what comes after the last step, with intervals",
+            lambda run, options: run.ask("forecast", options.steps, random_seed=options.seed),
+            _add_forecast, tidy=True,
+        ),
+        Question(
+            "export", "probabilities at all steps as a tidy table",
+            lambda run, options: run.ask("predict"), tidy=True,
+        ),
+        CHECK,
+    ),
+)  # fmt: skip

@@ -1,33 +1,55 @@
-"""What commands share: options of a run, complaints on the error stream, where pages go."""
+"""What commands share: options, complaints on the error stream, where answers go."""
 
 import argparse
+import json
 import shutil
 import sys
 import warnings
+from collections.abc import Mapping
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 __all__ = [
     "INTERRUPTED",
-    "REPORT",
+    "PAGE",
+    "add_probability",
     "add_running",
+    "add_seed",
+    "add_table",
+    "add_writing",
     "at_least",
     "complain",
+    "complete",
+    "draw",
     "free_name",
-    "is_unfinished",
+    "give",
+    "running",
+    "share",
     "show_warning",
     "silence_what_is_told_anyway",
+    "tell",
     "width",
 ]
 
 INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
-REPORT = "report.html"
+PAGE = "report.html"
+_ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127: None}
+
+
+# --------------------------------------------------------------------------- the error stream
 
 
 def complain(message: str) -> None:
-    """One line on the error stream."""
-    print(f"pgmult: {' '.join(message.split())}", file=sys.stderr)
+    """One line on the error stream, without codes that colour a terminal."""
+    print(f"pgmult: {' '.join(plain(message).split())}", file=sys.stderr)
+
+
+def plain(text: str) -> str:
+    """A text without control characters, which terminals obey."""
+    import re
+
+    return re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text).translate(_ESCAPES)
 
 
 def show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
@@ -35,11 +57,15 @@ def show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     complain(f"warning: {message}")
 
 
-def add_running(parser: argparse.ArgumentParser) -> None:
-    """Options of every command that draws."""
-    parser.add_argument("--seed", type=at_least(0), metavar="N", help="default: 0")
-    parser.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
+def silence_what_is_told_anyway() -> None:
+    """No warnings where the report says the same in its place."""
+    from pgmult.sampling.diagnostics import ConvergenceWarning
+
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the report has diagnostics
+    warnings.filterwarnings("ignore", "interrupted: ")  # the command says how to go on
+
+
+# --------------------------------------------------------------------------- options
 
 
 def at_least(minimum: int) -> Any:
@@ -57,6 +83,175 @@ def at_least(minimum: int) -> Any:
     return whole_number
 
 
+def share(text: str) -> float:
+    """A type of option: numbers between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text!r}")
+    return value
+
+
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """Options of every command that draws."""
+    parser.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+
+
+def running(options: argparse.Namespace) -> dict[str, Any]:
+    """What `pgmult.sample` is told by the options of a command that draws."""
+    return {
+        "draws": options.draws, "tune": options.tune, "chains": options.chains,
+        "random_seed": options.seed, "cores": options.cores, "progressbar": not options.quiet,
+        "store": options.out,
+    }  # fmt: skip
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """The seed of what is drawn."""
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="default: 0")
+
+
+def add_probability(parser: argparse.ArgumentParser) -> None:
+    """How wide intervals are."""
+    parser.add_argument(
+        "--probability", type=share, default=0.9, metavar="P", help="of intervals; default: 0.9"
+    )
+
+
+def add_table(parser: Any) -> None:
+    """How to read a table."""
+    parser.add_argument("--delimiter", metavar="CHAR", help="of a table (default: as its header)")
+    parser.add_argument("--encoding", default="utf-8", metavar="NAME")
+
+
+def add_writing(parser: argparse.ArgumentParser, *, figure: bool = False) -> None:
+    """Where an answer goes."""
+
+    def table_file(text: str) -> Path:
+        if not text.endswith((".csv", ".json")):
+            raise argparse.ArgumentTypeError(f"must end in .csv or .json, got {text!r}")
+        return Path(text)
+
+    parser.add_argument(
+        "--out", type=table_file, metavar="FILE", help=".csv or .json; else on screen"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, for machines")
+    if figure:
+        parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there, too")
+
+
+def complete(
+    path: Path, table: Mapping[str, Any], options: Mapping[str, str | None], what_to_do: str
+) -> None:
+    """Refuse a table with an empty cell in a column that an option names.
+
+    Raises
+    ------
+    ValueError
+        With the file, the column, how many cells, and the row of the first below the header.
+    """
+    from pgmult.core.labels import is_missing
+
+    for option, name in options.items():
+        if name is None or name not in table:
+            continue  # `from_long` says what is wrong
+        rows = [row for row, cell in enumerate(list(table[name]), 1) if is_missing(cell)]
+        if rows:
+            raise ValueError(
+                f"{path}: column {name!r} ({option}) has no value in {len(rows):,} of"
+                f" {len(table[name]):,} rows, first in row {rows[0]:,} below the header:"
+                f" {what_to_do}"
+            )
+
+
+# --------------------------------------------------------------------------- answers
+
+
+def give(answer: Any, options: argparse.Namespace, *, tidy: bool = False) -> None:
+    """Print an answer, or write its table and its figure where options say so.
+
+    Parameters
+    ----------
+    answer : Report, or an object with a ``table`` or ``to_columns``, or mapping of columns
+    options : Namespace
+        With ``out``, ``json`` and ``figure`` where the command has them.
+    tidy : bool
+        Whether the screen shows rows of CSV, too.
+    """
+    from pgmult.core.reports import Report
+
+    out, as_rows = getattr(options, "out", None), getattr(options, "json", False)
+    if isinstance(answer, Report):
+        tell(options, answer)
+    elif out is not None or as_rows or tidy:
+        write_table(columns_of(answer), out, as_rows)
+    else:
+        print(answer)
+    draw(answer, getattr(options, "figure", None), sys.stderr if as_rows else sys.stdout)
+
+
+def draw(answer: Any, path: Path | None, told: TextIO | None = None) -> None:
+    """Draw an answer into a file, where a path is given."""
+    if path is not None:
+        axes = answer.plot()
+        figure = getattr(axes, "figure", axes)
+        figure.savefig(path, bbox_inches="tight")
+        print(f"The same as a picture: {path}", file=told)
+
+
+def columns_of(answer: Any) -> Mapping[str, Any]:
+    """The numbers of an answer, by column."""
+    if isinstance(answer, Mapping):
+        return answer
+    columns = answer.table().columns if hasattr(answer, "table") else answer.to_columns()
+    return dict(columns)
+
+
+def write_table(columns: Mapping[str, Any], out: Path | None, as_rows: bool) -> None:
+    """A tidy table as CSV, or as JSON with an object a row; to a file or on the terminal."""
+    from pgmult.core.tabled import print_csv, write_csv
+
+    if out is None and not as_rows:
+        print_csv(sys.stdout, columns)
+        return
+    if out is not None and out.suffix == ".csv":
+        write_csv(out, columns)
+    else:
+        cells = [map(_cell, column) for column in columns.values()]
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True)]
+        text = json.dumps(rows, ensure_ascii=False, indent=0) + "\n"
+        if out is None:
+            sys.stdout.write(text)
+            return
+        out.write_text(text, encoding="utf-8", newline="")
+    size = len(next(iter(columns.values())))
+    print(f"{size:,} rows: {out}", file=sys.stderr)
+
+
+def _cell(value: Any) -> Any:
+    import numpy as np
+
+    from pgmult.core.tables import date_text
+
+    if isinstance(value, np.datetime64):
+        return date_text(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def tell(options: argparse.Namespace, report: Any, page: Path | None = None) -> None:
+    """A report on the terminal, or as JSON; and its page."""
+    report.save(page)
+    if options.json:
+        print(report.json())
+    else:
+        print(report.text(width()))
+
+
 def free_name(name: str, suffix: str) -> Path:
     """A path that does not exist: the name itself, or the name with a number."""
     numbered = (f"{name}-{number}" for number in count(2))
@@ -67,16 +262,3 @@ def free_name(name: str, suffix: str) -> Path:
 def width() -> int:
     """Characters a line of the terminal."""
     return max(60, shutil.get_terminal_size().columns)
-
-
-def is_unfinished(posterior: Any) -> bool:
-    """Whether a run has fewer draws than were asked for."""
-    return bool(posterior.num_draws < posterior.attrs["draws"])
-
-
-def silence_what_is_told_anyway() -> None:
-    """No warnings where the report says the same in its place."""
-    from pgmult.sampling.diagnostics import ConvergenceWarning
-
-    warnings.simplefilter("ignore", ConvergenceWarning)  # the report has diagnostics
-    warnings.filterwarnings("ignore", "interrupted: ")  # the command says how to go on

@@ -1,257 +1,127 @@
-"""``pgmult topics`` and ``pgmult demo topics``: topic models of your own corpus."""
+"""``pgmult topics``: topic models of a corpus, and what covariates do."""
 
 import argparse
-import errno
 import shlex
-from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
+from pgmult.cli.actions import Question, Room
+from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
-    INTERRUPTED,
-    REPORT,
+    add_probability,
     add_running,
+    add_seed,
+    add_table,
+    add_writing,
     at_least,
-    complain,
-    free_name,
-    is_unfinished,
+    draw,
+    give,
     silence_what_is_told_anyway,
-    width,
 )
-from pgmult.cli.topic_runs import (
-    add_corpus,
-    add_covariates,
-    add_packing,
-    add_questions,
-    add_search,
-    load_topics,
-    print_corpus,
-    read_documents,
-)
+from pgmult.topics.family import TOPICS
 
-__all__ = ["add_topics", "add_topics_demo"]
+__all__ = ["ROOM"]
+
+_MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
+_KINDS = ("csv", "json", "ldac", "mtx", "ldavis")
 
 
-def add_topics_demo(demos: Any) -> None:
-    """``pgmult demo topics``."""
-    demo = demos.add_parser(
-        "topics", help="model the documentation of the installed numpy and scipy; no download"
-    )
-    demo.set_defaults(command=_demo)
-    demo.add_argument(
-        "--covariates",
-        action="store_true",
-        help="instead, what party and time do to what presidents speak of: messages that ship",
-    )
-    demo.add_argument("--topics", type=at_least(2), metavar="K")
-    demo.add_argument("--draws", type=at_least(1), metavar="N")
-    demo.add_argument("--tune", type=at_least(0), metavar="N")
-    demo.add_argument("--chains", type=at_least(1), metavar="N")
-    demo.add_argument(
-        "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
-    )
-    add_running(demo)
+# --------------------------------------------------------------------------- what fit is told
 
 
-def add_topics(commands: Any) -> None:
-    """``pgmult topics`` with its actions."""
-    topics = commands.add_parser(
-        "topics", help="topic models of your own corpus",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="examples:\n"
-        "  pgmult topics fit articles.csv --column text --topics 50 --out run\n"
-        "  pgmult topics show run --topic 3 --documents 5\n"
-        "  pgmult topics fit speeches.csv --column text --topics 15 --out run2 \\\n"
-        "    --prevalence '~ party + year'",
-    )  # fmt: skip
-    actions = topics.add_subparsers(required=True, metavar="ACTION")
-    fit = actions.add_parser(
-        "fit",
-        help="sample a topic model into a run directory",
-        epilog="With --resume, what is not given is as the run was begun.",
-    )
-    fit.set_defaults(command=_fit)
+def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
-        "corpus",
-        metavar="CORPUS",
+        "corpus", metavar="CORPUS",
         help="an LDA-C file, a folder or file of text, an .npz of counts, a .csv, .tsv, .jsonl or"
         " .parquet, or what pack wrote",
-    )
-    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
-    fit.add_argument("--resume", action="store_true", help="go on with RUN, if it was begun")
-    fit.add_argument("--topics", type=at_least(2), metavar="K", help="default: 50")
+    )  # fmt: skip
+    fit.add_argument("--topics", type=at_least(2), default=50, metavar="K", help="default: 50")
     fit.add_argument(
-        "--draws", type=at_least(1), metavar="N", help="kept of each chain; default: 1000"
-    )
-    fit.add_argument(
-        "--tune", type=at_least(0), metavar="N", help="sweeps before the first; default: 1000"
-    )
-    fit.add_argument(
-        "--chains",
-        type=at_least(1),
-        metavar="N",
-        help="from starts of their own, to be compared; default: 4",
-    )
-    fit.add_argument(
-        "--thin",
-        type=at_least(1),
-        metavar="N",
-        help="sweeps for each draw that is kept; default: 1",
-    )
-    fit.add_argument(
-        "--keep-theta",
-        action=argparse.BooleanOptionalAction,
+        "--keep-theta", action=argparse.BooleanOptionalAction,
         help="store proportions of topics in documents (default: if these are fewer than words,"
         " and with covariates)",
+    )  # fmt: skip
+    _add_corpus(fit.add_argument_group("corpus"))
+    _add_covariates(fit.add_argument_group("covariates, out of a table: a structural topic model"))
+
+
+def _add_corpus(group: Any) -> None:
+    """Options of how a corpus is read."""
+    group.add_argument("--vocabulary", metavar="FILE", help="a word a line, for files of counts")
+    group.add_argument("--column", metavar="NAME", help="where the texts of a table are")
+    group.add_argument("--names", metavar="NAME", help="the column that names a table's documents")
+    group.add_argument(
+        "--documents",
+        choices=["lines", "paragraphs"],
+        default="lines",
+        help="what is a document in a file of text (default: lines)",
     )
-    fit.add_argument(
-        "--cluster",
-        metavar="WHERE",
-        help="local, for worker processes, or the address of a Dask scheduler, tcp://...; no"
-        " proportions of documents are stored then",
+    add_table(group)
+    group.add_argument(
+        "--stop-words", metavar="FILE", help="a word a line, or english (default), or none"
     )
-    add_running(fit)
-    add_corpus(fit.add_argument_group("corpus"))
-    add_covariates(fit.add_argument_group("covariates, out of a table: a structural topic model"))
-    show = actions.add_parser("show", help="print what a run found")
-    show.set_defaults(command=_show)
-    show.add_argument("run", type=Path, metavar="RUN")
-    show.add_argument("--words", type=at_least(1), default=8, metavar="N", help="words a topic")
-    show.add_argument(
-        "--by",
-        choices=["probability", "frex", "lift", "relevance"],
-        default="probability",
-        help="what words are ranked by (default: probability)",
+    group.add_argument(
+        "--ngrams", type=at_least(1), metavar="N", help="count runs of up to N words, too"
     )
-    show.add_argument("--topic", type=at_least(0), metavar="K", help="this topic alone")
-    show.add_argument("--documents", type=at_least(0), metavar="N", help="documents a topic")
-    compare = actions.add_parser("compare", help="match the topics of two runs")
-    compare.set_defaults(command=_compare)
-    compare.add_argument("first", type=Path, metavar="RUN")
-    compare.add_argument("second", type=Path, metavar="RUN")
-    compare.add_argument("--words", type=at_least(1), default=8, metavar="N", help="words a topic")
-    add_packing(actions)
-    add_search(actions)
-    add_questions(actions)
+    group.add_argument("--min-count", type=at_least(1), metavar="N", help="of a word, in all")
+    group.add_argument("--min-documents", type=at_least(1), metavar="N", help="with a word")
+    group.add_argument("--max-document-share", type=float, metavar="X", help="with a word, 0 to 1")
+    group.add_argument("--max-words", type=at_least(2), metavar="V", help="size of the vocabulary")
 
 
-def _demo(options: argparse.Namespace) -> int:
-    run: Callable[..., tuple[Any, Any]]
-    if options.covariates:
-        from pgmult.cli.demo_covariates import run_covariates_demo as run
-
-        example = "speeches.csv --column text --prevalence '~ party * s(year)' --content '~ party'"
-    else:
-        from pgmult.cli.demo_topics import run_demo as run
-
-        example = "articles.csv --column text"
-    silence_what_is_told_anyway()
-    began = perf_counter()
-    sizes = {"num_topics": options.topics} | {
-        name: getattr(options, name) for name in ("draws", "tune", "chains")
-    }
-    posterior, report = run(
-        options.out,
-        cores=options.cores,
-        random_seed=options.seed or 0,
-        progressbar=not options.quiet,
-        say=lambda text: print(text, flush=True),
-        **{name: size for name, size in sizes.items() if size is not None},
+def _add_covariates(group: Any) -> None:
+    """Options of what a table's other columns are taken for."""
+    group.add_argument(
+        "--prevalence",
+        metavar="FORMULA",
+        help='what shares of topics depend on: "~ party * s(year) + (1 | author)"',
     )
-    page = free_name("pgmult-demo", ".html") if options.out is None else options.out / REPORT
-    _publish(report, page, options.out)
-    print(f"{perf_counter() - began:.0f} s in all. Your own texts, a line or a CSV row each:")
-    print(f"  pgmult topics fit {example} --topics 50 --out run")
-    if is_unfinished(posterior):
-        complain("interrupted; the report is of the draws so far")
-        return INTERRUPTED
-    return 0
+    group.add_argument(
+        "--content", metavar="FORMULA", help='what the words of topics depend on: "~ party"'
+    )
+    group.add_argument(
+        "--random-effects",
+        choices=["shared", "free"],
+        help="covariance of the effects of (1 | author): that of documents times a learned size, or"
+        " any, which takes many authors (default: shared)",
+    )
+    group.add_argument(
+        "--drop-incomplete",
+        action="store_true",
+        help="leave out rows without a value of a column that a formula names",
+    )
 
 
-def _fit(options: argparse.Namespace) -> int:
-    from pgmult.sampling.driver import resume, sample
-    from pgmult.sampling.posterior import load
+def _job(options: argparse.Namespace) -> Job:
     from pgmult.topics.data.structured import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
-    from pgmult.topics.report.contents import run_facts
-    from pgmult.topics.report.report import topic_report
 
-    silence_what_is_told_anyway()
-    is_begun = (options.out / "inputs.npz").exists()
-    if is_begun and not options.resume:
-        raise FileExistsError(
-            errno.EEXIST,
-            "RUN holds a run already (add --resume to go on with it, or name another directory)",
-            str(options.out),
-        )
-    if is_begun:
-        _take_formulas_of(options)
-    corpus, said = read_documents(options)
-    print_corpus(corpus, said)
+    corpus, said = _read_documents(options)
+    if not options.json:
+        _print_corpus(corpus, said)
     kind: Any = CorrelatedTopics
     if isinstance(corpus, StructuredCorpus):
         kind = partial(StructuralTopics, random_effects=options.random_effects or "shared")
     elif options.random_effects:
         raise ValueError("--random-effects is for --prevalence with a term such as (1 | author)")
-    running = {
-        "cores": options.cores, "progressbar": not options.quiet, "cluster": options.cluster
-    }  # fmt: skip
-    try:
-        if is_begun:
-            for name in ("tune", "chains", "thin", "seed", "keep_theta", "random_effects"):
-                if getattr(options, name) is not None:
-                    option = name.replace("_", "-")
-                    raise ValueError(f"--{option} cannot change when a run is resumed")
-            begun: Any = load(options.out).model
-            if options.topics not in (None, begun.num_topics):
-                raise ValueError(
-                    f"--topics must be {begun.num_topics}, as in the model of the run,"
-                    f" got {options.topics}"
-                )
-            posterior = resume(options.out, draws=options.draws, data=corpus, **running)
-        else:
-            model = kind(options.topics or 50)
-            keep_theta = options.keep_theta
-            if keep_theta is None:  # less than the topics take, or needed for quotes and checks
-                few = corpus.num_documents <= corpus.num_words
-                keep_theta = few or isinstance(corpus, StructuredCorpus)
-                keep_theta = keep_theta and options.cluster is None
-                if not keep_theta:
-                    print(_unkept(corpus, model.num_topics, options))
-            posterior = sample(
-                model,
-                corpus,
-                keep=(*model.default_keep, *(["theta"] if keep_theta else [])),
-                draws=options.draws or 1000,
-                tune=1000 if options.tune is None else options.tune,
-                chains=options.chains or 4,
-                thin=options.thin or 1,
-                random_seed=options.seed or 0,
-                store=options.out,
-                **running,
-            )
-    except KeyboardInterrupt:
-        _say_how_to_resume(options)
-        return INTERRUPTED
-    report = topic_report(
-        posterior,
-        title=f"Topics in {Path(options.corpus).name}",
-        facts={"corpus": str(corpus), **run_facts(posterior)},
-        reference=corpus,
-    )
-    _publish(report, options.out / REPORT, options.out)
-    if is_unfinished(posterior):
-        _say_how_to_resume(options)
-        return INTERRUPTED
-    return 0
+    model = kind(options.topics)
+    keep_theta = options.keep_theta
+    if keep_theta is None:  # less than the topics take, or needed for quotes and checks
+        few = corpus.num_documents <= corpus.num_words or isinstance(corpus, StructuredCorpus)
+        keep_theta = few and options.cluster is None
+        if not keep_theta and not options.json:
+            print(_unkept(corpus, model.num_topics, options))
+    name = Path(options.corpus).name
+    notes = {"title": options.title or f"Topics in {name}", "source": str(options.corpus)}
+    return Job(model, corpus, (*model.default_keep, *(["theta"] if keep_theta else [])), notes)
 
 
 def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
     """What is not stored, and how to have it."""
-    draws = (options.draws or 1000) * (options.chains or 4)
+    draws = options.draws * options.chains
     size = 8e-6 * draws * corpus.num_documents * num_topics
     large = f"{size / 1000:.3g} GB" if size >= 1000 else f"{size:.0f} MB"
     option = "" if options.cluster else f" (--keep-theta would take {large})"
@@ -261,79 +131,371 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
     )
 
 
-def _take_formulas_of(options: argparse.Namespace) -> None:
-    """The formulas that a run was begun with, where none are given anew."""
-    from pgmult.topics.data.structured import StructuredCorpus
+def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
+    """The corpus that options describe, and what to say of it."""
+    from pgmult.datasets import read, read_corpus, recognise
 
-    begun = _corpus(options.out)
-    if isinstance(begun, StructuredCorpus) and not (options.prevalence or options.content):
-        options.prevalence = begun.design.formula
-        if begun.content is not None:
-            options.content = "~ " + " + ".join(begun.content.names)
+    source = recognise(options.corpus)
+    choices = _choices(options)
+    formulas = [getattr(options, name, None) for name in ("prevalence", "content")]
+    said = []
+    if source.kind == "table":
+        table = read(options.corpus, delimiter=options.delimiter, encoding=options.encoding)
+        if getattr(options, "drop_incomplete", False):
+            table, dropped = _complete(table, [formula for formula in formulas if formula])
+            rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
+            said.append(f"{rows} left out, without a value of a covariate")
+        corpus = table.corpus(options.column, names=options.names, **choices)
+    else:
+        if options.names is not None:
+            raise ValueError(f"--names is for tables, and {options.corpus} is a {source.kind}")
+        corpus = read_corpus(
+            options.corpus, vocabulary=options.vocabulary, column=options.column,
+            documents=options.documents, delimiter=options.delimiter, encoding=options.encoding,
+            **choices,
+        )  # fmt: skip
+    if any(formulas):
+        if source.kind != "table":
+            raise ValueError(
+                f"--prevalence and --content need the columns of a table, and {options.corpus} is"
+                f" a {source.kind}"
+            )
+        prevalence, content = formulas
+        try:
+            corpus = corpus.with_covariates(prevalence or "~ 1", content=content)
+        except TypeError as error:  # a column of the wrong kind is bad input, too
+            raise ValueError(str(error)) from None
+    beside = options.vocabulary or source.vocabulary
+    words = f" with the words of {beside}" if beside else ""
+    return corpus, [f"{options.corpus} ({source.kind}){words}: {corpus}", *said]
 
 
-def _show(options: argparse.Namespace) -> int:
-    from pgmult.core.reports import as_text
-    from pgmult.topics.report.report import topic_report
+def _choices(options: argparse.Namespace) -> dict[str, Any]:
+    """How words are chosen."""
+    names = ("min_count", "min_documents", "max_document_share", "max_words", "ngrams")
+    choices = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if options.stop_words is not None:
+        choices["stop_words"] = () if options.stop_words == "none" else options.stop_words
+    return choices
 
-    posterior = load_topics(options.run)
-    num_topics = len(posterior.coords["topic"])
-    if options.topic is not None and options.topic >= num_topics:
-        raise ValueError(f"--topic must be from 0 to {num_topics - 1}, got {options.topic}")
-    if options.documents and "theta" not in posterior and "psi" not in posterior:
-        raise ValueError(
-            f"{options.run} keeps no topic proportions of documents (fit with --keep-theta)"
-        )
-    report = topic_report(
-        posterior,
-        title=str(options.run),
-        reference=_corpus(options.run),
-        by=options.by,
-        num_words=options.words,
-        num_documents=options.documents or 0,
-        rank_for_page=False,
-        covariates=options.topic is None,
+
+def _print_corpus(corpus: Any, said: list[str]) -> None:
+    """What was read, and what was lost on the way."""
+    print("\n".join(said))
+    if corpus.table is not None and corpus.table.losses is not None:
+        print(f"\n{corpus.table.losses}", flush=True)
+    if repeats := _repeats(corpus):
+        are = "has the words of another one" if repeats == 1 else "have the words of another one"
+        print(f"{repeats:,} of them {are}: take repeats out if a text is in twice", flush=True)
+
+
+def _repeats(corpus: Any) -> int:
+    """How many documents have the words of one before them, each as often, and more than one."""
+    if corpus.num_tokens > _MOST_COMPARED:
+        return 0
+    starts = corpus.indptr.tolist()
+    parts = [
+        (corpus.words[a:b].tobytes(), corpus.counts[a:b].tobytes())
+        for a, b in pairwise(starts)
+        if b - a > 1
+    ]
+    return len(parts) - len(set(parts))
+
+
+def _complete(table: Any, formulas: list[str]) -> tuple[Any, int]:
+    """The rows of a table that have a value of every column a formula names."""
+    import re
+
+    text = " ".join(formulas)
+    named = [name for name in table.columns if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    missing = table.missing(*named)
+    return table[~missing], int(missing.sum())
+
+
+# --------------------------------------------------------------------------- what a run is asked
+
+
+def _add_show(show: argparse.ArgumentParser) -> None:
+    show.add_argument("--words", type=at_least(1), default=8, metavar="N", help="words a topic")
+    show.add_argument(
+        "--by", choices=["probability", "frex", "lift", "relevance"], default="probability",
+        help="what words are ranked by (default: probability)",
+    )  # fmt: skip
+    show.add_argument("--topic", type=at_least(0), metavar="K", help="this topic alone")
+    show.add_argument("--documents", type=at_least(0), metavar="N", help="documents a topic")
+
+
+def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
+
+    asked: dict[str, Any] = {}
+    if options is not None:
+        num_topics = len(run.posterior.coords["topic"])
+        if options.topic is not None and options.topic >= num_topics:
+            raise ValueError(f"--topic must be from 0 to {num_topics - 1}, got {options.topic}")
+        if options.documents:
+            run.must_answer("documents")
+        asked = {
+            "by": options.by, "num_words": options.words, "num_documents": options.documents or 0,
+            "covariates": options.topic is None, "topic": options.topic, "rank_for_page": False,
+        }  # fmt: skip
+    topic = asked.pop("topic", None)
+    facts = {"corpus": str(run.data), **run.facts}
+    return Shown(
+        run.ask("report", title=run.title, facts=facts, reference=run.data, **asked), topic
     )
-    told = report if options.topic is None else report.topic(options.topic)
-    print(as_text(told, width=width()), end="")
-    return 0
 
 
-def _compare(options: argparse.Namespace) -> int:
-    from pgmult.topics.summaries.matching import match_runs
+def _add_effects(action: argparse.ArgumentParser) -> None:
+    action.add_argument("variable", metavar="COLUMN", help="whose effect it is")
+    action.add_argument("--by", metavar="COLUMN", help="for each label of another column")
+    action.add_argument(
+        "--at", action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
+        help="hold a column at a value, or take these values of the one asked for",
+    )  # fmt: skip
+    action.add_argument(
+        "--difference", nargs=2, metavar="VALUE", help="how much more at the first than the second"
+    )
+    action.add_argument(
+        "--average", choices=["observed", "typical"], default="observed",
+        help="what the other columns are: as in the documents, or typical (default: observed)",
+    )  # fmt: skip
+    action.add_argument(
+        "--scope", choices=["population", "documents"], default="population",
+        help="of new authors, or of those in the documents (default: population)",
+    )  # fmt: skip
+    _add_topics(action)
+    add_probability(action)
+    add_seed(action)
 
-    runs = [load_topics(run) for run in (options.first, options.second)]
-    print(f"first   {options.first}\nsecond  {options.second}\n")
-    print(match_runs(*runs, num_words=options.words).text(width()))
-    return 0
+
+def _effects(run: StoredRun, options: argparse.Namespace) -> Any:
+    from pgmult.topics.summaries.effects import difference
+
+    at = dict(_column_and_values(text) for text in options.at)
+    found = run.ask(
+        "effects", options.variable, at=at or None, by=options.by, average=options.average,
+        scope=options.scope, probability=options.probability, random_seed=options.seed,
+    )  # fmt: skip
+    if options.difference is not None:
+        found = difference(found, *map(_value, options.difference))
+    return found if options.topic is None else found.take(options.topic)
 
 
-def _corpus(run: Path) -> Any:
-    """The corpus that a run is of; None of draws that were saved without one."""
-    from pgmult.sampling.store import Run
-    from pgmult.topics.data.corpus import Corpus
+def _add_topics(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--topic", type=at_least(0), nargs="+", metavar="K", help="these topics alone"
+    )
 
-    try:
-        data = Run(run).inputs()["data"]
-    except FileNotFoundError:
+
+def _add_content(parser: argparse.ArgumentParser) -> None:
+    _add_topics(parser)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="two to be compared")
+    parser.add_argument("--words", type=at_least(1), default=8, metavar="N")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there, too")
+
+
+def _content(run: StoredRun, options: argparse.Namespace) -> Any:
+    found = run.ask("content")
+    groups = ", ".join(map(str, found.groups))
+    if not options.groups:
+        print(found.table(options.words))
+        if options.figure is not None:
+            raise ValueError(f"--figure needs the two groups to be compared: {groups}")
         return None
-    return data if isinstance(data, Corpus) else None
+    if len(options.groups) != 2:
+        raise ValueError(f"two groups are compared, got {len(options.groups)}: {groups}")
+    topics = range(len(found.names)) if options.topic is None else options.topic
+    compared = found.compare(*options.groups, list(topics), options.words)
+    print("\n\n".join(str(one) for one in compared))
+    for one, topic in zip(compared, topics, strict=True):
+        place = options.figure
+        if place is not None and len(compared) > 1:
+            place = place.with_name(f"{place.stem}-{topic}{place.suffix}")
+        draw(one, place)
+    return None
 
 
-def _publish(report: Any, page: Path, run: Path | None) -> None:
-    """Print a report and write its page."""
-    from pgmult.core.reports import as_html, as_text
-
-    print()
-    print(as_text(report, width=width()))
-    page.write_text(as_html(report), encoding="utf-8")
-    print(f"The same with pictures: {page}" + ("" if run is None else f"; the draws: {run}"))
+def _add_quotes(parser: argparse.ArgumentParser) -> None:
+    _add_topics(parser)
+    parser.add_argument("--quotes", type=at_least(1), default=3, metavar="N")
+    parser.add_argument("--characters", type=at_least(1), default=400, metavar="N")
 
 
-def _say_how_to_resume(options: argparse.Namespace) -> None:
-    command = f"pgmult topics fit {shlex.quote(str(options.corpus))}"
-    complain(
-        f"interrupted; what was drawn is in {options.out}: go on with"
-        f" {command} --out {shlex.quote(str(options.out))} --resume"
-        " (and the same words and covariates)"
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--groups", nargs="+", metavar="COLUMN", help="to look within")
+    parser.add_argument(
+        "--permute", metavar="COLUMN", help="shuffle this covariate, whole authors at once"
     )
+    add_seed(parser)
+
+
+def _check(run: StoredRun, options: argparse.Namespace) -> Any:
+    if options.permute is not None:
+        return run.ask("permutation_test", options.permute, random_seed=options.seed)
+    return run.ask("check", groups=options.groups, random_seed=options.seed)
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("corpus", metavar="CORPUS", help="as of fit, with the same columns")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.csv")
+    add_seed(parser)
+    _add_corpus(parser.add_argument_group("corpus"))
+
+
+def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
+    from pgmult.topics.export import named_topics, write_documents
+    from pgmult.topics.summaries.matching import best_chain
+
+    run.must_answer("predict")
+    table = getattr(run.data, "table", None)
+    if options.ngrams is None and table is not None and table.losses is not None:
+        options.ngrams = table.losses.ngrams
+    corpus, said = _read_documents(options)
+    print(said[0])
+    found = run.ask("predict", corpus, random_seed=options.seed)
+    print(found)
+    _, names = named_topics(run.posterior, best_chain(run.posterior))
+    print(f"Shares of topics: {write_documents(options.out, found.topics, found.corpus, names)}")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=_KINDS, default=_KINDS, metavar="KIND",
+        help=f"{', '.join(_KINDS)} (default: all)",
+    )  # fmt: skip
+
+
+def _export(run: StoredRun, options: argparse.Namespace) -> Any:
+    for path in run.ask("export", options.folder, options.kinds):
+        print(path)
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--words", type=at_least(1), default=8, metavar="N", help="words a topic")
+
+
+def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
+    found = first.ask("compare", second.posterior, num_words=options.words)
+    if not options.json:
+        print(f"first   {first.path}\nsecond  {second.path}\n")
+    return found
+
+
+def _column_and_values(text: str) -> tuple[str, Any]:
+    name, equals, given = text.partition("=")
+    if not equals:
+        raise ValueError(f"--at takes COLUMN=VALUE, got {text!r}")
+    values = [_value(part) for part in given.split(",")]
+    return name.strip(), values if len(values) > 1 else values[0]
+
+
+def _value(text: str) -> Any:
+    """A number where it is one, a label otherwise."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip()
+
+
+# --------------------------------------------------------------------------- beside runs
+
+
+def _add_pack(pack: argparse.ArgumentParser) -> None:
+    pack.add_argument("corpus", metavar="CORPUS", help="as of fit")
+    pack.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write it")
+    pack.add_argument("--quiet", action="store_true", help="no progress line")
+    _add_corpus(pack.add_argument_group("corpus"))
+
+
+def _pack(options: argparse.Namespace) -> int:
+    from pgmult.datasets import pack_files
+    from pgmult.topics.data.packed import losses_of
+
+    corpus = pack_files(
+        options.corpus, options.out, vocabulary=options.vocabulary, column=options.column,
+        names=options.names, documents=options.documents, delimiter=options.delimiter,
+        encoding=options.encoding, progressbar=not options.quiet, **_choices(options),
+    )  # fmt: skip
+    print(f"{options.out}: {corpus}")
+    losses = losses_of(options.out)
+    if losses is not None:
+        print(f"\n{losses}")
+    print(f"\nGo on with: pgmult topics fit {shlex.quote(str(options.out))} --topics 50 --out run")
+    return 0
+
+
+def _add_search(search: argparse.ArgumentParser) -> None:
+    search.add_argument("corpus", metavar="CORPUS", help="as of fit")
+    search.add_argument(
+        "--topics", type=at_least(2), nargs="+", required=True, metavar="K", help="to be compared"
+    )
+    for name, least, value in (("draws", 1, 200), ("tune", 0, 300), ("chains", 1, 2)):
+        search.add_argument(
+            f"--{name}", type=at_least(least), default=value, metavar="N", help=f"default: {value}"
+        )
+    add_seed(search)
+    add_running(search)
+    add_writing(search, figure=True)
+    _add_corpus(search.add_argument_group("corpus"))
+    _add_covariates(search.add_argument_group("covariates, out of a table"))
+
+
+def _search(options: argparse.Namespace) -> int:
+    from pgmult.topics.scores.selection import search_num_topics
+
+    silence_what_is_told_anyway()
+    corpus, said = _read_documents(options)
+    _print_corpus(corpus, said)
+    found = search_num_topics(
+        corpus, options.topics, draws=options.draws, tune=options.tune, chains=options.chains,
+        cores=options.cores, random_seed=options.seed, progressbar=not options.quiet,
+    )  # fmt: skip
+    give(found, options)
+    return 0
+
+
+ROOM = Room(
+    TOPICS,
+    "topic models of your own corpus",
+    "  pgmult topics fit articles.csv --column text --topics 50 --out run\n"
+    "  pgmult topics show run --topic 3 --documents 5\n"
+    "  pgmult topics fit speeches.csv --column text --topics 15 --out run2 \\\n"
+    "    --prevalence '~ party + year'",
+    "the topics of a corpus",
+    draws=1000, tune=1000, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    add_show=_add_show, add_compare=_add_compare, takes_cluster=True,
+    questions=(
+        Question(
+            "effects", "what covariates do to shares of topics", _effects, _add_effects, draws=True
+        ),
+        Question(
+            "content", "which words groups say a topic in", _content, _add_content, writes=False
+        ),
+        Question(
+            "quotes", "texts of documents that are most about a topic",
+            lambda run, options: run.ask(
+                "quotes", options.topic, options.quotes, max_characters=options.characters
+            ),
+            _add_quotes,
+        ),
+        Question(
+            "check", "where the data are not as the model would have them", _check, _add_check
+        ),
+        Question(
+            "predict", "shares of topics in new documents", _predict, _add_predict, writes=False
+        ),
+        Question(
+            "export", "write a run as files for other programs", _export, _add_export, writes=False
+        ),
+    ),
+    more=(
+        (
+            "pack", "write a corpus that may be larger than memory, for fit to read from disk",
+            _add_pack, _pack,
+        ),
+        ("search", "compare numbers of topics on held-out words", _add_search, _search),
+    ),
+)  # fmt: skip

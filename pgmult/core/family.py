@@ -33,11 +33,14 @@ class Verb:
         the whole family if empty.
     keeps : tuple of str
         Variables of which the run must have kept one; none is needed if empty.
+    hint : str
+        How a run comes to keep one.
     """
 
     function: str
     models: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
+    hint: str = "name it in keep="
 
     def load(self) -> Any:
         """The function."""
@@ -49,7 +52,7 @@ class Verb:
         if self.models and self.models_of(run).isdisjoint(self.models):
             return f"it takes a run of {' or '.join(self.models)}, got {type(run.model).__name__}"
         if self.keeps and not any(name in run for name in self.keeps):
-            return f"the run must have kept {' or '.join(self.keeps)} (name it in keep=)"
+            return f"the run must have kept {' or '.join(self.keeps)} ({self.hint})"
         return ""
 
     @staticmethod

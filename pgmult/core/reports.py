@@ -1,11 +1,11 @@
 """Reports: what was found in sentences, then tables and figures; for a terminal, a page, a machine.
 
-A family says what there is to tell (`Report`, made of `Section`); `as_text`, `as_html` and
-`as_json` show it. A page is one file that needs no network, reads on a telephone, follows the
-reader's choice of a light or a dark screen, and is whole without a script.
+A family says what there is to tell: a `Report`, made of `Section`. A page is one file that needs no
+network, reads on a telephone, follows the reader's choice of a light or a dark screen, and is whole
+without a script.
 
 >>> found = Section("Shares", head=("name", "share"), rows=[("Ada", Interval(0.31, 0.24, 0.37))])
->>> print(as_text(Report("Names", ["Ada leads."], [found])))
+>>> print(Report("Names", ["Ada leads."], [found]))
 Names
 -----
 * Ada leads.
@@ -37,11 +37,9 @@ __all__ = [
     "Interval",
     "Report",
     "Section",
-    "as_html",
-    "as_json",
-    "as_text",
     "check_section",
     "page",
+    "run_in_words",
 ]
 
 PAGE_STYLE = Markup("""
@@ -224,43 +222,63 @@ class Report:
     style: Markup | None = None
     script: Markup | None = None
 
-    def save(self, page: str | os.PathLike[str] | None) -> "Report":
+    def text(self, width: int = 100) -> str:
+        """The report in lines of at most about `width` characters; tables may be wider."""
+        blocks = [_headed(self.title, [_paragraphs(self.verdict, width)])]
+        blocks += [s.text(width) for s in self.sections if s and s.shown != 0]
+        if self.facts:
+            left = max(map(len, self.facts))
+            lines = [
+                textwrap.fill(f"{name:<{left}}  {fact}", width, subsequent_indent=" " * (left + 2))
+                for name, fact in self.facts.items()
+            ]
+            blocks.append(_headed("The run", lines))
+        return "\n\n".join(blocks) + "\n"
+
+    def html(self) -> Markup:
+        """The report as one HTML page."""
+        sections = [section.html() for section in self.sections if section]
+        if self.facts:
+            sections.append(Section("The run", rows=list(self.facts.items())).html())
+        verdict = tag("div", _bullets(self.verdict), id="verdict")
+        style = joined(STYLE, self.style)
+        return page(self.title, verdict, sections, style=style, script=self.script)
+
+    def json(self) -> str:
+        """The report for machines: verdict, the tables with whole numbers, facts."""
+        told = {
+            "title": self.title,
+            "verdict": list(self.verdict),
+            "sections": {s.title: s.numbers() for s in self.sections if s.cells or s.sentences},
+            "facts": dict(self.facts),
+        }
+        return json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False)
+
+    def save(self, path: str | os.PathLike[str] | None) -> "Report":
         """The report itself, written as an HTML page where a path is given."""
-        if page is not None:
-            as_path(page, "page").write_text(as_html(self), encoding="utf-8")
+        if path is not None:
+            as_path(path).write_text(self.html(), encoding="utf-8")
         return self
 
     def __str__(self) -> str:
-        return as_text(self)
+        return self.text()
 
     def _repr_html_(self) -> str:
         told = [section.html() for section in self.sections if section]
         return joined(tag("style", STYLE, self.style), _bullets(self.verdict), told)
 
 
-def as_text(report: Report, *, width: int = 100) -> str:
-    """The report in lines of at most about `width` characters; tables may be wider."""
-    blocks = [_headed(report.title, [_paragraphs(report.verdict, width)])]
-    blocks += [s.text(width) for s in report.sections if s and s.shown != 0]
-    if report.facts:
-        left = max(map(len, report.facts))
-        lines = [
-            textwrap.fill(f"{name:<{left}}  {fact}", width, subsequent_indent=" " * (left + 2))
-            for name, fact in report.facts.items()
-        ]
-        blocks.append(_headed("The run", lines))
-    return "\n\n".join(blocks) + "\n"
-
-
-def as_html(report: Report) -> Markup:
-    """The report as one HTML page."""
-    sections = [section.html() for section in report.sections if section]
-    if report.facts:
-        sections.append(Section("The run", rows=list(report.facts.items())).html())
-    verdict = tag("div", _bullets(report.verdict), id="verdict")
-    return page(
-        report.title, verdict, sections, style=joined(STYLE, report.style), script=report.script
-    )
+def run_in_words(run: Any) -> str:
+    """How a posterior was sampled: chains, draws, tuning, seconds, seed."""
+    attrs = run.attrs
+    words = f"{run.num_chains} x {run.num_draws} draws"
+    if run.num_draws < attrs.get("draws", 0):
+        words += f" (of {attrs['draws']} planned)"
+    if "tune" in attrs:
+        words += f" after {attrs['tune']} sweeps of tuning"
+    if "seconds" in attrs:
+        words += f", {max(attrs['seconds']):.0f} s"
+    return words + (f", seed {attrs['random_seed']}" if "random_seed" in attrs else "")
 
 
 def page(
@@ -277,17 +295,6 @@ def page(
     main = tag("main", tag("h1", title), *body)
     whole = tag("html", head, tag("body", main, _FOOTER, script), lang="en")
     return joined(Markup("<!DOCTYPE html>\n"), whole, Markup("\n"))
-
-
-def as_json(report: Report) -> str:
-    """The report for machines: verdict, the tables with whole numbers, facts."""
-    told = {
-        "title": report.title,
-        "verdict": list(report.verdict),
-        "sections": {s.title: s.numbers() for s in report.sections if s.cells or s.sentences},
-        "facts": dict(report.facts),
-    }
-    return json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def check_section(found: PredictiveChecks) -> Section:

@@ -25,14 +25,14 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_path
 from pgmult.core.markup import Markup, joined, tag
-from pgmult.core.tables import as_frame
+from pgmult.core.tables import as_frame, date_text
 
 __all__ = [
     "WIDTH",
@@ -44,6 +44,7 @@ __all__ = [
     "once",
     "percent",
     "points",
+    "print_csv",
     "probability_text",
     "with_interval",
     "wrapped",
@@ -248,15 +249,22 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -
     gets a leading apostrophe: programs for spreadsheets would evaluate it.
     """
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(map(_csv_cell, columns))
-        writer.writerows(zip(*(map(_csv_cell, column) for column in columns.values()), strict=True))
+        print_csv(file, columns)
     return path
+
+
+def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write columns as CSV to a file that is open, such as the terminal: see `write_csv`."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(_csv_cell, columns))
+    writer.writerows(zip(*(map(_csv_cell, column) for column in columns.values()), strict=True))
 
 
 def _csv_cell(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else f"{value:.6g}"
+    if isinstance(value, np.datetime64):
+        return date_text(value)
     if isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not _reads_as_number(value):
         return f"'{value}"
     return "" if value is None else value

@@ -5,6 +5,7 @@ from pgmult.core.family import Family, Verb
 __all__ = ["TOPICS"]
 
 _SHARES = ("theta", "psi")
+_HINT = "name it in keep=, at the command line --keep-theta"
 _WITH_COVARIATES = ("StructuralTopics",)
 _SUMMARIES = "pgmult.topics.summaries"
 
@@ -16,15 +17,15 @@ TOPICS = Family(
         ),
         "effects": Verb(f"{_SUMMARIES}.effects:effects", _WITH_COVARIATES),
         "content": Verb(f"{_SUMMARIES}.content:content", keeps=("group_topics",)),
-        "check": Verb(f"{_SUMMARIES}.checks:predictive_checks", keeps=_SHARES),
+        "check": Verb(f"{_SUMMARIES}.checks:predictive_checks", keeps=_SHARES, hint=_HINT),
         "compare": Verb(f"{_SUMMARIES}.matching:match_runs", keeps=("topics",)),
         "report": Verb("pgmult.topics.report.report:topic_report", keeps=("topics",)),
         "export": Verb("pgmult.topics.export:export", keeps=("topics",)),
         "topics": Verb(f"{_SUMMARIES}.words:top_words", keeps=("topics",)),
         "stability": Verb(f"{_SUMMARIES}.stability:topic_stability", keeps=("topics",)),
         "correlations": Verb(f"{_SUMMARIES}.correlations:topic_correlations", keeps=("Sigma",)),
-        "documents": Verb(f"{_SUMMARIES}.documents:document_topics", keeps=_SHARES),
-        "quotes": Verb(f"{_SUMMARIES}.quotes:quotes", keeps=_SHARES),
+        "documents": Verb(f"{_SUMMARIES}.documents:document_topics", keeps=_SHARES, hint=_HINT),
+        "quotes": Verb(f"{_SUMMARIES}.quotes:quotes", keeps=_SHARES, hint=_HINT),
         "permutation_test": Verb(
             f"{_SUMMARIES}.permutation:permutation_test", _WITH_COVARIATES, ("topics",)
         ),

@@ -56,7 +56,7 @@ COMMANDS = {
     "fields fit": "fields fit names.csv --inputs year state --places us-states --category name"
     f" --count n --hold-out year=2005 --out f {FEW}",
     "fields show": "fields show f --json",
-    "fields predict": "fields predict f --at new.csv",
+    "fields predict": "fields predict f new.csv",
     "fields export": "fields export f",
     "sequences fit": "sequences fit visits.csv --symbol state --sequence patient --time day"
     f" --every day --count n --out s {FEW}",

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.core.reports import as_html
 from pgmult.fields import MultinomialGP, from_long, report
 from pgmult.fields.covariances import Matern
 from pgmult.sampling import Origin
@@ -72,7 +71,8 @@ def field_page():
         {"psi": psi}, dims={"psi": ("site", "stick")}, origin=Origin.of(model, data)
     )
     truth = np.tile([0.5, 0.3, 0.2], (data.num_rows, 1))
-    return as_html(report(made, data=data, title="Names", held_out=data.counts * 0, truth=truth))
+    hidden = data.counts * 0
+    return report(made, data=data, title="Names", held_out=hidden, truth=truth).html()
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -86,7 +86,7 @@ def topic_page():
         model, corpus, draws=10, tune=5, chains=2, random_seed=0, progressbar=False,
         keep=(*model.default_keep, "theta"),
     )  # fmt: skip
-    return as_html(topics.topic_report(posterior, title="Topics", reference=corpus))
+    return topics.topic_report(posterior, title="Topics", reference=corpus).html()
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

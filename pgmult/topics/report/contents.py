@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_list, brief
+from pgmult.core.reports import run_in_words
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
@@ -211,17 +212,7 @@ def _as_held_out(held_out: object) -> dict[str, Sequence[HeldOutScore]]:
 def run_facts(posterior: Posterior) -> dict[str, str]:
     """What a posterior knows of the run behind it, in words."""
     as_draws(as_kind(posterior, "posterior", Posterior), "topics")
-    attrs = posterior.attrs
-    run = f"{posterior.num_chains} x {posterior.num_draws} draws"
-    if posterior.num_draws < attrs.get("draws", 0):
-        run += f" (of {attrs['draws']} planned)"
-    if "tune" in attrs:
-        run += f" after {attrs['tune']} sweeps of tuning"
-    if "seconds" in attrs:
-        run += f", {max(attrs['seconds']):.0f} s"
-    if "random_seed" in attrs:
-        run += f", seed {attrs['random_seed']}"
-    return {"topics": str(posterior["topics"].shape[2]), "run": run}
+    return {"topics": str(posterior["topics"].shape[2]), "run": run_in_words(posterior)}
 
 
 def _verdict(

@@ -133,10 +133,10 @@ class TestFit:
 
     def test_resume_extends_with_the_bits_of_an_unbroken_run(self, capsys, corpus, tmp_path):
         assert fit(capsys, corpus, tmp_path / "whole", *SMALL)[0] == 0
-        shorter = ["--topics", 3, "--draws", 2, "--tune", 2, "--chains", 2, "--quiet", "--resume"]
-        assert fit(capsys, corpus, tmp_path / "broken", *shorter)[0] == 0, "begins where nothing is"
-        more = ["--resume", "--draws", 6, "--quiet"]
-        assert fit(capsys, corpus, tmp_path / "broken", *more)[0] == 0
+        shorter = ["--topics", 3, "--draws", 2, "--tune", 2, "--chains", 2, "--quiet"]
+        assert fit(capsys, corpus, tmp_path / "broken", *shorter)[0] == 0
+        more = ["--draws", 6, "--quiet"]
+        assert run(capsys, "topics", "resume", tmp_path / "broken", *more)[0] == 0
         whole, resumed = pgmult.load(tmp_path / "whole"), pgmult.load(tmp_path / "broken")
         np.testing.assert_array_equal(whole["topics"], resumed["topics"])
 
@@ -157,9 +157,6 @@ class TestFit:
             assert ("theta" in pgmult.load(out)) is kept
             page = (out / "report.html").read_text(encoding="utf-8")
             assert ("Representative documents" in page) is kept
-        resumed = fit(capsys, many, out, "--resume", "--keep-theta")
-        assert resumed[0] == 2
-        assert "--keep-theta cannot change" in resumed[2]
 
     def test_interrupt_keeps_the_draws(self, capsys, corpus, tmp_path, monkeypatch):
         step = CorrelatedTopics.step
@@ -176,11 +173,11 @@ class TestFit:
         small = ["--topics", 3, "--draws", 6, "--tune", 2, "--chains", 1, "--quiet"]
         code, output, errors = fit(capsys, corpus, out, *small)
         assert code == 130
-        assert "--resume" in errors
+        assert f"go on with pgmult topics resume {tmp_path / 'run'}" in errors
         assert "1 x 2 draws (of 6 planned)" in output
         assert pgmult.load(out).num_draws == 2
         monkeypatch.setattr(CorrelatedTopics, "step", step)
-        assert fit(capsys, corpus, out, "--resume", "--quiet")[0] == 0
+        assert run(capsys, "topics", "resume", out, "--quiet")[0] == 0
         assert pgmult.load(out).num_draws == 6
 
     def test_interrupt_before_the_first_draw(self, capsys, corpus, tmp_path, monkeypatch):
@@ -190,7 +187,7 @@ class TestFit:
         monkeypatch.setattr(CorrelatedTopics, "step", interrupted)
         code, _, errors = fit(capsys, corpus, tmp_path / "run", *SMALL)
         assert code == 130
-        assert "--resume" in errors
+        assert f"go on with pgmult topics resume {tmp_path / 'run'}" in errors
         assert "Traceback" not in errors
 
 
@@ -253,17 +250,14 @@ class TestBadInput:
         fitting = ("topics", "fit", corpus, *SMALL, "--out")
         assert "/proc/self" in self.complaint(capsys, *fitting, "/proc/self/run")
 
-    def test_resume_of_another_run(self, capsys, corpus, tmp_path):
+    def test_a_run_is_not_overwritten(self, capsys, corpus, tmp_path):
         out = tmp_path / "run"
         assert fit(capsys, corpus, out, *SMALL)[0] == 0
-        again = ("topics", "fit", corpus, "--out", out)
-        held = self.complaint(capsys, *again, *SMALL)
-        assert f"{out}: RUN holds a run already (add --resume" in held
-        resuming = (*again, "--resume", "--quiet")
-        assert "--seed cannot change" in self.complaint(capsys, *resuming, "--seed", 1)
-        assert "model" in self.complaint(capsys, *resuming, "--topics", 4)
-        corpus.write_text("1 0:1\n" * 20)
-        assert "data" in self.complaint(capsys, *resuming)
+        held = self.complaint(capsys, "topics", "fit", corpus, "--out", out, *SMALL)
+        assert f"{out}: RUN holds a run already (pgmult topics resume goes on" in held
+        assert "draws must be at least" in self.complaint(
+            capsys, "topics", "resume", out, "--draws", 2, "--quiet"
+        )
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -329,7 +323,10 @@ class TestShow:
         fit(capsys, corpus, out, *SMALL)
         for arguments, message in {
             ("--topic", 3): "--topic must be from 0 to 2, got 3",
-            ("--documents", 2): "keeps no topic proportions of documents (fit with --keep-theta)",
+            (
+                "--documents",
+                2,
+            ): "cannot answer 'documents': the run must have kept theta or psi (name it in",
             ("--by", "idf"): "invalid choice: 'idf'",
         }.items():
             code, _, errors = run(capsys, "topics", "show", out, *arguments)
@@ -359,7 +356,7 @@ class TestShow:
         posterior.save(tmp_path / "x")
         code, _, errors = run(capsys, "topics", "compare", tmp_path / "a", tmp_path / "x")
         assert code == 2
-        assert "a run without topics" in errors
+        assert "must know its model" in errors
 
     def test_correlations_follow_the_stored_link(self, capsys, corpus, tmp_path):
         """The sticks of a run with another order are read in that order."""
@@ -396,7 +393,7 @@ class TestShow:
         posterior.save(tmp_path / "run")
         code, _, errors = run(capsys, "topics", "show", tmp_path / "run")
         assert code == 2
-        assert "a run without topics; it keeps x" in errors
+        assert "must know its model" in errors
 
     def test_a_reader_that_leaves(self, capsys, corpus, tmp_path):
         out = tmp_path / "run"
@@ -445,14 +442,14 @@ class TestDemo:
 
     def test_leaves_a_page_and_no_draws(self, capsys, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        for name in ("pgmult-demo.html", "pgmult-demo-2.html"):
+        for name in ("pgmult-demo-topics.html", "pgmult-demo-topics-2.html"):
             code, output, _ = run(capsys, "demo", *SMALL)
             assert code == 0
             assert output.index("found by both chains") < output.index("largest first")
             assert f"The same with pictures: {name}" in output
         assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "pgmult-demo-2.html",
-            "pgmult-demo.html",
+            "pgmult-demo-topics-2.html",
+            "pgmult-demo-topics.html",
         ]
 
     def test_interrupt(self, capsys, tmp_path, monkeypatch):
@@ -536,7 +533,7 @@ class TestHousekeeping:
         assert before
         process("topics", "fit", corpus, "--out", tmp_path / "run", *SMALL)
         process("demo", "--out", tmp_path / "demo", *SMALL)
-        process("demo", "topics", "--covariates", "--out", tmp_path / "structural", *SMALL)
+        process("demo", "effects", "--out", tmp_path / "structural", *SMALL)
         assert sorted(path.name for path in (tmp_path / "cache").rglob("*.nb?")) == before
 
 

@@ -9,8 +9,9 @@ import pytest
 
 import pgmult
 from pgmult.cli import commands as cli
-from pgmult.cli.jobs import Job
+from pgmult.cli.runs import StoredRun
 from pgmult.fields import MultinomialGP, from_long, predict
+from pgmult.fields.family import FIELDS
 from pgmult.sampling.store import Run
 
 FEW = ["--draws", "6", "--tune", "3", "--chains", "2", "--quiet"]
@@ -86,7 +87,7 @@ class TestFields:
 
     def test_the_draws_are_those_of_the_function(self, names, field_run):
         posterior, data = pgmult.load(field_run), Run(field_run).inputs()["data"]
-        hidden = Job.read(field_run, "fields").held_out["counts"]
+        hidden = StoredRun.open(field_run, FIELDS).held_out["counts"]
         rows = list(csv.DictReader(names.read_text().splitlines()))
         whole = from_long(
             {
@@ -109,7 +110,7 @@ class TestFields:
     def test_predict_and_export_are_tidy(self, capsys, field_run, tmp_path):
         new = tmp_path / "at.csv"
         new.write_text("state,year\nOR,2003\n")
-        code, out, _ = run(capsys, "fields", "predict", field_run, "--at", new)
+        code, out, _ = run(capsys, "fields", "predict", field_run, new)
         assert code == 0
         rows = list(csv.DictReader(out.splitlines()))
         assert [r["category"] for r in rows] == ["Ada", "Ben", "Cleo"]

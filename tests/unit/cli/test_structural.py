@@ -115,10 +115,7 @@ class TestFit:
         fewer = list(free)
         fewer[fewer.index("--draws") + 1] = "3"
         said(capsys, *fit, tmp_path / "broken", *fewer)
-        again = [*fit, tmp_path / "broken", "--resume", "--draws", 8, "--quiet", "--topics", 2]
-        errors = refused(capsys, *again, "--random-effects", "shared")
-        assert "--random-effects cannot change when a run is resumed" in errors
-        said(capsys, *again)
+        said(capsys, "topics", "resume", tmp_path / "broken", "--draws", 8, "--quiet")
         whole, broken = (pgmult.load(tmp_path / name) for name in ("whole", "broken"))
         np.testing.assert_array_equal(whole["coefficients"], broken["coefficients"])
         assert broken["effect_covariances"].shape == (2, 8, 1, 1, 1)
@@ -186,7 +183,7 @@ class TestQuestions:
         arguments = ["--column", "text", *FIT[6:], "--out", tmp_path / "plain"]
         said(capsys, "topics", "fit", folder / "speeches.csv", *arguments)
         errors = refused(capsys, "topics", "effects", tmp_path / "plain", "party")
-        assert "posterior must be of data with covariates" in errors
+        assert "it takes a run of StructuralTopics, got CorrelatedTopics" in errors
 
 
 class TestFiles:
@@ -197,7 +194,7 @@ class TestFiles:
         ]
         path = write(tmp_path / "new.csv", new)
         output = said(
-            capsys, "topics", "transform", run, path, "--column", "text", "--out",
+            capsys, "topics", "predict", run, path, "--column", "text", "--out",
             tmp_path / "shares.csv",
         )  # fmt: skip
         assert "2 new documents; the run knows 5 of their 6 words (83%)" in output
@@ -208,7 +205,7 @@ class TestFiles:
         means = [name for name in shares[0] if name.startswith("topic") and ":" in name]
         assert sum(float(shares[0][name]) for name in means) == pytest.approx(1.0, abs=1e-4)
         path = write(tmp_path / "bare.csv", [{"text": "ship", "party": "N"}])
-        transform = ["topics", "transform", run, path, "--column", "text", "--out", "x.csv"]
+        transform = ["topics", "predict", run, path, "--column", "text", "--out", "x.csv"]
         assert "must have a column 'year'" in refused(capsys, *transform)
 
     def test_export(self, capsys, run, tmp_path):
@@ -231,13 +228,13 @@ class TestFiles:
 @pytest.mark.slow
 def test_the_demonstration(capsys, monkeypatch, tmp_path):
     """On few messages; that all of them are read is tested where they are."""
-    from pgmult.cli import demo_covariates
+    from pgmult.cli import demo_effects
     from pgmult.datasets import state_of_the_union
 
     few = state_of_the_union()[::40]
-    monkeypatch.setattr(demo_covariates, "state_of_the_union", lambda: few)
+    monkeypatch.setattr(demo_effects, "state_of_the_union", lambda: few)
     output = said(
-        capsys, "demo", "topics", "--covariates", "--topics", 3, "--draws", 6, "--tune", 4,
+        capsys, "demo", "effects", "--topics", 3, "--draws", 6, "--tune", 4,
         "--chains", 1, "--quiet", "--out", tmp_path / "run",
     )  # fmt: skip
     for piece in ("by 14 presidents: 74 pieces", "Time, from 1960 to 2020.", "Party. ", "Words. "):

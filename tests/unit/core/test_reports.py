@@ -10,7 +10,7 @@ from pgmult.core.checks import PredictiveChecks
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.notebook import columns_html
-from pgmult.core.reports import Interval, Report, Section, as_html, as_json, as_text
+from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.tabled import Column, Table
 from pgmult.core.tables import as_years
 
@@ -60,7 +60,7 @@ def report():
 
 
 def test_text_shows_first_rows_and_says_how_many_more(report):
-    text = as_text(report, width=60)
+    text = report.text(60)
     assert text.startswith("Names & more\n------------\n* Ada leads.\n")
     assert "<Ada>  0.31 [0.24, 0.37]  3" in text
     assert "(1 more row on the page)" in text
@@ -68,7 +68,7 @@ def test_text_shows_first_rows_and_says_how_many_more(report):
 
 
 def test_page_is_whole_and_escaped(report):
-    page = as_html(report)
+    page = report.html()
     reader = parsed(page)
     assert "<Ada>" in reader.text
     assert "table: Shares" in reader.labels
@@ -79,7 +79,7 @@ def test_page_is_whole_and_escaped(report):
 
 
 def test_json_has_numbers(report):
-    told = json.loads(as_json(report))
+    told = json.loads(report.json())
     first, second = told["sections"]["Shares"]["rows"]
     assert first == {"name": "<Ada>", "share": {"mean": 0.31, "lower": 0.24, "upper": 0.37}, "n": 3}
     assert second["n"] is None
@@ -155,11 +155,11 @@ def test_a_section_takes_a_table_and_figures():
     table = Table("Of all.", [Column("n", [1.5, np.nan], "count", lambda x: f"{x:.1f}")])
     line = Lines([Line("<Ada>", 0, np.arange(2.0), np.arange(2.0))], "l", "x")
     report = Report("R", [], [Section("T", table=table, figures=[line, line]), Section("Empty")])
-    reader = parsed(as_html(report))
+    reader = parsed(report.html())
     assert {"Of all.", "count", "1.5", "<Ada>"} <= set(reader.text)
     assert "Empty" not in reader.text
     assert "Of all.\n\ncount\n1.5" in str(report)
-    rows = json.loads(as_json(report))["sections"]["T"]["rows"]
+    rows = json.loads(report.json())["sections"]["T"]["rows"]
     assert rows == [{"n": 1.5}, {"n": None}]
     parsed(report._repr_html_())
 

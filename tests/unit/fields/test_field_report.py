@@ -5,7 +5,6 @@ import pytest
 
 import pgmult
 from pgmult.core.figures.base import panels
-from pgmult.core.reports import as_html, as_text
 from pgmult.fields import (
     MultinomialGP,
     check,
@@ -76,8 +75,8 @@ def test_verdict_names_what_rose_and_what_fell():
     assert "The chains agree on the probabilities" in said
     names = [section.title for section in found.sections]
     assert "At the new inputs" in names
-    assert "no data" in as_html(found), "the hidden year is marked"
-    assert "2012, east" in as_text(found)
+    assert "no data" in found.html(), "the hidden year is marked"
+    assert "2012, east" in found.text()
     rise = found.sections[0].rows[0]
     assert rise[0] == "A"
     assert rise[3].mean == pytest.approx(0.44, abs=0.02)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.core.reports import as_html
 from pgmult.sequences import (
     MultinomialLDS,
     StepProbs,
@@ -52,7 +51,7 @@ def test_report_finds_the_season_and_scores_what_was_held_out(sampled):
     assert "They swing with a period of 1" in said
     assert "is told better than by overall shares" in said
     assert "The truth is known here" in said
-    page = as_html(report)
+    page = report.html()
     assert "no data" in page
     assert "the last that was seen" in page
     with pytest.raises(ValueError, match="truth must have shapes"):

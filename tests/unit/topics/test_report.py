@@ -12,7 +12,6 @@ import pytest
 from html_pages import parsed
 
 from pgmult import Posterior
-from pgmult.core.reports import as_html, as_text
 from pgmult.sampling import Origin
 from pgmult.topics import (
     CorrelatedTopics,
@@ -94,7 +93,7 @@ def best_of(posterior):
 
 
 def test_the_verdict_comes_first(summary):
-    text = as_text(summary)
+    text = summary.text()
     assert text.index("found by both chains") < text.index("largest first")
     assert summary.verdict[0] == "5 of 5 topics were found by both chains (5 stable)."
     assert summary.verdict[1] == (
@@ -102,12 +101,12 @@ def test_the_verdict_comes_first(summary):
         " (+0.010 ± 0.020 nats a word, too close to call)."
     )
     assert "With a tenth of a text seen, ours predict the rest better than unigram" in text
-    page = " ".join(parsed(as_html(summary)).text)
+    page = " ".join(parsed(summary.html()).text)
     assert page.index("found by both chains") < page.index("Largest first")
 
 
 def test_text_says_everything(summary):
-    text = as_text(summary, width=100)
+    text = summary.text(100)
     lines = text.splitlines()
     assert all(len(line) <= 100 for line in lines if "nats a word" not in line)
     first = next(line for line in lines if line.startswith(f"  {summary.found.topics[0]}  "))
@@ -131,14 +130,14 @@ def test_topics_stand_by_size_with_the_numbers_of_the_draws_and_are_named_alike_
     names = [f"{t} " + " ".join(w.word for w in words[t]) for t in order]
     assert order.tolist() != sorted(order), "else this tells nothing"
     assert summary.found.names == names
-    text, page = as_text(summary), " ".join(parsed(as_html(summary)).text)
+    text, page = summary.text(), " ".join(parsed(summary.html()).text)
     for pair in re.findall(r"^[+-]\d\.\d\d \[.*?\]  (.*)  \|  (.*)$", text, re.M):
         assert set(pair) <= set(names)
         assert all(name in page for name in pair)
 
 
 def test_correlations_and_findings_are_told(summary):
-    text = as_text(summary)
+    text = summary.text()
     assert len(re.findall(r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]", text, re.M)) >= 2
     assert "within chain" in text
     assert re.search(r"log likelihood, each chain by itself: split R-hat at most \d\.\d{3}", text)
@@ -157,12 +156,12 @@ def test_topics_are_judged(summary):
         np.testing.assert_allclose(made.found.exclusivity, expected, rtol=1e-12)
     frex_words = top_words(posterior, 3, by="frex", chain=chain)
     assert by_frex.found.words == [frex_words[k] for k in order]
-    assert "words by frex" in as_text(by_frex)
-    assert f" {summary.found.coherence[0]:5.2f} " in as_text(summary)
+    assert "words by frex" in by_frex.text()
+    assert f" {summary.found.coherence[0]:5.2f} " in summary.text()
 
 
 def test_one_topic_is_told_with_its_documents_and_correlations(summary):
-    text = as_text(summary.topic(int(summary.found.topics[2])))
+    text = summary.topic(int(summary.found.topics[2])).text()
     assert "exclusivity" in text.splitlines()[0]
     assert "stable, 2 of 2 chains" in text.splitlines()[0]
     for word in summary.found.words[2]:
@@ -174,7 +173,7 @@ def test_one_topic_is_told_with_its_documents_and_correlations(summary):
 
 
 def test_page_is_whole(summary):
-    page = as_html(summary)
+    page = summary.html()
     parser = parsed(page)
     text = " ".join(parser.text)
     for piece in ("Run <1> & more", "a < b", "w0<b>", "too close to call", "R-hat", "d0&"):
@@ -187,7 +186,7 @@ def test_page_is_whole(summary):
 
 
 def test_page_draws_each_sure_correlation_and_each_pair(summary):
-    page = as_html(summary)
+    page = summary.html()
     matrix = page[page.index('class="matrix"') :]
     cells = re.findall(r'data-t="(\d) (\d)"[^>]*>\s*<title>([^<]*)', matrix)
     assert len(cells) == 10
@@ -207,7 +206,7 @@ def test_page_draws_each_sure_correlation_and_each_pair(summary):
 
 def test_page_ranks_words_as_the_library_does(summary):
     """The script's arithmetic on the page's numbers gives the rankings of `top_words`."""
-    page = as_html(summary)
+    page = summary.html()
     packed = json.loads(re.search(r'id="words">(.*?)</script>', page, re.S)[1])
     posterior = draws_of()
     chain, order = best_of(posterior)
@@ -236,7 +235,7 @@ def test_script_ranks_and_points_out(summary, tmp_path):
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         pytest.skip("the script runs in a browser: install chromium")
-    page = as_html(summary)
+    page = summary.html()
     asked = """<script>by.value = "relevance"; lambda.value = "0"; rank(); pick("3");</script>"""
     file = tmp_path / "page.html"
     file.write_text(page.replace("</body>", asked + "</body>"), encoding="utf-8")
@@ -258,8 +257,8 @@ def test_script_ranks_and_points_out(summary, tmp_path):
 def test_a_page_without_rankings_is_plain():
     plain = topic_report(draws_of(), title="t", rank_for_page=False, num_documents=0)
     assert plain.found.documents == []
-    assert "words by probability" in as_text(plain)
-    page = as_html(plain)
+    assert "words by probability" in plain.text()
+    page = plain.html()
     parsed(page)
     assert "<script" not in page
     assert "controls" not in page[page.index("<body>") :]
@@ -268,7 +267,7 @@ def test_a_page_without_rankings_is_plain():
 def test_page_of_fifty_topics_is_small():
     posterior = draws_of(num_topics=50, num_words=400, num_draws=3)
     made = topic_report(posterior, title="t")
-    page = as_html(made)
+    page = made.html()
     parsed(page)
     assert len(page.encode()) < 1_000_000
 
@@ -299,8 +298,8 @@ def test_few_draws_and_missing_variables():
     assert summary.found.topics.tolist() == [0, 1, 2, 3, 4], "no sizes were kept"
     assert summary.found.stability.verdicts == ["one chain only"] * 5
     assert summary.found.findings == ["1 chain of 2 draws: too few for diagnostics."]
-    assert "Topics that go together" not in as_html(summary)
-    parsed(as_html(summary))
+    assert "Topics that go together" not in summary.html()
+    parsed(summary.html())
 
 
 def test_a_drifting_chain_is_called_out():

@@ -10,7 +10,6 @@ import pytest
 from html_pages import parsed
 
 from pgmult import Posterior
-from pgmult.core.reports import as_html, as_text
 from pgmult.sampling import Origin
 from pgmult.topics import (
     StructuralTopics,
@@ -82,7 +81,7 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
     assert found.names == report.found.names
     assert report.verdict[1].startswith("Party R minus D: ")
     assert report.found.names[2] in report.verdict[1], "topic 0 of the draws is the smallest"
-    text = as_text(report)
+    text = report.text()
     assert "Party R minus D" in text
     assert f"{100 * found.mean[0, 2]:+.1f}" in text
     assert topic_report(posterior_of(), title="t", covariates=False).found.structure is None
@@ -91,7 +90,7 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
 
 
 def test_the_page_has_all_sections_in_order(report):
-    page = as_html(report)
+    page = report.html()
     told = " ".join(parsed(page).text)
     heads = ["effects", "words-by-group", "quotes", "checks", "stability"]
     places = [page.index(f'<h2 id="{head}"') for head in heads]
@@ -108,7 +107,7 @@ def test_the_page_has_all_sections_in_order(report):
 
 def test_drawings_follow_the_screens_colours(report):
     """What is drawn has classes, and the style sheet has every class for a dark screen."""
-    page = as_html(report)
+    page = report.html()
     body = page[page.index("<body>") : page.index("<h2>Diagnostics")]
     assert not re.search(r'(fill|stroke)="#', body)
     style = page[: page.index("</style>")]
@@ -122,7 +121,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(report, tmp_path):
     if browser is None:
         pytest.skip("the page is laid out by a browser: install chromium")
     inner = tmp_path / "page.html"
-    page = as_html(report).replace("<details", "<details open")
+    page = report.html().replace("<details", "<details open")
     inner.write_text(page, encoding="utf-8")
     outer = tmp_path / "frame.html"  # a frame is as narrow as it says; a window need not be
     outer.write_text(
@@ -139,7 +138,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(report, tmp_path):
 
 def test_what_is_not_there_is_left_out(report):
     bare = topic_report(posterior_of(texts=False), title="t")
-    page = as_html(bare)
+    page = bare.html()
     assert 'id="quotes"' not in page
     assert "Representative documents" in page
     whole = posterior_of()
@@ -152,7 +151,7 @@ def test_what_is_not_there_is_left_out(report):
     found = topic_report(few, title="t")
     assert found.found.structure.words is None
     assert found.found.structure.checks is None
-    parsed(as_html(found))
+    parsed(found.html())
     forgotten = Posterior(kept, sample_stats=whole.sample_stats)
     assert topic_report(forgotten, title="t").found.structure is None
 

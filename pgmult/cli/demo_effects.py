@@ -1,27 +1,28 @@
-"""``pgmult demo topics --covariates``: what party and time do to what presidents speak of.
+"""``pgmult demo effects``: what party and time do to what presidents speak of.
 
 A structural topic model of the State of the Union messages that ship with the package: shares of
 topics depend on party and, smoothly, on the year, each president has an effect of his own, and the
 parties have words of their own for a topic.
 """
 
-import os
+import argparse
 import textwrap
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from pgmult.cli.shared import running
+from pgmult.core.reports import Report
 from pgmult.datasets import state_of_the_union
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.report.contents import run_facts
-from pgmult.topics.report.report import TopicReport, topic_report
 from pgmult.topics.summaries.content import content
 from pgmult.topics.summaries.effects import Difference, difference, effects
 
-__all__ = ["effects_in_words", "run_covariates_demo"]
+__all__ = ["effects_in_words", "run_demo"]
 
 PREVALENCE, CONTENT = "~ party * s(year) + (1 | president)", "~ party"
 _THIN = 2
@@ -30,29 +31,8 @@ _NAMED = 4  # topics of a sentence
 _SURE = 0.95
 
 
-def run_covariates_demo(
-    store: str | os.PathLike[str] | None = None,
-    *,
-    num_topics: int = 12,
-    draws: int = 100,
-    tune: int = 150,
-    chains: int = 2,
-    cores: int | None = None,
-    random_seed: int = 0,
-    progressbar: bool = True,
-    say: Callable[[str], Any] = print,
-) -> tuple[Posterior, TopicReport]:
-    """Sample a structural topic model of State of the Union messages and summarise it.
-
-    Parameters
-    ----------
-    store : path, optional
-        A run directory to create; draws are kept in memory if left out.
-    num_topics, draws, tune, chains, cores, random_seed, progressbar
-        As in `pgmult.sample`; every second draw is kept.
-    say : function of str
-        Told what is being done, and what was found.
-    """
+def run_demo(options: argparse.Namespace, say: Callable[[str], Any]) -> tuple[Posterior, Report]:
+    """Sample a structural topic model of the messages and summarise it; half the draws are kept."""
     corpus = state_of_the_union()
     years = corpus.table.columns["year"] if corpus.table is not None else np.zeros(1)
     data = corpus.with_covariates(PREVALENCE, content=CONTENT)
@@ -62,16 +42,14 @@ def run_covariates_demo(
         f" {data.num_documents:,} pieces of 200 words, {data.num_words:,} different words"
     )
     say(f'Shares of topics depend on "{PREVALENCE}", words on "{CONTENT}"')
-    say(f"Sampling a structural topic model of {num_topics} topics, {chains} chains")
-    model = StructuralTopics(num_topics)
+    say(f"Sampling a structural topic model of {options.topics} topics, {options.chains} chains")
+    model = StructuralTopics(options.topics)
     posterior = sample(
-        model, data, store=store, keep=(*model.default_keep, "theta"), draws=draws, tune=tune,
-        chains=chains, thin=_THIN, cores=cores, random_seed=random_seed, progressbar=progressbar,
+        model, data, keep=(*model.default_keep, "theta"), thin=_THIN, **running(options)
     )  # fmt: skip
     for paragraph in effects_in_words(posterior):
         say("\n" + textwrap.fill(paragraph, 88))
-    report = topic_report(
-        posterior,
+    report = posterior.report(
         title="What presidents speak of, by party and year",
         facts={
             "corpus": f"State of the Union messages: {data}",
@@ -81,7 +59,7 @@ def run_covariates_demo(
         },
         reference=data,
         num_documents=2,
-        random_seed=random_seed,
+        random_seed=options.seed,
     )
     return posterior, report
 

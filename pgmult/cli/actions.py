@@ -1,0 +1,313 @@
+"""The actions of ``pgmult FAMILY``: the same words and the same options for every family.
+
+A family of data has a `Room`: how ``fit`` reads its files and makes a model of them, how it
+reports, and which further questions it answers. Everything else is here, once: to sample and to
+resume, to show and to write the page, to compare two runs, to print an answer or to write it.
+"""
+
+import argparse
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pgmult.cli.runs import Job, StoredRun, resumed, sampled
+from pgmult.cli.shared import (
+    INTERRUPTED,
+    PAGE,
+    add_running,
+    add_seed,
+    add_writing,
+    at_least,
+    complain,
+    free_name,
+    give,
+    silence_what_is_told_anyway,
+    tell,
+)
+from pgmult.core.family import Family
+
+__all__ = ["CHECK", "Demo", "Question", "Room", "add_demo", "add_room"]
+
+Options = argparse.Namespace
+Parser = argparse.ArgumentParser
+
+
+@dataclass(frozen=True)
+class Question:
+    """An action that asks a run something.
+
+    Attributes
+    ----------
+    word, help : str
+    ask : callable
+        Answers ``ask(run, options)``; None where the answer has been printed.
+    add : callable
+        Adds the question's own options to a parser.
+    tidy : bool
+        Whether the answer is printed as rows of CSV.
+    writes : bool
+        Whether the answer is a table that ``--out`` can write.
+    draws : bool
+        Whether the answer can be drawn: ``--figure``.
+    """
+
+    word: str
+    help: str
+    ask: Callable[[StoredRun, Options], Any]
+    add: Callable[[Parser], Any] = lambda parser: None
+    tidy: bool = False
+    writes: bool = True
+    draws: bool = False
+
+
+CHECK = Question(
+    "check",
+    "where the data are not as the model would have them",
+    lambda run, options: run.ask("check", random_seed=options.seed),
+    add_seed,
+)
+
+
+@dataclass(frozen=True)
+class Room:
+    """A family at the command line.
+
+    Attributes
+    ----------
+    family : Family
+    help, examples, source : str
+        What it is for, how it is used, and what ``fit`` samples from.
+    draws, tune : int
+        Of each chain, unless told otherwise.
+    add_fit : callable
+        Adds to a parser the options that describe data and a model.
+    job : callable
+        ``job(options)``: the model and the data that they describe.
+    report : callable
+        ``report(run, options)``; options are those of ``show``, or None.
+    compare : callable
+        ``compare(first, second, options)`` of two runs: a report.
+    questions : sequence of Question
+    more : sequences of (word, help, add, command)
+        Actions that are not about a run.
+    add_show, add_compare : callable
+        Add further options to these actions.
+    takes_cluster : bool
+        Whether ``fit`` and ``resume`` can have a cluster do the work.
+    """
+
+    family: Family
+    help: str
+    examples: str
+    source: str
+    draws: int
+    tune: int
+    add_fit: Callable[[Parser], Any]
+    job: Callable[[Options], Job]
+    report: Callable[[StoredRun, Options | None], Any]
+    compare: Callable[[StoredRun, StoredRun, Options], Any]
+    questions: Sequence[Question] = ()
+    more: Sequence[tuple[str, str, Callable[[Parser], Any], Callable[[Options], int]]] = ()
+    add_show: Callable[[Parser], Any] = lambda parser: None
+    add_compare: Callable[[Parser], Any] = lambda parser: None
+    takes_cluster: bool = False
+
+
+def add_room(commands: Any, room: Room) -> None:
+    """``pgmult FAMILY`` with its actions."""
+    parser = commands.add_parser(
+        room.family.name, help=room.help, epilog="examples:\n" + room.examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+
+    def action(word: str, text: str, command: Callable[[Room, Options], int]) -> Parser:
+        added: Parser = actions.add_parser(word, help=text)
+        added.set_defaults(command=partial(command, room))
+        return added
+
+    fit = action("fit", f"sample a model of {room.source}", _fit)
+    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
+    fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
+    for name, value, least, told in (
+        ("draws", room.draws, 1, "kept of each chain"),
+        ("tune", room.tune, 0, "sweeps before the first"),
+        ("chains", 4, 1, "from starts of their own, to be compared"),
+        ("thin", 1, 1, "sweeps for each draw that is kept"),
+    ):
+        fit.add_argument(
+            f"--{name}", type=at_least(least), default=value, metavar="N",
+            help=f"{told}; default: {value}",
+        )  # fmt: skip
+    add_seed(fit)
+    resume = action("resume", "go on with a run, to the draws of one without a break", _resume)
+    _add_run(resume)
+    resume.add_argument("--draws", type=at_least(1), metavar="N", help="to have in the end")
+    for parser in (fit, resume):
+        add_running(parser)
+        _add_json(parser)
+        if room.takes_cluster:
+            parser.add_argument(
+                "--cluster", metavar="WHERE",
+                help="local, for worker processes, or the address of a Dask scheduler, tcp://...;"
+                " variables of single rows are not stored then",
+            )  # fmt: skip
+    room.add_fit(fit)
+    show = action("show", "print what a run found", _show)
+    _add_run(show)
+    _add_json(show)
+    room.add_show(show)
+    report = action("report", "write the page of a run anew", _report)
+    _add_run(report)
+    report.add_argument("--out", type=Path, metavar="PAGE", help="default: RUN/report.html")
+    for question in room.questions:
+        asking = action(question.word, question.help, partial(_ask, question))
+        _add_run(asking)
+        question.add(asking)
+        if question.writes:
+            add_writing(asking, figure=question.draws)
+    compare = action("compare", "two runs of the same data", _compare)
+    _add_run(compare, "first")
+    _add_run(compare, "second")
+    _add_json(compare)
+    room.add_compare(compare)
+    for word, text, add, command in room.more:
+        one = actions.add_parser(word, help=text)
+        one.set_defaults(command=command)
+        add(one)
+
+
+def _add_run(parser: Parser, name: str = "run") -> None:
+    parser.add_argument(name, type=Path, metavar="RUN")
+
+
+def _add_json(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for machines")
+
+
+def _fit(room: Room, options: Options) -> int:
+    job = room.job(options)
+    if not options.json and job.said:
+        print(job.said, flush=True)
+    return _finish(room, options, sampled(options, room.family, job), options.out)
+
+
+def _resume(room: Room, options: Options) -> int:
+    return _finish(room, options, resumed(options, room.family), options.run)
+
+
+def _finish(room: Room, options: Options, path: Path | None, asked: Path) -> int:
+    """Print the report of a run that has ended, write its page, and say how to go on."""
+    run = None if path is None else StoredRun.open(path, room.family)
+    if run is not None:
+        if not options.json:
+            print()
+        tell(options, room.report(run, None), run.path / PAGE)
+        if not options.json:
+            print(f"The same with pictures: {run.path / PAGE}; the draws: {run.path}")
+    if run is None or run.is_unfinished:
+        complain(
+            f"interrupted; what was drawn is in {asked}: go on with"
+            f" pgmult {room.family.name} resume {shlex.quote(str(asked))}"
+        )
+        return INTERRUPTED
+    return 0
+
+
+def _show(room: Room, options: Options) -> int:
+    tell(options, room.report(StoredRun.open(options.run, room.family), options))
+    return 0
+
+
+def _report(room: Room, options: Options) -> int:
+    page = options.out or options.run / PAGE
+    room.report(StoredRun.open(options.run, room.family), None).save(page)
+    print(page)
+    return 0
+
+
+def _compare(room: Room, options: Options) -> int:
+    runs = (StoredRun.open(path, room.family) for path in (options.first, options.second))
+    give(room.compare(*runs, options), options)
+    return 0
+
+
+def _ask(question: Question, room: Room, options: Options) -> int:
+    answer = question.ask(StoredRun.open(options.run, room.family), options)
+    if answer is not None:
+        give(answer, options, tidy=question.tidy)
+    return 0
+
+
+# --------------------------------------------------------------------------- demonstrations
+
+
+@dataclass(frozen=True)
+class Demo:
+    """``pgmult demo NAME``: a first job without a download.
+
+    Attributes
+    ----------
+    name, help : str
+        ``run_demo(options, say)`` of the module of that name samples and reports.
+    own : str
+        How to go on with data of one's own.
+    draws, tune, chains : int
+        Unless told otherwise.
+    add : callable
+        Adds the demonstration's own options to a parser.
+    """
+
+    name: str
+    help: str
+    own: str
+    draws: int
+    tune: int
+    chains: int = 2
+    add: Callable[[Parser], Any] = lambda parser: None
+
+
+def add_demo(demos: Any, demo: Demo) -> None:
+    """A demonstration with its options."""
+    parser = demos.add_parser(demo.name, help=demo.help)
+    parser.set_defaults(command=partial(_demo, demo))
+    for name, value, least in (
+        ("draws", demo.draws, 1), ("tune", demo.tune, 0), ("chains", demo.chains, 1)
+    ):  # fmt: skip
+        parser.add_argument(f"--{name}", type=at_least(least), default=value, metavar="N")
+    parser.add_argument(
+        "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
+    )
+    add_seed(parser)
+    add_running(parser)
+    _add_json(parser)
+    demo.add(parser)
+
+
+def _demo(demo: Demo, options: Options) -> int:
+    silence_what_is_told_anyway()
+    began = perf_counter()
+    run_demo = import_module(f"pgmult.cli.demo_{demo.name}").run_demo
+    posterior, report = run_demo(options, (lambda text: None) if options.json else _say)
+    free = free_name(f"pgmult-demo-{demo.name}", ".html")
+    page = free if options.out is None else options.out / PAGE
+    if not options.json:
+        print()
+    tell(options, report, page)
+    if not options.json:
+        draws = "" if options.out is None else f"; the draws: {options.out}"
+        print(f"The same with pictures: {page}{draws}")
+        print(f"{perf_counter() - began:.0f} s in all. {demo.own}")
+    if posterior.num_draws < options.draws:
+        complain("interrupted; the report is of the draws so far")
+        return INTERRUPTED
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

@@ -1,0 +1,222 @@
+"""Run directories at the command line: sampled, resumed, opened, with their notes.
+
+Beside draws and data a run directory has ``job.json``, what the command was told that the model
+does not know (title, columns, places), and ``held-out.npz``, counts that the model was not shown.
+A run that was sampled in Python has neither, and answers all the same.
+"""
+
+import argparse
+import errno
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pgmult.cli.shared import running, silence_what_is_told_anyway
+from pgmult.core.family import Family, family_of
+
+__all__ = ["Job", "StoredRun", "resumed", "sampled"]
+
+_NOTES, _HELD_OUT = "job.json", "held-out.npz"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model and its data, as the options of ``fit`` describe them.
+
+    Attributes
+    ----------
+    model, data : object
+    keep : tuple of str
+        Variables to keep.
+    notes : mapping
+        What is written beside the draws: at least ``title`` and ``source``; strings, numbers, lists
+        and mappings of these.
+    held_out : mapping from name to array
+        Counts that the model is not shown.
+    said : str
+        What was read.
+    """
+
+    model: Any
+    data: Any
+    keep: tuple[str, ...]
+    notes: Mapping[str, Any]
+    held_out: Mapping[str, Any] = field(default_factory=dict)
+    said: str = ""
+
+    def write(self, run: Path, family: str) -> None:
+        """Held-out counts first: where the notes are, everything is."""
+        from pgmult.core import sealed
+
+        if self.held_out:
+            sealed.write_npz(run / _HELD_OUT, self.held_out, sealed.seed_of(_HELD_OUT))
+        notes = {"family": family, **self.notes}
+        text = json.dumps(notes, ensure_ascii=False, indent=1) + "\n"
+        sealed.write(run / _NOTES, text.encode())
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run directory of a family.
+
+    Attributes
+    ----------
+    path : Path
+    posterior : Posterior
+    notes : mapping
+        Empty for a run that was sampled in Python.
+    """
+
+    path: Path
+    posterior: Any
+    notes: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: Path, family: Family) -> "StoredRun":
+        """The run in a directory.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError
+            If there is none, it is of another family, damaged, or has no draws yet.
+        """
+        from pgmult.sampling.posterior import load
+
+        if not path.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "no such run directory", str(path))
+        notes = _notes(path, family)
+        posterior = load(path)
+        found = family_of(posterior.model)
+        if found is not family:
+            whose = "no family that the command line knows" if found is None else found.name
+            raise ValueError(f"{path} is a run of {whose}, not of {family.name}")
+        if posterior.num_draws == 0:
+            raise ValueError(f"{path} has no draws yet")
+        return cls(path, posterior, notes)
+
+    @cached_property
+    def held_out(self) -> dict[str, Any]:
+        """Counts that the model was not shown; empty if there are none."""
+        from pgmult.core import sealed
+
+        place = self.path / _HELD_OUT
+        if not self.notes or not place.exists():
+            return {}
+        with sealed.reading(place):
+            return sealed.read_npz(place, sealed.seed_of(_HELD_OUT))
+
+    @cached_property
+    def data(self) -> Any:
+        """What the model was shown; None for draws that were saved without it."""
+        try:
+            return self.posterior.data
+        except ValueError:
+            return None
+
+    @property
+    def title(self) -> str:
+        """Of the report."""
+        return str(self.notes.get("title", self.path))
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is known of the run, in words: how it was sampled, and what the notes tell."""
+        from pgmult.core.reports import run_in_words
+
+        told = {name: str(self.notes[name]) for name in ("source", "model") if name in self.notes}
+        return {"run": run_in_words(self.posterior), **told}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there are fewer draws than were asked for."""
+        return bool(self.posterior.num_draws < self.posterior.attrs.get("draws", 0))
+
+    def ask(self, word: str, *arguments: Any, **options: Any) -> Any:
+        """The answer of the run's family to a word.
+
+        Raises
+        ------
+        ValueError
+            If this run cannot answer.
+        """
+        self.must_answer(word)
+        return getattr(self.posterior, word)(*arguments, **options)
+
+    def must_answer(self, word: str) -> None:
+        """Refuse a word that the run cannot answer."""
+        found = family_of(self.posterior.model)
+        why = "unknown" if found is None else found.verbs[word].refusal(self.posterior)
+        if why:
+            raise ValueError(f"{self.path} cannot answer {word!r}: {why}")
+
+
+def _notes(run: Path, family: Family) -> dict[str, Any]:
+    from pgmult.core import sealed
+
+    place = run / _NOTES
+    if not place.exists():
+        if not (run / "meta.json").exists():
+            raise ValueError(
+                f"{run} is not a run of pgmult {family.name} fit, or was ended before its first"
+                " sweep"
+            )
+        return {}
+    with sealed.reading(place):
+        notes = json.loads(place.read_text(encoding="utf-8"))
+        found = notes.pop("family")
+        if not {"title", "source"} <= notes.keys():
+            raise ValueError("it lacks a title or a source")
+    if found != family.name:
+        raise ValueError(f"{run} is a run of pgmult {found}: see pgmult {found} --help")
+    return dict(notes)
+
+
+def sampled(options: argparse.Namespace, family: Family, job: Job) -> Path | None:
+    """Sample into a new run directory; None after Ctrl-C before a draw was kept."""
+    from pgmult.sampling.driver import sample
+
+    if (options.out / "inputs.npz").exists():
+        raise FileExistsError(
+            errno.EEXIST,
+            f"RUN holds a run already (pgmult {family.name} resume goes on with it, or name another"
+            " directory)",
+            str(options.out),
+        )
+    silence_what_is_told_anyway()
+    noted = False
+
+    def note(sweep: Any) -> None:
+        nonlocal noted
+        if not noted:
+            job.write(options.out, family.name)
+            noted = True
+
+    try:
+        sample(
+            job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
+            cluster=getattr(options, "cluster", None), **running(options),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        return None
+    return Path(options.out)
+
+
+def resumed(options: argparse.Namespace, family: Family) -> Path | None:
+    """Go on with a run; None after Ctrl-C before a draw was kept."""
+    from pgmult.sampling.driver import resume
+
+    if not options.run.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such run directory", str(options.run))
+    _notes(options.run, family)
+    silence_what_is_told_anyway()
+    try:
+        resume(
+            options.run, draws=options.draws, cores=options.cores, progressbar=not options.quiet,
+            cluster=getattr(options, "cluster", None),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        return None
+    return Path(options.run)
