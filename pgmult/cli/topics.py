@@ -239,10 +239,9 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
             "covariates": options.topic is None, "topic": options.topic, "rank_for_page": False,
         }  # fmt: skip
     topic = asked.pop("topic", None)
-    facts = {"corpus": str(run.data), **run.facts}
-    return Shown(
-        run.ask("report", title=run.title, facts=facts, reference=run.data, **asked), topic
-    )
+    facts = {} if run.data is None else {"corpus": str(run.data)}
+    made = run.ask("report", title=run.title, facts=facts | run.facts, reference=run.data, **asked)
+    return made if topic is None else made.topic(topic)
 
 
 def _add_effects(action: argparse.ArgumentParser) -> None:
