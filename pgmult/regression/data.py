@@ -207,7 +207,8 @@ def as_labelled_rows(
     if x.shape[1] == 0:
         raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
     y = as_counts(successes, "successes")
-    n = np.ones(num_rows, dtype=np.int64) if trials is None else as_counts(trials, "trials")
+    ones = np.ones(num_rows, dtype=np.int64)
+    n = ones if trials is None else refuse_sums(as_counts(trials, "trials"), "trials")
     for name, array in (("successes", y), ("trials", n)):
         if array.shape != (num_rows,):
             raise ValueError(
@@ -346,6 +347,14 @@ def _dense(covariates: Any) -> Any:
         return covariates
     refuse_unaffordable(8.0 * np.prod(covariates.shape), "covariates", covariates.shape[0])
     return covariates.toarray()
+
+
+def refuse_sums(counts: IntArray, name: str) -> IntArray:
+    """Counts whose sum is below 2**63, beyond which totals would be wrong."""
+    total = float(counts.sum(dtype=np.float64))
+    if total >= 2.0**63:
+        raise ValueError(f"{name} must sum to less than 2**63, got {total:.4g}")
+    return counts
 
 
 def as_row_numbers(
@@ -519,7 +528,7 @@ def as_counted_rows(
         categories, or lengths differ.
     """
     x = as_covariates(covariates)
-    given = as_counts(outcomes, "outcomes")
+    given = refuse_sums(as_counts(outcomes, "outcomes"), "outcomes")
     if given.ndim not in (1, 2) or len(given) != len(x):
         raise ValueError(
             f"outcomes must have shape ({len(x)},), labels, or ({len(x)}, categories), counts,"

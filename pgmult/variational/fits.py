@@ -60,7 +60,6 @@ __all__ = ["Rows", "SiteFit", "fit_sites", "sd_of_correction"]
 
 _PLAIN = 10  # iterations of separate groups before mixing: enough for what is near Newton's method
 _ROUNDING = 1e-8  # of a message's precision
-_DRAWS = 20  # for `sd_of_correction`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -367,12 +366,11 @@ def _unpack(prior: MvNormal, count: int, size: int) -> tuple[FloatArray, FloatAr
 
 def sd_of_correction(
     log_likelihood: Callable[[FloatArray], FloatArray],
-    mean: FloatArray,
-    root: FloatArray,
-    prior_mean: FloatArray,
-    prior_precision: FloatArray,
+    fit: SiteFit,
+    prior: MvNormal,
+    num_draws: int = 100,
 ) -> FloatArray:
-    """How far posteriors are from Gaussians: 0 where they are the same.
+    """How far posteriors are from their Gaussian approximations: 0 where they are the same.
 
     The standard deviation, under the Gaussian, of the log posterior less the Gaussian's log
     density, from draws that are always the same.
@@ -381,22 +379,25 @@ def sd_of_correction(
     ----------
     log_likelihood : callable
         Of weights ``(num_vectors, num_weights)``: the sum over rows of each vector, or of all.
-    mean : array, ``(num_vectors, num_weights)``
-    root : array, ``(num_vectors, num_weights, num_weights)``
-        Weights are mean + root z, z standard normal.
-    prior_mean, prior_precision : arrays
+    fit : SiteFit
+    prior : MvNormal
+        Of each vector.
+    num_draws : int
 
     Returns
     -------
     array
         As `log_likelihood` returns.
     """
-    noise = np.random.default_rng(0).standard_normal((*mean.shape, _DRAWS))
-    gaps = []
+    joint = fit.joint_cov is not None
+    root = np.linalg.cholesky(fit.joint_cov if joint else fit.cov)
+    noise = np.random.default_rng(0).standard_normal((*fit.mean.shape, num_draws))
+    P0, gaps = prior.precision(), []
     for z in np.moveaxis(noise, 2, 0):
-        weights = mean + np.einsum("gij,gj->gi", root, z)
-        away = weights - prior_mean
-        squares = np.einsum("gi,ij,gj->g", away, prior_precision, away) - (z**2).sum(axis=1)
+        away = (root @ z.ravel()).reshape(z.shape) if joint else np.einsum("gij,gj->gi", root, z)
+        weights = fit.mean + away
+        gap = weights - prior.prior_mean
+        squares = np.einsum("gi,ij,gj->g", gap, P0, gap) - (z**2).sum(axis=1)
         told = log_likelihood(weights)
         gaps.append(told - 0.5 * squares.reshape(len(told), -1).sum(axis=1))
     return np.asarray(np.std(gaps, axis=0))

@@ -6,9 +6,8 @@
 Digits are 600 rows of 12 principal axes. Columns are standardised; the prior is N(0, 1) for
 coefficients and N(0, 100) for intercepts, which scikit-learn's penalty is too (but for the
 intercept's, which it leaves flat). The truth is a long chain of this library's exact sampler
-(``method="sampling"``, ``"slice"`` for several classes); NUTS by numpyro is another, so its line
-says how well the truth is known. Of all coefficients, of several classes less their mean over
-classes:
+(``method="sampling"``); NUTS by numpyro is another, so its line says how well the truth is known.
+Of all coefficients, of several classes less their mean over classes:
 
 * mean: root mean square error of posterior means, in posterior standard deviations;
 * sd: root mean square of the relative errors of posterior standard deviations;
@@ -161,10 +160,8 @@ def main(options):
         x = (x - x.mean(axis=0)) / x.std(axis=0)
         design, num_classes = np.column_stack([x, np.ones(len(x))]), len(np.unique(y))
         several = num_classes > 2
-        kind, exact = (
-            (MultinomialClassifier, "slice") if several else (LogisticClassifier, "sampling")
-        )
-        settings = {"intercept_var": INTERCEPT_VAR, "random_state": 0}
+        kind, exact = MultinomialClassifier if several else LogisticClassifier, "sampling"
+        settings = {"intercept_var": INTERCEPT_VAR, "random_state": 0, "scale_inputs": False}
         long = kind(exact, draws=options.draws, tune=500, chains=4, **settings).fit(x, y)
         posteriors = long.posterior_ if several else long.posterior_[0]
         every = posteriors["weights"]

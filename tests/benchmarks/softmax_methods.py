@@ -99,12 +99,14 @@ def main(options):
         if np.ndim(y) == 1:
             seen = np.union1d(seen, np.unique(y, return_index=True)[1])  # every class is seen
         start = time.process_time()
-        settings = {"draws": options.draws, "tune": 300, "chains": 4, "random_state": 0}
-        chain = MultinomialClassifier("slice", **settings).fit(x[seen], y[seen])
+        plain = {"scale_inputs": False}  # standardised above
+        settings = plain | {"draws": options.draws, "tune": 300, "chains": 4, "random_state": 0}
+        chain = MultinomialClassifier("sampling", **settings).fit(x[seen], y[seen])
         seconds = time.process_time() - start
         halves = []
         for half in (slice(0, 2), slice(2, 4)):
             weights = chain.posterior_["weights"][half]
+            weights = weights.reshape(-1, *weights.shape[2:])
             design = np.column_stack([x[unseen], np.ones(len(unseen))])
             halves.append(chain._average_draws(weights, design))
         truth = 0.5 * (halves[0] + halves[1])
@@ -113,7 +115,7 @@ def main(options):
         )
         for method, parameters in METHODS.items():
             start = time.process_time()
-            fitted = MultinomialClassifier(max_iter=options.iterations, **parameters)
+            fitted = MultinomialClassifier(max_iter=options.iterations, **plain, **parameters)
             probs = fitted.fit(x[seen], y[seen]).predict_proba(x[unseen])
             error = 1e3 * np.abs(probs - truth).mean()
             totals[method].append(error)

@@ -39,7 +39,14 @@ RESULTS = {
     },
     "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
     "mixtures": {"Alignments"},
-    "regression": {"CountedRows", "EventRows", "FormulaFit", "LabelledRows"},
+    "regression": {
+        "ApproximationWarning",
+        "Coefficients",
+        "CountedRows",
+        "EventRows",
+        "FormulaFit",
+        "LabelledRows",
+    },
     "sequences": {
         "Forecast",
         "Imputed",

@@ -117,7 +117,7 @@ def regression(method: str, covariance: str) -> pgmult.regression.MultinomialCla
     """The paper's model, by one of its methods or ours."""
     return pgmult.regression.MultinomialClassifier(
         method, covariance=covariance, intercept_var=1.0, draws=500, tune=100, chains=1,
-        random_state=0,
+        random_state=0, scale_inputs=False,
     )  # fmt: skip
 
 

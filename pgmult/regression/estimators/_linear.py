@@ -1,8 +1,8 @@
-"""What the faces of regressions share: parameters, columns, rows, priors and moments of weights."""
+"""What the estimators of regressions share: columns and their units, priors, weights, warnings."""
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.optimize import minimize
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pgmult.core.arguments import as_choice, as_flag, as_real, brief
+from pgmult.core.estimands import Estimand
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.sklearn import as_seed, refuse_dates
 from pgmult.core.typing import FloatArray
@@ -26,6 +28,8 @@ from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 
 __all__ = [
+    "ApproximationWarning",
+    "Coefficients",
     "FixedPrior",
     "HasColumns",
     "LinearClassifier",
@@ -38,11 +42,19 @@ __all__ = [
 
 _LARGEST = 1e30  # of X: from there on squares of variances of predictors overflow
 _ABSURD = 1e6  # variance of a predictor: log odds of a thousand either way
+_CONSTANT = 1e-10  # of a column's mean: a standard deviation below this share is rounding
+_FAR = 0.25  # of a root of the number of weights: standard deviation of the correction
+_DRAWS = 100  # for that
+_COEFFICIENT_DRAWS = 2000  # of a Gaussian, for differences
 _NARROWEST, _WIDEST = 1e-6, 1e6  # variances that evidence may choose
 _SCALES = {"half_t": HalfT, "horseshoe": Horseshoe}
 _EVIDENCE = ("evidence", "ard")
 
 Moments = tuple[FloatArray, FloatArray]
+
+
+class ApproximationWarning(UserWarning):
+    """A Gaussian approximation that says little of the posterior."""
 
 
 def moments(draws: FloatArray) -> Moments:
@@ -73,12 +85,59 @@ class HasColumns(Protocol):
     def __getitem__(self, name: Any) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """How columns are standardised inside, and weights put into the units of the user.
+
+    Attributes
+    ----------
+    centre, scale : arrays, ``(num_features,)``
+        Means and standard deviations of the columns; 0 and 1 where they stay as they are.
+    to_user : array, ``(num_weights, num_weights)``
+        Weights of the user's columns are ``weights @ to_user``, for weights of standardised ones.
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+    to_user: FloatArray
+
+    @classmethod
+    def of(cls, X: Any, weight: FloatArray, *, scaled: bool, with_intercept: bool) -> "Units":
+        """Of columns whose rows count `weight` times. Without an intercept nothing is centred."""
+        size = X.shape[1]
+        centre, scale = np.zeros(size), np.ones(size)
+        if scaled and weight.any():
+            share = weight / weight.sum()
+            centre = np.asarray(X.T @ share)
+            if sparse.issparse(X):
+                var = np.maximum(X.multiply(X).T @ share - centre**2, 0.0)
+            else:
+                var = share @ (X - centre) ** 2
+            sd = np.sqrt(np.asarray(var))
+            constant = sd <= _CONSTANT * np.abs(centre)
+            scale = np.where(constant, 1.0, sd)
+        to_user = np.diag(1.0 / scale)
+        if with_intercept:
+            to_user = np.block([[to_user, -(centre / scale)[:, None]], [np.zeros(size), 1.0]])
+        else:
+            centre = np.zeros(size)
+        return cls(centre, scale, to_user)
+
+    def uncentred(self) -> FloatArray:
+        """As `to_user`, for columns that are scaled but not centred, as sparse ones are."""
+        turn = self.to_user.copy()
+        size = len(self.scale)
+        turn[:size, :size] = np.eye(size)
+        return turn
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class LinearPredictor(BaseEstimator):  # type: ignore[misc]
     """Weights of the columns of X and, last, of an intercept if there is one."""
 
     method: str = field(default="quadrature", kw_only=False)
     fit_intercept: bool = True
+    scale_inputs: bool = True
     tol: float = 1e-6
     max_iter: int = 500
     draws: int = 1000
@@ -97,20 +156,27 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
 
+    def _learn_units(self, X: Any, weight: FloatArray) -> None:
+        """Means and standard deviations of the columns, of rows that count `weight` times."""
+        _refuse_huge(X)
+        self._units = Units.of(
+            X, weight,
+            scaled=as_flag(self.scale_inputs, "scale_inputs"),
+            with_intercept=as_flag(self.fit_intercept, "fit_intercept"),
+        )  # fmt: skip
+
     def _design(self, X: Any) -> Any:
-        """The covariates, and a column of ones after them for the intercept; sparse as X is."""
-        numbers = X.data if sparse.issparse(X) else X
-        bad = np.abs(numbers) > _LARGEST
-        if bad.any():
-            raise ValueError(
-                f"X must be at most {_LARGEST:g} in size, got {numbers[bad][0]:g}{place_of(bad)}"
-                " (bring columns to scales near 1)"
-            )
-        with_intercept = as_flag(self.fit_intercept, "fit_intercept")
+        """Standardised columns, and one of ones for the intercept; sparse ones are not centred."""
+        _refuse_huge(X)
         if not sparse.issparse(X):
-            return np.column_stack([X, np.ones(len(X))]) if with_intercept else X
-        ones = [sparse.csr_array(np.ones((X.shape[0], 1)))] if with_intercept else []
-        return sparse.hstack([sparse.csr_array(X), *ones], format="csr")
+            if self.scale_inputs:
+                X = (X - self._units.centre) / self._units.scale
+            return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
+        x = sparse.csr_array(X)
+        if self.scale_inputs:
+            x = x @ sparse.diags_array(1.0 / self._units.scale)
+        ones = [sparse.csr_array(np.ones((X.shape[0], 1)))] if self.fit_intercept else []
+        return sparse.hstack([x, *ones], format="csr")
 
     def _dense_design(self, X: Any) -> FloatArray:
         """The design of methods that know no sparse one."""
@@ -118,6 +184,31 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
             refuse_unaffordable(16.0 * math.prod(X.shape), "X", X.shape[0])
             X = X.toarray()
         return np.asarray(self._design(X))
+
+    def _own_design(self, X: Any) -> Any:
+        """The columns in the user's units, and ones: what draws of the weights are of."""
+        _refuse_huge(X)
+        if not self.fit_intercept:
+            return X
+        if sparse.issparse(X):
+            return sparse.hstack([X, sparse.csr_array(np.ones((X.shape[0], 1)))], format="csr")
+        return np.column_stack([X, np.ones(len(X))])
+
+    def _turned(self, x: Any, mean: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Moments of the weights of standardised columns, for those of the design `x`."""
+        if not sparse.issparse(x) or not self.scale_inputs:
+            return mean, cov
+        turn = self._units.uncentred()
+        return mean @ turn, turn.T @ cov @ turn
+
+    def _turned_back(
+        self, x: Any, mean: FloatArray, cov: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Moments of the weights of standardised columns, from those of the design `x`."""
+        if not sparse.issparse(x) or not self.scale_inputs:
+            return mean, cov
+        turn = np.linalg.inv(self._units.uncentred())
+        return mean @ turn, turn.T @ cov @ turn
 
     def _row_weights(self, X: Any, sample_weight: Any) -> FloatArray:
         """How many times each row counts."""
@@ -134,10 +225,24 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
         return as_row_numbers(offset, "offset", X.shape[0], default=0.0)
 
     def _sample(self, model: Any, data: Any, shift: int = 0) -> Posterior:
-        """Draws, as the parameters ask for."""
-        return sample(
+        """Draws, as the parameters ask for, of weights in the user's units."""
+        posterior = sample(
             model, data, draws=self.draws, tune=self.tune, chains=self.chains,
             random_seed=self._seed + shift, progressbar=as_flag(self.verbose, "verbose"),
+        )  # fmt: skip
+        if not self.scale_inputs:
+            return posterior
+        turn = self._units.to_user
+        draws = dict(posterior)
+        for name in draws.keys() & {"weights", "mu"}:
+            draws[name] = draws[name] @ turn
+        if "Sigma" in draws:
+            draws["Sigma"] = turn.T @ draws["Sigma"] @ turn
+        return Posterior(
+            draws,
+            dims={name: axes[2:] for name, axes in posterior.dims.items()},
+            coords=posterior.coords, sample_stats=posterior.sample_stats, attrs=posterior.attrs,
+            label_dims=posterior.label_dims,
         )  # fmt: skip
 
     def _draw_seed(self) -> None:
@@ -145,37 +250,161 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
 
     def _warn_unless(self, converged: bool) -> None:
         if not converged:
+            others = ["raise max_iter"]
+            others += ["take method='quadrature'"] if self.method != "quadrature" else []
+            others += ["leave scale_inputs=True"] if not self.scale_inputs else []
             warnings.warn(
-                f"method {self.method!r} had not converged after {self.n_iter_} iterations: raise"
-                " max_iter, try method='quadrature', or bring columns to smaller scales",
+                f"method {self.method!r} had not converged after {self.n_iter_} iterations:"
+                f" {', or '.join(others)}",
                 ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_corrections(self, sds: FloatArray, size: int, exact: str = "sampling") -> None:
+        """Say so where Gaussians are not what posteriors of so many weights look like."""
+        most, limit = float(np.max(sds)), _FAR * math.sqrt(size)
+        if not most <= limit:
+            warnings.warn(
+                f"method {self.method!r} takes the posterior for a Gaussian, and it is far from"
+                f" one: their log densities differ by a standard deviation of {most:.2g}, where"
+                f" {limit:.2g} is much for {size} weights. Means and standard deviations may be off"
+                f" by tenths of a standard deviation and more (method={exact!r} is exact)",
+                ApproximationWarning,
                 stacklevel=3,
             )
 
     def _warn_of_scales(self, X: Any, weight_var: Any) -> None:
         """Say so where the prior of the coefficients means that all probabilities are 0 or 1."""
-        squares = X.multiply(X) if sparse.issparse(X) else X * X
+        if sparse.issparse(X):
+            squares = X.multiply(X) / self._units.scale**2
+        else:
+            squares = ((X - self._units.centre) / self._units.scale) ** 2
         typical = float(np.median(np.asarray(squares @ np.broadcast_to(weight_var, X.shape[1:]))))
         if typical > _ABSURD:
+            hint = "" if self.scale_inputs else "leave scale_inputs=True, or "
             warnings.warn(
                 f"the prior gives the predictor of a typical row a variance of {typical:.2g}: it"
-                " expects all probabilities to be 0 or 1 (bring columns to scales near 1, as"
-                " StandardScaler does, or give smaller variances)",
+                f" expects all probabilities to be 0 or 1 ({hint}give smaller variances)",
                 UserWarning,
                 stacklevel=3,
             )
 
     def _set_weights(self, mean: FloatArray, cov: FloatArray) -> None:
-        """`coef_`, `intercept_` and `coef_cov_` from means and covariances, a row an output."""
-        self._weights = mean
+        """Moments of standardised columns' weights, a row an output: kept, and in user's units."""
+        self._weights, self._covs = mean, cov
+        if self.scale_inputs:
+            turn = self._units.to_user
+            mean, cov = mean @ turn, turn.T @ cov @ turn
+        self._tell(mean, cov)
+
+    def _set_draws(self, draws: FloatArray) -> None:
+        """Draws of the weights in the user's units, ``(draws, outputs, weights)``."""
+        self._tell(*moments(draws))
+        self.log_evidence_, self.n_iter_ = float("nan"), self.draws + self.tune
+
+    def _tell(self, mean: FloatArray, cov: FloatArray) -> None:
         self.coef_ = mean[:, :-1] if self.fit_intercept else mean
         self.intercept_ = mean[:, -1] if self.fit_intercept else np.zeros(len(mean))
         self.coef_cov_ = cov
+
+    def coefficients(self, probability: float = 0.9) -> "Coefficients":
+        """The weights of all columns and the intercept, in the units of X.
+
+        Parameters
+        ----------
+        probability : float
+            Of the intervals: quantiles of draws where the posterior was sampled, else those of its
+            Gaussian approximation.
+
+        Returns
+        -------
+        Coefficients
+            Its axes are output (a class, a stick, a label or a group), where there are several, and
+            weight.
+        """
+        check_is_fitted(self)
+        size = self.coef_.shape[1]
+        names = [str(name) for name in getattr(self, "feature_names_in_", range(size))]
+        names += ["Intercept"] if self.fit_intercept else []
+        posterior, gaussian = self.posterior_, None
+        if posterior is None:
+            draws = self._gaussian_draws()
+            mean = np.column_stack([self.coef_, self.intercept_])[:, : len(names)]
+            gaussian = mean, np.sqrt(np.diagonal(self.coef_cov_, axis1=1, axis2=2))
+        else:
+            each = posterior if isinstance(posterior, list) else [posterior]
+            draws = np.concatenate([p.stack("weights") for p in each], axis=1)
+        axes, labels = ("output", "weight"), {"output": self._output_names(), "weight": names}
+        if draws.shape[1] == 1:
+            draws, axes, labels = draws[:, 0], axes[1:], {"weight": names}
+            gaussian = None if gaussian is None else (gaussian[0][0], gaussian[1][0])
+        return Coefficients(
+            draws, axes, labels, caption="Coefficients.", probability=probability,
+            gaussian=gaussian,
+        )  # fmt: skip
+
+    def _gaussian_draws(self) -> FloatArray:
+        """Draws of the Gaussian, always the same, ``(draws, outputs, weights)``."""
+        mean, covs = self._weights, self._covs
+        joint = getattr(self, "_joint_cov", None)
+        rng = np.random.default_rng(0)
+        if joint is not None:
+            noise = rng.standard_normal((_COEFFICIENT_DRAWS, mean.size))
+            away = (noise @ np.linalg.cholesky(joint).T).reshape(-1, *mean.shape)
+        else:
+            noise = rng.standard_normal((_COEFFICIENT_DRAWS, *mean.shape))
+            away = np.einsum("kij,skj->ski", np.linalg.cholesky(covs), noise)
+        return np.asarray((mean + away) @ self._units.to_user)
+
+    def _output_names(self) -> Any:
+        """What the outputs are of."""
+        return self.classes_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Coefficients(Estimand):
+    """Weights of a regression: an `Estimand`, with the moments of a Gaussian where it is one.
+
+    Attributes
+    ----------
+    gaussian : pair of arrays, or None
+        Means and standard deviations, where the posterior is approximated by a Gaussian: `mean`,
+        `sd` and intervals are then its own. Its `draws` are for differences.
+    """
+
+    gaussian: tuple[FloatArray, FloatArray] | None = field(default=None, kw_only=True)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means."""
+        return super(Coefficients, self).mean if self.gaussian is None else self.gaussian[0]
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviations."""
+        return super(Coefficients, self).sd if self.gaussian is None else self.gaussian[1]
+
+    def quantile(self, at: float | Sequence[float]) -> FloatArray:
+        """Quantiles, with those that `at` lists along the first axis, if it is a list."""
+        if self.gaussian is None:
+            return super(Coefficients, self).quantile(at)
+        z = ndtri(np.asarray(at)).reshape(*np.shape(at), *(1,) * self.mean.ndim)
+        return np.asarray(self.mean + z * self.sd)
+
+
+def _refuse_huge(X: Any) -> None:
+    numbers = X.data if sparse.issparse(X) else X
+    bad = np.abs(numbers) > _LARGEST
+    if bad.any():
+        raise ValueError(
+            f"X must be at most {_LARGEST:g} in size, got {numbers[bad][0]:g}{place_of(bad)}"
+            " (bring columns to scales near 1)"
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -190,7 +419,7 @@ class FixedPrior(LinearPredictor):
         given = self.weight_var
         if isinstance(given, str):
             as_choice(given, "weight_var", (*_EVIDENCE, *_SCALES))
-            if given in _SCALES and "sampling" not in self.method and self.method != "slice":
+            if given in _SCALES and "sampling" not in self.method:
                 raise ValueError(
                     f"weight_var={given!r} is sampled along with the weights, which method"
                     f" {self.method!r} does not do (or take 'evidence' or 'ard')"
@@ -211,8 +440,13 @@ class FixedPrior(LinearPredictor):
             return own
         return np.append(own, as_variance(self.intercept_var, "intercept_var"))
 
+    def _prior(self, variances: FloatArray, x: Any) -> MvNormal:
+        """Independent weights of standardised columns, in terms of the design `x`."""
+        zeros, cov = np.zeros((1, len(variances))), np.diag(variances)
+        return MvNormal(zeros[0], self._turned(x, zeros, cov)[1])
+
     def _learn_prior(
-        self, num_features: int, fit: Callable[[MvNormal], tuple[float, FloatArray, FloatArray]]
+        self, x: Any, fit: Callable[[MvNormal], tuple[float, FloatArray, FloatArray]]
     ) -> MvNormal:
         """The prior of the weights of an output, which is kept in `weight_var_`.
 
@@ -220,13 +454,14 @@ class FixedPrior(LinearPredictor):
         outputs' weights where it is largest. Its slope in the logarithm of a variance v is then
         sum (m^2 + s^2 - v) / (2 v), over the weights that share v.
         """
+        num_features = x.shape[1] - int(self.fit_intercept)
         variances = self._variances(num_features)
         if self.weight_var in _EVIDENCE if isinstance(self.weight_var, str) else False:
             shared = self.weight_var == "evidence"
 
             def downhill(log_vars: FloatArray) -> tuple[float, FloatArray]:
                 variances[:num_features] = np.exp(log_vars)
-                level, mean, cov = fit(MvNormal(np.zeros(len(variances)), np.diag(variances)))
+                level, mean, cov = fit(self._prior(variances, x))
                 squares = mean**2 + np.diagonal(cov, axis1=1, axis2=2)
                 slopes = 0.5 * (squares / variances - 1.0).sum(axis=0)[:num_features]
                 return -level, -(slopes.sum(keepdims=True) if shared else slopes)
@@ -239,7 +474,7 @@ class FixedPrior(LinearPredictor):
             )  # fmt: skip
             variances[:num_features] = np.exp(found.x)
         self.weight_var_ = variances[:num_features].copy()
-        return MvNormal(np.zeros(len(variances)), np.diag(variances))
+        return self._prior(variances, x)
 
     def _scaled(self, model: Any) -> Any:
         """The model, with the widths of its prior learned where they are to be sampled."""

@@ -22,11 +22,12 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import as_event_rows, as_row_numbers
-from pgmult.regression.estimators._linear import FixedPrior, moments
-from pgmult.regression.fits.counts import FAMILIES, fit_count_regression
+from pgmult.regression.estimators._linear import FixedPrior
+from pgmult.regression.fits.counts import DISTRIBUTIONS, count_site, fit_count_regression
 from pgmult.regression.models.counts import NegativeBinomialRegression, PoissonRegression
 from pgmult.regression.models.scaled import ScaledRegression
-from pgmult.variational.designs import predictor_vars
+from pgmult.variational.designs import Rows, predictor_vars
+from pgmult.variational.fits import sd_of_correction
 
 __all__ = ["CountRegressor"]
 
@@ -39,20 +40,21 @@ _LARGEST = 700.0  # logarithm of a mean
 class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
     """Counts of events whose log rates are linear in the columns of X, with a posterior of both.
 
-    The prior of the coefficients is N(0, weight_var) each, and that of the intercept
-    N(0, intercept_var).
+    Columns are standardised inside, and answers are in the units of X: the prior of a coefficient
+    is N(0, weight_var) for a step of one standard deviation of its column, and that of the
+    intercept, at the means of the columns, N(0, intercept_var).
 
     Parameters
     ----------
     method : {"quadrature", "laplace", "sampling"}
         How the posterior is found: the best Gaussian, that at the mode, or draws from the posterior
         itself, by slices around the first.
-    family : {"poisson", "negative_binomial"}
+    distribution : {"poisson", "negative_binomial"}
         The latter for counts that vary more than their means say.
     dispersion : float or None
         Of the negative binomial, whose variance is mean + dispersion mean^2. With None the one that
         makes the data most probable, or with "sampling" drawn along with the weights.
-    weight_var, intercept_var, fit_intercept, tol, max_iter, draws, tune, chains
+    weight_var, intercept_var, fit_intercept, scale_inputs, tol, max_iter, draws, tune, chains
     random_state, verbose
         As in `LogisticClassifier`. "evidence" and "ard" look at the bound of "quadrature".
 
@@ -75,7 +77,7 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
     """
 
-    family: str = "poisson"
+    distribution: str = "poisson"
     dispersion: float | None = None
 
     def fit(
@@ -97,17 +99,17 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
             new rows to `predict`.
         """
         as_choice(self.method, "method", _METHODS)
-        as_choice(self.family, "family", FAMILIES)
+        as_choice(self.distribution, "distribution", DISTRIBUTIONS)
         X, y = self._take(X, y, y_numeric=True)
+        weight = self._row_weights(X, sample_weight)
+        self._learn_units(X, weight)
         sampled = self.method == "sampling"
         x = self._dense_design(X) if sampled else self._design(X)
-        data = as_event_rows(
-            x, as_nonnegative(y, "y"),
-            weights=self._row_weights(X, sample_weight), predictor_offset=self._known(X, offset),
-        )  # fmt: skip
+        y, known = as_nonnegative(y, "y"), self._known(X, offset)
+        data = as_event_rows(x, y, weights=weight, predictor_offset=known)
         size = self._size()
         settings: dict[str, Any] = {
-            "family": self.family, "size": size,
+            "distribution": self.distribution, "size": size,
             "tolerance": self.tol, "max_iterations": self.max_iter,
         }  # fmt: skip
 
@@ -116,36 +118,42 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
             return found.objective, found.mean, found.cov
 
         self._draw_seed()
-        prior = self._learn_prior(X.shape[1], bound)
+        prior = self._learn_prior(x, bound)
         self._warn_of_scales(X, self.weight_var_)
         if not sampled:
             fit = fit_count_regression(data, prior, method=self.method, **settings)
             self.posterior_ = None
-            self._set_weights(fit.mean, fit.cov)
+            self._set_weights(*self._turned_back(x, fit.mean, fit.cov))
             self.dispersion_ = 1.0 / fit.size
             self.log_evidence_, self.n_iter_ = fit.objective, fit.num_iterations
             self._warn_unless(fit.converged)
+            rows, site = Rows(x, known=known), count_site(data, fit.size)
+
+            def log_likelihood(weights: FloatArray) -> FloatArray:
+                psi = rows.project(weights)
+                return rows.total(site.expect(psi, np.zeros_like(psi))[0])
+
+            sds = sd_of_correction(log_likelihood, fit.weights, prior)
+            self._warn_of_corrections(sds, x.shape[1])
             return self
         model: Any = PoissonRegression(prior)
-        if self.family == "negative_binomial":
+        if self.distribution == "negative_binomial":
             if isinstance(self._scaled(model), ScaledRegression):
-                raise ValueError(f"weight_var={self.weight_var!r} needs family='poisson'")
+                raise ValueError(f"weight_var={self.weight_var!r} needs distribution='poisson'")
             model = NegativeBinomialRegression(prior, size=size)
         self.posterior_ = self._sample(self._scaled(model), data)
         self._keep_scales([self.posterior_])
-        draws = self.posterior_["weights"]
-        self._set_weights(*moments(draws.reshape(-1, *draws.shape[2:])))
-        is_poisson = self.family == "poisson"
+        self._set_draws(self.posterior_.stack("weights"))
+        is_poisson = self.distribution == "poisson"
         self.dispersion_ = 0.0 if is_poisson else float((1.0 / self.posterior_["size"]).mean())
-        self.log_evidence_, self.n_iter_ = float("nan"), self.draws + self.tune
         return self
 
     def _size(self) -> float | None:
         """Of the negative binomial, where it is given."""
         if self.dispersion is None:
             return None
-        if self.family == "poisson":
-            raise ValueError("dispersion is of family='negative_binomial': a Poisson has none")
+        if self.distribution == "poisson":
+            raise ValueError("dispersion needs distribution='negative_binomial'")
         return 1.0 / as_real(self.dispersion, "dispersion", minimum=1e-4, maximum=1e3)
 
     def predict(self, X: Any, offset: Any = None) -> FloatArray:
@@ -158,13 +166,13 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
             Added to the log rate of each row.
         """
         X = self._take_new(X)
-        x, known = self._design(X), self._known(X, offset)
+        known = self._known(X, offset)
         if self.posterior_ is None:
-            var = predictor_vars(x, self.coef_cov_)[:, 0]
-            return np.asarray(
-                np.exp(np.minimum(x @ self._weights[0] + known + 0.5 * var, _LARGEST))
-            )
-        draws = self.posterior_["weights"].reshape(-1, x.shape[1])
+            x = self._design(X)
+            mean, covs = self._turned(x, self._weights, self._covs)
+            level = x @ mean[0] + known + 0.5 * predictor_vars(x, covs)[:, 0]
+            return np.asarray(np.exp(np.minimum(level, _LARGEST)))
+        x, draws = self._own_design(X), self.posterior_.stack("weights")[:, 0]
         total = np.zeros(len(known))
         for start in range(0, len(draws), _DRAWS):
             psi = x @ draws[start : start + _DRAWS].T + known[:, None]

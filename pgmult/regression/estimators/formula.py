@@ -17,23 +17,22 @@ labels of a column and where a spline has its knots, it keeps.
 >>> fitted = from_formula("vote ~ age + C(region)", table)
 >>> fitted.predict_proba(table[:2]).shape
 (2, 2)
->>> fitted.coefficients()["weight"].tolist()
+>>> fitted.coefficients().labels["weight"]
 ['age', 'C(region)[T.south]', 'C(region)[T.west]', 'Intercept']
 """
 
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from pgmult.core.arguments import as_kind, as_probability, brief
-from pgmult.core.notebook import columns_html
+from pgmult.core.arguments import as_kind, brief
 from pgmult.core.tables import as_columns, as_frame
 from pgmult.core.typing import FloatArray
-from pgmult.regression.estimators._linear import LinearPredictor
+from pgmult.regression.estimators._linear import Coefficients, LinearPredictor
 from pgmult.regression.estimators.counts import CountRegressor
 from pgmult.regression.estimators.logistic import LogisticClassifier
 from pgmult.regression.estimators.multinomial import MultinomialClassifier
@@ -60,13 +59,11 @@ class FormulaFit:
     _offset: str | None
 
     def __repr__(self) -> str:
-        told = self.coefficients().round(3).to_string(index=False)
-        return f"{self.formula}, by {self.estimator!r}\n{told}"
+        return f"{self.formula}, by {self.estimator!r}\n{self.coefficients()}"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the coefficients with their intervals."""
-        columns = self.coefficients().round(3).to_dict("list")
-        return columns_html(columns, f"{self.formula}, 90 % intervals")
+        return replace(self.coefficients(), caption=f"{self.formula}.")._repr_html_()
 
     def design(self, table: Any) -> Any:
         """The columns that the estimator sees, as a DataFrame without the intercept.
@@ -98,40 +95,17 @@ class FormulaFit:
             raise TypeError("counts have no classes: predict their means by predict(table)")
         return np.asarray(self._ask(self.estimator.predict_proba, table))
 
-    def coefficients(self, mass: float = 0.9) -> Any:
-        """A table of the weights: posterior means, standard deviations and intervals.
+    def coefficients(self, probability: float = 0.9) -> Coefficients:
+        """The weights of the columns: an `Estimand`.
 
         Parameters
         ----------
-        mass : float
-            Of the intervals, of a Gaussian with these moments.
-
-        Returns
-        -------
-        DataFrame
-            Columns output (a class, a stick or a group, where there are several), weight, mean, sd,
-            low and high.
+        probability : float
+            Of the intervals: quantiles of draws where the posterior was sampled, else those of its
+            Gaussian approximation.
         """
-        from scipy.special import ndtri
-
-        reach = float(ndtri(0.5 + 0.5 * as_probability(mass, "mass")))
-        fitted = self.estimator
-        names = [*fitted.feature_names_in_, *(["Intercept"] if fitted.fit_intercept else [])]
-        sd = np.sqrt(np.diagonal(fitted.coef_cov_, axis1=1, axis2=2))
-        mean, columns = fitted._weights, {}
-        if len(mean) > 1:
-            columns["output"] = np.repeat(self._outputs(len(mean)), len(names))
-        columns["weight"] = np.tile(names, len(mean))
-        columns |= {"mean": mean.ravel(), "sd": sd.ravel()}
-        columns["low"] = columns["mean"] - reach * columns["sd"]
-        columns["high"] = columns["mean"] + reach * columns["sd"]
-        return as_frame(columns)
-
-    def _outputs(self, count: int) -> Any:
-        fitted = self.estimator
-        if not isinstance(fitted, MultinomialClassifier):
-            return fitted.groups_
-        return fitted.classes_ if count == len(fitted.classes_) else fitted.stick_classes_[:count]
+        found: Coefficients = self.estimator.coefficients(probability)
+        return found
 
     def _ask(self, method: Any, table: Any) -> Any:
         table = _as_table(table)

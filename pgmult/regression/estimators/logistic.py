@@ -26,14 +26,13 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
-from pgmult.regression.data import LabelledRows, as_labelled_rows
+from pgmult.regression.data import LabelledRows, as_labelled_rows, refuse_sums
 from pgmult.regression.estimators._linear import (
     FixedPrior,
     HasColumns,
     LinearClassifier,
     as_variance,
     log_of,
-    moments,
 )
 from pgmult.regression.fits.logistic import (
     fit_grouped_logistic_regression,
@@ -42,12 +41,14 @@ from pgmult.regression.fits.logistic import (
 )
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.sampling.posterior import Posterior
-from pgmult.variational.designs import predictor_vars
+from pgmult.variational.designs import Rows, predictor_vars
+from pgmult.variational.fits import SiteFit, sd_of_correction
 from pgmult.variational.sites import LOGISTIC_METHODS
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
 
 _METHODS = (*LOGISTIC_METHODS, "sampling")
+_MOMENTS = ("mean", "cov")
 _DRAWS = 256  # in a block of predictions
 
 
@@ -88,7 +89,7 @@ class _Logistic(LinearClassifier):
         if self.class_weight is not None:
             raise ValueError("class_weight is of labels: leave it out where y counts successes")
         self.classes_ = np.arange(2)
-        y, trials = as_counts(y, "y"), as_counts(trials, "trials")
+        y, trials = as_counts(y, "y"), refuse_sums(as_counts(trials, "trials"), "trials")
         if y.shape != (len(weight),) or trials.shape != y.shape:
             raise ValueError(
                 f"trials must have shape ({len(weight)},) as y has, got {trials.shape}, and y"
@@ -166,7 +167,7 @@ class _Logistic(LinearClassifier):
         if trials is None:
             hits, trials = self.classes_[above.astype(np.int64)] == np.asarray(y), 1.0
         else:
-            y, trials = as_counts(y, "y"), as_counts(trials, "trials")
+            y, trials = as_counts(y, "y"), refuse_sums(as_counts(trials, "trials"), "trials")
             hits = np.where(above, y, trials - y)
         weight = np.ones(len(above)) if sample_weight is None else np.asarray(sample_weight)
         return float(weight @ hits / np.sum(weight * trials))
@@ -176,10 +177,10 @@ class _Logistic(LinearClassifier):
 class LogisticClassifier(_Logistic, FixedPrior):
     """Logistic regression with a Gaussian prior, a posterior of the weights and honest averages.
 
-    The prior of the coefficients is N(0, weight_var) each, and that of the intercept, which is a
-    weight like the others, N(0, intercept_var). Columns are used as they are: bring them to scales
-    where that prior says what you mean. The prior is proper, so separable labels, constant columns
-    and more columns than rows have a posterior too.
+    Columns are standardised inside, and answers are in the units of X: the prior of a coefficient
+    is N(0, weight_var) for a step of one standard deviation of its column, and that of the
+    intercept, at the means of the columns, N(0, intercept_var). The prior is proper, so separable
+    labels, constant columns and more columns than rows have a posterior too.
 
     Parameters
     ----------
@@ -197,6 +198,10 @@ class LogisticClassifier(_Logistic, FixedPrior):
     intercept_var : float
         Variance of the intercept's prior.
     fit_intercept : bool
+    scale_inputs : bool
+        Whether columns are standardised, by the means and standard deviations of the rows of the
+        fit, each counted as often as its weight and trials say. If not, the prior is of the columns
+        as they are. Without an intercept they are scaled and not centred.
     class_weight : mapping from class to number, "balanced" or None
         What a row counts by its class. "balanced" gives all classes the same say, as if that many
         rows had been seen: the posterior is then that of other data, and its probabilities are of a
@@ -226,7 +231,7 @@ class LogisticClassifier(_Logistic, FixedPrior):
         Log p(y), as the method bounds or approximates it, without binomial coefficients; nan with
         "sampling".
     posterior_ : list of Posterior, or None
-        With "sampling", one for each output.
+        With "sampling", one for each output; weights in the units of X.
     classes_ : array
         The two classes; with trials 0 and 1, failures and successes; with labels ``(n, L)`` the
         numbers of the labels.
@@ -260,6 +265,11 @@ class LogisticClassifier(_Logistic, FixedPrior):
         ------
         ValueError
             If y has one class only, or more than two.
+
+        Warns
+        -----
+        ApproximationWarning
+            If the posterior is far from the Gaussian that the method takes it for.
         """
         as_choice(self.method, "method", _METHODS)
         X, y = self._take(X, y, multi_output=True)
@@ -277,6 +287,7 @@ class LogisticClassifier(_Logistic, FixedPrior):
         else:
             successes, trials, weight = self._outcomes(y, trials, weight)
             columns = [successes]
+        self._learn_units(X, weight if trials is None else weight * trials)
         sampled = self.method == "sampling"
         x = self._dense_design(X) if sampled else self._design(X)
         outputs = [
@@ -285,38 +296,34 @@ class LogisticClassifier(_Logistic, FixedPrior):
         ]
         self._draw_seed()
         results: list[Any] = []
-        variances = []
+        variances, corrections = [], []
         for i, data in enumerate(outputs):
-            prior = self._learn_prior(X.shape[1], self._bound(data))
+            prior = self._learn_prior(x, self._bound(data))
             variances.append(self.weight_var_)
             model = LogisticRegression(prior)
             if sampled:
                 results.append(self._sample(self._scaled(model), data, shift=i))
-            else:
-                results.append(
-                    fit_logistic_regression(
-                        model, data, method=self.method,
-                        tolerance=self.tol, max_iterations=self.max_iter,
-                    )
-                )  # fmt: skip
+                continue
+            fit = fit_logistic_regression(
+                model, data, method=self.method, tolerance=self.tol, max_iterations=self.max_iter
+            )
+            corrections.append(_correction(fit, data, prior))
+            results.append(fit)
         self.weight_var_ = np.array(variances) if self.multilabel_ else variances[0]
         self._warn_of_scales(X, self.weight_var_.max(axis=0) if self.multilabel_ else variances[0])
         if sampled:
             self.posterior_: list[Posterior] | None = results
-            draws = [p["weights"].reshape(-1, x.shape[1]) for p in results]
-            self._set_weights(*moments(np.stack(draws, axis=1)))
+            self._set_draws(np.concatenate([p.stack("weights") for p in results], axis=1))
             self._keep_scales(results)
             self.log_evidence_ = np.full(len(outputs), np.nan)
-            self.n_iter_ = self.draws + self.tune
             return self
         self.posterior_ = None
-        self._set_weights(
-            np.concatenate([fit.mean for fit in results]),
-            np.concatenate([fit.cov for fit in results]),
-        )
+        means, covs = (np.concatenate([getattr(f, part) for f in results]) for part in _MOMENTS)
+        self._set_weights(*self._turned_back(x, means, covs))
         self.log_evidence_ = np.array([fit.objective for fit in results])
         self.n_iter_ = max(fit.num_iterations for fit in results)
         self._warn_unless(all(fit.converged for fit in results))
+        self._warn_of_corrections(np.concatenate(corrections), x.shape[1])
         return self
 
     def _bound(self, data: LabelledRows) -> Any:
@@ -343,13 +350,14 @@ class LogisticClassifier(_Logistic, FixedPrior):
             Of the two classes; or that each of several labels is 1.
         """
         X = self._take_new(X)
-        x, known = self._design(X), self._known(X, offset)
+        known = self._known(X, offset)
         if self.posterior_ is not None:
-            draws = [p["weights"].reshape(-1, x.shape[1]) for p in self.posterior_]
+            x, draws = self._own_design(X), [p.stack("weights")[:, 0] for p in self.posterior_]
             probs = np.column_stack([_mean_share(x, d, known) for d in draws])
         else:
-            var = predictor_vars(x, self.coef_cov_)
-            probs = self._average(x @ self._weights.T + known[:, None], var)
+            x = self._design(X)
+            mean, covs = self._turned(x, self._weights, self._covs)
+            probs = self._average(x @ mean.T + known[:, None], predictor_vars(x, covs))
         return probs if self.multilabel_ else np.column_stack([1.0 - probs[:, 0], probs[:, 0]])
 
     def __sklearn_tags__(self) -> Any:
@@ -362,9 +370,9 @@ class LogisticClassifier(_Logistic, FixedPrior):
 class GroupedLogisticClassifier(_Logistic):
     """Logistic regressions of groups whose weights have a common, learned, Gaussian law.
 
-    Weights of group g, the intercept's last, are N(mu, Sigma); mu is N(0, mean_var I), and Sigma
-    inverse Wishart around spread_var I, worth about spread_strength groups (Wang and Blei 2013,
-    section 4.2, and with the defaults the prior of their section 5.3).
+    Weights of group g, the intercept's last, are N(mu, Sigma); for standardised columns mu is
+    N(0, mean_var I), and Sigma inverse Wishart around spread_var I, worth about spread_strength
+    groups (Wang and Blei 2013, section 4.2, and with the defaults the prior of their section 5.3).
 
     Parameters
     ----------
@@ -375,7 +383,8 @@ class GroupedLogisticClassifier(_Logistic):
         MAP-EM with that E-step, or sampling of everything.
     mean_var, spread_var, spread_strength : float
         Of the prior.
-    fit_intercept, class_weight, average, tol, max_iter, draws, tune, chains, random_state, verbose
+    fit_intercept, scale_inputs, class_weight, average, tol, max_iter, draws, tune, chains
+    random_state, verbose
         As in `LogisticClassifier`; `tol` and `max_iter` are of MAP-EM.
 
     Attributes
@@ -432,6 +441,7 @@ class GroupedLogisticClassifier(_Logistic):
         X, y = self._take(X, y)
         weight, known = self._row_weights(X, sample_weight), self._known(X, offset)
         successes, trials, weight = self._outcomes(y, trials, weight)
+        self._learn_units(X, weight if trials is None else weight * trials)
         sampled = self.method == "sampling"
         x = self._dense_design(X) if sampled else self._design(X)
         size = x.shape[1]
@@ -445,32 +455,41 @@ class GroupedLogisticClassifier(_Logistic):
         mean_var = as_variance(self.mean_var, "mean_var")
         spread_var = as_variance(self.spread_var, "spread_var")
         self._warn_of_scales(X, spread_var)
+        zeros, spread = np.zeros((1, size)), self._turned(x, np.zeros((1, size)), eye)[1]
         model = GroupedLogisticRegression(
-            MvNormal(np.zeros(size), mean_var * eye), size + strength, strength * spread_var * eye
+            MvNormal(zeros[0], mean_var * spread), size + strength, strength * spread_var * spread
         )
         self._draw_seed()
         self.__dict__.pop("log_evidence_", None)
         if sampled:
             posterior = self._sample(model, data)
             self.posterior_: Posterior | None = posterior
-            draws = posterior["weights"].reshape(-1, data.num_groups, size)
-            self._set_weights(*moments(draws))
-            mu = posterior["mu"].reshape(-1, size)
+            self._set_draws(posterior.stack("weights"))
+            del self.log_evidence_  # found when it is asked for
+            mu = posterior.stack("mu")
             self.mean_, self.mean_cov_ = mu.mean(axis=0), np.atleast_2d(np.cov(mu.T))
             self.spread_ = posterior["Sigma"].mean(axis=(0, 1))
-            self.n_iter_ = self.draws + self.tune
             self._fitted = None
             return self
         self.posterior_ = None
         fit = fit_grouped_logistic_regression(
             model, data, method=self.method, tolerance=self.tol, max_iterations=self.max_iter
         )
-        self._set_weights(fit.weights.mean, fit.weights.cov)
-        self.mean_, self.spread_, self.mean_cov_ = fit.mu, fit.Sigma, fit.mu_cov
+        self._set_weights(*self._turned_back(x, fit.weights.mean, fit.weights.cov))
+        mu, Sigma = self._turned_back(x, fit.mu[None], fit.Sigma)
+        self._law = mu, Sigma, self._turned_back(x, mu, fit.mu_cov)[1]
+        turn = self._units.to_user
+        self.mean_ = (mu @ turn)[0]
+        self.spread_, self.mean_cov_ = turn.T @ Sigma @ turn, turn.T @ self._law[2] @ turn
         self.n_iter_ = fit.num_iterations
         self._fitted = model, data, fit
         self._warn_unless(fit.converged)
+        own = MvNormal(fit.mu, fit.Sigma)
+        self._warn_of_corrections(_correction(fit.weights, data, own), size)
         return self
+
+    def _output_names(self) -> Any:
+        return self.groups_
 
     @cached_property
     def log_evidence_(self) -> float:
@@ -490,7 +509,8 @@ class GroupedLogisticClassifier(_Logistic):
         check_is_fitted(self, "coef_")
         X, groups = self._take_groups(X)
         X = self._take_new(X)
-        x, known = self._design(X), self._known(X, offset)
+        known = self._known(X, offset)
+        x = self._design(X) if self.posterior_ is None else self._own_design(X)
         place = np.zeros(len(known), dtype=np.int64)
         if groups is not None:
             places = {name: g for g, name in enumerate(self.groups_.tolist())}
@@ -503,19 +523,20 @@ class GroupedLogisticClassifier(_Logistic):
 
     def _probs_of_group(self, x: Any, known: FloatArray, g: int) -> FloatArray:
         """Of rows of group g, or of none that was in the fit where g is -1."""
-        size = x.shape[1]
         if self.posterior_ is not None and g >= 0:
-            return _mean_share(x, self.posterior_["weights"][:, :, g].reshape(-1, size), known)
+            return _mean_share(x, self.posterior_.stack("weights")[:, g], known)
         if self.posterior_ is not None:
-            mu = self.posterior_["mu"].reshape(-1, size)
-            spread = self.posterior_["Sigma"].reshape(-1, size, size)
+            mu, spreads = self.posterior_.stack("mu"), self.posterior_.stack("Sigma")
             total = np.zeros(len(known))
-            for mean, cov in zip(mu, spread, strict=True):
+            for mean, cov in zip(mu, spreads, strict=True):
                 total += self._average(x @ mean + known, predictor_vars(x, cov[None])[:, 0])
             return total / len(mu)
-        mean = self._weights[g] if g >= 0 else self.mean_
-        cov = self.coef_cov_[g] if g >= 0 else self.spread_ + self.mean_cov_
-        return self._average(x @ mean + known, predictor_vars(x, cov[None])[:, 0])
+        mu, Sigma, mu_cov = self._law
+        mean, cov = (
+            (self._weights[[g]], self._covs[[g]]) if g >= 0 else (mu, (Sigma + mu_cov)[None])
+        )
+        mean, cov = self._turned(x, mean, cov)
+        return self._average(x @ mean[0] + known, predictor_vars(x, cov)[:, 0])
 
     def _take_groups(self, X: Any) -> tuple[Any, Any]:
         """X without the column of groups, and that column."""
@@ -544,6 +565,17 @@ class GroupedLogisticClassifier(_Logistic):
         if sparse.issparse(array):
             return array[:, others].tocsr(), array[:, [self.groups]].toarray().ravel()
         return array[:, others], array[:, self.groups]
+
+
+def _correction(fit: SiteFit, data: LabelledRows, prior: MvNormal) -> FloatArray:
+    """How far the posterior of each group's weights is from its Gaussian."""
+    design = Rows(data.covariates, data.offsets, data.known)
+
+    def log_likelihood(weights: FloatArray) -> FloatArray:
+        psi = design.project(weights)
+        return design.total(data.successes * psi - data.trials * np.logaddexp(0.0, psi))
+
+    return sd_of_correction(log_likelihood, fit, prior)
 
 
 def _mean_share(x: Any, draws: FloatArray, known: FloatArray) -> FloatArray:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -24,8 +26,8 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors.gaussian import MvNormal
-from pgmult.regression.data import CountedRows, as_counted_rows
-from pgmult.regression.estimators._linear import FixedPrior, HasColumns, LinearClassifier, moments
+from pgmult.regression.data import CountedRows, as_counted_rows, refuse_sums
+from pgmult.regression.estimators._linear import FixedPrior, HasColumns, LinearClassifier
 from pgmult.regression.fits.multinomial import (
     fit_softmax_regression,
     fit_stick_breaking_regression,
@@ -36,7 +38,8 @@ from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.regression.models.softmax import SoftmaxRegression
 from pgmult.regression.models.stick_breaking import StickBreakingRegression
 from pgmult.sampling.posterior import Posterior
-from pgmult.variational.fits import SiteFit
+from pgmult.variational.designs import Rows, SoftmaxRows
+from pgmult.variational.fits import SiteFit, sd_of_correction
 
 __all__ = ["MultinomialClassifier"]
 
@@ -44,8 +47,8 @@ _SOFTMAX = (
     "tilted", "log", "quadratic", "bohning", "adaptive", "taylor", "quadrature", "laplace",
 )  # fmt: skip
 _STICKS = {"sticks": "quadrature", "mean_field": "jaakkola_jordan"}
-_SAMPLED = ("slice", "sticks_sampling")
-_METHODS = (*_SOFTMAX, "slice", "probit", *_STICKS, "sticks_sampling")
+_SAMPLED = ("sampling", "sticks_sampling")
+_METHODS = (*_SOFTMAX, "sampling", "probit", *_STICKS, "sticks_sampling")
 _DRAWS = 64  # in a block of predictions
 
 
@@ -53,9 +56,10 @@ _DRAWS = 64  # in a block of predictions
 class MultinomialClassifier(LinearClassifier, FixedPrior):
     """Multinomial regression with Gaussian priors, a posterior of the weights and honest averages.
 
-    The prior of the coefficients is N(0, weight_var) each, and that of the intercepts
-    N(0, intercept_var). Columns are used as they are: bring them to scales where that prior says
-    what you mean. The prior is proper, so separable labels and constant columns have a posterior.
+    Columns are standardised inside, and answers are in the units of X: the prior of a coefficient
+    is N(0, weight_var) for a step of one standard deviation of its column, and that of the
+    intercepts, at the means of the columns, N(0, intercept_var). The prior is proper, so separable
+    labels and constant columns have a posterior.
 
     Parameters
     ----------
@@ -64,7 +68,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
 
         Softmax, weights for every class: "quadrature" (the default) is the best Gaussian; "tilted",
         "log", "quadratic", "bohning" or "adaptive" maximise a bound of the evidence instead,
-        "taylor" and "laplace" expand (see `pgmult.variational.bounds`). "slice" samples the
+        "taylor" and "laplace" expand (see `pgmult.variational.bounds`). "sampling" samples the
         posterior itself, around such a Gaussian.
         Probit: "probit", by variational Bayes.
         Sticks, weights for every class but the last to break: "sticks_sampling" samples the
@@ -76,11 +80,12 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         and "log" and "quadratic", which look at variances only, are of classes.
     weight_var : float, array of a variance for each column, or str
         Variances of the coefficients' prior, the same for all classes. "evidence", "ard", and with
-        "slice" and "sticks_sampling" "half_t" and "horseshoe", learn them: see
+        "sampling" and "sticks_sampling" "half_t" and "horseshoe", learn them: see
         `LogisticClassifier`. The evidence is "tilted"'s, "sticks"' or "probit"'s, as the link is.
     intercept_var : float
         Variance of the intercepts' prior.
-    fit_intercept : bool
+    fit_intercept, scale_inputs : bool
+        See `LogisticClassifier`.
     class_weight : mapping from class to number, "balanced" or None
         What a count of each class is worth: see `LogisticClassifier`.
     order : "frequency", "given" or sequence of int
@@ -88,9 +93,9 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
     tol, max_iter : float, int
         Of the approximations.
     draws, tune, chains : int
-        Of "slice" and "sticks_sampling".
+        Of "sampling" and "sticks_sampling".
     random_state : int, numpy.random.RandomState or None
-        Of "slice" and "sticks_sampling".
+        Of "sampling" and "sticks_sampling".
     verbose : bool
         Whether sampling shows its progress.
 
@@ -110,10 +115,10 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
     stick_classes_ : array, ``(n_classes,)``
         The classes in the order of the sticks.
     log_evidence_ : float
-        Log p(y), as the method bounds or approximates it; nan with "slice" and
+        Log p(y), as the method bounds or approximates it; nan with "sampling" and
         "sticks_sampling".
     posterior_ : Posterior or None
-        With "slice" and "sticks_sampling".
+        With "sampling" and "sticks_sampling".
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
@@ -148,30 +153,72 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         ValueError
             If there is one class only, a count is not a non-negative integer, or an argument of
             the estimator is not one of those listed.
+
+        Warns
+        -----
+        ApproximationWarning
+            If the posterior is far from the Gaussian that the method takes it for. (The probit says
+            nothing of that.)
         """
         names = y.columns if isinstance(y, HasColumns) else None
         as_choice(self.method, "method", _METHODS)
         as_choice(self.covariance, "covariance", ("full", "class"))
         X, y = self._take(X, y, multi_output=True)
+        counts, weight = self._counts(y, names), self._row_weights(X, sample_weight)
+        each = self._class_weights(weight @ counts)
+        self._learn_units(X, weight * (counts @ each))
         x = self._dense_design(X)
-        weight = self._row_weights(X, sample_weight)
-        data = as_counted_rows(x, self._counts(y, names), order=self.order, weights=weight)
+        data = as_counted_rows(x, counts, order=self.order, weights=weight)
         if self.class_weight is not None:
-            each = self._class_weights(data.counts.sum(axis=0))
             data = data.with_counts(data.counts * each)
         self._draw_seed()
-        prior = self._learn_prior(X.shape[1], self._bound(data))
+        prior = self._learn_prior(x, self._bound(data))
         self._warn_of_scales(X, self.weight_var_)
         self._order = data.order
         self.stick_classes_ = self.classes_[data.order]
         self.posterior_: Posterior | None = None
-        fit = self._draw(data, prior) if self.method in _SAMPLED else self._fit(data, prior)
-        self._found = fit
+        self._joint_cov = self.joint_cov_ = None
+        if self.method in _SAMPLED:
+            model = SoftmaxRegression if self.method == "sampling" else StickBreakingRegression
+            self.posterior_ = self._sample(self._scaled(model(prior)), data)
+            self._keep_scales([self.posterior_])
+            self._set_draws(self.posterior_.stack("weights"))
+            return self
+        self._found = fit = self._fit(data, prior)
         self._set_weights(fit.mean, fit.cov)
-        self.joint_cov_ = fit.joint_cov
+        if fit.joint_cov is not None:
+            self._joint_cov = fit.joint_cov
+            turn = np.kron(np.eye(len(fit.mean)), self._units.to_user)
+            self.joint_cov_ = turn.T @ fit.joint_cov @ turn
         self.log_evidence_, self.n_iter_ = fit.objective, fit.num_iterations
         self._warn_unless(fit.converged)
+        if self.method != "probit":
+            exact = "sticks_sampling" if self.method in _STICKS else "sampling"
+            self._warn_of_corrections(
+                sd_of_correction(self._log_likelihood(data), fit, prior),
+                fit.mean[0].size if exact == "sticks_sampling" else fit.mean.size, exact,
+            )  # fmt: skip
         return self
+
+    def _log_likelihood(self, data: CountedRows) -> Any:
+        """Of weights: the sum over rows of each stick, or of all classes."""
+        if self.method not in _STICKS:
+            rows = SoftmaxRows(data.covariates, len(self.classes_))
+
+            def of_classes(weights: FloatArray) -> FloatArray:
+                psi = rows.project(weights)
+                value = (data.counts * psi).sum(axis=1) - data.totals * logsumexp(psi, axis=1)
+                return rows.total(value)
+
+            return of_classes
+        sticks = data.sticks
+        design = Rows(sticks.covariates, sticks.offsets)
+
+        def of_sticks(weights: FloatArray) -> FloatArray:
+            psi = design.project(weights)
+            return design.total(sticks.successes * psi - sticks.trials * np.logaddexp(0.0, psi))
+
+        return of_sticks
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes averaged over the posterior, ``(n_samples, n_classes)``.
@@ -180,9 +227,10 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         ----------
         X : array or sparse array, ``(n_samples, n_features)``
         """
-        x = self._dense_design(self._take_new(X))
+        X = self._take_new(X)
         if self.posterior_ is not None:
-            return self._average_draws(self.posterior_["weights"], x)
+            return self._average_draws(self.posterior_.stack("weights"), self._own_design(X))
+        x = self._dense_design(X)
         if self.method in _STICKS:
             return stick_probs(self._found, x, self._order)
         if self.method == "probit":
@@ -212,7 +260,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         """
         if np.ndim(y) < 2 or np.shape(y)[1] == 1:
             return float(super().score(X, y, sample_weight))
-        counts = as_counts(y, "y")
+        counts = refuse_sums(as_counts(y, "y"), "y")
         weight = np.ones(len(counts)) if sample_weight is None else np.asarray(sample_weight)
         if counts.shape[1] != len(self.classes_):
             raise ValueError(
@@ -226,7 +274,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
     def _counts(self, y: Any, names: Any) -> IntArray:
         """Counts of the classes, which are remembered."""
         if np.ndim(y) == 2 and np.shape(y)[1] > 1:
-            counts = as_counts(y, "y")
+            counts = refuse_sums(as_counts(y, "y"), "y")
             self.classes_ = np.arange(counts.shape[1]) if names is None else np.asarray(names)
             if len(set(self.classes_.tolist())) < len(self.classes_):
                 raise ValueError("y must have a different name for each of its columns")
@@ -262,19 +310,14 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
 
         return fit
 
-    def _draw(self, data: CountedRows, prior: MvNormal) -> SiteFit:
-        """Moments of the draws, which are kept in `posterior_`."""
-        model = SoftmaxRegression if self.method == "slice" else StickBreakingRegression
-        self.posterior_ = self._sample(self._scaled(model(prior)), data)
-        self._keep_scales([self.posterior_])
-        weights = self.posterior_["weights"]
-        mean, cov = moments(weights.reshape(-1, *weights.shape[2:]))
-        nan, num_sweeps = float("nan"), self.draws + self.tune
-        return SiteFit(self.method, mean, cov, np.array([nan]), False, True, num_sweeps)
+    def _output_names(self) -> Any:
+        num_outputs = len(self.coef_)
+        sticks = num_outputs < len(self.classes_)
+        return self.stick_classes_[:num_outputs] if sticks else self.classes_
 
-    def _average_draws(self, weights: FloatArray, x: FloatArray) -> FloatArray:
-        draws = weights.reshape(-1, *weights.shape[2:])
-        link = LogisticNormal() if self.method == "slice" else StickBreaking(self._order)
+    def _average_draws(self, draws: FloatArray, x: Any) -> FloatArray:
+        x = x.toarray() if sparse.issparse(x) else x
+        link = LogisticNormal() if self.method == "sampling" else StickBreaking(self._order)
         total = np.zeros((len(x), len(self.classes_)))
         for start in range(0, len(draws), _DRAWS):
             psi = np.einsum("nd,skd->snk", x, draws[start : start + _DRAWS])

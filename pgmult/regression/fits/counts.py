@@ -5,7 +5,7 @@
 >>> rng = np.random.default_rng(0)
 >>> x = np.column_stack([np.ones(200), rng.standard_normal(200)])
 >>> data = as_event_rows(x, rng.negative_binomial(2.0, 1.0 / (1.0 + np.exp(1.0 + x[:, 1]) / 2.0)))
->>> poisson, wide = (fit_count_regression(data, family=name) for name in FAMILIES)
+>>> poisson, wide = (fit_count_regression(data, distribution=name) for name in DISTRIBUTIONS)
 >>> wide.mean.round(1), bool(1.0 < wide.size < 4.0), bool(wide.objective > poisson.objective + 50)
 (array([[1. , 0.9]]), True, True)
 """
@@ -26,9 +26,9 @@ from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
 from pgmult.variational.sites import AtMode, CountSite, Site
 
-__all__ = ["FAMILIES", "CountFit", "count_site", "fit_count_regression", "rough_size"]
+__all__ = ["DISTRIBUTIONS", "CountFit", "count_site", "fit_count_regression", "rough_size"]
 
-FAMILIES = ("poisson", "negative_binomial")
+DISTRIBUTIONS = ("poisson", "negative_binomial")
 _METHODS = ("quadrature", "laplace")
 _SIZES = 1e-3, 1e4  # from there on a negative binomial is a Poisson, but for rounding
 
@@ -95,7 +95,7 @@ def fit_count_regression(
     data: EventRows,
     prior: MvNormal | None = None,
     *,
-    family: str = "poisson",
+    distribution: str = "poisson",
     method: str = "quadrature",
     size: float | None = None,
     tolerance: float = 1e-6,
@@ -108,7 +108,7 @@ def fit_count_regression(
     data : EventRows
     prior : MvNormal, optional
         Of the weights; N(0, I) if left out.
-    family : {"poisson", "negative_binomial"}
+    distribution : {"poisson", "negative_binomial"}
     method : {"quadrature", "laplace"}
         See `pgmult.variational.sites`.
     size : float, optional
@@ -121,7 +121,7 @@ def fit_count_regression(
     CountFit
     """
     as_kind(data, "data", EventRows, "make them with pgmult.regression.as_event_rows")
-    as_choice(family, "family", FAMILIES)
+    as_choice(distribution, "distribution", DISTRIBUTIONS)
     prior = weights_prior(as_weights_prior(prior, "prior"), data.num_covariates, "prior")
     design = Rows(data.covariates, known=data.known)
     limits: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
@@ -133,9 +133,9 @@ def fit_count_regression(
         start = found.mean
         return found
 
-    if family == "poisson":
+    if distribution == "poisson":
         if size is not None:
-            raise ValueError("size is of the negative binomial: leave it out with family='poisson'")
+            raise ValueError("size is of the negative binomial: a Poisson has none")
         return CountFit(fit(math.inf), math.inf)
     if size is not None:
         size = as_real(size, "size", minimum=_SIZES[0], maximum=_SIZES[1])

@@ -63,9 +63,11 @@ class _Around:
     prior: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, data: EventRows, prior: MvNormal, family: str) -> "_Around":
-        size = None if family == "poisson" else rough_size(data, prior)
-        fit = fit_count_regression(data, prior, family=family, size=size, tolerance=_TOLERANCE)
+    def of(cls, data: EventRows, prior: MvNormal, distribution: str) -> "_Around":
+        size = None if distribution == "poisson" else rough_size(data, prior)
+        fit = fit_count_regression(
+            data, prior, distribution=distribution, size=size, tolerance=_TOLERANCE
+        )
         # rounded, so that the last digits, which are BLAS's, say nothing
         precision = np.asarray(np.linalg.inv(fit.cov[0]))
         root = lower_cholesky(precision).astype(np.float32).astype(np.float64)
@@ -126,7 +128,7 @@ class _Events:
     __slots__ = ()
 
     weights_prior: MvNormal | None
-    family: ClassVar[str]
+    distribution: ClassVar[str]
 
     def as_data(self, data: Any) -> EventRows:
         """Event rows, or (covariates, counts) as `as_event_rows` takes them."""
@@ -181,7 +183,7 @@ class PoissonRegression(_Events):
 
     weights_prior: MvNormal | None = None
 
-    family: ClassVar[str] = "poisson"
+    distribution: ClassVar[str] = "poisson"
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("output", "covariate")}
     default_keep: ClassVar[tuple[str, ...]] = ("weights",)
     label_dims: ClassVar[frozenset[str]] = frozenset()
@@ -263,7 +265,7 @@ class NegativeBinomialRegression(_Events):
     size_prior: tuple[float, float] = (3.0, 2.0)
     size: float | None = None
 
-    family: ClassVar[str] = "negative_binomial"
+    distribution: ClassVar[str] = "negative_binomial"
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "weights": ("output", "covariate"),
         "size": (),
@@ -325,4 +327,4 @@ class NegativeBinomialRegression(_Events):
 
 @once_a_data_set
 def _around(data: EventRows, model: Any) -> _Around:
-    return _Around.of(data, model.prior_of(data), model.family)
+    return _Around.of(data, model.prior_of(data), model.distribution)

@@ -1,5 +1,7 @@
 """Rows that count several times, counts, offsets, variances by column, sparse columns, groups."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +25,8 @@ from pgmult.regression import (
     grouped_log_evidence,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.regression.ApproximationWarning")
+
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((60, 2))
 Y = (X @ [1.5, -0.5] + RNG.logistic(size=60) > 0.0).astype(int)
@@ -43,7 +47,7 @@ ESTIMATORS = {
     },
     "poisson": (CountRegressor(tol=1e-9), X, EVENTS),
     "negative binomial": (
-        CountRegressor(family="negative_binomial", dispersion=0.5, tol=1e-9), X, EVENTS,
+        CountRegressor(distribution="negative_binomial", dispersion=0.5, tol=1e-9), X, EVENTS,
     ),
 }  # fmt: skip
 
@@ -119,7 +123,8 @@ def test_successes_among_trials_are_labels_repeated():
 @pytest.mark.parametrize("groups", [False, True])
 def test_an_offset_is_a_column_whose_weight_is_known(groups):
     known = 2.0 * X[:, 1]
-    estimator = GroupedLogisticClassifier(0, tol=1e-8) if groups else LogisticClassifier(tol=1e-9)
+    kind = partial(GroupedLogisticClassifier, 0) if groups else LogisticClassifier
+    estimator = kind(tol=1e-8, scale_inputs=False)
     columns = GROUPED[:, :2] if groups else X[:, :1]
     fitted = estimator.fit(columns, Y, offset=known)
     probs = fitted.predict_proba(columns, known)
@@ -141,8 +146,10 @@ def test_an_offset_is_a_column_whose_weight_is_known(groups):
 def test_an_exposure_is_an_offset_or_a_weighted_rate():
     exposure = RNG.uniform(0.5, 3.0, size=60)
     counts = RNG.poisson(exposure * np.exp(0.3 * X[:, 0]))
-    offset = CountRegressor(tol=1e-9).fit(X, counts, offset=np.log(exposure))
-    rate = CountRegressor(tol=1e-9).fit(X, counts / exposure, sample_weight=exposure)
+    offset = CountRegressor(tol=1e-9, scale_inputs=False).fit(X, counts, offset=np.log(exposure))
+    rate = CountRegressor(tol=1e-9, scale_inputs=False).fit(
+        X, counts / exposure, sample_weight=exposure
+    )
     np.testing.assert_allclose(offset.coef_, rate.coef_, atol=1e-7)
     np.testing.assert_allclose(offset.coef_cov_, rate.coef_cov_, atol=1e-7)
     np.testing.assert_allclose(
@@ -181,8 +188,9 @@ def test_the_columns_of_a_table_of_counts_name_its_classes():
 @pytest.mark.parametrize("method", ["laplace", "quadrature"])
 def test_a_variance_for_each_column(method):
     variances = np.array([0.2, 5.0])
-    fitted = LogisticClassifier(method, weight_var=variances, tol=1e-9).fit(X, Y)
-    scaled = LogisticClassifier(method, tol=1e-9).fit(X * np.sqrt(variances), Y)
+    settings = {"tol": 1e-9, "scale_inputs": False}
+    fitted = LogisticClassifier(method, weight_var=variances, **settings).fit(X, Y)
+    scaled = LogisticClassifier(method, **settings).fit(X * np.sqrt(variances), Y)
     np.testing.assert_allclose(fitted.coef_, scaled.coef_ * np.sqrt(variances), atol=1e-7)
     np.testing.assert_allclose(fitted.log_evidence_, scaled.log_evidence_, atol=1e-8)
     np.testing.assert_array_equal(fitted.weight_var_, variances)

@@ -239,7 +239,7 @@ MISSPELT = {
     ),
     "MultinomialClassifier": (
         lambda: MultinomialClassifier("newton").fit(X, Y),
-        "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, slice, probit,"
+        "tilted, log, quadratic, bohning, adaptive, taylor, quadrature, laplace, sampling, probit,"
         " sticks, mean_field, sticks_sampling",
     ),
 }  # fmt: skip

@@ -1,5 +1,7 @@
 """Sites and their derivatives, and the one solver that all Gaussian approximations share."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -9,7 +11,7 @@ from pgmult import MvNormal, sample
 from pgmult.links.logistic import logistic_expectations
 from pgmult.regression import LogisticRegression, as_labelled_rows, fit_logistic_regression
 from pgmult.variational.designs import Rows
-from pgmult.variational.fits import fit_sites, sd_of_correction
+from pgmult.variational.fits import SiteFit, fit_sites, sd_of_correction
 from pgmult.variational.sites import LOGISTIC_METHODS, logistic_site
 
 NAMES = list(LOGISTIC_METHODS)
@@ -194,13 +196,15 @@ def test_bad_input(data):
 @pytest.mark.parametrize("skew", [0.0, 0.5])
 def test_correction_is_that_of_the_law(skew):
     """0 of a Gaussian likelihood, and of f = skew w^3 its standard deviation, sqrt(15) skew s^3."""
-    P, seen = np.eye(2), np.array([[3.0, 1.0]])
-    mean, root = np.linalg.solve(2.0 * P, seen.T).T, np.eye(2)[None] / np.sqrt(2.0)
+    seen = np.array([[3.0, 1.0]])
+    mean, cov = 0.5 * seen, 0.5 * np.eye(2)[None]
+    fit = SiteFit("given", mean, cov, np.zeros(1), False, True, 1)
 
     def log_likelihood(weights):
         away = weights - mean
         return (weights * seen - 0.5 * weights**2).sum(axis=1) + skew * away[:, 0] ** 3
 
-    found = sd_of_correction(log_likelihood, mean, root, np.zeros(2), P)
-    assert found.shape == (1,)
-    assert found[0] == pytest.approx(skew * np.sqrt(15.0 / 8.0), rel=0.6, abs=1e-12)
+    for given in (fit, replace(fit, joint_cov=cov[0])):
+        found = sd_of_correction(log_likelihood, given, MvNormal(np.zeros(2), np.eye(2)), 4000)
+        assert found.shape == (1,)
+        assert found[0] == pytest.approx(skew * np.sqrt(15.0 / 8.0), rel=0.15, abs=1e-12)
