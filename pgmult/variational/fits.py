@@ -390,7 +390,7 @@ def sd_of_correction(
         As `log_likelihood` returns.
     """
     joint = fit.joint_cov is not None
-    root = np.linalg.cholesky(fit.joint_cov if joint else fit.cov)
+    root = np.linalg.cholesky(fit.cov if fit.joint_cov is None else fit.joint_cov)
     noise = np.random.default_rng(0).standard_normal((*fit.mean.shape, num_draws))
     P0, gaps = prior.precision(), []
     for z in np.moveaxis(noise, 2, 0):

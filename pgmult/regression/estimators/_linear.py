@@ -43,6 +43,7 @@ __all__ = [
 _LARGEST = 1e30  # of X: from there on squares of variances of predictors overflow
 _ABSURD = 1e6  # variance of a predictor: log odds of a thousand either way
 _CONSTANT = 1e-10  # of a column's mean: a standard deviation below this share is rounding
+_BITS = 2.0**40
 _FAR = 0.25  # of a root of the number of weights: standard deviation of the correction
 _DRAWS = 100  # for that
 _COEFFICIENT_DRAWS = 2000  # of a Gaussian, for differences
@@ -115,7 +116,10 @@ class Units:
                 var = share @ (X - centre) ** 2
             sd = np.sqrt(np.asarray(var))
             constant = sd <= _CONSTANT * np.abs(centre)
-            scale = np.where(constant, 1.0, sd)
+            # rounded to 40 bits, so that the order of rows, which the last bits tell, says nothing
+            mantissa, exponent = np.frexp(np.where(constant, 1.0, sd))
+            scale = np.ldexp(np.round(mantissa * _BITS) / _BITS, exponent)
+            centre = np.round(centre / scale * _BITS) / _BITS * scale
         to_user = np.diag(1.0 / scale)
         if with_intercept:
             to_user = np.block([[to_user, -(centre / scale)[:, None]], [np.zeros(size), 1.0]])
@@ -300,7 +304,7 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
     def _set_draws(self, draws: FloatArray) -> None:
         """Draws of the weights in the user's units, ``(draws, outputs, weights)``."""
         self._tell(*moments(draws))
-        self.log_evidence_, self.n_iter_ = float("nan"), self.draws + self.tune
+        self.n_iter_ = self.draws + self.tune
 
     def _tell(self, mean: FloatArray, cov: FloatArray) -> None:
         self.coef_ = mean[:, :-1] if self.fit_intercept else mean
@@ -334,7 +338,8 @@ class LinearPredictor(BaseEstimator):  # type: ignore[misc]
         else:
             each = posterior if isinstance(posterior, list) else [posterior]
             draws = np.concatenate([p.stack("weights") for p in each], axis=1)
-        axes, labels = ("output", "weight"), {"output": self._output_names(), "weight": names}
+        axes: tuple[str, ...] = ("output", "weight")
+        labels = {"output": self._output_names(), "weight": names}
         if draws.shape[1] == 1:
             draws, axes, labels = draws[:, 0], axes[1:], {"weight": names}
             gaussian = None if gaussian is None else (gaussian[0][0], gaussian[1][0])

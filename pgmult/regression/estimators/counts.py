@@ -144,6 +144,7 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
         self.posterior_ = self._sample(self._scaled(model), data)
         self._keep_scales([self.posterior_])
         self._set_draws(self.posterior_.stack("weights"))
+        self.log_evidence_ = float("nan")
         is_poisson = self.distribution == "poisson"
         self.dispersion_ = 0.0 if is_poisson else float((1.0 / self.posterior_["size"]).mean())
         return self

@@ -465,7 +465,6 @@ class GroupedLogisticClassifier(_Logistic):
             posterior = self._sample(model, data)
             self.posterior_: Posterior | None = posterior
             self._set_draws(posterior.stack("weights"))
-            del self.log_evidence_  # found when it is asked for
             mu = posterior.stack("mu")
             self.mean_, self.mean_cov_ = mu.mean(axis=0), np.atleast_2d(np.cov(mu.T))
             self.spread_ = posterior["Sigma"].mean(axis=(0, 1))

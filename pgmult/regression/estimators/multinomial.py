@@ -183,6 +183,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
             self.posterior_ = self._sample(self._scaled(model(prior)), data)
             self._keep_scales([self.posterior_])
             self._set_draws(self.posterior_.stack("weights"))
+            self.log_evidence_ = float("nan")
             return self
         self._found = fit = self._fit(data, prior)
         self._set_weights(fit.mean, fit.cov)

@@ -24,6 +24,8 @@ from pgmult.regression import (
 from pgmult.regression.fits.multinomial import _dense_average, _dense_quadrature
 from pgmult.variational.bounds import LOG_SUM_EXP
 
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.regression.ApproximationWarning")
+
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((250, 6))
 Y = (X @ [2.0, -1.0, 0.0, 0.0, 0.0, 0.0] + RNG.logistic(size=250) > 0.0).astype(int)

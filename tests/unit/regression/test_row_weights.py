@@ -279,7 +279,8 @@ def test_a_new_group_is_as_uncertain_as_mu():
     new = np.column_stack([np.full(20, 7.0), 3.0 * X[:20]])
     truth = sampled.predict_proba(new)[:, 1]
     here = fitted.predict_proba(new)[:, 1]
-    fitted.mean_cov_ = 0.0 * fitted.mean_cov_
+    mu, Sigma, mu_cov = fitted._law
+    fitted._law = mu, Sigma, 0.0 * mu_cov
     without = fitted.predict_proba(new)[:, 1]
     assert np.abs(here - truth).mean() < 0.85 * np.abs(without - truth).mean()
 
