@@ -40,7 +40,6 @@ __all__ = ["Sweep"]
 
 LOG_LIKELIHOOD = "log_likelihood"
 _SHOW_SECONDS = 1.0  # how often a chain works out its log likelihood for the progress line
-_MOST_WAITING = 2**28  # bytes of draws that are taken before their rows are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +282,7 @@ class _Chains:
             return _RowsHere(self.model, self.data, files, self._share)
         assert files is not None  # a cluster has a store
         executor, shards, cut = self._cluster.executor, self._cluster.shards, self._cluster.cut
-        return _RowsThere(executor, self.model, self.data, files, chain.number, shards, cut)
+        return RowsElsewhere(executor, self.model, self.data, files, chain.number, shards, cut)
 
     def _commit(self, chain: _Chain, recorder: "_Recorder", rows: "_Rows") -> None:
         """Put on disk how far the chain came; what was there before goes only then."""
@@ -398,6 +397,7 @@ class _RowsHere:
             return float(model.log_likelihood(state, data)), values
 
     def due(self, recorder: "_Recorder") -> bool:
+        """Is it time to commit?"""
         return recorder.due()
 
     def save(self) -> None:
@@ -412,16 +412,7 @@ class _RowsHere:
         """Nothing to do."""
 
 
-class _RowsThere(RowsElsewhere):
-    """The rows on a cluster."""
-
-    show_seconds = 30.0
-
-    def due(self, recorder: "_Recorder") -> bool:
-        return self.is_cut_due() or recorder.waiting >= _MOST_WAITING
-
-
-_Rows = _RowsHere | _RowsThere
+_Rows = _RowsHere | RowsElsewhere
 """Where the rows of a chain's state are, and who moves them."""
 
 

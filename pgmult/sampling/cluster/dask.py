@@ -20,8 +20,7 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
-from pgmult.core.arguments import as_real
-from pgmult.sampling.cluster.executors import ATTEMPTS, PATIENCE, Patience, WorkersLostError
+from pgmult.sampling.cluster.executors import PATIENCE, Patient, WorkersLostError
 from pgmult.sampling.cluster.tasks import Done, Task, work
 
 __all__ = ["DaskCluster"]
@@ -33,7 +32,7 @@ _FIRST = 60.0  # seconds to wait for a first worker
 _REACH = 3.0  # seconds in which a worker that can be reached from here answers
 
 
-class DaskCluster:
+class DaskCluster(Patient):
     """Tasks on the workers of a Dask cluster, each with all threads of its worker.
 
     Parameters
@@ -46,7 +45,7 @@ class DaskCluster:
     """
 
     def __init__(self, client: Any, *, patience: float = PATIENCE):
-        self._patience = Patience(as_real(patience, "patience", above=0.0))
+        super().__init__(patience)
         distributed = _distributed()
         self._own = isinstance(client, str)
         try:
@@ -71,28 +70,20 @@ class DaskCluster:
         """Number of workers."""
         return self._wanted
 
-    def run(self, task: Task, home: int) -> Done:
-        """The task on the worker that has this home, or on those that inherit it."""
-        home %= len(self._homes)
-        for _ in range(ATTEMPTS):
-            with self._lock:
-                address = self._homes[home]
-            future = self._client.submit(
-                work, task, self._threads[address], key=f"{task.name}-{next(self._numbers)}",
-                workers=[address], allow_other_workers=False, pure=False,
-            )  # fmt: skip
-            try:
-                done = self._answer(future, address, self._patience.limit(task))
-            finally:
-                future.release()
-            if done is not None:
-                self._patience.learn(done)
-                return done
+    def _ask(self, task: Task, home: int) -> Done | None:
+        with self._lock:
+            address = self._homes[home % len(self._homes)]
+        future = self._client.submit(
+            work, task, self._threads[address], key=f"{task.name}-{next(self._numbers)}",
+            workers=[address], allow_other_workers=False, pure=False,
+        )  # fmt: skip
+        try:
+            done = self._answer(future, address, self.limit(task))
+        finally:
+            future.release()
+        if done is None:
             self._move(address)
-        raise WorkersLostError(
-            f"{ATTEMPTS} workers died or hung, one after the other, doing {task.words} (too little"
-            " memory? Then take more shards)"
-        )
+        return done
 
     def close(self) -> None:
         """Close the connection, if it was made here."""

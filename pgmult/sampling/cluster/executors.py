@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from pgmult.core.arguments import brief
+from pgmult.core.arguments import as_real, brief
 from pgmult.sampling.cluster.tasks import Done, Task
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "PATIENCE",
     "Cluster",
     "Executor",
-    "Patience",
+    "Patient",
     "WorkersLostError",
     "opened",
 ]
@@ -62,26 +62,41 @@ class Executor(Protocol):
         """Give back what it holds; tasks under way fail."""
 
 
-class Patience:
-    """How long to wait for a task, from what others took.
+class Patient:
+    """An executor's way with workers that may die or hang: what both kinds here have in common.
 
     Parameters
     ----------
-    seconds : float
-        Beyond ten times the longest sweep so far, for each sweep that the task may have to make.
+    patience : float
+        Seconds beyond ten times the longest sweep so far, for each sweep that a task may have to
+        make, after which a worker is taken to hang.
     """
 
-    def __init__(self, seconds: float = PATIENCE):
-        self._seconds = seconds
+    def __init__(self, patience: float):
+        self._patience = as_real(patience, "patience", above=0.0)
         self._longest = 0.0
 
     def limit(self, task: Task) -> float:
         """Seconds after which a worker hangs."""
-        return self._seconds + 10.0 * self._longest * (1 + task.sweep - task.cut)
+        return self._patience + 10.0 * self._longest * (1 + task.sweep - task.cut)
 
-    def learn(self, done: Done) -> None:
-        """Take note of a task that was done."""
-        self._longest = max(self._longest, done.seconds)
+    def run(self, task: Task, home: int) -> Done:
+        """The task by the worker of this number, or by those that replace it."""
+        for _ in range(ATTEMPTS):
+            answer = self._ask(task, home)
+            if isinstance(answer, Done):
+                self._longest = max(self._longest, answer.seconds)
+                return answer
+            if answer is not None:
+                raise answer
+        raise WorkersLostError(
+            f"{ATTEMPTS} workers died or hung, one after the other, doing {task.words} (too little"
+            " memory? Then take fewer of them, or more shards)"
+        )
+
+    def _ask(self, task: Task, home: int) -> Done | Exception | None:
+        """What a worker says; None if it says nothing any more."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from multiprocessing.spawn import get_executable
 from threading import Lock, Timer
 from typing import Any, BinaryIO
 
-from pgmult.core.arguments import as_real
 from pgmult.core.machine import as_cores
-from pgmult.sampling.cluster.executors import ATTEMPTS, PATIENCE, Patience, WorkersLostError
+from pgmult.sampling.cluster.executors import PATIENCE, Patient, WorkersLostError
 from pgmult.sampling.cluster.tasks import Done, Task, work
 
 __all__ = ["Processes"]
@@ -25,7 +24,7 @@ __all__ = ["Processes"]
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
-class Processes:
+class Processes(Patient):
     """Tasks in processes of this machine.
 
     Parameters
@@ -38,7 +37,7 @@ class Processes:
     """
 
     def __init__(self, workers: int | None = None, *, patience: float = PATIENCE):
-        self._patience = Patience(as_real(patience, "patience", above=0.0))
+        super().__init__(patience)
         self._slots = [_Slot() for _ in range(as_cores(workers))]
 
     @property
@@ -52,21 +51,10 @@ class Processes:
         processes = [slot.process for slot in self._slots]
         return [p.pid for p in processes if p is not None and p.poll() is None]
 
-    def run(self, task: Task, home: int) -> Done:
-        """The task by the worker of this number, or by those that replace it."""
+    def _ask(self, task: Task, home: int) -> Done | Exception | None:
         slot = self._slots[home % len(self._slots)]
         with slot.lock:
-            for _ in range(ATTEMPTS):
-                answer = slot.ask(task, self._patience.limit(task))
-                if isinstance(answer, Done):
-                    self._patience.learn(answer)
-                    return answer
-                if answer is not None:
-                    raise answer
-        raise WorkersLostError(
-            f"{ATTEMPTS} workers died or hung, one after the other, doing {task.words} (too little"
-            " memory? Then take fewer of them, or more shards)"
-        )
+            return slot.ask(task, self.limit(task))
 
     def close(self) -> None:
         """Kill the workers, which have nothing to lose."""

@@ -43,6 +43,7 @@ from pgmult.sampling.codec import contiguous
 __all__ = ["RowsElsewhere", "rows_here", "shards_of"]
 
 _TRIES = 3  # of a task that could not read or write a file
+_MOST_WAITING = 2**28  # bytes of draws that are taken before their rows are written
 _PAUSE = 1.0  # seconds between them: a file system may be late
 
 
@@ -89,6 +90,8 @@ class RowsElsewhere:
         Of the chain.
     shards, cut : int
     """
+
+    show_seconds = 30.0  # between two times that the log likelihood is asked for, to be shown
 
     def __init__(
         self,
@@ -197,9 +200,9 @@ class RowsElsewhere:
             name: shared_variable(self._model, state, summary, nothing, name) for name in names
         }
 
-    def is_cut_due(self) -> bool:
-        """Is it time for a cut?"""
-        return self._sweep >= self._cut + self._every
+    def due(self, recorder: Any) -> bool:
+        """Is it time to commit, and for a cut?"""
+        return self._sweep >= self._cut + self._every or recorder.waiting >= _MOST_WAITING
 
     def save(self) -> None:
         """Have the rows written to files, which a checkpoint may then count on."""

@@ -25,7 +25,7 @@ import pgmult
 from pgmult.core import sealed
 from pgmult.sampling import store
 from pgmult.sampling.cluster import tasks
-from pgmult.sampling.cluster.executors import Patience, WorkersLostError
+from pgmult.sampling.cluster.executors import Patient, WorkersLostError
 from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
 from pgmult.sampling.cluster.processes import Processes
 from pgmult.sampling.cluster.rows import shards_of
@@ -360,10 +360,14 @@ def test_a_model_of_a_script_is_refused(tmp_path, monkeypatch):
 
 
 def test_patience_grows_with_what_a_task_may_have_to_do_again():
-    patience = Patience(10.0)
+    class Slow(Patient):
+        def _ask(self, task, home):
+            return Done(None, seconds=2.0, again=2)
+
+    patience = Slow(10.0)
     task = tasks.Task("step", "run", "id", "session", 0, 0, 8, 5, 2, (), (), (), ())
     assert patience.limit(task) == 10.0
-    patience.learn(Done(None, seconds=2.0, again=2))
+    patience.run(task, 0)
     assert patience.limit(task) == 10.0 + 10 * 2.0 * 4
 
 
