@@ -33,20 +33,20 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_path
 from pgmult.core.mapped import ArrayWriter
+from pgmult.core.sealed import array_header
 from pgmult.core.terminal import StatusLine
 from pgmult.datasets.columns import cells_of_file, kind_of_cell, labels_of_cells
-from pgmult.datasets.files import Meter, each_line, read_file, suffix_of
+from pgmult.datasets.files import Meter, suffix_of
 from pgmult.datasets.readers import (
     COUNTED,
-    Source,
     Vocabulary,
     as_words,
-    documents_of,
-    parse_ldac_line,
+    ldac_blocks,
     read_npz,
     recognise,
     refuse_choices,
     texts_in,
+    texts_of,
 )
 from pgmult.datasets.text import TextOptions, WordChoices, as_choices
 from pgmult.topics.data.corpus import Corpus, as_corpus
@@ -132,35 +132,17 @@ def pack_files(
     with CorpusWriter(out) as writer, _Progress(meter, enabled) as progress:
         if holds_counts:
             words = as_words(source.vocabulary if vocabulary is None else vocabulary)
-            pack = _pack_ldac if source.kind == "LDA-C" else _pack_npz
-            pack(source.path, words, writer, progress)
+            blocks = ldac_blocks if source.kind == "LDA-C" else _npz_blocks
+            _pack_blocks(blocks(source.path, words, meter), words, writer, progress)
         else:
             choices = as_choices(**text_options)
             if source.kind == "table":
                 cells = _Cells(source.path, column, names, delimiter, encoding, meter)
                 _pack_texts(cells.texts(), choices, writer, progress, source.path, cells.label)
             else:
-                texts = _texts(source, files, documents, encoding, meter)
+                texts = texts_of(source.path, documents, encoding, meter)
                 _pack_texts(texts, choices, writer, progress, source.path, str)
     return open_corpus(out)
-
-
-def _texts(
-    source: Source, files: list[Path], documents: str, encoding: str, meter: Meter
-) -> Iterator[tuple[Any, str]]:
-    """Names and texts of documents."""
-    if source.kind == "folder of text":
-        for file in files:
-            yield file.relative_to(source.path).as_posix(), read_file(file, encoding)
-            meter.done += file.stat().st_size
-        return
-    lines = each_line(source.path, encoding, meter=meter)
-    empty = True
-    for found in documents_of((line.removesuffix("\n") for line in lines), documents):
-        empty = False
-        yield found
-    if empty:
-        raise ValueError(f"{source.path}: the file is empty")
 
 
 class _Cells:
@@ -365,53 +347,26 @@ def _items_of(path: Path) -> Iterator[list[Any]]:
         yield from map(json.loads, file)
 
 
-def _pack_ldac(
-    path: Path, words: list[str] | None, writer: CorpusWriter, progress: "_Progress"
+def _pack_blocks(
+    blocks: Iterable[Corpus], words: list[str] | None, writer: CorpusWriter, progress: "_Progress"
 ) -> None:
-    sizes: list[int] = []
-    entries: list[tuple[int, int]] = []
-    largest = -1
-    lines = each_line(path, meter=progress.meter)
-    for number, line in enumerate(lines, start=1):
-        ids, amounts = parse_ldac_line(line.removesuffix("\n"), f"{path}, line {number}", words)
-        document = sorted(entry for entry in zip(ids, amounts, strict=True) if entry[1])
-        largest = max(largest, *ids, -1)
-        sizes.append(len(document))
-        entries += document
-        if len(entries) >= 2**18 or len(sizes) >= 2**16:
-            _append(writer, sizes, entries)
-            progress.show("reading", writer.num_documents, writer.num_tokens)
-    _append(writer, sizes, entries)
-    if not writer.num_documents:
-        raise ValueError(f"{path}: the file is empty")
-    num_words = largest + 1 if words is None else len(words)
-    writer.finish(num_words, None if words is None else np.array(words))
-
-
-def _append(writer: CorpusWriter, sizes: list[int], entries: list[tuple[int, int]]) -> None:
-    columns = np.array(entries, dtype=np.int32).reshape(-1, 2)
-    writer.append(np.array(sizes, dtype=np.int64), columns[:, 0], columns[:, 1])
-    sizes.clear()
-    entries.clear()
-
-
-def _pack_npz(
-    path: Path, words: list[str] | None, writer: CorpusWriter, progress: "_Progress"
-) -> None:
-    blocks = _csr_blocks(path) or iter([read_npz(path, words)])
-    num_words = None
-    for block in blocks:
-        first = writer.num_documents
-        try:
-            corpus = as_corpus(block, words if num_words is None else None)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}, counted from row {first}: {error}") from None
-        num_words = corpus.num_words
+    for corpus in blocks:
         writer.append(np.diff(corpus.indptr), corpus.words, corpus.counts)
         progress.show("reading", writer.num_documents, writer.num_tokens)
-    if num_words is None:
+    writer.finish(corpus.num_words, None if words is None else np.array(words))
+
+
+def _npz_blocks(path: Path, words: list[str] | None, _: Meter) -> Iterator[Corpus]:
+    first = 0
+    for block in _csr_blocks(path) or [read_npz(path, words)]:
+        try:
+            corpus = as_corpus(block, None if first else words)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, counted from row {first}: {error}") from None
+        yield corpus
+        first += corpus.num_documents
+    if not first:
         raise ValueError(f"{path}: a matrix without rows")
-    writer.finish(num_words, None if words is None else np.array(words))
 
 
 def _csr_blocks(path: Path) -> Iterator[Any] | None:
@@ -465,9 +420,7 @@ class _Member:
 
     def __init__(self, file: zipfile.ZipFile, name: str):
         self._stream = file.open(f"{name}.npy")
-        major, _ = np.lib.format.read_magic(self._stream)
-        header = np.lib.format.read_array_header_1_0 if major == 1 else _HEADER_2
-        (self.length,), _, self._dtype = header(self._stream)
+        (self.length,), _, self._dtype = array_header(self._stream)
         if self._dtype.hasobject:
             raise ValueError("it holds objects")
 
@@ -477,9 +430,6 @@ class _Member:
 
     def close(self) -> None:
         self._stream.close()
-
-
-_HEADER_2 = np.lib.format.read_array_header_2_0
 
 
 class _Progress:

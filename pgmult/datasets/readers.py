@@ -20,7 +20,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_path, as_strings
-from pgmult.datasets.files import TABLES, lines_of, read_file, suffix_of
+from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, read_file, suffix_of
 from pgmult.datasets.tables import read
 from pgmult.datasets.text import TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
@@ -31,8 +31,7 @@ __all__ = [
     "COUNTED",
     "Source",
     "as_words",
-    "documents_of",
-    "parse_ldac_line",
+    "ldac_blocks",
     "read_corpus",
     "read_ldac",
     "read_npz",
@@ -40,6 +39,7 @@ __all__ = [
     "recognise",
     "refuse_choices",
     "texts_in",
+    "texts_of",
 ]
 
 COUNTED = ("LDA-C", "sparse matrix", "packed corpus")
@@ -176,21 +176,43 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
     """
     path = as_path(path)
     words = as_words(vocabulary)
-    indptr, indices, counts = [0], [], []
-    lines = lines_of(read_file(path))
-    if not lines:
-        raise ValueError(f"{path}: the file is empty")
-    for number, line in enumerate(lines, start=1):
-        ids, amounts = parse_ldac_line(line, f"{path}, line {number}", words)
-        indices += ids
-        counts += amounts
-        indptr.append(len(indices))
-    num_words = len(words) if words is not None else max(indices, default=-1) + 1
-    matrix = scipy.sparse.csr_array(
-        (np.array(counts, dtype=np.int64), np.array(indices, dtype=np.int64), indptr),
-        shape=(len(lines), num_words),
+    blocks = list(ldac_blocks(path, words))
+    sizes = np.concatenate([np.diff(block.indptr) for block in blocks])
+    corpus = Corpus(
+        np.concatenate([[0], np.cumsum(sizes)]),
+        np.concatenate([block.words for block in blocks]),
+        np.concatenate([block.counts for block in blocks]),
+        blocks[-1].num_words,
     )
-    return as_corpus(matrix, words)
+    return as_corpus(corpus, words)
+
+
+def ldac_blocks(
+    path: Path, words: list[str] | None, meter: Meter | None = None
+) -> Iterator[Corpus]:
+    """Documents of an LDA-C file, some at a time; the last of them knows the number of words."""
+    sizes: list[int] = []
+    entries: list[tuple[int, int]] = []
+    num_words, number = 0 if words is None else len(words), 0
+
+    def block() -> Corpus:
+        columns = np.array(entries, dtype=np.int32).reshape(-1, 2)
+        indptr = np.cumsum([0, *sizes], dtype=np.int64)
+        sizes.clear()
+        entries.clear()
+        return Corpus(indptr, columns[:, 0].copy(), columns[:, 1].copy(), num_words)
+
+    for number, line in enumerate(each_line(path, meter=meter), start=1):
+        ids, amounts = parse_ldac_line(line.removesuffix("\n"), f"{path}, line {number}", words)
+        num_words = max(num_words, *(word + 1 for word in ids), 0)
+        document = sorted(entry for entry in zip(ids, amounts, strict=True) if entry[1])
+        sizes.append(len(document))
+        entries += document
+        if len(entries) >= 2**18 or len(sizes) >= 2**16:
+            yield block()
+    if not number:
+        raise ValueError(f"{path}: the file is empty")
+    yield block()
 
 
 def parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[list[int], list[int]]:
@@ -284,20 +306,31 @@ def read_text(
     """
     path = as_path(path)
     as_choice(documents, "documents", ("lines", "paragraphs"))
-    if path.is_dir():
-        files = texts_in(path)
-        texts = [read_file(file, encoding) for file in files]
-        names = [file.relative_to(path).as_posix() for file in files]
-    else:
-        found = list(documents_of(lines_of(read_file(path, encoding)), documents))
-        if not found:
-            raise ValueError(f"{path}: the file is empty")
-        names, texts = (list(column) for column in zip(*found, strict=True))
+    names, texts = map(list, zip(*texts_of(path, documents, encoding), strict=True))
     try:
         corpus, losses = count_words(texts, names, **text_options)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return replace(corpus, table=replace(DocumentTable.of({"text": texts}, "text"), losses=losses))
+
+
+def texts_of(
+    path: Path, documents: str, encoding: str, meter: Meter | None = None
+) -> Iterator[tuple[str, str]]:
+    """Names and texts of the documents of a file or a folder, one after the other."""
+    if path.is_dir():
+        for file in texts_in(path):
+            yield file.relative_to(path).as_posix(), read_file(file, encoding)
+            if meter is not None:
+                meter.done += file.stat().st_size
+        return
+    lines = each_line(path, encoding, meter=meter)
+    empty = True
+    for found in documents_of((line.removesuffix("\n") for line in lines), documents):
+        empty = False
+        yield found
+    if empty:
+        raise ValueError(f"{path}: the file is empty")
 
 
 def texts_in(folder: Path) -> list[Path]:
