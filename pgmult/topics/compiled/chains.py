@@ -12,13 +12,17 @@ recursions vectorise. O(T) a chain.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import exponential, gamma, normal, open_stream
 from pgmult.compiled.vectors import exp_minus, log1p
+
+FloatArray, IntArray = NDArray[np.float64], NDArray[np.int64]
 
 LANES = 64
 _FACTORS = 4  # of the normaliser for one logarithm; each would have to pass 1e75 to overflow
@@ -26,47 +30,90 @@ DOF = 8.0  # of the Student-t that chains are sliced around
 _FURTHEST = 100.0  # of a predicted logit, where its counts are weighed
 
 
+class Chains(NamedTuple):
+    """The prior of rows of chains."""
+
+    centre: FloatArray  # (num_chains,)
+    persistence: float
+    initial_var: FloatArray  # (num_rows,)
+    innovation_var: FloatArray
+
+
+class Seen(NamedTuple):
+    """A potential of chains; both are (num_rows, num_times, num_chains)."""
+
+    J: FloatArray
+    h: FloatArray
+
+
+class Counts(NamedTuple):
+    """Binomial counts of logits; both are (num_rows, num_times, num_chains)."""
+
+    taken: FloatArray
+    reaching: FloatArray
+
+
+class _Room(NamedTuple):
+    """Room for neighbouring chains of a row, (num_times, LANES) each.
+
+    After `_filter` means and variances of deviations given all up to each time; after `_look_back`
+    those of a deviation given the next one, the standard deviation instead of the variance.
+    """
+
+    mean: FloatArray
+    var: FloatArray
+    gain: FloatArray
+    placed: FloatArray  # deviations that a draw has
+
+
 @jit
-def _filter_time(
-    J, h, centre, pull, mean_before, var_before, step_var, mean, var, exponent, product, count
-):  # fmt: skip
+def _make_room(num_times):
+    room = (num_times, LANES)
+    return _Room(np.zeros(room), np.zeros(room), np.empty(room), np.zeros(room))
+
+
+@jit
+def _filter_time(J, h, centre, pull, step_var, before, after, sums, count):
     """Means and variances of deviations given one time's potential, too, and twice its evidence."""
+    (mean_before, var_before), (mean, var), (exponent, product) = before, after, sums
     for i in range(count):
-        before, spread = pull * mean_before[i], pull * pull * var_before[i] + step_var
+        expected, spread = pull * mean_before[i], pull * pull * var_before[i] + step_var
         precision, c = J[i], centre[i]
         linear = h[i] - precision * c
         growth = 1.0 + spread * precision
         shrink = 1.0 / growth
         exponent[i] += c * (linear + h[i]) + shrink * (
-            linear * (2.0 * before + spread * linear) - precision * before * before
+            linear * (2.0 * expected + spread * linear) - precision * expected * expected
         )
         product[i] *= growth
-        mean[i], var[i] = shrink * (before + spread * linear), shrink * spread
+        mean[i], var[i] = shrink * (expected + spread * linear), shrink * spread
 
 
 @jit
-def _filter(r, here, count, J, h, centre, persistence, initial_var, step_var, mean, var):
-    """Log normaliser of neighbouring chains; means and variances given all up to each time."""
-    num_times = J.shape[1]
-    centre = centre[here]
+def _filter(chains, seen, r, first, room):
+    """Filter the chains of row r from number `first` on; how many, and their log normaliser."""
+    _, num_times, num_chains = seen.J.shape
+    count = min(LANES, num_chains - first)
+    here = slice(first, first + count)
+    centre, mean, var = chains.centre[here], room.mean, room.var
     exponent, product = np.zeros(LANES), np.ones(LANES)
     for t in range(num_times):
-        earlier, pull, spread = t - 1, persistence, step_var
+        earlier, pull, spread = t - 1, chains.persistence, chains.innovation_var[r]
         if t == 0:
-            earlier, pull, spread = 0, 0.0, initial_var
+            earlier, pull, spread = 0, 0.0, chains.initial_var[r]
         _filter_time(
-            J[r, t, here], h[r, t, here], centre, pull, mean[earlier], var[earlier], spread,
-            mean[t], var[t], exponent, product, count,
+            seen.J[r, t, here], seen.h[r, t, here], centre, pull, spread,
+            (mean[earlier], var[earlier]), (mean[t], var[t]), (exponent, product), count,
         )  # fmt: skip
         if t % _FACTORS == _FACTORS - 1 or t == num_times - 1:
             for i in range(count):
                 exponent[i] -= math.log(product[i])
                 product[i] = 1.0
-    return 0.5 * exponent[:count].sum()
+    return count, 0.5 * exponent[:count].sum()
 
 
 @jit
-def _look_back(persistence, step_var, mean, var, gain, count):
+def _look_back_time(persistence, step_var, mean, var, gain, count):
     """Of d_t given d_{t+1}: the mean where that is 0, the standard deviation, and the slope.
 
     In the place of its mean and variance given all up to t.
@@ -79,90 +126,76 @@ def _look_back(persistence, step_var, mean, var, gain, count):
 
 
 @jit
-def _look_back_all(persistence, step_var, mean, var, gain, count):
-    """`_look_back` of all times; at the last there is nothing to come back from."""
+def _look_back(persistence, step_var, room, count):
+    """`_look_back_time` of all times; at the last there is nothing to come back from."""
+    mean, var, gain = room.mean, room.var, room.gain
     last = mean.shape[0] - 1
     for t in range(last):
-        _look_back(persistence, step_var, mean[t], var[t], gain[t], count)
-    _look_back(0.0, 1.0, mean[last], var[last], gain[last], count)
+        _look_back_time(persistence, step_var, mean[t], var[t], gain[t], count)
+    _look_back_time(0.0, 1.0, mean[last], var[last], gain[last], count)
 
 
 @jit
-def log_normalizers(
-    worker, start, stop, J, h, centre, persistence, initial_var, innovation_var, out
-):
-    """out[r] = log of the integral of the prior times the potential, over all chains of row r.
-
-    `J` and `h` are (num_rows, num_times, num_chains).
-    """
-    _, num_times, num_chains = J.shape
-    mean, var = np.zeros((num_times, LANES)), np.zeros((num_times, LANES))
+def log_normalizers(worker, start, stop, chains, seen, out):
+    """out[r] = log of the integral of the prior times the potential, over all chains of row r."""
+    room = _make_room(seen.J.shape[1])
     for r in range(start, stop):
         out[r] = 0.0
-        for first in range(0, num_chains, LANES):
-            count = min(LANES, num_chains - first)
-            here = slice(first, first + count)
-            out[r] += _filter(
-                r, here, count, J, h, centre, persistence, initial_var[r], innovation_var[r], mean,
-                var,
-            )  # fmt: skip
+        for first in range(0, seen.J.shape[2], LANES):
+            _, level = _filter(chains, seen, r, first, room)
+            out[r] += level
 
 
 @jit
-def _place(middle, sd, gain, noise, later, out, count):
+def _place_time(middle, sd, gain, noise, later, out, count):
     """Deviations of one time, from those of the time after."""
     for i in range(count):
         out[i] = middle[i] + sd[i] * noise[i] + gain[i] * later[i]
 
 
 @jit
-def place_chains(
-    worker, start, stop, J, h, centre, persistence, initial_var, innovation_var, noise, out
-):
-    """The draw of chains that standard normal `noise` makes, (num_rows, num_times, num_chains)."""
-    _, num_times, num_chains = J.shape
-    room = (num_times, LANES)
-    mean, var, gain, placed = np.zeros(room), np.zeros(room), np.empty(room), np.zeros(room)
-    for r in range(start, stop):
-        for first in range(0, num_chains, LANES):
-            count = min(LANES, num_chains - first)
-            here = slice(first, first + count)
-            _filter(
-                r, here, count, J, h, centre, persistence, initial_var[r], innovation_var[r], mean,
-                var,
-            )  # fmt: skip
-            _look_back_all(persistence, innovation_var[r], mean, var, gain, count)
-            for t in range(num_times - 1, -1, -1):
-                later = placed[min(t + 1, num_times - 1)]
-                _place(mean[t], var[t], gain[t], noise[r, t, here], later, placed[t], count)
-                for i in range(count):
-                    out[r, t, first + i] = centre[first + i] + placed[t, i]
+def _place(noise, r, first, count, room):
+    """Deviations of filtered chains, the last time first, from their noise."""
+    here, placed = slice(first, first + count), room.placed
+    last = placed.shape[0] - 1
+    for t in range(last, -1, -1):
+        _place_time(
+            room.mean[t], room.var[t], room.gain[t], noise[r, t, here],
+            placed[min(t + 1, last)], placed[t], count,
+        )  # fmt: skip
 
 
 @jit
-def noise_of_chains(
-    worker, start, stop, J, h, centre, persistence, initial_var, innovation_var, x, noise
-):
-    """The standard normal numbers from which `place_chains` makes x."""
-    _, num_times, num_chains = J.shape
-    room = (num_times, LANES)
-    mean, var, gain = np.zeros(room), np.zeros(room), np.empty(room)
+def place_chains(worker, start, stop, chains, seen, noise, out):
+    """The draw of chains that standard normal `noise` makes, (num_rows, num_times, num_chains)."""
+    _, num_times, num_chains = seen.J.shape
+    room = _make_room(num_times)
     for r in range(start, stop):
         for first in range(0, num_chains, LANES):
-            count = min(LANES, num_chains - first)
-            here = slice(first, first + count)
-            _filter(
-                r, here, count, J, h, centre, persistence, initial_var[r], innovation_var[r], mean,
-                var,
-            )  # fmt: skip
-            _look_back_all(persistence, innovation_var[r], mean, var, gain, count)
+            count, _ = _filter(chains, seen, r, first, room)
+            _look_back(chains.persistence, chains.innovation_var[r], room, count)
+            _place(noise, r, first, count, room)
+            for t in range(num_times - 1, -1, -1):
+                for i in range(count):
+                    out[r, t, first + i] = chains.centre[first + i] + room.placed[t, i]
+
+
+@jit
+def noise_of_chains(worker, start, stop, chains, seen, x, noise):
+    """The standard normal numbers from which `place_chains` makes x."""
+    _, num_times, num_chains = seen.J.shape
+    room = _make_room(num_times)
+    for r in range(start, stop):
+        for first in range(0, num_chains, LANES):
+            count, _ = _filter(chains, seen, r, first, room)
+            _look_back(chains.persistence, chains.innovation_var[r], room, count)
             for t in range(num_times):
                 later = min(t + 1, num_times - 1)  # of no weight at the last time
                 for i in range(count):
-                    c = centre[first + i]
-                    step = x[r, t, first + i] - c - mean[t, i]
-                    step -= gain[t, i] * (x[r, later, first + i] - c)
-                    noise[r, t, first + i] = step / var[t, i]
+                    c = chains.centre[first + i]
+                    step = x[r, t, first + i] - c - room.mean[t, i]
+                    step -= room.gain[t, i] * (x[r, later, first + i] - c)
+                    noise[r, t, first + i] = step / room.var[t, i]
 
 
 @jit(reassociate=True)
@@ -177,36 +210,28 @@ def _log_binomials(taken, reaching, centre, placed, count):
 
 
 @jit
-def log_densities(
-    worker, start, stop, active, J, h, centre, persistence, initial_var, innovation_var, noise,
-    taken, reaching, out,
-):  # fmt: skip
+def log_densities(worker, start, stop, active, chains, seen, noise, counts, out):
     """out[r] = log normaliser of row r, and the log likelihood of counts where `noise` places it.
 
-    Logits x have binomial counts, `taken` of `reaching`. Rows that are not `active` keep their
-    value.
+    Rows that are not `active` keep their value.
     """
-    _, num_times, num_chains = J.shape
-    room = (num_times, LANES)
-    mean, var, gain, placed = np.zeros(room), np.zeros(room), np.empty(room), np.zeros(room)
+    _, num_times, num_chains = seen.J.shape
+    room = _make_room(num_times)
     for r in range(start, stop):
         if not active[r]:
             continue
         out[r] = 0.0
         for first in range(0, num_chains, LANES):
-            count = min(LANES, num_chains - first)
+            count, level = _filter(chains, seen, r, first, room)
+            out[r] += level
+            _look_back(chains.persistence, chains.innovation_var[r], room, count)
+            _place(noise, r, first, count, room)
             here = slice(first, first + count)
-            out[r] += _filter(
-                r, here, count, J, h, centre, persistence, initial_var[r], innovation_var[r], mean,
-                var,
-            )  # fmt: skip
-            _look_back_all(persistence, innovation_var[r], mean, var, gain, count)
             for t in range(num_times - 1, -1, -1):
-                later = placed[min(t + 1, num_times - 1)]
-                _place(mean[t], var[t], gain[t], noise[r, t, here], later, placed[t], count)
                 out[r] += _log_binomials(
-                    taken[r, t, here], reaching[r, t, here], centre[here], placed[t], count
-                )
+                    counts.taken[r, t, here], counts.reaching[r, t, here], chains.centre[here],
+                    room.placed[t], count,
+                )  # fmt: skip
 
 
 @jit
@@ -253,25 +278,52 @@ def _update(predicted, precision, centre, J, growth, mean, var, h, count):
         h[i] = J[i] * predicted[i] + growth[i] * (precision[i] + J[i])
 
 
+class _Slices(NamedTuple):
+    """Neighbouring chains of a row, each on an ellipse ``middle + along cos + across sin``."""
+
+    room: _Room  # the filter of the Gaussian that they are sliced around
+    blocks: FloatArray  # (7, num_times, LANES): the constants below say what stands where
+    rows: FloatArray  # (9, LANES)
+    place: IntArray  # (LANES,): the number of each chain in its row
+
+
+_SUCCESSES, _TRIALS = 0, 1
+_J, _H = 2, 3  # of the Gaussian; h, and later the successes less it
+_MIDDLE, _ALONG, _ACROSS = 4, 5, 6
+_CENTRE, _HERE, _BOTH, _THERE = 0, 1, 2, 3  # squared length of `along`, product, that of `across`
+_ANGLE, _LEFT, _RIGHT, _LEVEL, _VALUE = 4, 5, 6, 7, 8  # of the slice; log density at the angle
+_NUM_BLOCKS, _NUM_ROWS = 7, 9
+
+
 @jit
-def _base(
-    taken, reaching, centre, persistence, initial_var, step_var, width, J, h, mean, var
-):  # fmt: skip
+def _base(chains, counts, r, first, width, w):
     """A Gaussian near the law of chains given counts: its potential, and its filter.
 
     One forward pass of a dynamic generalised linear model (West, Harrison and Migon 1985). It
     depends on counts and variances alone, not on where the chains are.
     """
     predicted, precision, ratio = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    for t in range(taken.shape[0]):
-        earlier, pull, spread = t - 1, persistence, step_var
+    mean, var, centre = w.room.mean, w.room.var, w.rows[_CENTRE]
+    w.rows[:] = 0.0
+    for i in range(width):
+        centre[i] = chains.centre[first + i]
+        w.place[i] = first + i
+    for t in range(w.blocks.shape[1]):
+        successes, trials = w.blocks[_SUCCESSES, t], w.blocks[_TRIALS, t]
+        J, h = w.blocks[_J, t], w.blocks[_H, t]
+        for i in range(width):
+            successes[i] = counts.taken[r, t, first + i]
+            trials[i] = counts.reaching[r, t, first + i]
+        earlier, pull, spread = t - 1, chains.persistence, chains.innovation_var[r]
         if t == 0:
-            earlier, pull, spread = 0, 0.0, initial_var
+            earlier, pull, spread = 0, 0.0, chains.initial_var[r]
         _predict(centre, pull, mean[earlier], var[earlier], spread, predicted, precision, width)
-        _weigh(predicted, precision, taken[t], reaching[t], J[t], ratio, width)
+        _weigh(predicted, precision, successes, trials, J, ratio, width)
         for i in range(width):
             ratio[i] = math.log(ratio[i])
-        _update(predicted, precision, centre, J[t], ratio, mean[t], var[t], h[t], width)
+        _update(predicted, precision, centre, J, ratio, mean[t], var[t], h, width)
+        for i in range(width):
+            h[i] = successes[i] - h[i]
 
 
 @jit
@@ -306,120 +358,120 @@ def _add_inner(a, b, a_before, b_before, pull, weight, J, out, count):
 
 
 @jit
-def slice_chains(
-    worker, start, stop, key, taken, reaching, centre, persistence, initial_var, innovation_var, x
-):
+def _draw_ellipses(chains, x, r, half, width, w, state):
+    """Ellipses through the chains of row r of x and a draw of a Student-t, and their lengths.
+
+    The draw is one of the Gaussian, times a scale that depends on where the chain is.
+    """
+    room, noise, J = w.room, np.empty(LANES), w.blocks[_J]
+    here, both, there = w.rows[_HERE], w.rows[_BOTH], w.rows[_THERE]
+    middle, along, across = w.blocks[_MIDDLE], w.blocks[_ALONG], w.blocks[_ACROSS]
+    num_times = middle.shape[0]
+    for t in range(num_times - 1, -1, -1):
+        for i in range(width):
+            noise[i], state = normal(state)
+        later = min(t + 1, num_times - 1)  # of no weight at the last time
+        _come_back(
+            room.mean[t], room.var[t], room.gain[t], noise, middle[later], across[later],
+            middle[t], across[t], width,
+        )  # fmt: skip
+        for i in range(width):
+            there[i] += noise[i] * noise[i]
+    for t in range(num_times):
+        for i in range(width):
+            middle[t, i] += w.rows[_CENTRE, i]
+            along[t, i] = x[r, t, w.place[i]] - middle[t, i]
+    for t in range(num_times):
+        earlier, weight, pull = t - 1, 1.0 / chains.innovation_var[r], chains.persistence
+        if t == 0:
+            earlier, weight, pull = 0, 1.0 / chains.initial_var[r], 0.0
+        before = along[earlier]
+        _add_inner(along[t], along[t], before, before, pull, weight, J[t], here, width)
+        _add_inner(along[t], across[t], before, across[earlier], pull, weight, J[t], both, width)
+    for i in range(width):
+        g, state = gamma(half, state)
+        stretch = 0.5 * (DOF + here[i]) / g
+        root = math.sqrt(stretch)
+        both[i] *= root
+        there[i] *= stretch
+        for t in range(num_times):
+            across[t, i] *= root
+    return state
+
+
+@jit
+def _weigh_points(half, waiting, w, point, cos, sin):
+    """Log density of each chain that waits, at its angle, less that of the Student-t."""
+    value, here, both, there = w.rows[_VALUE], w.rows[_HERE], w.rows[_BOTH], w.rows[_THERE]
+    middle, along, across = w.blocks[_MIDDLE], w.blocks[_ALONG], w.blocks[_ACROSS]
+    for i in range(waiting):
+        angle = w.rows[_ANGLE, i]
+        value[i], cos[i], sin[i] = 0.0, math.cos(angle), math.sin(angle)
+    for t in range(middle.shape[0]):
+        _rotate(middle[t], along[t], across[t], cos, sin, point, waiting)
+        _add_corrections(
+            point, w.blocks[_H, t], w.blocks[_J, t], w.blocks[_TRIALS, t], value, waiting
+        )
+    for i in range(waiting):
+        square = (
+            here[i] * cos[i] * cos[i] + 2.0 * both[i] * cos[i] * sin[i]
+            + there[i] * sin[i] * sin[i]
+        )  # fmt: skip
+        value[i] += half * math.log1p(square / DOF) - 0.5 * square
+
+
+@jit
+def _take_points(waiting, w, x, r, cos, sin, state):
+    """Write chains above their slice to row r of x, and shrink the brackets of the others.
+
+    Returns how many still wait; these move to the front.
+    """
+    blocks, rows, i = w.blocks, w.rows, 0
+    while i < waiting:
+        if rows[_VALUE, i] >= rows[_LEVEL, i] or rows[_ANGLE, i] == 0.0:
+            for t in range(blocks.shape[1]):
+                psi = blocks[_MIDDLE, t, i] + blocks[_ALONG, t, i] * cos[i]
+                x[r, t, w.place[i]] = psi + blocks[_ACROSS, t, i] * sin[i]
+            waiting -= 1
+            for b in range(_TRIALS, _NUM_BLOCKS):
+                for t in range(blocks.shape[1]):
+                    blocks[b, t, i] = blocks[b, t, waiting]
+            for row in range(_NUM_ROWS):
+                rows[row, i] = rows[row, waiting]
+            w.place[i], cos[i], sin[i] = w.place[waiting], cos[waiting], sin[waiting]
+            continue
+        rows[_ANGLE, i], rows[_LEFT, i], rows[_RIGHT, i], state = shrink_bracket(
+            rows[_ANGLE, i], rows[_LEFT, i], rows[_RIGHT, i], state
+        )
+        i += 1
+    return waiting, state
+
+
+@jit
+def slice_chains(worker, start, stop, key, chains, counts, x):
     """Move each chain of `x`, in place: an elliptical slice around a Gaussian.
 
-    Leaves the prior times the likelihood of `taken` out of `reaching`, of logit x, as it is.
+    Leaves the prior times the likelihood of the counts, of logit x, as it is.
     See `pgmult.sampling.moves.slice_around`; the base is a Student-t of `DOF` degrees of freedom.
-    Chains that have been placed make room for those that have not.
     """
     _, num_times, num_chains = x.shape
-    room = (num_times, LANES)
-    mean, var, J, h = np.zeros(room), np.zeros(room), np.empty(room), np.empty(room)
-    along, across, middle = np.empty(room), np.zeros(room), np.zeros(room)
-    successes, trials = np.empty(room), np.empty(room)
-    origin, point, value = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    gain, noise = np.empty(room), np.empty(LANES)
-    angle, left, right = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    cos, sin, level = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    here, both, there = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    place = np.empty(LANES, dtype=np.int64)
+    blocks, rows = np.zeros((_NUM_BLOCKS, num_times, LANES)), np.zeros((_NUM_ROWS, LANES))
+    w = _Slices(_make_room(num_times), blocks, rows, np.zeros(LANES, dtype=np.int64))
+    point, cos, sin = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     half = 0.5 * (DOF + num_times)
     for r in range(start, stop):
         state = open_stream(key, r)
-        step_var = innovation_var[r]
         for first in range(0, num_chains, LANES):
             width = min(LANES, num_chains - first)
+            _base(chains, counts, r, first, width, w)
+            _look_back(chains.persistence, chains.innovation_var[r], w.room, width)
+            state = _draw_ellipses(chains, x, r, half, width, w, state)
+            _weigh_points(half, width, w, point, cos, sin)  # where the chains are
             for i in range(width):
-                origin[i] = centre[first + i]
-                place[i] = first + i
-                here[i] = both[i] = there[i] = 0.0
-            for t in range(num_times):
-                for i in range(width):
-                    successes[t, i] = taken[r, t, first + i]
-                    trials[t, i] = reaching[r, t, first + i]
-            _base(
-                successes, trials, origin, persistence, initial_var[r], step_var, width, J, h,
-                mean, var,
-            )  # fmt: skip
-            for t in range(num_times):
-                for i in range(width):
-                    h[t, i] = successes[t, i] - h[t, i]
-            _look_back_all(persistence, step_var, mean, var, gain, width)
-            for t in range(num_times - 1, -1, -1):
-                for i in range(width):
-                    noise[i], state = normal(state)
-                later = min(t + 1, num_times - 1)  # of no weight at the last time
-                _come_back(
-                    mean[t], var[t], gain[t], noise, middle[later], across[later], middle[t],
-                    across[t], width,
-                )  # fmt: skip
-                for i in range(width):
-                    there[i] += noise[i] * noise[i]
-            for t in range(num_times):
-                for i in range(width):
-                    middle[t, i] += origin[i]
-                    along[t, i] = x[r, t, first + i] - middle[t, i]
-            for t in range(num_times):
-                earlier, weight, pull = t - 1, 1.0 / step_var, persistence
-                if t == 0:
-                    earlier, weight, pull = 0, 1.0 / initial_var[r], 0.0
-                _add_inner(
-                    along[t], along[t], along[earlier], along[earlier], pull, weight, J[t], here,
-                    width,
-                )  # fmt: skip
-                _add_inner(
-                    along[t], across[t], along[earlier], across[earlier], pull, weight, J[t], both,
-                    width,
-                )  # fmt: skip
-            for i in range(width):
-                g, state = gamma(half, state)
-                stretch = 0.5 * (DOF + here[i]) / g
-                root = math.sqrt(stretch)
-                both[i] *= root
-                there[i] *= stretch
-                for t in range(num_times):
-                    across[t, i] *= root
-                cos[i], sin[i] = 1.0, 0.0
+                e, state = exponential(state)
+                rows[_LEVEL, i] = rows[_VALUE, i] - e
+                rows[_ANGLE, i], rows[_LEFT, i], rows[_RIGHT, i], state = open_bracket(state)
             waiting = width
-            opening = True
             while waiting > 0:
-                for i in range(waiting):
-                    value[i] = 0.0
-                for t in range(num_times):
-                    _rotate(middle[t], along[t], across[t], cos, sin, point, waiting)
-                    _add_corrections(point, h[t], J[t], trials[t], value, waiting)
-                for i in range(waiting):
-                    square = (
-                        here[i] * cos[i] * cos[i] + 2.0 * both[i] * cos[i] * sin[i]
-                        + there[i] * sin[i] * sin[i]
-                    )  # fmt: skip
-                    value[i] += half * math.log1p(square / DOF) - 0.5 * square
-                i = 0
-                while i < waiting:
-                    if opening:
-                        e, state = exponential(state)
-                        level[i] = value[i] - e
-                        angle[i], left[i], right[i], state = open_bracket(state)
-                    elif value[i] >= level[i] or angle[i] == 0.0:
-                        for t in range(num_times):
-                            psi = middle[t, i] + along[t, i] * cos[i] + across[t, i] * sin[i]
-                            x[r, t, place[i]] = psi
-                        waiting -= 1
-                        for block in (middle, along, across, trials, J, h):
-                            for t in range(num_times):
-                                block[t, i] = block[t, waiting]
-                        for row in (here, both, there, level, angle, left, right, value, cos, sin):
-                            row[i] = row[waiting]
-                        place[i] = place[waiting]
-                        continue
-                    else:
-                        angle[i], left[i], right[i], state = shrink_bracket(
-                            angle[i], left[i], right[i], state
-                        )
-                    i += 1
-                opening = False
-                for i in range(waiting):
-                    cos[i], sin[i] = math.cos(angle[i]), math.sin(angle[i])
+                _weigh_points(half, waiting, w, point, cos, sin)
+                waiting, state = _take_points(waiting, w, x, r, cos, sin, state)

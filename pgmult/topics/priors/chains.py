@@ -45,6 +45,9 @@ from pgmult.core.validate import (
     new_key,
 )
 from pgmult.topics.compiled.chains import (
+    Chains,
+    Counts,
+    Seen,
     log_densities,
     log_normalizers,
     noise_of_chains,
@@ -162,8 +165,9 @@ class ScalarChains(Checked):
         """
         out = np.zeros(len(self.initial_var))
         over_rows(
-            log_densities, len(out), rows, *self._filtered(), noise, taken, reaching, out, grain=1
-        )
+            log_densities, len(out), rows, *self._filtered(), noise, Counts(taken, reaching), out,
+            grain=1,
+        )  # fmt: skip
         return out
 
     def _noise(self, rng: np.random.Generator) -> FloatArray:
@@ -171,11 +175,14 @@ class ScalarChains(Checked):
         over_rows(normal_rows, len(noise), new_key(rng), noise, grain=1)
         return noise
 
-    def _filtered(self) -> tuple[object, ...]:
-        """What a filter takes."""
+    def _prior(self) -> Chains:
+        """The prior, as compiled functions take it."""
+        return Chains(self.centre, self.persistence, self.initial_var, self.innovation_var)
+
+    def _filtered(self) -> tuple[Chains, Seen]:
+        """The prior and the potential, as compiled functions take them."""
         seen = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
-        variances = (self.initial_var, self.innovation_var)
-        return (seen.J, seen.h, self.centre, self.persistence, *variances)
+        return self._prior(), Seen(seen.J, seen.h)
 
     def slice(
         self, rng: np.random.Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
@@ -194,8 +201,8 @@ class ScalarChains(Checked):
         """
         out = np.array(x, dtype=np.float64, order="C")
         over_rows(
-            slice_chains, len(out), new_key(rng), taken, reaching, self.centre, self.persistence,
-            self.initial_var, self.innovation_var, out, grain=1,
+            slice_chains, len(out), new_key(rng), self._prior(), Counts(taken, reaching), out,
+            grain=1,
         )  # fmt: skip
         return out
 
