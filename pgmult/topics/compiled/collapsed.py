@@ -16,7 +16,10 @@ rejection, hence exact. The split is that of Yao, Mimno and McCallum (2009), who
 a term for every topic of the word.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
@@ -24,12 +27,33 @@ from pgmult.compiled.streams import open_stream, uniform
 _SLACK = 0.1  # a bound is moved once n_k + V eta has changed by this share of itself
 
 
+class Tallies(NamedTuple):
+    """Tokens of topics, by document and by word, and in all.
+
+    (num_documents, num_topics), (num_words, num_topics) and (num_topics,).
+    """
+
+    topic_counts: NDArray[np.int64]
+    word_counts: NDArray[np.int64]
+    totals: NDArray[np.int64]
+
+
+class _Bounds(NamedTuple):
+    """Bounds C_k of c_k, and between which totals of a topic they hold; the sums prior_w."""
+
+    bounds: NDArray[np.float64]
+    lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    prior: NDArray[np.float64]
+
+
 @jit
-def count_topics(indptr, words, counts, assignments, topic_counts, word_counts):
+def count_topics(entries, assignments, topic_counts, word_counts):
     """Add the tokens of every document and of every word to the counts of their topics.
 
     Returns 0, or 1 + the first token whose topic is none of those that are counted.
     """
+    indptr, words, counts = entries
     i = 0
     for d in range(indptr.shape[0] - 1):
         for entry in range(indptr[d], indptr[d + 1]):
@@ -45,45 +69,56 @@ def count_topics(indptr, words, counts, assignments, topic_counts, word_counts):
 
 
 @jit
-def _set_bound(k, smoothing, totals, bounds, lowest, highest):
+def _set_bound(k, smoothing, totals, at):
     """A bound of c_k for totals of topic k from `lowest` to `highest`."""
     whole = totals[k] + smoothing
-    lowest[k] = whole * (1.0 - _SLACK) - smoothing
-    highest[k] = whole * (1.0 + _SLACK) - smoothing
-    bounds[k] = 1.0 / (lowest[k] + smoothing)
+    at.lowest[k] = whole * (1.0 - _SLACK) - smoothing
+    at.highest[k] = whole * (1.0 + _SLACK) - smoothing
+    at.bounds[k] = 1.0 / (at.lowest[k] + smoothing)
 
 
 @jit
-def _move_bound(k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest, prior):
+def _move_bound(k, smoothing, eta, alpha, tallies, at):
     """Another bound of c_k, and what follows for every word."""
-    before = bounds[k]
-    _set_bound(k, smoothing, totals, bounds, lowest, highest)
-    change = alpha[k] * (bounds[k] - before)
-    for w in range(prior.shape[0]):
-        prior[w] += change * (word_counts[w, k] + eta)
+    before = at.bounds[k]
+    _set_bound(k, smoothing, tallies.totals, at)
+    change = alpha[k] * (at.bounds[k] - before)
+    for w in range(at.prior.shape[0]):
+        at.prior[w] += change * (tallies.word_counts[w, k] + eta)
 
 
 @jit
-def collapsed_sweep(
-    key, indptr, words, counts, assignments, alpha, eta, topic_counts, word_counts, totals
-):
+def _rank_used(here, used):
+    """Write the topics that a document has into `used`, often used ones first; how many."""
+    num_used = 0
+    for k in range(here.shape[0]):
+        if here[k] > 0:
+            j = num_used
+            while j > 0 and here[used[j - 1]] < here[k]:
+                used[j] = used[j - 1]
+                j -= 1
+            used[j] = k
+            num_used += 1
+    return num_used
+
+
+@jit
+def collapsed_sweep(key, entries, assignments, alpha, eta, tallies):
     """Draw every token's topic given all others, in place, document by document.
 
-    Parameters
-    ----------
-    assignments : in and out, (num_tokens,)
-    topic_counts, word_counts, totals : in and out, (num_documents, num_topics),
-        (num_words, num_topics) and (num_topics,); those of the assignments.
+    `assignments`, (num_tokens,), and `tallies`, those of the assignments, are read and written.
     """
+    indptr, words, counts = entries
+    topic_counts, word_counts, totals = tallies
     num_words, num_topics = word_counts.shape
     smoothing = eta * num_words
     scale = np.empty(num_topics)  # c_k
-    bounds = np.empty(num_topics)  # C_k
-    lowest, highest = np.empty(num_topics), np.empty(num_topics)
+    bounds, lowest, highest = np.empty(num_topics), np.empty(num_topics), np.empty(num_topics)
     prior = np.zeros(num_words)
+    at = _Bounds(bounds, lowest, highest, prior)
     for k in range(num_topics):
         scale[k] = 1.0 / (totals[k] + smoothing)
-        _set_bound(k, smoothing, totals, bounds, lowest, highest)
+        _set_bound(k, smoothing, totals, at)
     for w in range(num_words):
         for k in range(num_topics):
             prior[w] += alpha[k] * bounds[k] * (word_counts[w, k] + eta)
@@ -96,18 +131,9 @@ def collapsed_sweep(
     for d in range(indptr.shape[0] - 1):
         state = open_stream(key, d)
         here = topic_counts[d]
-        num_used = 0
-        for k in range(num_topics):
-            if here[k] > 0:
-                j = num_used
-                while j > 0 and here[used[j - 1]] < here[k]:
-                    used[j] = used[j - 1]
-                    place[used[j]] = j
-                    j -= 1
-                used[j] = k
-                place[k] = j
-                num_used += 1
+        num_used = _rank_used(here, used)
         for j in range(num_used):
+            place[used[j]] = j
             weights[j] = here[used[j]] * scale[used[j]]
         for entry in range(indptr[d], indptr[d + 1]):
             w = words[entry]
@@ -128,10 +154,7 @@ def collapsed_sweep(
                     weights[j] = weights[num_used]
                     place[used[j]] = j
                 if totals[k] < lowest[k]:
-                    _move_bound(
-                        k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest,
-                        prior,
-                    )  # fmt: skip
+                    _move_bound(k, smoothing, eta, alpha, tallies, at)
                 total = 0.0
                 for j in range(num_used):
                     total += weights[j] * (there[used[j]] + eta)
@@ -167,10 +190,7 @@ def collapsed_sweep(
                     num_used += 1
                 weights[place[k]] = here[k] * scale[k]
                 if totals[k] > highest[k]:
-                    _move_bound(
-                        k, smoothing, eta, alpha, word_counts, totals, bounds, lowest, highest,
-                        prior,
-                    )  # fmt: skip
+                    _move_bound(k, smoothing, eta, alpha, tallies, at)
 
 
 @jit(reassociate=True)
@@ -182,20 +202,16 @@ def _total(weights, there, eta):
 
 
 @jit
-def words_collapsed_sweep(
-    key, indptr, words, counts, assignments, theta, eta, topic_counts, word_counts, totals
-):
+def words_collapsed_sweep(key, entries, assignments, theta, eta, tallies):
     """Draw every token's topic given theta and all other topics, in place, document by document.
 
     The topics are integrated out, theta is not: p(z_i = k | rest) ∝ theta_dk (n_kw + eta) c_k.
 
-    Parameters
-    ----------
-    assignments : in and out, (num_tokens,)
-    theta : (num_documents, num_topics)
-    topic_counts : in and out, (num_documents, num_topics)
-    word_counts, totals : in and out, float64, (num_words, num_topics) and (num_topics,)
+    As `collapsed_sweep`, but the tallies of words and the totals are float64; `theta` is
+    (num_documents, num_topics).
     """
+    indptr, words, counts = entries
+    topic_counts, word_counts, totals = tallies
     num_words, num_topics = word_counts.shape
     smoothing = eta * num_words
     weights = np.empty(num_topics)  # theta_dk c_k
@@ -204,17 +220,9 @@ def words_collapsed_sweep(
     for d in range(indptr.shape[0] - 1):
         state = open_stream(key, d)
         here = topic_counts[d]
-        filled = 0
+        filled = _rank_used(here, order)
         for k in range(num_topics):
             weights[k] = theta[d, k] / (totals[k] + smoothing)
-            if here[k] > 0:
-                j = filled
-                while j > 0 and here[order[j - 1]] < here[k]:
-                    order[j] = order[j - 1]
-                    j -= 1
-                order[j] = k
-                filled += 1
-        for k in range(num_topics):
             if here[k] == 0:
                 order[filled] = k
                 filled += 1

@@ -6,8 +6,10 @@ for eight particles at a time, and the Dirichlet.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
@@ -30,46 +32,59 @@ def _pick_topic(theta, there, threshold):
     return k
 
 
-@jit
-def _draw_sticks(first, width, topic_counts, precision, centre, packed, x, psi, state):
-    """Pólya-gamma variables and then the sticks of particles ``first, ..., first + width - 1``.
+class Sticks(NamedTuple):
+    """The Gaussian prior of a document's sticks."""
 
-    Given the counts of topics and the prior's precision and mean, one Gibbs step on `psi`. Returns
-    the stream's state; a psi that is not finite tells of a precision that is no such thing.
+    precision: NDArray[np.float64]  # (n, n)
+    root: NDArray[np.float64]  # the Cholesky factor of the covariance
+    centre: NDArray[np.float64]  # (n,)
+
+
+@jit
+def _draw_sticks(topic_counts, prior, psi, state):
+    """Pólya-gamma variables and then the sticks of particles, `WIDTH` of them at a time.
+
+    One Gibbs step on `psi`, given the counts of topics and the prior. Returns the stream's state; a
+    psi that is not finite tells of a precision that is no such thing.
     """
+    precision, centre = prior.precision, prior.centre
     n = centre.shape[0]
-    for i in range(n):
-        for j in range(i + 1):
-            store(packed, _row(i) + j * WIDTH, splat(precision[i, j]))
-        store(packed, _row(n) + i * WIDTH, splat(0.0))
-    store(packed, _row(n) + n * WIDTH, splat(1.0))
-    for lane in range(width):
-        r = first + lane
-        reaching = topic_counts[r].sum()
-        for k in range(n):
-            if reaching == 0:
-                break
-            omega, state = draw_integer(reaching, psi[r, k], state)
-            packed[_row(k) + k * WIDTH + lane] += omega
-            pull = topic_counts[r, k] - 0.5 * reaching - omega * centre[k]
-            packed[_row(n) + k * WIDTH + lane] = pull
-            reaching -= topic_counts[r, k]
-    _factor_lanes(packed, n + 1)
-    for k in range(n):
-        store(x, k * WIDTH, load(packed, _row(n) + k * WIDTH))
+    packed, x = np.empty(_row(n + 1)), np.empty(n * WIDTH)
+    for first in range(0, psi.shape[0], WIDTH):
+        width = min(WIDTH, psi.shape[0] - first)
+        for i in range(n):
+            for j in range(i + 1):
+                store(packed, _row(i) + j * WIDTH, splat(precision[i, j]))
+            store(packed, _row(n) + i * WIDTH, splat(0.0))
+        store(packed, _row(n) + n * WIDTH, splat(1.0))
         for lane in range(width):
-            noise, state = normal(state)
-            x[k * WIDTH + lane] += noise
-    _solve_upper_lanes(packed, x, n)
-    for lane in range(width):
+            r = first + lane
+            reaching = topic_counts[r].sum()
+            for k in range(n):
+                if reaching == 0:
+                    break
+                omega, state = draw_integer(reaching, psi[r, k], state)
+                packed[_row(k) + k * WIDTH + lane] += omega
+                pull = topic_counts[r, k] - 0.5 * reaching - omega * centre[k]
+                packed[_row(n) + k * WIDTH + lane] = pull
+                reaching -= topic_counts[r, k]
+        _factor_lanes(packed, n + 1)
         for k in range(n):
-            psi[first + lane, k] = centre[k] + x[k * WIDTH + lane]
+            store(x, k * WIDTH, load(packed, _row(n) + k * WIDTH))
+            for lane in range(width):
+                noise, state = normal(state)
+                x[k * WIDTH + lane] += noise
+        _solve_upper_lanes(packed, x, n)
+        for lane in range(width):
+            for k in range(n):
+                psi[first + lane, k] = centre[k] + x[k * WIDTH + lane]
     return state
 
 
 @jit
-def _sticks_of_prior(root, centre, psi, state):
-    """Fill rows of `psi` from the Gaussian with this mean and Cholesky factor of its covariance."""
+def _sticks_of_prior(prior, psi, state):
+    """Fill rows of `psi` from their prior."""
+    root, centre = prior.root, prior.centre
     n = centre.shape[0]
     noise = np.empty(n)
     for r in range(psi.shape[0]):
@@ -101,8 +116,9 @@ def _draw_theta(alpha, topic_counts, theta, state):
 
 
 @jit
-def _anneal_weight(indptr, counts, d, dots, here, there):
+def _anneal_weight(entries, d, dots, here, there):
     """Log of the ratio of the likelihoods with shares `there` and `here` of words from topics."""
+    indptr, _, counts = entries
     total = 0.0
     for entry in range(indptr[d], indptr[d + 1]):
         dot = dots[entry - indptr[d]]
@@ -114,8 +130,9 @@ def _anneal_weight(indptr, counts, d, dots, here, there):
 
 
 @jit
-def _allocate_share(indptr, words, counts, relative, d, theta, dots, share, topic_counts, state):
+def _allocate_share(entries, relative, d, theta, dots, share, topic_counts, state):
     """Draw which tokens come from topics at all, and the topics of those: their counts."""
+    indptr, words, counts = entries
     topic_counts[:] = 0
     for entry in range(indptr[d], indptr[d + 1]):
         dot = dots[entry - indptr[d]]
@@ -128,78 +145,70 @@ def _allocate_share(indptr, words, counts, relative, d, theta, dots, share, topi
 
 
 @jit
-def _fill_dots(indptr, words, relative, d, theta, dots):
+def _fill_dots(entries, relative, d, theta, dots):
     """Probability under theta of each entry's word, relative to the background."""
+    indptr, words, _ = entries
     for entry in range(indptr[d], indptr[d + 1]):
         dots[entry - indptr[d]] = _dot(theta, relative[words[entry]])
 
 
 @jit
-def anneal_sticks(
-    worker, start, stop, key, indptr, words, counts, relative, precision, root, centre, shares, out
-):
+def anneal_sticks(worker, start, stop, key, entries, relative, prior, shares, out):
     """Annealed importance sampling under Gaussian sticks.
 
     Parameters
     ----------
     relative : (num_words, num_topics)
-    precision, root, centre : of the sticks' prior; `root` is the covariance's Cholesky factor.
+    prior : Sticks
     shares : increasing from 0 to 1: the tokens' probability to come from topics.
     out : (num_documents, runs): log weights, one an independent run.
 
     Returns 0, or 1 + a document whose sticks are not finite.
     """
-    n = centre.shape[0]
+    n = prior.centre.shape[0]
     runs = out.shape[1]
     order = np.arange(n + 1)
     psi, theta = np.empty((runs, n)), np.empty((runs, n + 1))
     topic_counts = np.zeros((runs, n + 1), dtype=np.int64)
-    packed, x = np.empty(_row(n + 1)), np.empty(n * WIDTH)
     for d in range(start, stop):
         state = open_stream(key, d)
-        dots = np.empty(indptr[d + 1] - indptr[d])
-        state = _sticks_of_prior(root, centre, psi, state)
+        dots = np.empty(entries.indptr[d + 1] - entries.indptr[d])
+        state = _sticks_of_prior(prior, psi, state)
         out[d] = 0.0
         for s in range(1, shares.shape[0]):
             probs_rows(worker, 0, runs, psi, order, theta)
             for r in range(runs):
-                _fill_dots(indptr, words, relative, d, theta[r], dots)
-                out[d, r] += _anneal_weight(indptr, counts, d, dots, shares[s - 1], shares[s])
+                _fill_dots(entries, relative, d, theta[r], dots)
+                out[d, r] += _anneal_weight(entries, d, dots, shares[s - 1], shares[s])
                 state = _allocate_share(
-                    indptr, words, counts, relative, d, theta[r], dots, shares[s],
-                    topic_counts[r], state,
-                )  # fmt: skip
+                    entries, relative, d, theta[r], dots, shares[s], topic_counts[r], state
+                )
             if s == shares.shape[0] - 1:
                 break
-            for first in range(0, runs, WIDTH):
-                width = min(WIDTH, runs - first)
-                state = _draw_sticks(
-                    first, width, topic_counts, precision, centre, packed, x, psi, state
-                )
+            state = _draw_sticks(topic_counts, prior, psi, state)
             if not np.isfinite(psi).all():
                 return 1 + d
     return 0
 
 
 @jit
-def anneal_dirichlet(worker, start, stop, key, indptr, words, counts, relative, alpha, shares, out):
+def anneal_dirichlet(worker, start, stop, key, entries, relative, alpha, shares, out):
     """As `anneal_sticks`, under theta ~ Dirichlet(alpha)."""
     theta = np.empty(alpha.shape[0])
     topic_counts = np.zeros(alpha.shape[0], dtype=np.int64)
     for d in range(start, stop):
         state = open_stream(key, d)
-        dots = np.empty(indptr[d + 1] - indptr[d])
+        dots = np.empty(entries.indptr[d + 1] - entries.indptr[d])
         for r in range(out.shape[1]):
             out[d, r] = 0.0
             topic_counts[:] = 0
             for s in range(1, shares.shape[0]):
                 state = _draw_theta(alpha, topic_counts, theta, state)
-                _fill_dots(indptr, words, relative, d, theta, dots)
-                out[d, r] += _anneal_weight(indptr, counts, d, dots, shares[s - 1], shares[s])
+                _fill_dots(entries, relative, d, theta, dots)
+                out[d, r] += _anneal_weight(entries, d, dots, shares[s - 1], shares[s])
                 state = _allocate_share(
-                    indptr, words, counts, relative, d, theta, dots, shares[s],
-                    topic_counts, state,
-                )  # fmt: skip
+                    entries, relative, d, theta, dots, shares[s], topic_counts, state
+                )
     return 0
 
 
@@ -207,8 +216,10 @@ def anneal_dirichlet(worker, start, stop, key, indptr, words, counts, relative, 
 
 
 @jit
-def _shuffled_tokens(indptr, words, counts, d, tokens, state):
-    """The document's tokens in random order; returns how many, and the stream's state."""
+def _shuffled_tokens(entries, d, state):
+    """The document's tokens in random order, and the stream's state."""
+    indptr, words, counts = entries
+    tokens = np.empty(counts[indptr[d] : indptr[d + 1]].sum(), dtype=np.int64)
     length = 0
     for entry in range(indptr[d], indptr[d + 1]):
         for _ in range(counts[entry]):
@@ -217,7 +228,7 @@ def _shuffled_tokens(indptr, words, counts, d, tokens, state):
             tokens[length] = tokens[place]
             tokens[place] = words[entry]
             length += 1
-    return length, state
+    return tokens, state
 
 
 @jit
@@ -236,21 +247,24 @@ def _resample(weights, parents, state):
 
 
 @jit
-def _allocate_tokens(tokens, length, relative, theta, topic_counts, state):
-    """Draw the topics of the first `length` tokens: their counts."""
+def _allocate_tokens(tokens, relative, theta, topic_counts, state):
+    """Draw the topics of these tokens: their counts."""
     topic_counts[:] = 0
-    for i in range(length):
-        there = relative[tokens[i]]
+    for token in tokens:
+        there = relative[token]
         u, state = uniform(state)
         topic_counts[_pick_topic(theta, there, u * _dot(theta, there))] += 1
     return state
 
 
 @jit
-def filter_sticks(
-    worker, start, stop, key, indptr, words, counts, relative, precision, root, centre, particles,
-    out,
-):  # fmt: skip
+def _weigh_particles(weights):
+    """Log of the mean weight of particles; -inf where all are zero."""
+    return math.log(weights.mean()) if weights.max() > 0.0 else -math.inf
+
+
+@jit
+def filter_sticks(worker, start, stop, key, entries, relative, prior, particles, out):
     """Particle filters over the tokens of documents under Gaussian sticks.
 
     A particle is psi. After each token: the mean over particles of the token's probability, then
@@ -259,50 +273,39 @@ def filter_sticks(
     `out`, (num_documents, runs), gets log products of those means, one an independent filter.
     Returns 0, or 1 + a document whose sticks are not finite.
     """
-    n = centre.shape[0]
+    n = prior.centre.shape[0]
     order = np.arange(n + 1)
     psi, theta = np.empty((particles, n)), np.empty((particles, n + 1))
     weights = np.empty(particles)
     parents = np.empty(particles, dtype=np.int64)
     topic_counts = np.zeros((particles, n + 1), dtype=np.int64)
-    packed, x = np.empty(_row(n + 1)), np.empty(n * WIDTH)
     for d in range(start, stop):
         state = open_stream(key, d)
-        tokens = np.empty(counts[indptr[d] : indptr[d + 1]].sum(), dtype=np.int64)
         for run in range(out.shape[1]):
-            length, state = _shuffled_tokens(indptr, words, counts, d, tokens, state)
-            state = _sticks_of_prior(root, centre, psi, state)
+            tokens, state = _shuffled_tokens(entries, d, state)
+            state = _sticks_of_prior(prior, psi, state)
             out[d, run] = 0.0
-            for i in range(length):
+            for i in range(tokens.size):
                 probs_rows(worker, 0, particles, psi, order, theta)
                 for r in range(particles):
                     weights[r] = _dot(theta[r], relative[tokens[i]])
-                if not weights.max() > 0.0:
-                    out[d, run] = -math.inf
-                    break
-                out[d, run] += math.log(weights.mean())
-                if i == length - 1:
+                out[d, run] += _weigh_particles(weights)
+                if i == tokens.size - 1 or out[d, run] == -math.inf:
                     break
                 state = _resample(weights, parents, state)
                 psi = psi[parents]
                 for r in range(particles):
                     state = _allocate_tokens(
-                        tokens, i + 1, relative, theta[parents[r]], topic_counts[r], state
+                        tokens[: i + 1], relative, theta[parents[r]], topic_counts[r], state
                     )
-                for first in range(0, particles, WIDTH):
-                    width = min(WIDTH, particles - first)
-                    state = _draw_sticks(
-                        first, width, topic_counts, precision, centre, packed, x, psi, state
-                    )
+                state = _draw_sticks(topic_counts, prior, psi, state)
                 if not np.isfinite(psi).all():
                     return 1 + d
     return 0
 
 
 @jit
-def filter_dirichlet(
-    worker, start, stop, key, indptr, words, counts, relative, alpha, particles, out
-):
+def filter_dirichlet(worker, start, stop, key, entries, relative, alpha, particles, out):
     """As `filter_sticks`, under theta ~ Dirichlet(alpha), which is integrated out.
 
     A particle is the tokens' topics, of which their counts are all that matters.
@@ -313,20 +316,16 @@ def filter_dirichlet(
     parents = np.empty(particles, dtype=np.int64)
     for d in range(start, stop):
         state = open_stream(key, d)
-        tokens = np.empty(counts[indptr[d] : indptr[d + 1]].sum(), dtype=np.int64)
         for run in range(out.shape[1]):
-            length, state = _shuffled_tokens(indptr, words, counts, d, tokens, state)
+            tokens, state = _shuffled_tokens(entries, d, state)
             topic_counts = np.zeros((particles, num_topics), dtype=np.int64)
             out[d, run] = 0.0
-            for i in range(length):
+            for i in range(tokens.size):
                 there = relative[tokens[i]]
                 for r in range(particles):
                     weights[r] = _dot(alpha + topic_counts[r], there) / (alpha.sum() + i)
-                if not weights.max() > 0.0:
-                    out[d, run] = -math.inf
-                    break
-                out[d, run] += math.log(weights.mean())
-                if i == length - 1:
+                out[d, run] += _weigh_particles(weights)
+                if i == tokens.size - 1 or out[d, run] == -math.inf:
                     break
                 state = _resample(weights, parents, state)
                 topic_counts = topic_counts[parents]
@@ -335,5 +334,7 @@ def filter_dirichlet(
                     u, state = uniform(state)
                     topic_counts[r, _pick_topic(expected, there, u * _dot(expected, there))] += 1
                     state = _draw_theta(alpha, topic_counts[r], theta, state)
-                    state = _allocate_tokens(tokens, i + 1, relative, theta, topic_counts[r], state)
+                    state = _allocate_tokens(
+                        tokens[: i + 1], relative, theta, topic_counts[r], state
+                    )
     return 0

@@ -5,8 +5,10 @@ the same document gets the same draws whatever stands beside it.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
@@ -21,9 +23,20 @@ _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _HALF = np.uint64(32)
 
 
+class Given(NamedTuple):
+    """What documents are folded into."""
+
+    by_word: NDArray[np.float64]  # (num_words, num_topics): word probabilities
+    precisions: NDArray[np.float64]  # (num_priors, n, n), of priors of psi
+    which: NDArray[np.int64]  # (num_documents,): each document's of these, or one for all
+    centre: NDArray[np.float64]  # (num_documents, n): means of psi, or one row for all
+    order: NDArray[np.int64]  # (num_topics,): the topic of each stick
+
+
 @jit
-def document_ids(worker, start, stop, indptr, words, counts, out):
+def document_ids(worker, start, stop, entries, out):
     """out[d] = a hash of document d's words and counts, whatever the order of its entries."""
+    indptr, words, counts = entries
     for d in range(start, stop):
         total = np.uint64(0)
         for entry in range(indptr[d], indptr[d + 1]):
@@ -34,8 +47,9 @@ def document_ids(worker, start, stop, indptr, words, counts, out):
 
 
 @jit
-def _allocate_document(d, indptr, words, counts, by_word, theta, topic_counts, state):
+def _allocate_document(d, entries, by_word, theta, topic_counts, state):
     """Draw z of one document: its counts of topics. Returns the stream's state."""
+    indptr, words, counts = entries
     num_topics = theta.shape[0]
     topic_counts[:] = 0
     for entry in range(indptr[d], indptr[d + 1]):
@@ -59,23 +73,19 @@ def _allocate_document(d, indptr, words, counts, by_word, theta, topic_counts, s
 
 
 @jit
-def fold_in(
-    worker, start, stop, key, ids, indptr, words, counts, by_word, precisions, which, centre, order,
-    sweeps, psi, theta,
-):  # fmt: skip
+def fold_in(worker, start, stop, key, ids, entries, given, sweeps, psi, theta):
     """`sweeps` Gibbs sweeps over z, omega and psi of each document, starting from `psi`.
 
     Parameters
     ----------
     ids : uint64, (num_documents,): each document's stream.
-    by_word : (num_words, num_topics): word probabilities.
-    precisions, centre : of priors of psi, (num_priors, n, n) and (num_documents, n), or one row.
-    which : int64, (num_documents,): each document's of the precisions, or one for all.
+    given : Given: topics, and the prior of psi.
     psi : in and out, (num_documents, n).
     theta : out, (num_documents, num_topics): the topic proportions of `psi`.
 
     Returns 0, or 1 + a document without a proper Gaussian.
     """
+    precisions, which, centre, order = given.precisions, given.which, given.centre, given.order
     n = precisions.shape[1]
     packed = np.empty(_row(n + 1))
     x = np.empty(n * WIDTH)
@@ -100,9 +110,7 @@ def fold_in(
             for lane in range(width):
                 d = first + lane
                 state = (states[lane, 0], states[lane, 1], states[lane, 2], states[lane, 3])
-                state = _allocate_document(
-                    d, indptr, words, counts, by_word, theta[d], topic_counts, state
-                )
+                state = _allocate_document(d, entries, given.by_word, theta[d], topic_counts, state)
                 reaching, c = topic_counts.sum(), min(d, centre.shape[0] - 1)
                 for k in range(n):
                     if reaching == 0:

@@ -42,8 +42,10 @@ def _weigh_own(here, there, k, alpha, eta, totals, smoothing):
 
 
 @jit
-def score_tokens(indptr, words, counts, assignments, alpha, eta, topic_counts, word_counts, totals):
+def score_tokens(entries, assignments, alpha, eta, tallies):
     """Sums over tokens of log p(w_i | z_-i) and of the entropy of p_i."""
+    indptr, words, counts = entries
+    topic_counts, word_counts, totals = tallies
     num_words, num_topics = word_counts.shape
     smoothing = eta * num_words
     whole = alpha.sum()
@@ -73,10 +75,10 @@ def score_tokens(indptr, words, counts, assignments, alpha, eta, topic_counts, w
 
 
 @jit
-def join_in_tokens(
-    indptr, words, counts, assignments, alpha, eta, topic_counts, word_counts, totals, out
-):
+def join_in_tokens(entries, assignments, alpha, eta, tallies, out):
     """Add to out[a, b], a < b, what the entropies of tokens change by when topics are joined."""
+    indptr, words, counts = entries
+    topic_counts, word_counts, totals = tallies
     num_words, num_topics = word_counts.shape
     smoothing = eta * num_words
     scale = 1.0 / (totals + smoothing)
@@ -187,9 +189,7 @@ def join_in_words(word_counts, totals, eta, out):
 
 
 @jit
-def place_tokens(
-    worker, start, stop, key, indptr, words, counts, first, alpha, by_word, passes, assignments
-):
+def place_tokens(worker, start, stop, key, entries, first, alpha, by_word, passes, assignments):
     """Draw topics of documents' tokens, the topics fixed and theta integrated out, in `passes`.
 
     Parameters
@@ -198,6 +198,7 @@ def place_tokens(
     by_word : (num_words, num_topics) word probabilities of topics.
     assignments : out, (num_tokens,)
     """
+    indptr, words, counts = entries
     num_topics = by_word.shape[1]
     here = np.empty(num_topics)
     running = np.empty(num_topics)

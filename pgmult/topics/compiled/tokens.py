@@ -5,7 +5,10 @@ counts of topics in documents and of words in topics are their sufficient statis
 laid out word by word, ``(num_words, num_topics)``, so that one token reads contiguous memory.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.simd import (
@@ -28,6 +31,28 @@ _PENDING = 512  # tokens whose words are counted together
 _AHEAD = 6  # entries whose words are fetched before they are needed
 _LINE = 16  # single-precision numbers in a cache line
 _SMALLEST = np.float32(1e-30)  # below this a single-precision total is not trusted
+
+
+class Entries(NamedTuple):
+    """The words of documents; document d's entries are ``indptr[d]:indptr[d + 1]``."""
+
+    indptr: NDArray[np.int64]
+    words: NDArray[np.int32]
+    counts: NDArray[np.int32]
+
+
+class Shares(NamedTuple):
+    """Proportions and topics that tokens are drawn from, in single and in double precision.
+
+    The former are (num_documents, width) and (num_words, width), `width` the next multiple of 8
+    from num_topics, zeros beyond num_topics. The latter, (num_documents, num_topics) and
+    (num_topics, num_words), are for tokens whose probability is too small for single precision.
+    """
+
+    theta: NDArray[np.float32]
+    by_word: NDArray[np.float32]
+    exact_theta: NDArray[np.float64]
+    exact_topics: NDArray[np.float64]
 
 
 @jit
@@ -84,10 +109,7 @@ def _count(pending, num_pending, tally):
 
 
 @jit
-def allocate(
-    worker, start, stop, key, indptr, words, counts, theta, by_word, exact_theta, exact_topics,
-    topic_counts, word_counts,
-):  # fmt: skip
+def allocate(worker, start, stop, key, entries, shares, topic_counts, word_counts):
     """Draw the topic of every token of a piece's documents given theta and the topics.
 
     Products go eight topics at a time, and leave eight running sums. A token's topic is found by
@@ -96,19 +118,17 @@ def allocate(
 
     Parameters
     ----------
-    theta, by_word : float32, (num_documents, width) and (num_words, width), `width` the next
-        multiple of 8 from num_topics, zeros beyond num_topics.
-    exact_theta, exact_topics : float64, (num_documents, num_topics) and (num_topics, num_words),
-        for tokens whose probability is too small for single precision.
     topic_counts : out, (num_documents, num_topics), added to.
     word_counts : out, (num_workers, num_words, num_topics), added to.
 
     Returns 0, or 1 + the first document that holds a word of probability 0 under all its topics.
     """
-    num_topics, size = exact_theta.shape[1], theta.shape[1]
+    indptr, words, counts = entries
+    exact_theta, exact_topics = shares.exact_theta, shares.exact_topics
+    num_topics, size = exact_theta.shape[1], shares.theta.shape[1]
     pending, num_pending = np.empty(_PENDING, dtype=np.int64), 0
     tally = word_counts[worker].reshape(-1)
-    theta, by_word = theta.reshape(-1), by_word.reshape(-1)
+    theta, by_word = shares.theta.reshape(-1), shares.by_word.reshape(-1)
     running = np.empty(size, dtype=np.float32)
     before = np.zeros(WIDTH + 1, dtype=np.float32)  # the eight totals, summed up to each
     passed = np.zeros(WIDTH, dtype=np.float32)

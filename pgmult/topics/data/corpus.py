@@ -18,6 +18,7 @@ from pgmult.core.arguments import as_kind, as_list, as_probability, as_seed, as_
 from pgmult.core.mapped import part_of
 from pgmult.core.tables import as_rows
 from pgmult.core.validate import as_counts, as_positive_int
+from pgmult.topics.compiled.tokens import Entries
 from pgmult.topics.data.documents import DocumentTable
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ class Corpus:
             running = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])
             totals[rows] = np.diff(running[bounds - bounds[0]])
         return totals
+
+    @property
+    def entries(self) -> Entries:
+        """The counts, as compiled functions take them."""
+        return Entries(self.indptr, self.words, self.counts)
 
     def pieces(self) -> Iterator[slice]:
         """Neighbouring documents with a million entries or fewer, or one with more."""

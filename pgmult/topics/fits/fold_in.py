@@ -131,7 +131,7 @@ def fold_in(
     rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
     count = corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
-    over_rows(kernels.document_ids, count, corpus.indptr, corpus.words, corpus.counts, ids)
+    over_rows(kernels.document_ids, count, corpus.entries, ids)
     tokens = corpus.by_group() if isinstance(corpus, StructuredCorpus) and prior.groups else corpus
     psi = np.empty((count, num_topics - 1))
     psi[:] = prior.at(int(used[0]))[0]
@@ -140,8 +140,10 @@ def fold_in(
         theta = np.empty((count, num_topics))
         here = prior.topics(int(draw)) if prior.groups else np.asarray(topics[draw], np.float64)
         statuses = over_rows(
-            kernels.fold_in, count, new_key(rng), ids, tokens.indptr, tokens.words, tokens.counts,
-            np.ascontiguousarray(here.T), np.linalg.inv(covariances), which, centre, order,
+            kernels.fold_in, count, new_key(rng), ids, tokens.entries,
+            kernels.Given(
+                np.ascontiguousarray(here.T), np.linalg.inv(covariances), which, centre, order
+            ),
             sweeps + (warm_up if draw == used[0] else 0), psi, theta,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]

@@ -298,18 +298,16 @@ def _estimate(
         background = mean_theta @ topics
         relative = np.zeros(topics.T.shape)
         np.divide(topics.T, background[:, None], out=relative, where=background[:, None] > 0.0)
-        common = (new_key(rng), corpus.indptr, corpus.words, corpus.counts, relative)
         log_ratios = np.empty((corpus.num_documents, runs))
-        of_theta: tuple[FloatArray, ...]
         if isinstance(prior, Dirichlet):
-            of_theta = (np.array(np.broadcast_to(prior.concentration, mean_theta.shape)),)
+            of_theta: Any = np.array(np.broadcast_to(prior.concentration, mean_theta.shape))
         else:
             root = np.asarray(np.linalg.cholesky(prior.prior_cov), dtype=np.float64)
-            of_theta = (prior.precision(), root, prior.prior_mean)
+            of_theta = kernels.Sticks(prior.precision(), root, prior.prior_mean)
         with row_threads(cores):
             statuses = over_rows(
                 dirichlet if isinstance(prior, Dirichlet) else sticks, corpus.num_documents,
-                *common, *of_theta, setting, log_ratios, grain=1,
+                new_key(rng), corpus.entries, relative, of_theta, setting, log_ratios, grain=1,
             )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
         if failed:

@@ -21,6 +21,7 @@ from scipy.special import gammaln
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.compiled import starts as compiled
+from pgmult.topics.compiled.collapsed import Tallies
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.updates.collapsed import (
     Allocation,
@@ -164,10 +165,8 @@ def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: f
 def _tokens_of(at: Searched, corpus: Corpus) -> tuple[Any, ...]:
     """What compiled passes over all tokens take first."""
     allocation = at.allocation
-    return (
-        corpus.indptr, corpus.words, corpus.counts, allocation.assignments, at.alpha, at.eta,
-        allocation.topic_counts, allocation.word_counts, at.sizes,
-    )  # fmt: skip
+    tallies = Tallies(allocation.topic_counts, allocation.word_counts, at.sizes)
+    return corpus.entries, allocation.assignments, at.alpha, at.eta, tallies
 
 
 def merge_gains(at: Searched, corpus: Corpus) -> FloatArray:

@@ -235,8 +235,8 @@ class Placement:
         first = np.concatenate([[0], np.cumsum(corpus.totals)])
         assignments = np.zeros(corpus.num_tokens, dtype=np.int64)
         over_rows(
-            place_tokens, corpus.num_documents, new_key(rng), corpus.indptr, corpus.words,
-            corpus.counts, first, self.alpha, self.by_word, _PASSES, assignments,
+            place_tokens, corpus.num_documents, new_key(rng), corpus.entries, first, self.alpha,
+            self.by_word, _PASSES, assignments,
         )  # fmt: skip
         return count_topics(corpus, assignments, len(self.alpha))
 

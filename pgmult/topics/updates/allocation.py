@@ -19,7 +19,7 @@ from pgmult.core.family import Family
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import Sums, log_likelihood, step
-from pgmult.topics.compiled.tokens import allocate, entry_probs, pad_columns, pad_rows
+from pgmult.topics.compiled.tokens import Shares, allocate, entry_probs, pad_columns, pad_rows
 from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 from pgmult.topics.family import TOPICS
 
@@ -96,8 +96,8 @@ class WordTables:
         padded = np.empty((len(theta), self._by_word.shape[1]), dtype=np.float32)
         over_rows(pad_rows, len(theta), theta, padded)
         statuses = over_rows(
-            allocate, data.num_documents, new_key(rng), data.indptr, data.words, data.counts,
-            padded, self._by_word, theta, self._topics, topic_counts, self._word_counts,
+            allocate, data.num_documents, new_key(rng), data.entries,
+            Shares(padded, self._by_word, theta, self._topics), topic_counts, self._word_counts,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]
         if failed:

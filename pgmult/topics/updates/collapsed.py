@@ -49,9 +49,7 @@ def count_topics(corpus: Corpus, assignments: IntArray, num_topics: int) -> Allo
         )
     topic_counts = np.zeros((corpus.num_documents, num_topics), dtype=np.int64)
     word_counts = np.zeros((corpus.num_words, num_topics), dtype=np.int64)
-    status = collapsed.count_topics(
-        corpus.indptr, corpus.words, corpus.counts, assignments, topic_counts, word_counts
-    )
+    status = collapsed.count_topics(corpus.entries, assignments, topic_counts, word_counts)
     if status:
         raise ValueError(
             f"assignments must be topics from 0 to {num_topics - 1},"
@@ -90,12 +88,9 @@ def collapsed_sweeps(
     assignments = allocation.assignments.copy()
     topic_counts = allocation.topic_counts.copy()
     word_counts = allocation.word_counts.copy()
-    totals = word_counts.sum(axis=0)
+    tallies = collapsed.Tallies(topic_counts, word_counts, word_counts.sum(axis=0))
     for _ in range(sweeps):
-        collapsed.collapsed_sweep(
-            new_key(rng), corpus.indptr, corpus.words, corpus.counts, assignments, alpha, eta,
-            topic_counts, word_counts, totals,
-        )  # fmt: skip
+        collapsed.collapsed_sweep(new_key(rng), corpus.entries, assignments, alpha, eta, tallies)
     return Allocation(assignments, topic_counts, word_counts)
 
 
@@ -118,8 +113,8 @@ def words_collapsed(
     """
     moved = count_topics(corpus, assignments.copy(), theta.shape[1])
     word_counts = moved.word_counts.astype(np.float64)
+    tallies = collapsed.Tallies(moved.topic_counts, word_counts, word_counts.sum(axis=0))
     collapsed.words_collapsed_sweep(
-        new_key(rng), corpus.indptr, corpus.words, corpus.counts, moved.assignments, theta, eta,
-        moved.topic_counts, word_counts, word_counts.sum(axis=0),
-    )  # fmt: skip
+        new_key(rng), corpus.entries, moved.assignments, theta, eta, tallies
+    )
     return Allocation(moved.assignments, moved.topic_counts, word_counts.astype(np.int64))

@@ -84,7 +84,7 @@ ALL_FROM_TOPICS = (
     "relative, d, theta{row}, dots, 1.0,",
 )
 FUTURE = "steps see the tokens to come"
-ALL_TOKENS = ("tokens, i + 1, relative", "tokens, length, relative")
+ALL_TOKENS = ("tokens[: i + 1], relative", "tokens, relative")
 KEEP_ALL = ("state = _resample(weights, parents, state)", "parents[:] = np.arange(particles)")
 MUTANTS = {
     ("anneal_sticks", FORGET): [part.format(row="[r]") for part in ALL_FROM_TOPICS],
@@ -96,8 +96,8 @@ MUTANTS = {
     ("filter_dirichlet", FUTURE): ALL_TOKENS,
     ("filter_sticks", "particles not resampled"): KEEP_ALL,
     ("filter_sticks", "first theta plugged in"): (
-        "_sticks_of_prior(root, centre, psi, state)\n            out",
-        "_sticks_of_prior(0.0 * root, centre, psi, state)\n            out",
+        "_sticks_of_prior(prior, psi, state)",
+        "_sticks_of_prior(Sticks(prior.precision, 0.0 * prior.root, prior.centre), psi, state)",
     ),
     ("filter_dirichlet", "mean theta plugged in"): (
         "_dot(alpha + topic_counts[r], there) / (alpha.sum() + i)",

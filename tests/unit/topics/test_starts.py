@@ -240,10 +240,7 @@ def test_tokens_are_placed_by_their_conditional(rng):
     alpha, by_word = np.array([0.4, 1.5]), np.array([[0.7, 0.2], [0.3, 0.8]])
     z = np.zeros(2 * copies, dtype=np.int64)
     first = np.arange(copies + 1) * 2
-    place_tokens(
-        0, 0, copies, new_key(rng), corpus.indptr, corpus.words, corpus.counts, first, alpha,
-        by_word, 30, z,
-    )  # fmt: skip
+    place_tokens(0, 0, copies, new_key(rng), corpus.entries, first, alpha, by_word, 30, z)
     expected = np.array(
         [
             alpha[a] * (alpha[b] + (a == b)) * by_word[0, a] * by_word[1, b]

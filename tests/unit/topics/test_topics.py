@@ -24,7 +24,7 @@ from pgmult.topics import (
     fit_ctm,
     split_tokens,
 )
-from pgmult.topics.compiled.tokens import allocate, pad_columns, pad_rows, sample_tables
+from pgmult.topics.compiled.tokens import Shares, allocate, pad_columns, pad_rows, sample_tables
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.updates.collapsed import collapsed_sweeps, count_topics, random_allocation
 
@@ -52,8 +52,8 @@ def draw_allocation(rng, corpus, theta, topics):
     topic_counts = np.zeros(theta.shape, dtype=np.int64)
     word_counts = np.zeros((1, corpus.num_words, theta.shape[1]), dtype=np.int32)
     status = allocate(
-        0, 0, corpus.num_documents, new_key(rng), corpus.indptr, corpus.words, corpus.counts,
-        padded, by_word, theta, topics, topic_counts, word_counts,
+        0, 0, corpus.num_documents, new_key(rng), corpus.entries,
+        Shares(padded, by_word, theta, topics), topic_counts, word_counts,
     )  # fmt: skip
     return status, topic_counts, word_counts[0]
 
