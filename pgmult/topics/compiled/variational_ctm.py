@@ -22,6 +22,7 @@ from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store, subtract_product
 
+from .tokens import Entries
 from .variational_topics import _add_crossproducts, _invert_lanes
 
 FloatArray, IntArray, BoolArray = NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]
@@ -54,25 +55,32 @@ def _log_sum(x, var):
     return largest + math.log(total)
 
 
-class _Tokens(NamedTuple):
-    """The words of all documents, and what topics say of each word."""
+class Tokens(NamedTuple):
+    """The words of all documents, and the probabilities that topics give them."""
 
-    indptr: IntArray
-    words: IntArray
-    counts: IntArray
-    totals: FloatArray
+    entries: Entries
+    totals: FloatArray  # (num_documents,)
     by_word: FloatArray  # (num_words, num_topics)
 
 
-class _Found(NamedTuple):
-    """What is found of all documents, beside means and variances."""
+class Prior(NamedTuple):
+    """The Gaussian prior of eta."""
 
-    shares: FloatArray  # (num_documents, num_topics)
+    precision: FloatArray  # (n, n)
+    centre: FloatArray  # (n,)
+
+
+class Found(NamedTuple):
+    """What is found of all documents."""
+
+    mean: FloatArray  # (num_documents, num_topics): where to start, and the result
+    var: FloatArray  # read and written by the bound; zero for the other methods
+    shares: FloatArray  # (num_documents, num_topics): see `_allocate_words`
     taken: FloatArray
     weights: FloatArray  # (num_entries,)
     scores: FloatArray  # (num_documents,)
-    steps: IntArray
-    is_done: BoolArray
+    steps: IntArray  # points tried
+    is_done: BoolArray  # whether the last step was short
 
 
 @jit
@@ -84,7 +92,8 @@ def _allocate_words(d, tokens, mean, found):
     by_word[w, k], or nan if some word has probability 0 under every topic.
     """
     num_topics = mean.shape[0]
-    words, counts, by_word = tokens.words, tokens.counts, tokens.by_word
+    indptr, words, counts = tokens.entries
+    by_word = tokens.by_word
     shares, taken, weights = found.shares[d], found.taken[d], found.weights
     shift = mean[0]
     for k in range(1, num_topics):
@@ -93,7 +102,7 @@ def _allocate_words(d, tokens, mean, found):
         shares[k] = math.exp(mean[k] - shift)
         taken[k] = 0.0
     score = 0.0
-    for entry in range(tokens.indptr[d], tokens.indptr[d + 1]):
+    for entry in range(indptr[d], indptr[d + 1]):
         there = by_word[words[entry]]
         total = _dot(shares, there)
         if not total > 0.0:
@@ -145,9 +154,9 @@ def _best_var(mean, count, precision, var):
 
 
 @jit
-def _level(method, count, score, mean, precision, centre, var, rho, pull):
+def _level(method, count, score, mean, prior, var, rho, pull):
     """What is climbed but for log determinants; also rho and pull = precision (m - centre)."""
-    n = mean.shape[0]
+    n, (precision, centre) = mean.shape[0], prior
     log_zeta = _best_var(mean, count, precision, var) if method == BOUND else _log_sum(mean, var)
     quadratic = 0.0
     for k in range(n):
@@ -253,7 +262,7 @@ def _idle_lanes(n):
 
 
 @jit
-def _take_documents(lanes, upcoming, stop, mean, var, found):
+def _take_documents(lanes, upcoming, stop, found):
     """Idle lanes take the next documents; returns which comes after them."""
     for lane in range(WIDTH):
         if lanes.document[lane] < 0 and upcoming < stop:
@@ -261,18 +270,18 @@ def _take_documents(lanes, upcoming, stop, mean, var, found):
             found.steps[upcoming], found.is_done[upcoming] = 0, False
             lanes.level[lane] = -math.inf
             lanes.scale[lane], lanes.promise[lane], lanes.halvings[lane] = 1.0, 0.0, 0
-            lanes.trial[lane], lanes.trial_var[lane] = mean[upcoming], var[upcoming]
+            lanes.trial[lane], lanes.trial_var[lane] = found.mean[upcoming], found.var[upcoming]
             upcoming += 1
     return upcoming
 
 
 @jit
-def _evaluate(lanes, method, tokens, precision, centre, found):
+def _evaluate(lanes, method, tokens, prior, found):
     """The level of each trial, its gradient with S not yet in it, and rho.
 
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic.
     """
-    n = centre.shape[0]
+    n = prior.centre.shape[0]
     rho, pull, all_rho, scaled = lanes.here_rho, lanes.here_pull, lanes.rho, lanes.scaled
     for lane in range(WIDTH):
         d = lanes.document[lane]
@@ -285,8 +294,8 @@ def _evaluate(lanes, method, tokens, precision, centre, found):
             return 1 + d
         total, taken, gradient = tokens.totals[d], found.taken[d], lanes.gradient[lane]
         lanes.value[lane] = _level(
-            method, total, lanes.score[lane], lanes.trial[lane], precision, centre,
-            lanes.trial_var[lane], rho, pull,
+            method, total, lanes.score[lane], lanes.trial[lane], prior, lanes.trial_var[lane], rho,
+            pull,
         )  # fmt: skip
         for k in range(n):
             all_rho[k * WIDTH + lane] = rho[k]
@@ -359,12 +368,13 @@ def _full_delta_steps(lanes, totals, precision, squares, products, row):
 
 
 @jit
-def _settle(lanes, tolerance, max_steps, tokens, mean, var, found):
+def _settle(lanes, tolerance, max_steps, tokens, found):
     """Take trials that rise enough, halve steps that do not, and let go of what is done.
 
     Returns 0, or 1 + a document for which H is singular to working precision.
     """
-    n, x = mean.shape[1], lanes.x
+    mean, var, x = found.mean, found.var, lanes.x
+    n = mean.shape[1]
     for lane in range(WIDTH):
         d = lanes.document[lane]
         if d < 0:
@@ -406,68 +416,51 @@ def _settle(lanes, tolerance, max_steps, tokens, mean, var, found):
 
 
 @jit
-def infer_eta(
-    worker, start, stop, method, indptr, words, counts, totals, by_word, precision, centre,
-    tolerance, max_steps, mean, var, shares, taken, weights, scores, steps, is_done,
-):  # fmt: skip
-    """Climb from `mean` to the approximation of each document, q(z) kept at its best.
+def infer_eta(worker, start, stop, method, tokens, prior, tolerance, max_steps, found):
+    """Climb from `found.mean` to the approximation of each document, q(z) kept at its best.
 
     A step is H^-1 gradient, halved until the level rises enough. The climb ends when a step is no
     longer than `tolerance` in standard deviations, or after `max_steps`. For Laplace's method, the
     diagonal delta method and the bound: `infer_eta_by_full_delta` is the fourth.
 
-    Parameters
-    ----------
-    by_word : (num_words, num_topics), word probabilities of topics.
-    mean, var : in and out, (num_documents, num_topics). `var` is read and written by the bound
-        alone; for the other methods it must be zero.
-    shares, taken : out, (num_documents, num_topics), and weights, (num_entries,): see
-        `_allocate_words`, whose value goes to scores, (num_documents,).
-    steps, is_done : out, (num_documents,): points tried, and whether the last step was short.
-
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic, or for
     which H is singular to working precision.
     """
-    n = centre.shape[0]
-    tokens = _Tokens(indptr, words, counts, totals, by_word)
-    found = _Found(shares, taken, weights, scores, steps, is_done)
+    n, precision = prior.centre.shape[0], prior.precision
     lanes, upcoming = _idle_lanes(n), start
     variances, products = np.empty(n), np.empty(n)
     while True:
-        upcoming = _take_documents(lanes, upcoming, stop, mean, var, found)
+        upcoming = _take_documents(lanes, upcoming, stop, found)
         if lanes.document.max() < 0:
             return 0
-        failed = _evaluate(lanes, method, tokens, precision, centre, found)
+        failed = _evaluate(lanes, method, tokens, prior, found)
         if failed:
             return failed
         if method == DIAGONAL_DELTA:
-            _add_diagonal_traces(lanes, totals, precision, variances, products)
+            _add_diagonal_traces(lanes, tokens.totals, precision, variances, products)
         _solve_steps(lanes, precision)
-        failed = _settle(lanes, tolerance, max_steps, tokens, mean, var, found)
+        failed = _settle(lanes, tolerance, max_steps, tokens, found)
         if failed:
             return failed
 
 
 @jit
 def infer_eta_by_full_delta(
-    worker, start, stop, method, indptr, words, counts, totals, by_word, precision, centre,
-    tolerance, max_steps, mean, var, shares, taken, weights, scores, steps, is_done,
-):  # fmt: skip
+    worker, start, stop, method, tokens, prior, tolerance, max_steps, found
+):
     """As `infer_eta`, for the delta method with full covariances, which it needs at every step."""
-    n = centre.shape[0]
-    tokens = _Tokens(indptr, words, counts, totals, by_word)
-    found = _Found(shares, taken, weights, scores, steps, is_done)
+    n, precision = prior.centre.shape[0], prior.precision
     lanes, upcoming = _idle_lanes(n), start
     squares, products, row = np.zeros(n * WIDTH), np.zeros(n * WIDTH), np.empty(n * WIDTH)
     while True:
-        upcoming = _take_documents(lanes, upcoming, stop, mean, var, found)
+        upcoming = _take_documents(lanes, upcoming, stop, found)
         if lanes.document.max() < 0:
             return 0
-        failed = _evaluate(lanes, method, tokens, precision, centre, found)
+        failed = _evaluate(lanes, method, tokens, prior, found)
         if failed:
             return failed
-        _full_delta_steps(lanes, totals, precision, squares, products, row)
-        failed = _settle(lanes, tolerance, max_steps, tokens, mean, var, found)
+        _full_delta_steps(lanes, tokens.totals, precision, squares, products, row)
+        failed = _settle(lanes, tolerance, max_steps, tokens, found)
         if failed:
             return failed
 
@@ -489,10 +482,7 @@ def _rho_of_lanes(first, width, totals, mean, rho, scaled):
 
 
 @jit
-def sum_moments(
-    worker, start, stop, method, is_full, totals, scores, precision, centre, mean, var,
-    cov_sums, levels,
-):  # fmt: skip
+def sum_moments(worker, start, stop, method, is_full, totals, prior, found, cov_sums, levels):
     """Variances, levels and summed covariances of documents, by equal pieces of documents.
 
     cov_sums[p], (n, n), lower triangles, is the sum over the p-th piece. The pieces do not depend
@@ -501,6 +491,7 @@ def sum_moments(
 
     Returns 0, or 1 + a document for which H is singular to working precision.
     """
+    mean, var, precision = found.mean, found.var, prior.precision
     num_documents, n = mean.shape
     pieces = cov_sums.shape[0]
     packed, summed = np.empty(_row(n)), np.empty(_row(n))
@@ -528,8 +519,8 @@ def sum_moments(
                     for k in range(n):
                         known_var[k] = var[d, k]
                 levels[d] = half_log_det + _level(
-                    method, totals[d], scores[d], mean[d], precision, centre, known_var,
-                    here_rho, here_pull,
+                    method, totals[d], found.scores[d], mean[d], prior, known_var, here_rho,
+                    here_pull,
                 )  # fmt: skip
                 if method == BOUND:
                     levels[d] += 0.5 * n

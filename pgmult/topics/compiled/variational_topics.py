@@ -7,14 +7,42 @@ neighbours in the batch, and not on the split among threads.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import _factor_lanes, _row, _solve_upper_lanes
 from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
 
 from .tokens import _dot
+
+FloatArray, IntArray = NDArray[np.float64], NDArray[np.int64]
+
+
+class Given(NamedTuple):
+    """What documents are inferred from, beside their words."""
+
+    by_word: FloatArray  # (num_words, num_topics): exp(E log topics[k, w] - word_shift[w])
+    word_shift: FloatArray  # (num_words,)
+    precision: FloatArray  # E Sigma^-1, (n, n)
+    centre: FloatArray  # E mu, (n,)
+    order: IntArray  # (num_topics,): the topic of each stick
+
+
+class Found(NamedTuple):
+    """q of documents; `mean` and `var` are where to start, too."""
+
+    mean: FloatArray  # (num_documents, n): moments of psi
+    var: FloatArray
+    J: FloatArray  # (num_documents, n): q(psi) is the prior times this potential
+    h: FloatArray
+    theta: FloatArray  # (num_documents, num_topics)
+    taken: FloatArray  # expected tokens of each topic
+    weights: FloatArray  # (num_entries,): see `_allocate_expected`
+    scores: FloatArray  # (num_documents,): the bound's terms, constants of q(mu, Sigma) left out
+    steps: IntArray  # (num_documents,)
 
 
 @jit
@@ -105,14 +133,16 @@ def log_theta_bounds(worker, start, stop, mean, var, order, out):
 
 
 @jit
-def _allocate_expected(d, indptr, words, counts, by_word, mean, var, order, theta, taken, weights):
+def _allocate_expected(d, entries, given, found):
     """q(z) of one document given q(psi): expected tokens of each topic, `taken`.
 
     Token probabilities are theta[k] by_word[w, k] weights[entry] / count, with theta[k] =
     exp(bound of E log theta_k) up to a factor. Returns that factor's logarithm, or nan if some
     word has probability 0 under every topic.
     """
-    _log_theta_bound(mean, var, order, theta)
+    indptr, words, counts = entries
+    theta, taken = found.theta[d], found.taken[d]
+    _log_theta_bound(found.mean[d], found.var[d], given.order, theta)
     num_topics = theta.shape[0]
     shift = theta[0]
     for k in range(1, num_topics):
@@ -121,12 +151,12 @@ def _allocate_expected(d, indptr, words, counts, by_word, mean, var, order, thet
         theta[k] = math.exp(theta[k] - shift)
         taken[k] = 0.0
     for entry in range(indptr[d], indptr[d + 1]):
-        there = by_word[words[entry]]
+        there = given.by_word[words[entry]]
         total = _dot(theta, there)
         if not total > 0.0:
             return math.nan
         weight = counts[entry] / total
-        weights[entry] = weight
+        found.weights[entry] = weight
         for k in range(num_topics):
             taken[k] += weight * there[k]
     for k in range(num_topics):
@@ -135,72 +165,73 @@ def _allocate_expected(d, indptr, words, counts, by_word, mean, var, order, thet
 
 
 @jit
-def infer_documents(
-    worker, start, stop, indptr, words, counts, by_word, word_shift, precision, centre, order,
-    tolerance, max_steps, mean, var, J, h, theta, taken, weights, scores, steps,
-):  # fmt: skip
+def _load_systems(document, given, found, packed):
+    """J and h of each lane's document given q(z), and the Gaussian system that they make."""
+    n, order = given.precision.shape[0], given.order
+    _load_precision(given.precision, packed)
+    for lane in range(WIDTH):
+        d = document[lane]
+        if d < 0:
+            continue
+        mean, var, J, h = found.mean[d], found.var[d], found.J[d], found.h[d]
+        reaching = 0.0
+        for k in range(n, -1, -1):
+            count = found.taken[d, order[k]]
+            reaching += count
+            if k < n:
+                xi = math.sqrt(mean[k] * mean[k] + var[k])
+                slope = 0.25 if xi < 1e-4 else math.tanh(0.5 * xi) / (2.0 * xi)
+                J[k] = reaching * slope
+                h[k] = count - 0.5 * reaching
+                packed[_row(k) + k * WIDTH + lane] += J[k]
+                packed[_row(n) + k * WIDTH + lane] = h[k] - J[k] * given.centre[k]
+        packed[_row(n) + n * WIDTH + lane] = 1.0
+
+
+@jit
+def _score(d, lane, shift, entries, given, found, packed):
+    """The bound's terms in one document, whose factors stand in a lane of `packed`."""
+    indptr, words, counts = entries
+    mean, var, J, h = found.mean[d], found.var[d], found.J[d], found.h[d]
+    score = 0.0
+    for entry in range(indptr[d], indptr[d + 1]):
+        count = counts[entry]
+        score += count * (
+            math.log(count / found.weights[entry]) + shift + given.word_shift[words[entry]]
+        )
+    for k in range(mean.shape[0]):  # precision (mean - centre) is h - J mean: normal equations
+        score -= 0.5 * (mean[k] - given.centre[k]) * (h[k] - J[k] * mean[k])
+        score += 0.5 * J[k] * var[k]
+        score += math.log(packed[_row(k) + k * WIDTH + lane])
+    return score
+
+
+@jit
+def infer_documents(worker, start, stop, entries, given, tolerance, max_steps, found):
     """Coordinate ascent in q(psi_d) and q(z_d) of each document, the globals fixed.
 
     A step is q(psi) given the expected counts and xi, then xi, then q(z). It ends when a step
     moves less than `tolerance` of the document's tokens between topics, or after `max_steps`.
 
-    Parameters
-    ----------
-    by_word, word_shift : (num_words, num_topics) and (num_words,)
-        exp(E log topics[k, w] - word_shift[w]).
-    precision, centre : E Sigma^-1, (n, n), and E mu, (n,).
-    mean, var : in and out, (num_documents, n), moments of psi: where to start, and the result.
-    J, h : out, (num_documents, n): q(psi) is the prior times this potential.
-    theta, taken : out, (num_documents, num_topics).
-    weights : out, (num_entries,); see `_allocate_expected`.
-    scores : out, (num_documents,): the bound's terms in this document, constants of q(mu, Sigma)
-        left out.
-    steps : out, (num_documents,).
-
     Returns 0, or 1 + a document that holds a word of probability 0 under every topic or whose
     Gaussian is not proper.
     """
-    n = precision.shape[0]
-    packed = np.empty(_row(n + 1))
-    x = np.zeros(n * WIDTH)
-    squares = np.empty(n * WIDTH)
-    row = np.empty(n * WIDTH)
-    document = np.full(WIDTH, -1)
-    before = np.empty(n + 1)
-    upcoming, busy = start, 0
+    n = given.precision.shape[0]
+    packed, x = np.empty(_row(n + 1)), np.zeros(n * WIDTH)
+    squares, row = np.empty(n * WIDTH), np.empty(n * WIDTH)
+    document, before = np.full(WIDTH, -1), np.empty(n + 1)
+    upcoming = start
     while True:
         for lane in range(WIDTH):
             if document[lane] < 0 and upcoming < stop:
-                d = upcoming
+                document[lane] = upcoming
+                found.steps[upcoming] = 0
                 upcoming += 1
-                busy += 1
-                document[lane] = d
-                steps[d] = 0
-                shift = _allocate_expected(
-                    d, indptr, words, counts, by_word, mean[d], var[d], order, theta[d], taken[d],
-                    weights,
-                )  # fmt: skip
-                if math.isnan(shift):
-                    return 1 + d
-        if busy == 0:
+                if math.isnan(_allocate_expected(upcoming - 1, entries, given, found)):
+                    return upcoming
+        if document.max() < 0:
             return 0
-        _load_precision(precision, packed)
-        for lane in range(WIDTH):
-            d = document[lane]
-            if d < 0:
-                continue
-            reaching = 0.0
-            for k in range(n, -1, -1):
-                count = taken[d, order[k]]
-                reaching += count
-                if k < n:
-                    xi = math.sqrt(mean[d, k] * mean[d, k] + var[d, k])
-                    slope = 0.25 if xi < 1e-4 else math.tanh(0.5 * xi) / (2.0 * xi)
-                    J[d, k] = reaching * slope
-                    h[d, k] = count - 0.5 * reaching
-                    packed[_row(k) + k * WIDTH + lane] += J[d, k]
-                    packed[_row(n) + k * WIDTH + lane] = h[d, k] - J[d, k] * centre[k]
-            packed[_row(n) + n * WIDTH + lane] = 1.0
+        _load_systems(document, given, found, packed)
         _factor_lanes(packed, n + 1)
         for k in range(0, n * WIDTH, WIDTH):
             store(x, k, load(packed, _row(n) + k))
@@ -216,46 +247,30 @@ def infer_documents(
             if d < 0:
                 continue
             for k in range(n):
-                mean[d, k] = centre[k] + x[k * WIDTH + lane]
-                var[d, k] = squares[k * WIDTH + lane]
-            before[:] = taken[d]
-            shift = _allocate_expected(
-                d, indptr, words, counts, by_word, mean[d], var[d], order, theta[d], taken[d],
-                weights,
-            )  # fmt: skip
+                found.mean[d, k] = given.centre[k] + x[k * WIDTH + lane]
+                found.var[d, k] = squares[k * WIDTH + lane]
+            before[:] = found.taken[d]
+            shift = _allocate_expected(d, entries, given, found)
             if not math.isfinite(shift):
                 return 1 + d
             moved, tokens = 0.0, 0.0
             for k in range(n + 1):
-                moved += 0.5 * abs(taken[d, k] - before[k])
-                tokens += taken[d, k]
-            steps[d] += 1
-            if moved > tolerance * tokens and steps[d] < max_steps:
+                moved += 0.5 * abs(found.taken[d, k] - before[k])
+                tokens += found.taken[d, k]
+            found.steps[d] += 1
+            if moved > tolerance * tokens and found.steps[d] < max_steps:
                 continue
-            score = 0.0
-            for entry in range(indptr[d], indptr[d + 1]):
-                count = counts[entry]
-                score += count * (
-                    math.log(count / weights[entry]) + shift + word_shift[words[entry]]
-                )
-            for k in range(n):  # precision (mean - centre) is h - J mean, the normal equation
-                score -= 0.5 * (mean[d, k] - centre[k]) * (h[d, k] - J[d, k] * mean[d, k])
-                score += 0.5 * J[d, k] * var[d, k]
-                score += math.log(packed[_row(k) + k * WIDTH + lane])
-            scores[d] = score
+            found.scores[d] = _score(d, lane, shift, entries, given, found, packed)
             document[lane] = -1
-            busy -= 1
 
 
 @jit
-def expected_word_counts(
-    worker, start, stop, word_indptr, documents, entries, weights, theta, by_word, out
-):
+def expected_word_counts(worker, start, stop, by_words, weights, theta, by_word, out):
     """out[w, k] = expected tokens of word w in topic k, summed over documents in their order.
 
-    The corpus by words: word w's documents, and its entries there, stand at
-    ``word_indptr[w]:word_indptr[w + 1]`` of `documents` and `entries`.
+    `by_words` is the corpus by words: where each begins, and its documents and entries there.
     """
+    word_indptr, documents, entries = by_words
     num_topics = theta.shape[1]
     for w in range(start, stop):
         for k in range(num_topics):

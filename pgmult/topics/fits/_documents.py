@@ -33,7 +33,7 @@ def word_counts(
     documents = np.repeat(np.arange(corpus.num_documents), np.diff(corpus.indptr))[entries]
     out = np.empty(by_word.shape)
     over_rows(
-        expected_word_counts, corpus.num_words, word_indptr, documents, entries, weights, theta,
+        expected_word_counts, corpus.num_words, (word_indptr, documents, entries), weights, theta,
         by_word, out,
     )  # fmt: skip
     return np.ascontiguousarray(out.T)

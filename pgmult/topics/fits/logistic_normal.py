@@ -193,29 +193,29 @@ class CTMFit(MeanFieldFit[CTMDocuments]):
                 var[:] = start.var
         else:
             mean = np.array(np.broadcast_to(self.mu if start is None else start, shape))
-        by_word = np.ascontiguousarray(self.topics.T)
-        totals = corpus.totals.astype(np.float64)
-        shares, taken = np.empty(shape), np.empty(shape)
-        weights, scores = np.empty(len(corpus.words)), np.empty(shape[0])
-        steps, is_done = np.empty(shape[0], dtype=np.int64), np.empty(shape[0], dtype=np.bool_)
+        by_word, count = np.ascontiguousarray(self.topics.T), shape[0]
+        tokens = compiled.Tokens(corpus.entries, corpus.totals.astype(np.float64), by_word)
+        prior = compiled.Prior(precision, self.mu)
+        found = compiled.Found(
+            mean, var, np.empty(shape), np.empty(shape), np.empty(len(corpus.words)),
+            np.empty(count), np.empty(count, dtype=np.int64), np.empty(count, dtype=np.bool_),
+        )  # fmt: skip
         statuses = over_rows(
             compiled.infer_eta_by_full_delta if method == compiled.DELTA else compiled.infer_eta,
-            shape[0], method, corpus.indptr, corpus.words, corpus.counts,
-            totals, by_word, precision, self.mu, tolerance, max_steps, mean, var, shares, taken,
-            weights, scores, steps, is_done,
+            count, method, tokens, prior, tolerance, max_steps, found,
         )  # fmt: skip
-        pieces = num_pieces(shape[0])
-        cov_sums, level = np.empty((pieces, num_topics, num_topics)), np.empty(shape[0])
+        pieces = num_pieces(count)
+        cov_sums, level = np.empty((pieces, num_topics, num_topics)), np.empty(count)
         statuses += over_rows(
-            compiled.sum_moments, pieces, method, is_full, totals, scores, precision, self.mu,
-            mean, var, cov_sums, level, grain=1,
+            compiled.sum_moments, pieces, method, is_full, tokens.totals, prior, found, cov_sums,
+            level, grain=1,
         )  # fmt: skip
         refuse_failed(statuses, "Gaussian approximation")
         cov_sum = cov_sums.sum(axis=0)
         cov_sum += np.tril(cov_sum, -1).T
         return CTMDocuments(
-            mean, var, taken, level, steps, is_done, is_full, totals, precision, cov_sum,
-            word_counts(corpus, weights, shares, by_word),
+            mean, var, found.taken, level, found.steps, found.is_done, is_full, tokens.totals,
+            precision, cov_sum, word_counts(corpus, found.weights, found.shares, by_word),
         )  # fmt: skip
 
     def _log_prior(self) -> float:

@@ -54,6 +54,8 @@ from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.priors.dirichlet import dirichlet_divergence
 from pgmult.priors.gaussian import expected_log_det, niw_divergence
 from pgmult.topics.compiled.variational_topics import (
+    Found,
+    Given,
     infer_documents,
     log_theta_bounds,
     mean_theta,
@@ -307,19 +309,20 @@ class VariationalTopics(MeanFieldFit[DocumentPosterior]):
             var = np.tile(np.diagonal(cov), (count, 1))
         else:
             mean, var = start.mean.copy(), start.var.copy()
-        J, h = np.empty((count, n)), np.empty((count, n))
-        theta, taken = np.empty((count, num_topics)), np.empty((count, num_topics))
-        weights, scores = np.empty(len(corpus.words)), np.empty(count)
-        steps = np.empty(count, dtype=np.int64)
-        statuses = over_rows(
-            infer_documents, count, corpus.indptr, corpus.words, corpus.counts, by_word, shift,
-            precision, self.gaussian.mean, order, tolerance, max_steps, mean, var, J, h, theta,
-            taken, weights, scores, steps,
+        found = Found(
+            mean, var, np.empty((count, n)), np.empty((count, n)), np.empty((count, num_topics)),
+            np.empty((count, num_topics)), np.empty(len(corpus.words)), np.empty(count),
+            np.empty(count, dtype=np.int64),
         )  # fmt: skip
+        given = Given(by_word, shift, precision, self.gaussian.mean, order)
+        statuses = over_rows(
+            infer_documents, count, corpus.entries, given, tolerance, max_steps, found
+        )
         refuse_failed(statuses, "mean-field posterior")
         return DocumentPosterior(
-            MvNormal(self.gaussian.mean, cov), DiagonalPotential(J, h), mean, var, taken, steps,
-            order, precision, scores, word_counts(corpus, weights, theta, by_word),
+            MvNormal(self.gaussian.mean, cov), DiagonalPotential(found.J, found.h), mean, var,
+            found.taken, found.steps, order, precision, found.scores,
+            word_counts(corpus, found.weights, found.theta, by_word),
         )  # fmt: skip
 
     def _toward(
