@@ -29,6 +29,7 @@ from pgmult.topics.data.documents import DocumentTable
 
 if TYPE_CHECKING:
     from pgmult.fields.data import CountField
+    from pgmult.regression.data import CountedRows, EventRows, LabelledRows
     from pgmult.sequences.data.sequences import Sequences
 
 __all__ = ["Table", "read"]
@@ -145,6 +146,19 @@ class Table(ExactTable):
             self, symbol=symbol, sequence=sequence, time=time, every=every, week_start=week_start,
             count=count, order=order,
         )  # fmt: skip
+
+    def rows(
+        self,
+        formula: str,
+        *,
+        groups: str | None = None,
+        weights: str | None = None,
+        offset: str | None = None,
+    ) -> "LabelledRows | CountedRows | EventRows":
+        """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`."""
+        from pgmult.regression.rows import rows_of
+
+        return rows_of(formula, self, groups=groups, weights=weights, offset=offset)
 
 
 def read(

@@ -193,8 +193,12 @@ class Coding:
                 asked = right.text if isinstance(right, Text) else right.value
                 code = find_labels(column.levels, [asked], left.name)[0]
                 return ((column.codes == code) == (operator == "==")).astype(np.float64)
-        first, second = (self._number(part, rows, operator) for part in (left, right))
-        return np.asarray(OPERATORS[operator](first, second), dtype=np.float64)
+        first, second = (
+            part.value if isinstance(part, Number) else self._number(part, rows, operator)
+            for part in (left, right)
+        )
+        found = np.asarray(OPERATORS[operator](first, second), dtype=np.float64)
+        return found if found.ndim else np.full(len(rows.values), float(found))
 
     def _basis(self, node: Call, first: Node, rows: Columns) -> FloatArray:
         """Columns of a function that learns, by what it learnt."""
@@ -233,7 +237,7 @@ class Coding:
         if len(node.arguments) == 1:
             return found
         contrast = node.arguments[1]
-        kind, base = str(contrast), None
+        kind, base = _title(contrast), None
         if isinstance(contrast, Call) and len(contrast.arguments) <= 1:
             kind = contrast.function
             base = contrast.arguments[0] if contrast.arguments else None

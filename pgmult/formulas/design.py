@@ -241,7 +241,7 @@ class Design:
         names = self._column_names
         for name in names:
             if name not in given:
-                raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
+                raise ValueError(f"the table must have a column {name!r}, got {', '.join(given)}")
         grouping = [name for term in self.terms for name in term.variables if name in given]
         least = num_rows_of(given, grouping, num_rows or 1)
         return read_columns(given, names, num_rows_of(given, names, least), known=self.columns)
@@ -314,7 +314,7 @@ def make_design(
     for name in plan.formula.columns:
         if name not in given:
             plan.formula.refuse(
-                f"it names {name!r}; columns of covariates: {', '.join(given) or 'none'}"
+                f"it names {name!r}; columns of the table: {', '.join(given) or 'none'}"
             )
     if check and not plan.intercept:
         plan.formula.refuse(
@@ -493,9 +493,7 @@ def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
 def _group(part: _Grouping, given: Mapping[str, Any], num_rows: int, formula: Formula) -> GroupTerm:
     for name in part.columns:
         if name not in given:
-            formula.refuse(
-                f"it names {name!r}; columns of covariates: {', '.join(given) or 'none'}"
-            )
+            formula.refuse(f"it names {name!r}; columns of the table: {', '.join(given) or 'none'}")
     cells = {name: cells_of_rows(given, name, num_rows).values for name in part.columns}
     known, codes = Levels.of(cells)
     if len(known) < 2:

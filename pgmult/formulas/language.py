@@ -35,12 +35,13 @@ _TOKEN = re.compile(
     r"|(?P<name>[^\W\d][\w.]*)|`(?P<quoted>[^`]+)`|(?P<text>'[^']*'|\"[^\"]*\")"
     r"|(?P<sign>\*\*|//|==|!=|<=|>=|[-+*/%^:|~<>=(),\[\]&]))"
 )
+_PLAIN = re.compile(r"[^\W\d][\w.]*")
 _STRENGTH = {
     "|": 1, "==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*": 4, "/": 4,
     "//": 4, "%": 4, ":": 5, "**": 7,
 }  # fmt: skip
 _OF_SIGN = 6  # -x ** 2 is -(x ** 2), and -x : y is (-x) : y
-_DEEPEST, _MOST_TERMS = 40, 10_000
+_DEEPEST, _MOST_TERMS = 40, 10_000  # brackets within brackets; terms of a product
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Name:
     name: str
 
     def __str__(self) -> str:
-        return self.name if self.name.isidentifier() else f"`{self.name}`"
+        return self.name if _PLAIN.fullmatch(self.name) else f"`{self.name}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +335,7 @@ def _signed(node: Node) -> list[tuple[str, Node]]:
 
 def _interaction(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
     left, right = (_expanded(part, formula) for part in parts)
-    return _unique([_together(a, b) for a, b in product(left, right)], formula)
+    return _unique(_products(left, right, formula), formula)
 
 
 def _crossed(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
@@ -356,11 +357,17 @@ def _power(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
         formula.refuse(f"a power among terms must be 1 to 9, got {times} (I(x ** 2) is arithmetic)")
     found = terms = _expanded(base, formula)
     for _ in range(int(times.value) - 1):
-        found = _unique((*found, *(_together(a, b) for a, b in product(found, terms))), formula)
+        found = _unique((*found, *_products(found, terms, formula)), formula)
     return found
 
 
 _PRODUCTS = {":": _interaction, "*": _crossed, "/": _nested, "**": _power}
+
+
+def _products(left: tuple[Term, ...], right: tuple[Term, ...], formula: Formula) -> list[Term]:
+    if len(left) * len(right) > _MOST_TERMS:
+        formula.refuse(f"it has more than {_MOST_TERMS:,} terms")
+    return [_together(a, b) for a, b in product(left, right)]
 
 
 def _key(term: Term) -> frozenset[str]:
@@ -376,6 +383,4 @@ def _unique(terms: "list[Term] | Term", formula: Formula) -> tuple[Term, ...]:
     found: dict[frozenset[str], Term] = {}
     for term in terms:
         found.setdefault(_key(term), term)
-    if len(found) > _MOST_TERMS:
-        formula.refuse(f"it has more than {_MOST_TERMS:,} terms")
     return tuple(found.values())

@@ -1,11 +1,10 @@
 """Regressions from tables by formula: ``from_formula("vote ~ age + C(region)", table)``.
 
-The right-hand side is `formulaic`'s: columns, ``C(column)`` for labels, ``a:b`` and ``a * b``,
-``log(a)``, ``poly(a, 2)``... ``- 1`` leaves the intercept out. The left-hand side says what y is:
-
-* ``vote``: one column, of labels, or of counts for `CountRegressor`;
-* ``p(wins, games)``: successes and trials, for the logistic classifiers;
-* ``c(red, green, blue)``: counts of several classes, for `MultinomialClassifier`.
+Formulas are those of `pgmult.formulas.language`: columns, ``C(column)`` for numbers that are
+labels, ``a:b`` and ``a * b``, ``log(a)``, ``poly(a, 2)``, ``offset(a)``... ``- 1`` leaves the
+intercept out. The left-hand side says what y is (`pgmult.regression.rows`): one column, of labels,
+or of counts for `CountRegressor`; ``p(wins, games)`` for the logistic classifiers;
+``c(red, green, blue)`` for `MultinomialClassifier`.
 
 New data are tables with the same columns. What the formula learnt from the first table, such as the
 labels of a column and where a spline has its knots, it keeps.
@@ -21,25 +20,23 @@ labels of a column and where a spline has its knots, it keeps.
 ['age', 'C(region)[T.south]', 'C(region)[T.west]', 'Intercept']
 """
 
-import re
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from pgmult.core.arguments import as_kind, brief
-from pgmult.core.tables import as_columns, as_frame
+from pgmult.core.arguments import as_kind
+from pgmult.core.tables import as_frame, exact_columns
 from pgmult.core.typing import FloatArray
+from pgmult.formulas.design import Design
 from pgmult.regression.estimators._linear import Coefficients, LinearPredictor
 from pgmult.regression.estimators.counts import CountRegressor
 from pgmult.regression.estimators.logistic import LogisticClassifier
 from pgmult.regression.estimators.multinomial import MultinomialClassifier
+from pgmult.regression.rows import ask, offset_at, table_column
 
 __all__ = ["FormulaFit", "from_formula"]
-
-_CALL = re.compile(r"([pc])\s*\((.*)\)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +52,7 @@ class FormulaFit:
 
     formula: str
     estimator: Any
-    _spec: Any
+    _design: Design
     _offset: str | None
 
     def __repr__(self) -> str:
@@ -73,7 +70,7 @@ class FormulaFit:
         table : data frame, or mapping from name to column
             With the columns that the formula names.
         """
-        return _design_of(self._spec, _as_table(table), self.estimator)
+        return _frame(self._design.like(exact_columns(table, "table")), table, self.estimator)
 
     def predict(self, table: Any) -> Any:
         """What the estimator predicts for each row.
@@ -108,9 +105,11 @@ class FormulaFit:
         return found
 
     def _ask(self, method: Any, table: Any) -> Any:
-        table = _as_table(table)
-        more = {} if self._offset is None else {"offset": _column(table, self._offset, "offset")}
-        return method(self.design(table), **more)
+        columns = exact_columns(table, "table")
+        design = self._design.like(columns)
+        offset = offset_at(design, columns, self._offset)
+        more = {} if offset is None else {"offset": offset}
+        return method(_frame(design, columns, self.estimator), **more)
 
 
 def from_formula(
@@ -145,34 +144,31 @@ def from_formula(
     Raises
     ------
     ValueError
-        If the formula cannot be evaluated, a column is unknown or has missing values, or new data
-        have labels that the first table had not.
+        If the formula cannot be read, a column is unknown or has missing values, or new data have
+        labels that the first table had not.
     ImportError
-        Without formulaic and pandas (``pip install 'pgmult[formulas,sklearn]'``).
+        Without pandas (``pip install 'pgmult[tables,sklearn]'``).
     """
-    if not isinstance(formula, str) or formula.count("~") != 1:
-        raise ValueError(f"formula must be 'y ~ columns', got {brief(formula)}")
-    left, right = (side.strip() for side in formula.split("~"))
-    table = _as_table(table)
-    y, more = _outcome(left, table)
+    columns = exact_columns(table, "table")
+    asked = ask(formula, columns)
+    y, more = asked.y, {} if asked.trials is None else {"trials": asked.trials}
+    y = as_frame(y) if isinstance(y, dict) else y
     if estimator is None:
         estimator = _usual(y, more)
     else:
         as_kind(estimator, "estimator", LinearPredictor)
-    spec = _spec_of(right, formula, table, estimator)
-    model = clone(estimator).set_params(fit_intercept="Intercept" in spec.column_names)
-    for name, argument, column in (
-        ("sample_weight", "weights", weights),
-        ("offset", "offset", offset),
-    ):
-        if column is not None:
-            more[name] = _column(table, column, argument)
+    model = clone(estimator).set_params(fit_intercept=asked.formula.intercept)
+    if weights is not None:
+        more["sample_weight"] = table_column(columns, weights, "weights")
+    known = offset_at(asked.design, columns, offset)
     if isinstance(model, MultinomialClassifier | CountRegressor) and "trials" in more:
         raise ValueError("p(successes, trials) is for logistic classifiers: see c(...) for counts")
-    if isinstance(model, MultinomialClassifier) and offset is not None:
-        raise ValueError("offset is for regressions with one predictor a row")
-    model.fit(_design_of(spec, table, model), y, **more)
-    return FormulaFit(formula, model, spec, offset)
+    if known is not None:
+        if isinstance(model, MultinomialClassifier):
+            raise ValueError("offset is for regressions with one predictor a row")
+        more["offset"] = known
+    model.fit(_frame(asked.design, columns, model), y, **more)
+    return FormulaFit(formula, model, asked.design, offset)
 
 
 def _usual(y: Any, more: dict[str, Any]) -> Any:
@@ -189,85 +185,11 @@ def _usual(y: Any, more: dict[str, Any]) -> Any:
     return LogisticClassifier() if len(labels) <= 2 else MultinomialClassifier()
 
 
-def _as_table(table: Any) -> Any:
-    return as_frame(as_columns(table, "table"))
-
-
-def _column(table: Any, name: Any, what: str) -> Any:
-    if not isinstance(name, str) or name not in table.columns:
-        known = ", ".join(map(str, table.columns))
-        raise ValueError(
-            f"{what} must name a column of the table, got {brief(name)}; it has {known}"
-        )
-    column = table[name]
-    if column.isna().any():
-        row = int(np.argmax(column.isna().to_numpy()))
-        raise ValueError(f"column {name!r} has a missing value at row {row} (drop such rows)")
-    return column.to_numpy()
-
-
-def _outcome(left: str, table: Any) -> tuple[Any, dict[str, Any]]:
-    """What `fit` takes for y, and trials where there are any."""
-    call = _CALL.fullmatch(left)
-    if call is None:
-        return _column(table, left, "the left-hand side"), {}
-    names = [name.strip() for name in call[2].split(",")]
-    columns = [_column(table, name, "the left-hand side") for name in names]
-    if call[1] == "p":
-        if len(names) != 2:
-            raise ValueError(f"p(successes, trials) takes two columns, got {left!r}")
-        return columns[0], {"trials": columns[1]}
-    if len(names) < 2:
-        raise ValueError(f"c(...) takes two columns of counts or more, got {left!r}")
-    return as_frame(dict(zip(names, columns, strict=True))), {}
-
-
-def _spec_of(right: str, formula: str, table: Any, estimator: Any) -> Any:
-    """What formulaic learns of the right-hand side from the first table."""
-    try:
-        import formulaic
-        from formulaic.errors import FormulaicError
-    except ImportError as error:
-        raise ImportError(
-            "formulas need the package formulaic: pip install 'pgmult[formulas]'"
-        ) from error
-    try:
-        parsed = formulaic.Formula(right)
-        if not isinstance(parsed, formulaic.SimpleFormula):
-            raise ValueError(f"formula must have one right-hand side, got {formula!r}")
-        for name in sorted(parsed.required_variables):
-            _column(table, str(name), "the formula")
-        with np.errstate(all="ignore"):  # what comes out is checked by the estimator
-            spec = parsed.get_model_matrix(table, context=None).model_spec
-    except FormulaicError as error:
-        raise ValueError(
-            f"formula {formula!r} cannot be evaluated: {error}; columns of the table:"
-            f" {', '.join(map(str, table.columns))}"
-        ) from error
-    if len([name for name in spec.column_names if name != "Intercept"]) == 0:
-        raise ValueError(f"formula must have a column beside the intercept, got {formula!r}")
-    return spec
-
-
-def _design_of(spec: Any, table: Any, estimator: Any) -> Any:
-    from formulaic.errors import DataMismatchWarning, FormulaicError
-
-    for name in sorted(spec.required_variables):
-        _column(table, str(name), "the formula")
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("error", DataMismatchWarning)
-            design = spec.get_model_matrix(table, context=None)
-    except DataMismatchWarning as news:
-        unknown = re.search(r"\{.*?\}", str(news))
-        raise ValueError(
-            "the table has labels that the first had not: " + (unknown[0] if unknown else str(news))
-        ) from None
-    except FormulaicError as error:
-        raise ValueError(f"the formula cannot be evaluated on this table: {error}") from error
-    design = as_frame({name: design[name].to_numpy() for name in spec.column_names})
-    design = design.drop(columns=[name for name in ("Intercept",) if name in design.columns])
+def _frame(design: Design, table: Any, estimator: Any) -> Any:
+    """Columns of a design as the estimator takes them, without the intercept."""
+    names = design.names.tolist()
+    found = {name: design.matrix[:, j] for j, name in enumerate(names) if name != "Intercept"}
     groups = getattr(estimator, "groups", None)
     if groups is not None:
-        design = design.assign(**{str(groups): _column(table, groups, "groups")})
-    return design
+        found[str(groups)] = table_column(exact_columns(table, "table"), groups, "groups")
+    return as_frame(found)

@@ -1,0 +1,177 @@
+"""Rows of regressions out of a table, by formula: ``"vote ~ age + C(region)"``.
+
+The right-hand side is that of `pgmult.formulas.language`; ``- 1`` leaves the intercept out, and
+``offset(x)`` is added to the predictor as it is. The left-hand side says what y is:
+
+* ``vote``: one column, of labels or of counts;
+* ``p(wins, games)``: successes and trials;
+* ``c(red, green, blue)``: counts of several classes.
+
+>>> table = {"age": [20, 30, 40], "wins": [1, 0, 2], "games": [2, 1, 2]}
+>>> rows_of("p(wins, games) ~ age", table)
+LabelledRows(3 rows, 2 covariates, 3 of 5 trials successful)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import brief
+from pgmult.core.labels import Levels
+from pgmult.core.tables import Cells, exact_columns, numbers_of
+from pgmult.core.typing import FloatArray
+from pgmult.formulas.columns import cells_of_rows
+from pgmult.formulas.design import Design, make_design
+from pgmult.formulas.language import Call, Formula, Name, Node, parse
+from pgmult.regression.data import (
+    CountedRows,
+    EventRows,
+    LabelledRows,
+    as_counted_rows,
+    as_event_rows,
+    as_labelled_rows,
+)
+
+__all__ = ["Asked", "ask", "offset_at", "rows_of", "table_column"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What a formula asks of a table.
+
+    Attributes
+    ----------
+    formula : Formula
+    design : Design
+        Columns as they are, neither centred nor scaled.
+    y : array ``(num_rows,)`` or dict from class to array ``(num_rows,)``
+        Labels or counts; or counts of each class.
+    trials : array, ``(num_rows,)``, or None
+    """
+
+    formula: Formula
+    design: Design
+    y: Any
+    trials: NDArray[Any] | None
+
+
+def ask(formula: str, table: Any) -> Asked:
+    """Read a formula of a table.
+
+    Raises
+    ------
+    ValueError
+        If the formula cannot be read or has no outcome, a column is not there or has missing
+        values.
+    """
+    if not isinstance(formula, str):
+        raise TypeError(f"formula must be a string, got {brief(formula)}")
+    columns = exact_columns(table, "table")
+    num_rows = len(next(iter(columns.values())).values)
+    parsed = parse(formula)
+    if parsed.outcome is None:
+        raise ValueError(f"formula must be 'y ~ columns', got {formula!r}")
+    y, trials = _outcome(parsed.outcome, columns, num_rows, parsed)
+    design = make_design(columns, num_rows, parsed, standardize=False, check=False)
+    if design.terms:
+        told = ", ".join(term.title for term in design.terms)
+        parsed.refuse(
+            f"{told} is a term whose variance is learned, which regressions do not have (effects of"
+            " groups are GroupedLogisticClassifier's; a curve is bs(x, df=5))"
+        )
+    if not set(design.names.tolist()) - {"Intercept"}:
+        parsed.refuse("it must have a column beside the intercept")
+    return Asked(parsed, design, y, trials)
+
+
+def _outcome(
+    left: Node, columns: Mapping[str, Cells], num_rows: int, formula: Formula
+) -> tuple[Any, Any]:
+    """y, and trials where there are any."""
+    if isinstance(left, Name):
+        return table_column(columns, left.name, "the left-hand side"), None
+    call = left.function if isinstance(left, Call) else ""
+    parts = left.arguments if isinstance(left, Call) else ()
+    names = [part.name for part in parts if isinstance(part, Name)]
+    if call not in ("p", "c") or len(names) < len(parts):
+        formula.refuse(
+            f"its left-hand side is a column, p(successes, trials) or c(red, green), got {left}"
+        )
+    found = {name: table_column(columns, name, "the left-hand side") for name in names}
+    if call == "p":
+        if len(names) != 2:
+            formula.refuse(f"p(successes, trials) takes two columns, got {left}")
+        return found[names[0]], found[names[1]]
+    if len(found) < 2:
+        formula.refuse(f"c(...) takes two columns of counts or more, got {left}")
+    return found, None
+
+
+def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
+    """A column that is there and has no missing values; `what` asked for it, for errors."""
+    if not isinstance(name, str) or name not in columns:
+        raise ValueError(
+            f"{what} must name a column of the table, got {brief(name)}; it has"
+            f" {', '.join(columns)}"
+        )
+    return cells_of_rows(columns, name, len(columns[name].values)).values
+
+
+def offset_at(design: Design, columns: Mapping[str, Cells], name: str | None) -> FloatArray | None:
+    """What the predictor of each row has beside its columns: ``offset(x)`` and a column."""
+    parts = [] if design.offset is None else [design.offset]
+    if name is not None:
+        parts.append(numbers_of(table_column(columns, name, "offset"), name))
+    return np.asarray(sum(parts)) if parts else None
+
+
+def rows_of(
+    formula: str,
+    table: Any,
+    *,
+    groups: str | None = None,
+    weights: str | None = None,
+    offset: str | None = None,
+) -> "LabelledRows | CountedRows | EventRows":
+    """Data of a regression from a table.
+
+    Parameters
+    ----------
+    formula : str
+    table : table, data frame, or mapping from name to column
+    groups, weights, offset : str, optional
+        Columns: see `as_labelled_rows`.
+
+    Returns
+    -------
+    LabelledRows, CountedRows or EventRows
+        For labels of two classes and ``p(successes, trials)``; for more classes and ``c(...)``;
+        for numbers that are not all 0 and 1, which are counts.
+    """
+    asked, columns = ask(formula, table), exact_columns(table, "table")
+    x, y = asked.design.matrix, asked.y
+    more: dict[str, Any] = {"predictor_offset": offset_at(asked.design, columns, offset)}
+    if weights is not None:
+        more["weights"] = numbers_of(table_column(columns, weights, "weights"), weights)
+    of_group = None if groups is None else table_column(columns, groups, "groups")
+    if asked.trials is not None:
+        return as_labelled_rows(x, y, of_group, trials=asked.trials, **more)
+    if isinstance(y, dict):
+        y, is_count = np.column_stack(list(y.values())), False
+    else:
+        is_count = y.dtype.kind in "iuf" and not np.isin(y, (0, 1)).all()
+        if not is_count:
+            known, codes = Levels.of({"y": y})
+            if len(known) <= 2:
+                return as_labelled_rows(x, codes, of_group, **more)
+            y = codes
+    if of_group is not None:
+        raise ValueError("groups are for regressions of two classes")
+    if is_count:
+        return as_event_rows(x, y, **more)
+    if more.pop("predictor_offset") is not None:
+        raise ValueError("offset is for regressions with one predictor a row")
+    return as_counted_rows(x, y, **more)
