@@ -57,9 +57,10 @@ def as_type(written: Any) -> Any:
         return types.BaseTuple.from_types(tuple(map(as_type, written[1:])))
     if isinstance(written, list):
         module, name = written[0].split(":")
-        return types.NamedTuple(
-            tuple(map(as_type, written[1:])), getattr(import_module(module), name)
-        )
+        record, fields = getattr(import_module(module), name), tuple(map(as_type, written[1:]))
+        if len(set(fields)) == 1:
+            return types.NamedUniTuple(fields[0], len(fields), record)
+        return types.NamedTuple(fields, record)
     number, *array = written.split()
     if not array:
         return getattr(types, number)

@@ -119,7 +119,7 @@ class _Compilations(event.Listener):  # type: ignore[misc]
 
 def _written(kind: Any) -> Any:
     """A type as `pgmult.compiled.ahead.as_type` reads it."""
-    if isinstance(kind, types.NamedTuple):
+    if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
         name = f"{kind.instance_class.__module__}:{kind.instance_class.__qualname__}"
         return [name, *map(_written, kind.types)]
     if isinstance(kind, types.BaseTuple):
