@@ -18,8 +18,9 @@ from pgmult.fields import MultinomialGP, from_long
 from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.sequences import MultinomialLDS, StepProbs, forecast, latent_axes
 from pgmult.sequences.plots import axis_words, forecast_fan, latent_trajectories, symbol_probs
-from pgmult.topics import CorrelatedTopics, top_words, topic_correlations, topic_labels
+from pgmult.topics import CorrelatedTopics, top_words, topic_correlations
 from pgmult.topics.plots import top_word_bars
+from pgmult.topics.summaries import topic_labels
 
 HERE = Path(__file__).parent / "pictures"
 FEW = {"chains": 2, "random_seed": 1, "progressbar": False}

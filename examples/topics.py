@@ -7,7 +7,8 @@ with a known answer, so that what comes out can be checked.
 import numpy as np
 
 import pgmult
-from pgmult.topics import strongest_pairs, top_words, topic_correlations
+from pgmult.topics import top_words, topic_correlations
+from pgmult.topics.summaries import strongest_pairs
 
 TOPICS = {
     "cooking": ["oven", "butter", "salt", "pan", "recipe", "flour"],
@@ -29,7 +30,7 @@ def make_corpus(rng, num_documents=600, length=60):
 corpus = make_corpus(np.random.default_rng(1))
 training, held_out = pgmult.topics.split_tokens(corpus, documents=60)
 
-completion = pgmult.topics.DocumentCompletion(held_out)
+completion = pgmult.topics.scores.DocumentCompletion(held_out)
 posterior = pgmult.sample(
     pgmult.topics.CorrelatedTopics(num_topics=3),
     training,

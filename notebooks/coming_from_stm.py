@@ -48,16 +48,18 @@ from pgmult.topics import (
     content,
     difference,
     effects,
+    predictive_checks,
+    top_words,
+    topic_correlations,
+    topic_stability,
+)
+from pgmult.topics.summaries import (
     exclusivity,
     mean_topics,
     permutation_test,
-    predictive_checks,
     representative_documents,
     strongest_pairs,
-    top_words,
-    topic_correlations,
     topic_labels,
-    topic_stability,
     u_mass,
 )
 

@@ -24,15 +24,8 @@
 import warnings
 
 import pgmult
-from pgmult.topics import (
-    StructuralTopics,
-    content,
-    difference,
-    effects,
-    permutation_test,
-    topic_stability,
-    transform,
-)
+from pgmult.topics import StructuralTopics, content, difference, effects, topic_stability, transform
+from pgmult.topics.summaries import permutation_test
 
 corpus = pgmult.datasets.state_of_the_union()
 print(corpus.table)

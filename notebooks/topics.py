@@ -24,15 +24,10 @@ import warnings
 
 import pgmult
 from pgmult.datasets import demo_corpus
-from pgmult.topics import (
-    strongest_pairs,
-    top_words,
-    topic_correlations,
-    topic_labels,
-    topic_stability,
-)
+from pgmult.topics import top_words, topic_correlations, topic_stability
 from pgmult.topics.plots import log_likelihood_trace
 from pgmult.topics.scores.completion import unigram_log_predictive
+from pgmult.topics.summaries import strongest_pairs, topic_labels
 
 corpus = demo_corpus()
 training, held_out = pgmult.topics.split_tokens(corpus, documents=corpus.num_documents // 10)
@@ -49,7 +44,7 @@ corpus
 # `pgmult.sample` says so in a warning. Here we look at that ourselves.
 
 # %%
-completion = pgmult.topics.DocumentCompletion(held_out)
+completion = pgmult.topics.scores.DocumentCompletion(held_out)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", pgmult.ConvergenceWarning)
     posterior = pgmult.sample(

@@ -71,7 +71,7 @@ MODELS = {
     ),
     "LogisticNormalTopics": lambda: (topics.LogisticNormalTopics(4), topics.as_corpus(WORDS)),
     "LDA": lambda: (topics.LDA(4), topics.as_corpus(WORDS)),
-    "UncollapsedLDA": lambda: (topics.UncollapsedLDA(4), topics.as_corpus(WORDS)),
+    "UncollapsedLDA": lambda: (topics.models.UncollapsedLDA(4), topics.as_corpus(WORDS)),
     "StructuralTopics": lambda: (topics.StructuralTopics(4), structured("~ party * s(year)")),
     "StructuralTopics effects": lambda: (
         topics.StructuralTopics(4),
@@ -93,7 +93,7 @@ MODELS = {
     ),
     "LDA own words": lambda: (topics.LDA(4, word_concentration=None), topics.as_corpus(WORDS)),
     "UncollapsedLDA own words": lambda: (
-        topics.UncollapsedLDA(4, word_concentration=None),
+        topics.models.UncollapsedLDA(4, word_concentration=None),
         topics.as_corpus(WORDS),
     ),
     "LogisticRegression": lambda: (regression.LogisticRegression(), rows(Y2)),

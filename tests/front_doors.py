@@ -42,6 +42,15 @@ SHARES = np.array([[0.5, 0.3, 0.2]] * 6)
 FIELD_COUNTS = np.random.default_rng(2).multinomial(9, [0.5, 0.3, 0.2], size=6)
 
 
+ROOMS = {"topics": ("data", "fits", "models", "report", "scores", "starts", "summaries")}
+"""Rooms of a family that have public names of their own."""
+
+
+def of_topics(name):
+    """A model of topics, from the front or from the room of models."""
+    return getattr(topics if name in topics.__all__ else topics.models, name)
+
+
 def rng():
     return np.random.default_rng(3)
 
@@ -148,14 +157,14 @@ def few_effects():
 
 @cache
 def variational_topics():
-    return topics.fit_cavi(
+    return topics.fits.fit_cavi(
         topics.CorrelatedTopics(2), corpus(), max_iterations=1, start_sweeps=1, random_seed=1
     )
 
 
 @cache
 def completion():
-    scores = topics.DocumentCompletion(corpus(), every=1)
+    scores = topics.scores.DocumentCompletion(corpus(), every=1)
     pgmult.sample(topics.LDA(2), corpus(), callback=scores, keep=(), **FEW)
     return scores
 
@@ -495,7 +504,10 @@ CALLS = {
         lambda: {"corpus": corpus(), "documents": 3, "random_seed": 1},
     ),
     **{
-        f"topics.{name}": (lambda name=name: getattr(topics, name), lambda: {"num_topics": 2})
+        f"topics.{name}": (
+            lambda name=name: getattr(topics if name != "UncollapsedLDA" else topics.models, name),
+            lambda: {"num_topics": 2},
+        )
         for name in (
             "CorrelatedTopics",
             "LDA",
@@ -506,7 +518,7 @@ CALLS = {
         )
     },
     "topics.fit_cavi": (
-        lambda: topics.fit_cavi,
+        lambda: topics.fits.fit_cavi,
         lambda: {
             "model": topics.CorrelatedTopics(2),
             "corpus": corpus(),
@@ -516,7 +528,7 @@ CALLS = {
         },
     ),
     "topics.fit_svi": (
-        lambda: topics.fit_svi,
+        lambda: topics.fits.fit_svi,
         lambda: {
             "model": topics.CorrelatedTopics(2),
             "corpus": corpus(),
@@ -526,7 +538,7 @@ CALLS = {
         },
     ),
     "topics.fit_ctm": (
-        lambda: topics.fit_ctm,
+        lambda: topics.fits.fit_ctm,
         lambda: {
             "model": topics.LogisticNormalTopics(2),
             "corpus": corpus(),
@@ -536,11 +548,11 @@ CALLS = {
         },
     ),
     "topics.fit_language_model": (
-        lambda: topics.fit_language_model,
+        lambda: topics.fits.fit_language_model,
         lambda: {"corpus": corpus(), "max_iterations": 3},
     ),
     "topics.TopicProblem": (
-        lambda: topics.TopicProblem,
+        lambda: topics.fits.TopicProblem,
         lambda: {"corpus": corpus(), "num_topics": 2},
     ),
     "topics.fold_in": (
@@ -593,15 +605,15 @@ CALLS = {
         lambda: {"num_words": 2},
     ),
     "topics.variance_shares": (
-        lambda: topics.variance_shares,
+        lambda: topics.summaries.variance_shares,
         lambda: {"posterior": authored_draws(), "probability": 0.5},
     ),
     "topics.shares_over_time": (
-        lambda: topics.shares_over_time,
+        lambda: topics.summaries.shares_over_time,
         lambda: {"posterior": timed_draws(), "max_draws": 2},
     ),
     "topics.permutation_test": (
-        lambda: topics.permutation_test,
+        lambda: topics.summaries.permutation_test,
         lambda: {
             "posterior": structural_draws(),
             "variable": "x",
@@ -633,7 +645,7 @@ CALLS = {
         },
     ),
     "topics.ldavis": (
-        lambda: topics.ldavis,
+        lambda: topics.exports.ldavis,
         lambda: {
             "posterior": structural_posterior(),
             "data": structural_posterior().data,
@@ -662,36 +674,42 @@ CALLS = {
         },
     ),
     "topics.DocumentCompletion": (
-        lambda: topics.DocumentCompletion,
+        lambda: topics.scores.DocumentCompletion,
         lambda: {"held_out": corpus()},
     ),
     "topics.unigram_log_predictive": (
-        lambda: topics.unigram_log_predictive,
+        lambda: topics.scores.unigram_log_predictive,
         lambda: {"training": corpus(), "held_out": corpus()},
     ),
     "topics.topic_draws": (
-        lambda: topics.topic_draws,
+        lambda: topics.scores.topic_draws,
         lambda: {"posterior": topic_draws(), "max_draws": 2},
     ),
     "topics.left_to_right": (
-        lambda: topics.left_to_right,
+        lambda: topics.scores.left_to_right,
         lambda: {
-            "draws": topics.topic_draws(topic_draws(), max_draws=1),
+            "draws": topics.scores.topic_draws(topic_draws(), max_draws=1),
             "corpus": corpus(),
             "particles": 2,
         },
     ),
     "topics.annealed": (
-        lambda: topics.annealed,
+        lambda: topics.scores.annealed,
         lambda: {
-            "draws": topics.topic_draws(topic_draws(), max_draws=1),
+            "draws": topics.scores.topic_draws(topic_draws(), max_draws=1),
             "corpus": corpus(),
             "steps": 2,
             "runs": 2,
         },
     ),
-    "topics.align_topics": (lambda: topics.align_topics, lambda: {"posterior": topic_draws()}),
-    "topics.match_topics": (lambda: topics.match_topics, lambda: {"posterior": topic_draws()}),
+    "topics.align_topics": (
+        lambda: topics.summaries.align_topics,
+        lambda: {"posterior": topic_draws()},
+    ),
+    "topics.match_topics": (
+        lambda: topics.summaries.match_topics,
+        lambda: {"posterior": topic_draws()},
+    ),
     "topics.topic_stability": (
         lambda: topics.topic_stability,
         lambda: {"posterior": topic_draws()},
@@ -705,7 +723,7 @@ CALLS = {
         lambda: {"topics": np.array([1, 0])},
     ),
     "topics.completion_by_seconds": (
-        lambda: topics.completion_by_seconds,
+        lambda: topics.scores.completion_by_seconds,
         lambda: {
             "model": topics.LDA(2),
             "data": corpus(),
@@ -719,13 +737,16 @@ CALLS = {
         lambda: topics.match_runs,
         lambda: {"first": topic_draws(), "second": topic_draws()},
     ),
-    "topics.mean_topics": (lambda: topics.mean_topics, lambda: {"posterior": topic_draws()}),
+    "topics.mean_topics": (
+        lambda: topics.summaries.mean_topics,
+        lambda: {"posterior": topic_draws()},
+    ),
     "topics.document_topics": (
         lambda: topics.document_topics,
         lambda: {"posterior": topic_draws(), "documents": [0, 1]},
     ),
     "topics.representative_documents": (
-        lambda: topics.representative_documents,
+        lambda: topics.summaries.representative_documents,
         lambda: {"posterior": topic_draws(), "num_documents": 2},
     ),
     "topics.topic_correlations": (
@@ -736,28 +757,37 @@ CALLS = {
         lambda: topics.top_words,
         lambda: {"posterior": topic_draws(), "num_words": 3},
     ),
-    "topics.word_scores": (lambda: topics.word_scores, lambda: {"posterior": topic_draws()}),
+    "topics.word_scores": (
+        lambda: topics.summaries.word_scores,
+        lambda: {"posterior": topic_draws()},
+    ),
     "topics.topic_labels": (
-        lambda: topics.topic_labels,
+        lambda: topics.summaries.topic_labels,
         lambda: {"words": topics.top_words(topic_draws())},
     ),
     "topics.topic_diversity": (
-        lambda: topics.topic_diversity,
+        lambda: topics.summaries.topic_diversity,
         lambda: {"words": [["a", "b"], ["b", "c"]]},
     ),
     "topics.npmi": (
-        lambda: topics.npmi,
+        lambda: topics.summaries.npmi,
         lambda: {"words": [["a", "b"], ["b", "c"]], "reference": corpus()},
     ),
     "topics.u_mass": (
-        lambda: topics.u_mass,
+        lambda: topics.summaries.u_mass,
         lambda: {"words": [["a", "b"], ["b", "c"]], "reference": corpus()},
     ),
-    "topics.exclusivity": (lambda: topics.exclusivity, lambda: {"topics": PI, "num_words": 2}),
-    "topics.frex": (lambda: topics.frex, lambda: {"topics": PI}),
-    "topics.lift": (lambda: topics.lift, lambda: {"topics": PI, "shares": np.array([0.4, 0.6])}),
+    "topics.exclusivity": (
+        lambda: topics.summaries.exclusivity,
+        lambda: {"topics": PI, "num_words": 2},
+    ),
+    "topics.frex": (lambda: topics.summaries.frex, lambda: {"topics": PI}),
+    "topics.lift": (
+        lambda: topics.summaries.lift,
+        lambda: {"topics": PI, "shares": np.array([0.4, 0.6])},
+    ),
     "topics.relevance": (
-        lambda: topics.relevance,
+        lambda: topics.summaries.relevance,
         lambda: {"topics": PI, "shares": np.array([0.4, 0.6])},
     ),
     "topics.topic_report": (
@@ -781,7 +811,7 @@ CALLS = {
         lambda: {"corpus": COUNTS[:2], "covariates": {"x": [0.0, 1.0]}, "new_levels": True},
     ),
     "topics.ContentPrior": (
-        lambda: topics.ContentPrior,
+        lambda: topics.models.ContentPrior,
         lambda: {
             "shape": 1.0,
             "rate_shape": 0.5,
@@ -801,11 +831,11 @@ CALLS = {
         },
     ),
     "topics.TopicProblem.sampled_start": (
-        lambda: topics.TopicProblem(corpus(), 2).sampled_start,
+        lambda: topics.fits.TopicProblem(corpus(), 2).sampled_start,
         lambda: {"random_seed": 1, "sweeps": 2},
     ),
     "topics.VariationalTopics.start": (
-        lambda: topics.VariationalTopics.start,
+        lambda: topics.fits.VariationalTopics.start,
         lambda: {
             "rng": rng(),
             "model": topics.CorrelatedTopics(2),
@@ -826,13 +856,13 @@ CALLS = {
         }.items()
     },
     "topics.LanguageModelFit.log_predictive": (
-        lambda: topics.fit_language_model(corpus(), max_iterations=1).log_predictive,
+        lambda: topics.fits.fit_language_model(corpus(), max_iterations=1).log_predictive,
         lambda: {"observed": corpus(), "held_out": corpus()},
     ),
     "topics.TopicChoice.smallest_within": (
         lambda: (
-            topics.TopicChoice(
-                (topics.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0, 0.5, 1.0),),
+            topics.scores.TopicChoice(
+                (topics.scores.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0, 0.5, 1.0),),
                 np.zeros((1, 3)),
                 np.ones(3),
             ).smallest_within
@@ -844,25 +874,25 @@ CALLS = {
         lambda: {"chain": 0},
     ),
     "topics.completion_score": (
-        lambda: topics.completion_score,
+        lambda: topics.scores.completion_score,
         lambda: {"draws": [(np.full((8, 2), 0.5), np.full((2, 6), 1 / 6))], "held_out": corpus()},
     ),
     "topics.compare_scores": (
-        lambda: topics.compare_scores,
+        lambda: topics.scores.compare_scores,
         lambda: {
-            "scores": {"unigram": topics.unigram_log_predictive(corpus(), corpus())},
+            "scores": {"unigram": topics.scores.unigram_log_predictive(corpus(), corpus())},
             "held_out": corpus(),
         },
     ),
     **{
         f"topics.{name}": (
-            lambda name=name: getattr(topics, name),
+            lambda name=name: getattr(topics.summaries, name),
             lambda: {"correlations": topics.topic_correlations(topic_draws(), num_simulated=5)},
         )
         for name in ("correlated_pairs", "correlation_graph", "strongest_pairs")
     },
     "topics.WordScores.top": (
-        lambda: topics.word_scores(topic_draws()).top,
+        lambda: topics.summaries.word_scores(topic_draws()).top,
         lambda: {"num_words": 2},
     ),
     "topics.TopicReport.topic": (lambda: report().topic, lambda: {"topic": 1}),

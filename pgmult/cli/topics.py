@@ -342,7 +342,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
-    from pgmult.topics.export import named_topics, write_documents
+    from pgmult.topics.exports import named_topics, write_documents
     from pgmult.topics.summaries.matching import best_chain
 
     run.must_answer("predict")

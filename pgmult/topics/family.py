@@ -20,7 +20,7 @@ TOPICS = Family(
         "check": Verb(f"{_SUMMARIES}.checks:predictive_checks", keeps=_SHARES, hint=_HINT),
         "compare": Verb(f"{_SUMMARIES}.matching:match_runs", keeps=("topics",)),
         "report": Verb("pgmult.topics.report.report:topic_report", keeps=("topics",)),
-        "export": Verb("pgmult.topics.export:export", keeps=("topics",)),
+        "export": Verb("pgmult.topics.exports:export", keeps=("topics",)),
         "topics": Verb(f"{_SUMMARIES}.words:top_words", keeps=("topics",)),
         "stability": Verb(f"{_SUMMARIES}.stability:topic_stability", keeps=("topics",)),
         "correlations": Verb(f"{_SUMMARIES}.correlations:topic_correlations", keeps=("Sigma",)),

@@ -181,7 +181,7 @@ def starts(options):
             with row_threads(options.threads):
                 state = model.init(own, training)
                 started = time.process_time() - began
-                completion = pgmult.topics.DocumentCompletion(held_out, every=1)
+                completion = pgmult.topics.scores.DocumentCompletion(held_out, every=1)
                 while time.process_time() < began + options.seconds:
                     state = model.step(own, state, training)
                     scores.append((time.process_time() - began, state))

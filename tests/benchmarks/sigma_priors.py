@@ -45,7 +45,7 @@ def run(model, start, training, held_out, sweeps, seed):
     rng = np.random.default_rng(seed)
     begin = time.process_time()
     state = model.from_allocation(rng, start, training)
-    completion = pgmult.topics.DocumentCompletion(held_out, every=3)
+    completion = pgmult.topics.scores.DocumentCompletion(held_out, every=3)
     for sweep in range(1, sweeps + 1):
         state = model.step(rng, state, training)
         if sweep > sweeps // 3:

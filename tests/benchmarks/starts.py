@@ -28,8 +28,8 @@ import pgmult
 from pgmult.compiled.rows import row_threads
 from pgmult.core.scores import paired_difference
 from pgmult.datasets import associated_press, demo_corpus, state_of_the_union
-from pgmult.topics import as_corpus, fit_ctm, split_tokens
-from pgmult.topics.fits import logistic_normal
+from pgmult.topics import as_corpus, split_tokens
+from pgmult.topics.fits import fit_ctm, logistic_normal
 from pgmult.topics.starts import searches
 from pgmult.topics.starts.allocations import unsearched
 from pgmult.topics.starts.searches import leaf, search_leaves
@@ -141,7 +141,7 @@ def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3)
         at = find(rng, corpus, model.num_topics).by_size(corpus, model.order)
         state = model.from_allocation(rng, at, training)
     marks = [seconds / 4, seconds / 2, seconds]
-    windows = {mark: pgmult.topics.DocumentCompletion(held_out, every=3) for mark in marks}
+    windows = {mark: pgmult.topics.scores.DocumentCompletion(held_out, every=3) for mark in marks}
     sweeps = 0
     while (passed := time.process_time() - begin) < seconds:
         state = model.step(rng, state, training)
@@ -227,7 +227,7 @@ def model_table(options):
             )
             seconds = time.process_time() - begin
             theta = fit.infer(training).theta()
-            score = pgmult.topics.completion_score([(theta, fit.topics)], held_out)
+            score = pgmult.topics.scores.completion_score([(theta, fit.topics)], held_out)
             line.append(f"{name} {seconds:5.1f} s {score.log_predictive:.4f}")
         print(f"seed {seed} " + "  ".join(line), flush=True)
 

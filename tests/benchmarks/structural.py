@@ -23,16 +23,15 @@ from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import blocks, local_steps, num_rows
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.topics import (
-    DocumentCompletion,
     DynamicTopics,
     StructuralTopics,
     as_corpus,
     as_timed_corpus,
-    compare_scores,
     split_tokens,
     with_covariates,
 )
 from pgmult.topics.data.corpus import Corpus, simulate_words
+from pgmult.topics.scores import DocumentCompletion, compare_scores
 from pgmult.topics.updates.content import ContentPrior
 
 AUTHORS = 100

@@ -131,7 +131,7 @@ def parts(options):
     for name, lda in {
         "LDA, collapsed": pgmult.topics.LDA(options.topics),
         "LDA, eta learned": pgmult.topics.LDA(options.topics, word_concentration=None),
-        "LDA, uncollapsed": pgmult.topics.UncollapsedLDA(options.topics),
+        "LDA, uncollapsed": pgmult.topics.models.UncollapsedLDA(options.topics),
     }.items():
         start = lda.init(rng, training)
         for _ in range(30):
@@ -161,7 +161,7 @@ def run(model, training, held_out, seconds, seed, burn_in=0.3):
     begin = clock()
     state = model.init(rng, training)
     marks = [seconds * share for share in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)]
-    windows = {mark: pgmult.topics.DocumentCompletion(held_out, every=3) for mark in marks}
+    windows = {mark: pgmult.topics.scores.DocumentCompletion(held_out, every=3) for mark in marks}
     sweeps = 0
     for mark in marks:
         while clock() - begin < mark:
@@ -203,7 +203,7 @@ def curve(options):
         ("LN-CTM", pgmult.topics.LogisticNormalTopics(options.topics)),
         ("LDA, alpha learned", pgmult.topics.LDA(options.topics)),
         ("LDA, both learned", pgmult.topics.LDA(options.topics, word_concentration=None)),
-        ("LDA, uncollapsed", pgmult.topics.UncollapsedLDA(options.topics)),
+        ("LDA, uncollapsed", pgmult.topics.models.UncollapsedLDA(options.topics)),
     ):
         for seed in options.seeds:
             for mark, sweeps, completion in run(model, training, held_out, options.seconds, seed):
@@ -352,7 +352,7 @@ def agreement(options):
         training, held_out = split_of(options.corpus, options.observed, seed)
         for starts in ("own", "shared"):
             model = pgmult.topics.CorrelatedTopics(options.topics)
-            completion = pgmult.topics.DocumentCompletion(held_out, every=2)
+            completion = pgmult.topics.scores.DocumentCompletion(held_out, every=2)
             begin = time.process_time()
             posterior = pgmult.sample(
                 model, training, starts=starts, draws=options.draws, tune=options.draws, chains=4,
@@ -378,10 +378,10 @@ def variational(options):
     training, held_out = ap_split(options.observed)
     model = pgmult.topics.CorrelatedTopics(options.topics)
     fits = {
-        "fit_cavi": lambda seed: pgmult.topics.fit_cavi(
+        "fit_cavi": lambda seed: pgmult.topics.fits.fit_cavi(
             model, training, random_seed=seed, cores=cores
         ),
-        "fit_svi": lambda seed: pgmult.topics.fit_svi(
+        "fit_svi": lambda seed: pgmult.topics.fits.fit_svi(
             model, training, random_seed=seed, cores=cores
         ),
     }

@@ -162,7 +162,7 @@ def small(options):
         "CorrelatedTopics": pgmult.topics.CorrelatedTopics(5),
         "LogisticNormalTopics": pgmult.topics.LogisticNormalTopics(5),
         "LDA": pgmult.topics.LDA(5),
-        "UncollapsedLDA": pgmult.topics.UncollapsedLDA(5),
+        "UncollapsedLDA": pgmult.topics.models.UncollapsedLDA(5),
     }.items():
         state = model.init(rng, data)
         blocks[name] = lambda model=model, state=state: [

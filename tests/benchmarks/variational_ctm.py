@@ -37,7 +37,7 @@ def iterations(options):
     model = pgmult.topics.LogisticNormalTopics(options.topics)
     for method, covariance in KINDS:
         clock = []
-        pgmult.topics.fit_ctm(
+        pgmult.topics.fits.fit_ctm(
             model, corpus, method=method, covariance=covariance, cores=1, random_seed=0,
             start_sweeps=10, tolerance=1e-9, max_iterations=options.iterations,
             callback=lambda fit, clock=clock: clock.append(time.process_time()),
@@ -52,7 +52,7 @@ def steps(options):
     """E-steps of some documents to convergence, beside the same by the generic core."""
     corpus = ap(1000)
     model = pgmult.topics.LogisticNormalTopics(options.topics)
-    fit = pgmult.topics.fit_ctm(model, corpus, cores=1, random_seed=0, max_iterations=3)
+    fit = pgmult.topics.fits.fit_ctm(model, corpus, cores=1, random_seed=0, max_iterations=3)
     rows = corpus.to_csr()[: options.documents]
     oracle = CorrelatedDocuments(rows.toarray(), fit.topics, fit.mu, fit.Sigma)
     begin = time.process_time()

@@ -13,11 +13,11 @@ from pgmult.topics import (
     CorrelatedTopics,
     DynamicTopics,
     StructuralTopics,
-    UncollapsedLDA,
     as_corpus,
     as_timed_corpus,
     with_covariates,
 )
+from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.starts import searches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

@@ -76,11 +76,11 @@ def run_em(training, held_out, num_topics, options, iterations):
 
     model = pgmult.topics.LogisticNormalTopics(num_topics)
     warm = pgmult.topics.as_corpus(training.to_csr()[:8])
-    pgmult.topics.fit_ctm(
+    pgmult.topics.fits.fit_ctm(
         model, warm, cores=1, max_iterations=2, random_seed=0, **options
     )  # compile
     clock.begin = time.process_time()
-    pgmult.topics.fit_ctm(
+    pgmult.topics.fits.fit_ctm(
         model, training, cores=1, random_seed=0, tolerance=1e-9, max_iterations=iterations,
         callback=record, **options,
     )  # fmt: skip
@@ -92,7 +92,7 @@ def run_gibbs(training, held_out, num_topics, seconds):
     model, rng = pgmult.topics.CorrelatedTopics(num_topics), np.random.default_rng(0)
     model.step(rng, model.init(rng, training), training)  # compile
     marks = seconds * np.geomspace(1 / 32, 1.0, 11)
-    windows = [pgmult.topics.DocumentCompletion(held_out, every=1) for _ in marks]
+    windows = [pgmult.topics.scores.DocumentCompletion(held_out, every=1) for _ in marks]
     begin = time.process_time()
     state = model.init(rng, training)
     passed, sweeps = time.process_time() - begin, 0

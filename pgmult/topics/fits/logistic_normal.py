@@ -37,7 +37,7 @@ Sigma^-1 at the mode under the normal-inverse-Wishart, with the covariances S_d 
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
 >>> corpus = pgmult.topics.as_corpus(counts)
 >>> model = pgmult.topics.LogisticNormalTopics(3)
->>> fitted = pgmult.topics.fit_ctm(model, corpus, method="delta", random_seed=0)
+>>> fitted = pgmult.topics.fits.fit_ctm(model, corpus, method="delta", random_seed=0)
 >>> fitted.converged, fitted.topics.shape, fitted.theta(corpus).shape
 (True, (3, 30), (20, 3))
 """

@@ -31,7 +31,7 @@ speed and for streams, and Gibbs (`pgmult.sample`) for uncertainty.
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
 >>> corpus = pgmult.topics.as_corpus(counts)
 >>> model = pgmult.topics.CorrelatedTopics(num_topics=3)
->>> fitted = pgmult.topics.fit_cavi(model, corpus, random_seed=0)
+>>> fitted = pgmult.topics.fits.fit_cavi(model, corpus, random_seed=0)
 >>> fitted.converged, fitted.topics.shape, fitted.theta(corpus).shape
 (True, (3, 30), (20, 3))
 >>> bool((np.diff(fitted.history) > 0).all())

@@ -1,1 +1,5 @@
 """Models of topics, one file each."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

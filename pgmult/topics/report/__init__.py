@@ -1,1 +1,5 @@
 """The report on a run of topics: what it says, and how it looks on a page."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

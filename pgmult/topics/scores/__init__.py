@@ -1,1 +1,5 @@
 """How well topics that were held out are predicted."""
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -9,7 +9,7 @@ compared on the same tokens, paired by document.
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
 >>> corpus = pgmult.topics.as_corpus(counts)
 >>> training, held_out = pgmult.topics.split_tokens(corpus, documents=5)
->>> completion = pgmult.topics.DocumentCompletion(held_out)
+>>> completion = pgmult.topics.scores.DocumentCompletion(held_out)
 >>> posterior = pgmult.sample(
 ...     pgmult.topics.CorrelatedTopics(num_topics=3), training, draws=10, tune=10, chains=1,
 ...     random_seed=0, progressbar=False, callback=completion,

@@ -11,3 +11,7 @@ correlations are those of *simulated* topic proportions.
 >>> [[(word, round(mean, 2)) for word, mean, sd in topic] for topic in top_words(draws, 2)]
 [[('0', 0.7), ('1', 0.2)], [('2', 0.8), ('0', 0.1)]]
 """
+
+from pgmult.core.lazy import public_names
+
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

@@ -7,7 +7,8 @@ import pytest
 from same_draws import forget_a_block
 
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
-from pgmult.topics import LDA, UncollapsedLDA, as_corpus
+from pgmult.topics import LDA, as_corpus
+from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.updates import concentrations
 from pgmult.topics.updates.concentrations import sample_concentration
 

@@ -362,7 +362,8 @@ class TestShow:
         """The sticks of a run with another order are read in that order."""
         from pgmult.datasets import read_corpus
         from pgmult.sampling import Origin
-        from pgmult.topics import strongest_pairs, topic_report
+        from pgmult.topics import topic_report
+        from pgmult.topics.summaries import strongest_pairs
 
         model = CorrelatedTopics(3, order=[2, 0, 1])
         with pytest.warns(pgmult.ConvergenceWarning):

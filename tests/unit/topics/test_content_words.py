@@ -12,12 +12,12 @@ from pgmult.topics import (
     StructuralTopics,
     as_corpus,
     content,
-    match_topics,
     quotes,
     topic_stability,
     with_covariates,
 )
 from pgmult.topics.data.documents import DocumentTable
+from pgmult.topics.summaries import match_topics
 
 WORDS = ["tax", "cut", "job", "war", "iraq", "peace"]
 BASE = np.array([[0.5, 0.2, 0.2, 0.04, 0.03, 0.03], [0.03, 0.03, 0.04, 0.3, 0.3, 0.3]])

@@ -12,14 +12,9 @@ from same_draws import check_threads_do_not_matter
 
 from pgmult import ConvergenceWarning, MvNormal, NormalInverseWishart, StickBreaking, sample
 from pgmult.testing import conditional_ratio, rejects
-from pgmult.topics import (
-    DocumentCompletion,
-    DynamicTopics,
-    as_corpus,
-    as_timed_corpus,
-    split_tokens,
-)
+from pgmult.topics import DynamicTopics, as_corpus, as_timed_corpus, split_tokens
 from pgmult.topics.priors.chains import ScalarChains
+from pgmult.topics.scores import DocumentCompletion
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ from pgmult.topics import (
     as_timed_corpus,
     difference,
     effects,
-    shares_over_time,
-    variance_shares,
     with_covariates,
 )
 from pgmult.topics.summaries import effects as module
+from pgmult.topics.summaries import shares_over_time, variance_shares
 from pgmult.topics.summaries.matching import AlignedChain
 
 YEARS = np.array([1990.0, 1995.0, 2000.0, 2005.0, 2010.0, 2020.0])

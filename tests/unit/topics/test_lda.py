@@ -10,7 +10,8 @@ from scipy import stats
 from scipy.special import gammaln
 
 from pgmult import sample
-from pgmult.topics import LDA, UncollapsedLDA, as_corpus
+from pgmult.topics import LDA, as_corpus
+from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.updates.collapsed import (
     collapsed_sweeps,
     count_topics,

@@ -15,11 +15,10 @@ from pgmult.topics import (
     CorrelatedTopics,
     StructuralTopics,
     as_corpus,
-    permutation_test,
     predictive_checks,
     with_covariates,
 )
-from pgmult.topics.summaries import checks
+from pgmult.topics.summaries import checks, permutation_test
 from pgmult.topics.summaries.permutation import proportions
 
 NUM_WORDS, NUM_TOPICS = 30, 3

@@ -13,20 +13,10 @@ from html_pages import parsed
 
 from pgmult import Posterior
 from pgmult.sampling import Origin
-from pgmult.topics import (
-    CorrelatedTopics,
-    RunMatches,
-    TopicCorrelations,
-    as_corpus,
-    exclusivity,
-    npmi,
-    plots,
-    top_words,
-    topic_report,
-    word_scores,
-)
+from pgmult.topics import CorrelatedTopics, as_corpus, plots, top_words, topic_report
 from pgmult.topics.report.contents import run_facts
 from pgmult.topics.scores.completion import CompletionScore, HeldOutScore, compare_scores
+from pgmult.topics.summaries import RunMatches, TopicCorrelations, exclusivity, npmi, word_scores
 
 
 def draws_of(num_chains=2, num_draws=20, num_topics=5, num_words=12, seed=0, num_documents=7):

@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 from pgmult import sample
-from pgmult.topics import (
-    LDA,
-    DocumentCompletion,
-    StructuralTopics,
-    as_corpus,
-    split_tokens,
-    with_covariates,
-)
+from pgmult.topics import LDA, StructuralTopics, as_corpus, split_tokens, with_covariates
+from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.scores.selection import Candidate, TopicChoice, search_num_topics
 
 QUICK = {"draws": 20, "tune": 30, "chains": 1, "progressbar": False}

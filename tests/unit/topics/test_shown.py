@@ -3,16 +3,11 @@
 import numpy as np
 import pytest
 
-from pgmult.topics import (
-    CompletionScore,
-    DocumentScore,
-    DocumentTopics,
-    NewDocuments,
-    PredictiveChecks,
-    TopicChoice,
-    as_corpus,
-)
+from pgmult.topics import as_corpus
+from pgmult.topics.fits import NewDocuments
+from pgmult.topics.scores import CompletionScore, DocumentScore, TopicChoice
 from pgmult.topics.scores.selection import Candidate
+from pgmult.topics.summaries import DocumentTopics, PredictiveChecks
 from pgmult.topics.summaries.checks import Dependence
 from pgmult.topics.summaries.quotes import Quote, Quotes
 

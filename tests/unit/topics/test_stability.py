@@ -9,18 +9,15 @@ from pgmult.sampling import Origin
 from pgmult.sampling.labels import match_rows
 from pgmult.topics import (
     CorrelatedTopics,
-    align_topics,
-    completion_by_seconds,
     document_topics,
-    mean_topics,
-    representative_documents,
     split_tokens,
     top_words,
     topic_correlations,
     topic_report,
     topic_stability,
-    word_scores,
 )
+from pgmult.topics.scores import completion_by_seconds
+from pgmult.topics.summaries import align_topics, mean_topics, representative_documents, word_scores
 
 WORDS = 12
 

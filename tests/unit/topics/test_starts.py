@@ -19,13 +19,13 @@ from pgmult.topics import (
     DynamicTopics,
     LogisticNormalTopics,
     StructuralTopics,
-    UncollapsedLDA,
     as_corpus,
     as_timed_corpus,
     find_start,
     with_covariates,
 )
 from pgmult.topics.compiled.starts import place_tokens
+from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.starts import searches
 from pgmult.topics.starts.allocations import merge_gains, merge_topics, unsearched
 from pgmult.topics.starts.searches import leaf, part_to_search, search_leaves

@@ -6,14 +6,9 @@ from same_draws import check_threads_do_not_matter
 from scipy.special import gammaln
 
 from pgmult import load, resume, sample
-from pgmult.topics import (
-    DocumentCompletion,
-    StructuralTopics,
-    as_corpus,
-    split_tokens,
-    with_covariates,
-)
+from pgmult.topics import StructuralTopics, as_corpus, split_tokens, with_covariates
 from pgmult.topics.compiled.content import log_rising
+from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.updates.content import ContentPrior
 from pgmult.topics.updates.keywords import Keywords
 

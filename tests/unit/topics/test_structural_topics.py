@@ -10,13 +10,13 @@ from pgmult import MatrixNormalInverseWishart, load, resume, sample
 from pgmult.sampling.codec import decode, encode
 from pgmult.topics import (
     CorrelatedTopics,
-    DocumentCompletion,
     StructuralTopics,
     as_corpus,
     split_tokens,
     topic_correlations,
     with_covariates,
 )
+from pgmult.topics.scores import DocumentCompletion
 
 YEARS = np.array([1990.0, 1995.0, 2000.0, 2005.0, 2010.0, 2020.0])
 PARTIES = np.array(["R", "D", "R", "I", "D", "I"])

@@ -12,11 +12,11 @@ from pgmult.topics import (
     DynamicTopics,
     LogisticNormalTopics,
     StructuralTopics,
-    UncollapsedLDA,
     as_corpus,
     as_timed_corpus,
     with_covariates,
 )
+from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.updates import allocation
 
 COUNTS = np.random.default_rng(6).poisson(0.4, size=(37, 12))

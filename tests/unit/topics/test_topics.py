@@ -14,17 +14,10 @@ from pgmult import NormalInverseWishart, StickBreaking, sample
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.validate import new_key
 from pgmult.priors import HalfTScales
-from pgmult.topics import (
-    LDA,
-    CorrelatedTopics,
-    DocumentCompletion,
-    LogisticNormalTopics,
-    as_corpus,
-    fit_cavi,
-    fit_ctm,
-    split_tokens,
-)
+from pgmult.topics import LDA, CorrelatedTopics, LogisticNormalTopics, as_corpus, split_tokens
 from pgmult.topics.compiled.tokens import Shares, allocate, pad_columns, pad_rows, sample_tables
+from pgmult.topics.fits import fit_cavi, fit_ctm
+from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.updates.collapsed import collapsed_sweeps, count_topics, random_allocation
 

@@ -1,0 +1,1 @@
+from pgmult.topics.report.report import TopicReport as TopicReport

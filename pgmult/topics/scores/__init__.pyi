@@ -1,0 +1,15 @@
+from pgmult.topics.scores.completion import CompletionScore as CompletionScore
+from pgmult.topics.scores.completion import DocumentCompletion as DocumentCompletion
+from pgmult.topics.scores.completion import HeldOutScore as HeldOutScore
+from pgmult.topics.scores.completion import compare_scores as compare_scores
+from pgmult.topics.scores.completion import completion_score as completion_score
+from pgmult.topics.scores.completion import unigram_log_predictive as unigram_log_predictive
+from pgmult.topics.scores.selection import Candidate as Candidate
+from pgmult.topics.scores.selection import TopicChoice as TopicChoice
+from pgmult.topics.scores.timed import TimedScore as TimedScore
+from pgmult.topics.scores.timed import completion_by_seconds as completion_by_seconds
+from pgmult.topics.scores.whole_documents import DocumentScore as DocumentScore
+from pgmult.topics.scores.whole_documents import TopicDraw as TopicDraw
+from pgmult.topics.scores.whole_documents import annealed as annealed
+from pgmult.topics.scores.whole_documents import left_to_right as left_to_right
+from pgmult.topics.scores.whole_documents import topic_draws as topic_draws
