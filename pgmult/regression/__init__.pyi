@@ -33,10 +33,10 @@ from pgmult.regression.models.counts import (
 from pgmult.regression.models.counts import PoissonRegression as PoissonRegression
 from pgmult.regression.models.logistic import GroupedLogisticRegression as GroupedLogisticRegression
 from pgmult.regression.models.logistic import LogisticRegression as LogisticRegression
+from pgmult.regression.models.multinomial import SoftmaxRegression as SoftmaxRegression
+from pgmult.regression.models.multinomial import (
+    StickBreakingRegression as StickBreakingRegression,
+)
 from pgmult.regression.models.scaled import HalfT as HalfT
 from pgmult.regression.models.scaled import Horseshoe as Horseshoe
 from pgmult.regression.models.scaled import ScaledRegression as ScaledRegression
-from pgmult.regression.models.softmax import SoftmaxRegression as SoftmaxRegression
-from pgmult.regression.models.stick_breaking import (
-    StickBreakingRegression as StickBreakingRegression,
-)

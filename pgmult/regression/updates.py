@@ -37,14 +37,13 @@ the posterior as it is. Groups run on all the threads of the enclosing chain.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
 
 from pgmult import polya_gamma
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_choice
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.regression.compiled.slices import REFLECTED, find_bases, place_bases, slice_weights
@@ -54,17 +53,16 @@ from pgmult.sampling.diagnostics import slow_in_words
 
 __all__ = [
     "Bases",
-    "as_update",
+    "Update",
     "augmentation_rates",
     "draw_weights",
     "find_bases_of",
     "find_potentials",
     "move_weights",
     "slow_group",
-    "start_of",
 ]
 
-_UPDATES = ("auto", "gibbs", "slice", "both")
+Update = Literal["auto", "gibbs", "slice", "both"]
 _FEW = 4e5  # operations of a Gibbs step: some 20 microseconds
 _DRAWS = 20
 _SLOW = 0.02  # of a group's augmentation rate: one effective draw in a hundred sweeps
@@ -103,16 +101,6 @@ class Bases:
             )
         )  # fmt: skip
         return base, root
-
-
-def start_of(weights: FloatArray, bases: Bases | None) -> FloatArray:
-    """Where a chain may start: in the midst of the posterior, or at the given weights."""
-    return weights if bases is None else bases.mean
-
-
-def as_update(update: Any) -> str:
-    """The name of a way to move weights."""
-    return as_choice(update, "update", _UPDATES)
 
 
 def find_potentials(

@@ -35,8 +35,7 @@ from pgmult.regression.fits.multinomial import (
     stick_probs,
 )
 from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
-from pgmult.regression.models.softmax import SoftmaxRegression
-from pgmult.regression.models.stick_breaking import StickBreakingRegression
+from pgmult.regression.models.multinomial import SoftmaxRegression, StickBreakingRegression
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.designs import Rows, SoftmaxRows
 from pgmult.variational.fits import SiteFit, sd_of_correction

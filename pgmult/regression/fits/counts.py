@@ -21,7 +21,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_real
 from pgmult.core.typing import FloatArray
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import EventRows
-from pgmult.regression.priors import as_weights_prior, weights_prior
+from pgmult.regression.models.linear import weights_prior
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
 from pgmult.variational.sites import AtMode, CountSite, Site
@@ -122,7 +122,7 @@ def fit_count_regression(
     """
     as_kind(data, "data", EventRows, "make them with pgmult.regression.as_event_rows")
     as_choice(distribution, "distribution", DISTRIBUTIONS)
-    prior = weights_prior(as_weights_prior(prior, "prior"), data.num_covariates, "prior")
+    prior = weights_prior(prior, data.num_covariates, "prior")
     design = Rows(data.covariates, known=data.known)
     limits: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
     start = _start(design, data, prior)

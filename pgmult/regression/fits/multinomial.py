@@ -50,7 +50,7 @@ from pgmult.links.logistic import logistic_expectations
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.compiled.softmax_averages import average_rows, integrate_rows
 from pgmult.regression.data import CountedRows, require_counted_rows
-from pgmult.regression.priors import weights_prior
+from pgmult.regression.models.linear import weights_prior
 from pgmult.variational.bounds import DENSE_LOG_SUM_EXP, LOG_SUM_EXP, Approximation, Expectation
 from pgmult.variational.designs import JointClassRows, Rows, SoftmaxRows, predictor_vars
 from pgmult.variational.fits import SiteFit, fit_sites

@@ -32,7 +32,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import CountedRows, require_counted_rows
-from pgmult.regression.priors import as_weights_prior, weights_prior
+from pgmult.regression.models.linear import weights_prior
 from pgmult.variational.ascent import Mixing
 from pgmult.variational.fits import SiteFit
 
@@ -114,7 +114,7 @@ def fit_probit_regression(
     as_real(tolerance, "tolerance", minimum=0.0)
     as_positive_int(max_iterations, "max_iterations")
     size, num_classes = require_counted_rows(data).num_covariates, data.num_categories
-    prior = weights_prior(as_weights_prior(prior, "prior"), size, "prior")
+    prior = weights_prior(prior, size, "prior")
     row, label = np.nonzero(data.counts)
     weight = data.counts[row, label].astype(np.float64)
     x, P0, m0 = data.covariates[row], prior.precision(), prior.prior_mean

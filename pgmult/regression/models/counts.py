@@ -22,23 +22,21 @@ leave the posterior as it is.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
-from weakref import ref
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln
 
-from pgmult.compiled.linalg import invert_lower
-from pgmult.core.arguments import as_kind, as_real
+from pgmult.core.arguments import as_kind
 from pgmult.core.memory import once_a_data_set
+from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import BoolArray, FloatArray
-from pgmult.core.validate import as_generator, as_positive
-from pgmult.priors.gaussian import MvNormal, lower_cholesky
+from pgmult.core.validate import as_generator
 from pgmult.regression.data import EventRows, as_event_rows
 from pgmult.regression.fits.counts import fit_count_regression, rough_size
-from pgmult.regression.priors import as_weights_prior, weights_prior
-from pgmult.sampling.moves import slice_around, slice_sample
+from pgmult.regression.models.linear import Around, FixedPrior, JointMoves, Pair
+from pgmult.sampling.moves import slice_sample
 
 __all__ = [
     "NegativeBinomialRegression",
@@ -47,63 +45,8 @@ __all__ = [
     "PoissonRegressionState",
 ]
 
-_SLICES = 2
 _LARGEST = 700.0  # log rate
 _TOLERANCE = 1e-3  # posterior standard deviations: nearer, all bases are as good
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Around:
-    """The Gaussian near the posterior, and the log posterior less its log density."""
-
-    data: Any  # a weak reference
-    centre: FloatArray
-    root: FloatArray  # lower, of the precision
-    size: float
-    prior: tuple[FloatArray, FloatArray]
-
-    @classmethod
-    def of(cls, data: EventRows, prior: MvNormal, distribution: str) -> "_Around":
-        size = None if distribution == "poisson" else rough_size(data, prior)
-        fit = fit_count_regression(
-            data, prior, distribution=distribution, size=size, tolerance=_TOLERANCE
-        )
-        # rounded, so that the last digits, which are BLAS's, say nothing
-        precision = np.asarray(np.linalg.inv(fit.cov[0]))
-        root = lower_cholesky(precision).astype(np.float32).astype(np.float64)
-        centre = fit.mean[0].astype(np.float32).astype(np.float64)
-        return cls(ref(data), centre, root, fit.size, (prior.prior_mean, prior.precision()))
-
-    def with_prior(self, variances: FloatArray) -> "_Around":
-        """The same potential of the rows under another prior, with independent weights."""
-        mean, P0 = self.prior
-        P1, here = np.diag(1.0 / variances), self.root @ self.root.T
-        target = here - P0 + P1
-        pull = here @ self.centre + (P1 - P0) @ mean
-        centre = np.asarray(np.linalg.solve(target, pull), dtype=np.float64)
-        return replace(self, centre=centre, root=lower_cholesky(target), prior=(mean, P1))
-
-    def at(self, size: float) -> "_Around":
-        """The same Gaussian, for the posterior with another size."""
-        return replace(self, size=size)
-
-    def mean(self) -> FloatArray:
-        return self.centre[None]
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        noise = rng.standard_normal((1, len(self.centre)))
-        return np.asarray(self.centre + np.einsum("bj,ji->bi", noise, invert_lower(self.root)))
-
-    def inner(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        left, right = np.einsum("bi,ij->bj", a, self.root), np.einsum("bi,ij->bj", b, self.root)
-        return np.asarray(np.einsum("bj,bj->b", left, right))
-
-    def correction(self, x: FloatArray, active: BoolArray) -> FloatArray:
-        """Log posterior less the Gaussian's log density."""
-        gap, deviation = x[0] - self.prior[0], x - self.centre
-        value = log_likelihood(x, self.data(), self.size)
-        value -= 0.5 * float(np.einsum("i,ij,j->", gap, self.prior[1], gap))
-        return np.asarray(value + 0.5 * self.inner(deviation, deviation))
 
 
 def log_rates(weights: FloatArray, data: EventRows) -> FloatArray:
@@ -122,12 +65,11 @@ def log_likelihood(weights: FloatArray, data: EventRows, size: float) -> float:
     return float(data.weights @ (value - gammaln(y + 1.0)))
 
 
-class _Events:
+class _Events(JointMoves):
     """What the two models share."""
 
     __slots__ = ()
 
-    weights_prior: MvNormal | None
     distribution: ClassVar[str]
 
     def as_data(self, data: Any) -> EventRows:
@@ -137,17 +79,12 @@ class _Events:
         hint = "make them with pgmult.regression.as_event_rows"
         return as_kind(data, "data", EventRows, hint).dense()
 
-    def prior_of(self, data: EventRows) -> MvNormal:
-        """The prior of the weights."""
-        return weights_prior(self.weights_prior, data.num_covariates, "weights_prior")
-
-    def _move(self, rng: np.random.Generator, weights: FloatArray, around: _Around) -> FloatArray:
-        for _ in range(_SLICES):
-            weights = slice_around(rng, weights, around, around.correction)
-        return weights
-
-    def _around(self, data: EventRows) -> _Around:
-        return _around(data, self)
+    def _moved(
+        self, rng: np.random.Generator, weights: FloatArray, around: Around, data: EventRows,
+        size: float = math.inf,
+    ) -> FloatArray:  # fmt: skip
+        """One sweep of the weights."""
+        return self._sliced(rng, weights, around, lambda w: log_likelihood(w, data, size))
 
 
 def _refuse_weights(data: EventRows) -> None:
@@ -164,11 +101,11 @@ class PoissonRegressionState:
     weights : array, ``(1, num_covariates)``
     """
 
-    weights: FloatArray
+    weights: Annotated[FloatArray, "output", "covariate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PoissonRegression(_Events):
+class PoissonRegression(_Events, FixedPrior):
     """Poisson counts whose log rates are linear in covariates.
 
     Parameters
@@ -181,15 +118,9 @@ class PoissonRegression(_Events):
     A sweep is two slices, each O(num_rows num_covariates + num_covariates**2).
     """
 
-    weights_prior: MvNormal | None = None
-
     distribution: ClassVar[str] = "poisson"
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("output", "covariate")}
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(PoissonRegressionState)
     default_keep: ClassVar[tuple[str, ...]] = ("weights",)
-    label_dims: ClassVar[frozenset[str]] = frozenset()
-
-    def __post_init__(self) -> None:
-        as_weights_prior(self.weights_prior, "weights_prior")
 
     def prior(self, rng: np.random.Generator, data: EventRows) -> PoissonRegressionState:
         """Weights from the prior."""
@@ -205,13 +136,13 @@ class PoissonRegression(_Events):
 
     def init(self, rng: np.random.Generator, data: EventRows) -> PoissonRegressionState:
         """One sweep from the middle of the Gaussian."""
-        return self.step(rng, PoissonRegressionState(self._around(data).mean()), data)
+        return self.step(rng, PoissonRegressionState(_near(data, self)[0].mean()), data)
 
     def step(
         self, rng: np.random.Generator, state: PoissonRegressionState, data: EventRows
     ) -> PoissonRegressionState:
         """One sweep of the weights."""
-        return PoissonRegressionState(self._move(rng, state.weights, self._around(data)))
+        return PoissonRegressionState(self._moved(rng, state.weights, _near(data, self)[0], data))
 
     def state_of(self, weights: FloatArray) -> PoissonRegressionState:
         """The state with these weights."""
@@ -221,7 +152,7 @@ class PoissonRegression(_Events):
         self, rng: np.random.Generator, weights: FloatArray, prior_vars: FloatArray, data: EventRows
     ) -> FloatArray:
         """One sweep of weights that are independent a priori, with these variances."""
-        return self._move(rng, weights, self._around(data).with_prior(prior_vars))
+        return self._moved(rng, weights, _near(data, self)[0].with_prior(prior_vars), data)
 
     def log_likelihood(self, state: PoissonRegressionState, data: EventRows) -> float:
         """Log probability of the counts."""
@@ -238,12 +169,12 @@ class NegativeBinomialRegressionState:
     size : float
     """
 
-    weights: FloatArray
+    weights: Annotated[FloatArray, "output", "covariate"]
     size: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NegativeBinomialRegression(_Events):
+class NegativeBinomialRegression(_Events, FixedPrior):
     """Overdispersed counts whose log means are linear in covariates, and the size.
 
     Parameters
@@ -261,26 +192,12 @@ class NegativeBinomialRegression(_Events):
     one of the size, O(num_rows).
     """
 
-    weights_prior: MvNormal | None = None
-    size_prior: tuple[float, float] = (3.0, 2.0)
-    size: float | None = None
+    size_prior: Pair = (3.0, 2.0)
+    size: Annotated[float | None, real(minimum=1e-3, maximum=1e4)] = None
 
     distribution: ClassVar[str] = "negative_binomial"
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "weights": ("output", "covariate"),
-        "size": (),
-    }
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(NegativeBinomialRegressionState)
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "size")
-    label_dims: ClassVar[frozenset[str]] = frozenset()
-
-    def __post_init__(self) -> None:
-        as_weights_prior(self.weights_prior, "weights_prior")
-        pair = as_positive(self.size_prior, "size_prior")
-        if pair.shape != (2,):
-            raise ValueError(f"size_prior must be (median, sd), got shape {pair.shape}")
-        object.__setattr__(self, "size_prior", (float(pair[0]), float(pair[1])))
-        if self.size is not None:
-            as_real(self.size, "size", minimum=1e-3, maximum=1e4)
 
     def prior(self, rng: np.random.Generator, data: EventRows) -> NegativeBinomialRegressionState:
         """A state from the prior."""
@@ -300,15 +217,16 @@ class NegativeBinomialRegression(_Events):
 
     def init(self, rng: np.random.Generator, data: EventRows) -> NegativeBinomialRegressionState:
         """One sweep from the middle of the Gaussian."""
-        around = self._around(data)
-        size = around.size if self.size is None else self.size
+        around, size = _near(data, self)
+        size = size if self.size is None else self.size
         return self.step(rng, NegativeBinomialRegressionState(around.mean(), size), data)
 
     def step(
         self, rng: np.random.Generator, state: NegativeBinomialRegressionState, data: EventRows
     ) -> NegativeBinomialRegressionState:
         """One sweep: the weights, then the size."""
-        weights = self._move(rng, state.weights, self._around(data).at(state.size))
+        around, _ = _near(data, self)
+        weights = self._moved(rng, state.weights, around, data, state.size)
         if self.size is not None:
             return NegativeBinomialRegressionState(weights, self.size)
         median, sd = self.size_prior
@@ -326,5 +244,11 @@ class NegativeBinomialRegression(_Events):
 
 
 @once_a_data_set
-def _around(data: EventRows, model: Any) -> _Around:
-    return _Around.of(data, model.prior_of(data), model.distribution)
+def _near(data: EventRows, model: Any) -> tuple[Around, float]:
+    """The Gaussian near the posterior, and the size of the negative binomial there."""
+    prior = model.prior_of(data)
+    size = None if model.distribution == "poisson" else rough_size(data, prior)
+    fit = fit_count_regression(
+        data, prior, distribution=model.distribution, size=size, tolerance=_TOLERANCE
+    )
+    return Around.of(fit.weights, prior), fit.size

@@ -36,18 +36,17 @@ approximate.
 (2, 200, 1, 2)
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from pgmult.compiled.linalg import sample_inverse_wishart
-from pgmult.core.arguments import as_kind, as_real
-from pgmult.core.memory import once_a_data_set
+from pgmult.core.arguments import as_real
+from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, ObservedRows
 from pgmult.core.validate import as_generator, as_positive_int, as_spd, new_key
@@ -58,17 +57,13 @@ from pgmult.priors.gaussian import (
     lower_cholesky,
 )
 from pgmult.regression.data import LabelledRows, as_labelled_rows
-from pgmult.regression.priors import as_weights_prior, weights_prior
-from pgmult.regression.updates import (
-    Bases,
-    as_update,
-    augmentation_rates,
-    find_bases_of,
-    find_potentials,
-    move_weights,
-    slow_group,
-    start_of,
+from pgmult.regression.models.linear import (
+    FixedPrior,
+    GroupMoves,
+    as_weights_prior,
+    weights_prior,
 )
+from pgmult.regression.updates import Update, find_potentials
 from pgmult.sampling.blocks import (
     BLOCK_ROWS,
     Sums,
@@ -77,7 +72,6 @@ from pgmult.sampling.blocks import (
     log_likelihood,
     step,
 )
-from pgmult.sampling.diagnostics import ConvergenceWarning
 
 __all__ = [
     "GroupedLogisticRegression",
@@ -93,10 +87,16 @@ def _predictors(weights: FloatArray, data: LabelledRows) -> FloatArray:
     return np.asarray(data.known + np.einsum("nd,nd->n", data.covariates, by_row))
 
 
-class _BinomialRows:
+class _BinomialRows(GroupMoves):
     """What the two models share: labels given weights, and weights given labels."""
 
     __slots__ = ()
+
+    def _groups(self, data: LabelledRows) -> LabelledRows:
+        return data
+
+    def _name_of(self, data: LabelledRows, group: int) -> str:
+        return f" of group {data.group_names[group]}" if data.num_groups > 1 else ""
 
     def as_rows(self, data: Any) -> LabelledRows:
         """Labelled rows, or what `as_labelled_rows` takes: (covariates, successes[, groups])."""
@@ -155,21 +155,6 @@ class _BinomialRows:
         return np.column_stack([1.0 - share, share])
 
 
-def _warn_of_slow_groups(
-    model: "LogisticRegression | GroupedLogisticRegression", data: LabelledRows
-) -> None:
-    """Where Gibbs steps alone would leave a group's weights where they are."""
-    if model.update != "gibbs":
-        return
-    names = data.group_names
-    slow = slow_group(
-        model.augmentation_rates(data), data,
-        lambda g: f" of group {names[g]}" if len(names) > 1 else "",
-    )  # fmt: skip
-    if slow is not None:
-        warnings.warn(slow, ConvergenceWarning, stacklevel=3)
-
-
 _EM_STEPS = 4
 
 
@@ -190,11 +175,11 @@ class LogisticRegressionState:
     weights : array, ``(num_groups, num_covariates)``
     """
 
-    weights: FloatArray
+    weights: Annotated[FloatArray, "group", "covariate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogisticRegression(_BinomialRows):
+class LogisticRegression(_BinomialRows, FixedPrior):
     """Logistic regression, or one for each group, with a fixed Gaussian prior of the weights.
 
     Parameters
@@ -212,24 +197,10 @@ class LogisticRegression(_BinomialRows):
     as much as some twenty Gibbs steps. Groups run on all the threads of the enclosing chain.
     """
 
-    weights_prior: MvNormal | None = None
-    update: str = "auto"
+    update: Update = "auto"
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("group", "covariate")}
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LogisticRegressionState)
     default_keep: ClassVar[tuple[str, ...]] = ("weights",)
-    label_dims: ClassVar[frozenset[str]] = frozenset()
-
-    _precision: FloatArray | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        as_update(self.update)
-        prior = as_weights_prior(self.weights_prior, "weights_prior")
-        if prior is not None:
-            object.__setattr__(self, "_precision", prior.precision())
-
-    def prior_of(self, data: LabelledRows) -> MvNormal:
-        """The prior of these data's weights."""
-        return weights_prior(self.weights_prior, data.num_covariates, "weights_prior")
 
     def prior(self, rng: np.random.Generator, data: LabelledRows) -> LogisticRegressionState:
         """Weights from the prior."""
@@ -243,20 +214,17 @@ class LogisticRegression(_BinomialRows):
         ConvergenceWarning
             If sweeps are to be of ``update="gibbs"`` and leave a group's weights where they are.
         """
-        _warn_of_slow_groups(self, data)
-        weights = np.tile(self.prior_of(data).prior_mean, (data.num_groups, 1))
-        weights = start_of(weights, self._bases(data))
-        return self.step(rng, LogisticRegressionState(weights), data)
+        self._warn_of_slow_groups(data)
+        start = self._start(self.prior_of(data).prior_mean, data)
+        return self.step(rng, LogisticRegressionState(start), data)
 
     def step(
         self, rng: np.random.Generator, state: LogisticRegressionState, data: LabelledRows
     ) -> LogisticRegressionState:
         """One sweep of the weights."""
-        mean, precision = self._reference(data)
-        bases = self._bases(data)
-        return LogisticRegressionState(
-            move_weights(rng, state.weights, mean, precision, data, bases)
-        )
+        moments = self._moments(data)
+        weights = self._moved(rng, state.weights, *moments, data, learned=False)
+        return LogisticRegressionState(weights)
 
     def state_of(self, weights: FloatArray) -> LogisticRegressionState:
         """The state with these weights."""
@@ -270,28 +238,11 @@ class LogisticRegression(_BinomialRows):
         data: LabelledRows,
     ) -> FloatArray:
         """One sweep of weights that are independent a priori, with these variances."""
-        return move_weights(
-            rng, weights, self.prior_of(data).prior_mean, np.diag(1.0 / prior_vars), data,
-            self._bases(data), learned=True,
-        )  # fmt: skip
-
-    def augmentation_rates(self, data: LabelledRows) -> FloatArray:
-        """How much a Gibbs step renews of each group's slowest weights, ``(num_groups,)``.
-
-        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it are the effective
-        draws a sweep of ``update="gibbs"``. Slices do not depend on it.
-        """
-        return augmentation_rates(data, *self._reference(data))
-
-    def _bases(self, data: LabelledRows) -> Bases | None:
-        return None if self.update == "gibbs" else _bases_of(data, self)
+        mean = self.prior_of(data).prior_mean
+        return self._moved(rng, weights, mean, np.diag(1.0 / prior_vars), data, learned=True)
 
     def _reference(self, data: LabelledRows) -> tuple[FloatArray, FloatArray]:
-        """Mean and precision of the weights under the prior."""
-        size = data.num_covariates
-        if self._precision is None:
-            return np.zeros(size), np.eye(size)
-        return weights_prior(self.weights_prior, size, "weights_prior").prior_mean, self._precision
+        return self._moments(data)
 
 
 # --------------------------------------------------------------------------- a learned prior
@@ -308,13 +259,13 @@ class GroupedLogisticRegressionState:
     Sigma : array, ``(num_covariates, num_covariates)``
     """
 
-    weights: FloatArray
-    mu: FloatArray
-    Sigma: FloatArray
+    weights: Annotated[FloatArray, "group", "covariate"]
+    mu: Annotated[FloatArray, "covariate"]
+    Sigma: Annotated[FloatArray, "covariate", "other_covariate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupedLogisticRegression(_BinomialRows):
+class GroupedLogisticRegression(_BinomialRows, Checked):
     """Logistic regressions of groups whose weights have a common, learned, Gaussian law.
 
     Parameters
@@ -334,30 +285,21 @@ class GroupedLogisticRegression(_BinomialRows):
         Groups of a block: see `pgmult.sampling.blocks`. Draws depend on it, their law does not.
     """
 
-    mean_prior: MvNormal
+    mean_prior: Annotated[MvNormal, as_weights_prior]
     dof: float
     scale: FloatArray
-    update: str = "auto"
-    block_rows: int = BLOCK_ROWS
+    update: Update = "auto"
+    block_rows: Annotated[int, as_block_rows] = BLOCK_ROWS
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "weights": ("group", "covariate"),
-        "mu": ("covariate",),
-        "Sigma": ("covariate", "other_covariate"),
-    }
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(GroupedLogisticRegressionState)
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "mu", "Sigma")
-    label_dims: ClassVar[frozenset[str]] = frozenset()
     row_dim: ClassVar[str] = "group"
     summary_names: ClassVar[frozenset[str]] = frozenset()
     in_blocks: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        as_update(self.update)
-        as_kind(self.mean_prior, "mean_prior", MvNormal)
-        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
-        as_weights_prior(self.mean_prior, "mean_prior")
+    def _complete(self) -> None:
         size = self.mean_prior.size
-        object.__setattr__(self, "scale", as_spd(self.scale, "scale", size, "mean_prior"))
+        self._set(scale=as_spd(self.scale, "scale", size, "mean_prior"))
         as_real(self.dof, "dof", above=size - 1)  # else the prior is improper
 
     @classmethod
@@ -389,12 +331,11 @@ class GroupedLogisticRegression(_BinomialRows):
         ConvergenceWarning
             If sweeps are to be of ``update="gibbs"`` and leave a group's weights where they are.
         """
-        _warn_of_slow_groups(self, data)
+        self._warn_of_slow_groups(data)
         mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").prior_mean
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
-        weights = np.tile(mu, (data.num_groups, 1))
-        for part in blocks(data.num_groups, self.block_rows):
-            weights[part] = start_of(weights[part], self._bases(data.rows(part)))
+        parts = blocks(data.num_groups, self.block_rows)
+        weights = np.concatenate([self._start(mu, data.rows(part)) for part in parts])
         return self.step(rng, GroupedLogisticRegressionState(weights, mu, Sigma), data)
 
     def step(
@@ -415,9 +356,7 @@ class GroupedLogisticRegression(_BinomialRows):
     ) -> tuple[GroupedLogisticRegressionState, Sums]:
         """The weights of a block of groups; their moments about the old mu."""
         precision = _inverse(state.Sigma)
-        weights = move_weights(
-            rng, state.weights, state.mu, precision, data, self._bases(data), learned=True
-        )
+        weights = self._moved(rng, state.weights, state.mu, precision, data, learned=True)
         of = Moments.of(weights, state.mu)
         sums = Sums((np.array(of.count),), (of.total, of.squares))
         return replace(state, weights=weights), sums
@@ -461,17 +400,6 @@ class GroupedLogisticRegression(_BinomialRows):
         """Degrees of freedom and scale of Sigma's inverse Wishart given weights and mu."""
         return self.dof + weights.count, self.scale + weights.around(mu)
 
-    def augmentation_rates(self, data: LabelledRows) -> FloatArray:
-        """How much a Gibbs step renews of each group's slowest weights, ``(num_groups,)``.
-
-        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it are the effective
-        draws a sweep of ``update="gibbs"``. Slices do not depend on it.
-        """
-        return augmentation_rates(data, *self._reference(data))
-
-    def _bases(self, data: LabelledRows) -> Bases | None:
-        return None if self.update == "gibbs" else _bases_of(data, self)
-
     def _reference(self, data: LabelledRows) -> tuple[FloatArray, FloatArray]:
         """Mean and precision of the groups' weights by a few steps of EM from the prior."""
         mu, Sigma = self.mean_prior.prior_mean, self.scale / self.dof
@@ -496,8 +424,3 @@ class GroupedLogisticRegression(_BinomialRows):
         Sigma = np.empty_like(scale)
         sample_inverse_wishart(new_key(rng), lower_cholesky(scale), float(dof), Sigma)
         return Sigma
-
-
-@once_a_data_set
-def _bases_of(data: LabelledRows, model: LogisticRegression | GroupedLogisticRegression) -> Bases:
-    return find_bases_of(data, *model._reference(data), model.update)

@@ -32,12 +32,12 @@ array([ 1.5, -0.1,  0. ])
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, as_real
+from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_generator
 from pgmult.priors.gaussian import MvNormal
@@ -45,6 +45,7 @@ from pgmult.priors.gaussian import MvNormal
 __all__ = ["HalfT", "Horseshoe", "ScaledRegression", "ScaledRegressionState", "WeightScales"]
 
 _LEAST, _MOST = 1e-12, 1e12  # of variances: beyond, precisions of weights lose all digits
+_Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
 
 
 def _inverse_gamma(rng: np.random.Generator, shape: Any, scale: Any) -> Any:
@@ -66,7 +67,7 @@ class WeightScales(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HalfT:
+class HalfT(Checked):
     """One half-t standard deviation of all weights.
 
     Attributes
@@ -77,12 +78,8 @@ class HalfT:
         > 0.
     """
 
-    scale: float = 1.0
-    dof: float = 3.0
-
-    def __post_init__(self) -> None:
-        as_real(self.scale, "scale", minimum=1e-5, maximum=1e5)
-        as_real(self.dof, "dof", above=0.0, maximum=1e5)
+    scale: _Scale = 1.0
+    dof: Annotated[float, real(above=0.0, maximum=1e5)] = 3.0
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[float, FloatArray]:
         """s^2 and l^2, ``(size,)``, which are 1."""
@@ -100,7 +97,7 @@ class HalfT:
 
 
 @dataclass(frozen=True, slots=True)
-class Horseshoe:
+class Horseshoe(Checked):
     """A half-Cauchy standard deviation for each column, times a common one.
 
     Attributes
@@ -109,10 +106,7 @@ class Horseshoe:
         Of the common one; > 0.
     """
 
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        as_real(self.scale, "scale", minimum=1e-5, maximum=1e5)
+    scale: _Scale = 1.0
 
     def sample(self, rng: np.random.Generator, size: int) -> tuple[float, FloatArray]:
         """s^2 and l^2, ``(size,)``."""
@@ -146,13 +140,13 @@ class ScaledRegressionState:
         l_j^2; 1 for columns that do not take part.
     """
 
-    weights: FloatArray
+    weights: Annotated[FloatArray, "output", "covariate"]
     common_var: float
-    local_vars: FloatArray
+    local_vars: Annotated[FloatArray, "covariate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScaledRegression:
+class ScaledRegression(Checked):
     """A regression with independent weights whose prior variances are learned.
 
     Parameters
@@ -172,16 +166,10 @@ class ScaledRegression:
     scales: WeightScales
     scaled: BoolArray | None = None
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "weights": ("output", "covariate"),
-        "common_var": (),
-        "local_vars": ("covariate",),
-    }
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(ScaledRegressionState)
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "common_var", "local_vars")
-    label_dims: ClassVar[frozenset[str]] = frozenset()
 
-    def __post_init__(self) -> None:
-        as_kind(self.scales, "scales", WeightScales)
+    def _complete(self) -> None:
         prior = getattr(self.model, "weights_prior", None)
         if not hasattr(self.model, "move") or getattr(self.model, "scale_prior", None) is not None:
             raise TypeError(

@@ -7,7 +7,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors import MvNormal
 from pgmult.regression.data import as_counted_rows
 from pgmult.regression.fits.multinomial import fit_stick_breaking_regression
-from pgmult.regression.models.stick_breaking import StickBreakingRegression
+from pgmult.regression.models.multinomial import StickBreakingRegression
 from pgmult.testing import conditional_ratio
 
 RNG = np.random.default_rng(0)

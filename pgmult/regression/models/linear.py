@@ -1,0 +1,239 @@
+"""What regressions share: a Gaussian prior of the weights, and two ways in which weights move.
+
+Binomial rows of groups (or of sticks) move by `pgmult.regression.updates`, a group at a time:
+`GroupMoves`. Where rows see the weights of all outputs, these are one vector, and move by slices
+around one Gaussian: `JointMoves`. The search for that Gaussian sees data and prior alone, so slices
+around it leave the posterior as it is.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+
+from pgmult.compiled.linalg import invert_lower
+from pgmult.core.arguments import as_kind
+from pgmult.core.memory import once_a_data_set
+from pgmult.core.parameters import Checked
+from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.validate import as_positive
+from pgmult.priors.gaussian import MvNormal, lower_cholesky
+from pgmult.regression.data import LabelledRows
+from pgmult.regression.updates import (
+    Bases,
+    augmentation_rates,
+    find_bases_of,
+    move_weights,
+    slow_group,
+)
+from pgmult.sampling.diagnostics import ConvergenceWarning
+from pgmult.sampling.moves import slice_around
+from pgmult.variational.fits import SiteFit
+
+__all__ = ["Around", "FixedPrior", "GroupMoves", "JointMoves", "Pair", "WeightsPrior"]
+__all__ += ["as_weights_prior", "weights_prior"]
+
+_SLICES = 2
+
+
+def as_weights_prior(prior: MvNormal, name: str) -> MvNormal:
+    """`prior`, if it is one Gaussian that is conditioned on nothing."""
+    if as_kind(prior, name, MvNormal).potential is not None or prior.prior_mean.ndim != 1:
+        raise ValueError(f"{name} must be one Gaussian, not conditioned on anything")
+    return prior
+
+
+def weights_prior(prior: MvNormal | None, size: int, name: str) -> MvNormal:
+    """`prior`, if it is of so many weights; N(0, I) where it is left out."""
+    if prior is None:
+        return MvNormal(np.zeros(size), np.eye(size))
+    if as_weights_prior(prior, name).size != size:
+        raise ValueError(f"{name} must be of {size} weights, one a covariate, got {prior.size}")
+    return prior
+
+
+def _as_pair(value: Any, name: str) -> tuple[float, float]:
+    pair = as_positive(value, name)
+    if pair.shape != (2,):
+        raise ValueError(f"{name} must be two numbers, got shape {pair.shape}")
+    return float(pair[0]), float(pair[1])
+
+
+WeightsPrior = Annotated[MvNormal | None, as_weights_prior]
+Pair = Annotated[tuple[float, float], _as_pair]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedPrior(Checked):
+    """A model whose weights have a given prior, N(0, I) if it is left out."""
+
+    weights_prior: WeightsPrior = None
+
+    _precision: FloatArray | None = field(init=False, default=None)
+
+    def _complete(self) -> None:
+        if self.weights_prior is not None:
+            self._set(_precision=self.weights_prior.precision())
+
+    def prior_of(self, data: Any) -> MvNormal:
+        """The prior of an output's weights."""
+        return weights_prior(self.weights_prior, data.num_covariates, "weights_prior")
+
+    def _moments(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and precision of an output's weights under the prior."""
+        if self._precision is None:
+            return np.zeros(data.num_covariates), np.eye(data.num_covariates)
+        return self.prior_of(data).prior_mean, self._precision
+
+
+class GroupMoves:
+    """Models of binomial rows in groups, whose weights move as ``update`` says."""
+
+    __slots__ = ()
+
+    update: str
+
+    def _groups(self, data: Any) -> LabelledRows:
+        """The rows that weights see, a group for each vector of them."""
+        raise NotImplementedError
+
+    def _name_of(self, data: Any, group: int) -> str:
+        """A group, in words that follow "the weights"."""
+        raise NotImplementedError
+
+    def _reference(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and precision of the weights under the prior, or near it where it is learned."""
+        raise NotImplementedError
+
+    def augmentation_rates(self, data: Any) -> FloatArray:
+        """How much a Gibbs step renews of each group's (or stick's) slowest weights.
+
+        See `pgmult.sampling.diagnostics.augmentation_rate`; about half of it are the effective
+        draws a sweep of ``update="gibbs"``. Slices do not depend on it.
+        """
+        return augmentation_rates(self._groups(data), *self._reference(data))
+
+    def _warn_of_slow_groups(self, data: Any) -> None:
+        """Where Gibbs steps alone would leave a group's weights where they are."""
+        if self.update == "gibbs":
+            rates = self.augmentation_rates(data)
+            slow = slow_group(rates, self._groups(data), partial(self._name_of, data))
+            if slow is not None:
+                warnings.warn(slow, ConvergenceWarning, stacklevel=3)
+
+    def _bases(self, data: Any) -> Bases | None:
+        return None if self.update == "gibbs" else _bases_of(data, self)
+
+    def _start(self, mean: FloatArray, data: Any) -> FloatArray:
+        """Where a chain may start: in the midst of the posterior, or at the prior's mean."""
+        bases = self._bases(data)
+        return np.tile(mean, (self._groups(data).num_groups, 1)) if bases is None else bases.mean
+
+    def _moved(
+        self,
+        rng: np.random.Generator,
+        weights: FloatArray,
+        mean: FloatArray,
+        precision: FloatArray,
+        data: Any,
+        *,
+        learned: bool,
+    ) -> FloatArray:
+        """One sweep of the weights under a prior with these moments."""
+        bases = self._bases(data)
+        groups = self._groups(data)
+        return move_weights(rng, weights, mean, precision, groups, bases, learned=learned)
+
+
+@once_a_data_set
+def _bases_of(data: Any, model: Any) -> Bases:
+    return find_bases_of(model._groups(data), *model._reference(data), model.update)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """A Gaussian near the posterior of all the weights, as one vector.
+
+    Attributes
+    ----------
+    centre : array, ``(num_outputs * num_weights,)``
+    root, inverse : arrays
+        Lower root of the precision, and its inverse.
+    prior : pair of arrays
+        Mean and precision of an output's weights.
+    """
+
+    centre: FloatArray
+    root: FloatArray
+    inverse: FloatArray
+    prior: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def of(cls, fit: SiteFit, prior: MvNormal) -> "Around":
+        """The fit, rounded, so that the last digits, which are BLAS's, say nothing."""
+        cov = fit.cov[0] if fit.joint_cov is None else fit.joint_cov
+        precision = np.asarray(np.linalg.inv(cov))
+        root = lower_cholesky(precision).astype(np.float32).astype(np.float64)
+        centre = fit.mean.ravel().astype(np.float32).astype(np.float64)
+        return cls(centre, root, invert_lower(root), (prior.prior_mean, prior.precision()))
+
+    def with_prior(self, variances: FloatArray) -> "Around":
+        """The same potential of the rows under another prior, with independent weights: O(n^3)."""
+        mean, precision = self.prior
+        num_outputs, new = len(self.centre) // len(mean), np.diag(1.0 / variances)
+        here = self.root @ self.root.T
+        before, after = (np.kron(np.eye(num_outputs), P) for P in (precision, new))
+        target = here - before + after
+        pull = here @ self.centre + (after - before) @ np.tile(mean, num_outputs)
+        root = lower_cholesky(target)
+        centre = np.asarray(np.linalg.solve(target, pull), dtype=np.float64)
+        return replace(
+            self, centre=centre, root=root, inverse=invert_lower(root), prior=(mean, new)
+        )
+
+    def mean(self) -> FloatArray:
+        """As `pgmult.sampling.moves.slice_around` asks."""
+        return self.centre[None]
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw, ``(1, n)``."""
+        noise = rng.standard_normal((1, len(self.centre)))
+        return np.asarray(self.centre + np.einsum("bj,ji->bi", noise, self.inverse))
+
+    def inner(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """A' precision b."""
+        left, right = np.einsum("bi,ij->bj", a, self.root), np.einsum("bi,ij->bj", b, self.root)
+        return np.asarray(np.einsum("bj,bj->b", left, right))
+
+    def correction(
+        self, log_likelihood: Callable[[FloatArray], float], x: FloatArray, active: BoolArray
+    ) -> FloatArray:
+        """Log posterior less the Gaussian's log density."""
+        mean, precision = self.prior
+        weights, deviation = x.reshape(-1, len(mean)), x - self.centre
+        gap = weights - mean
+        value = log_likelihood(weights)
+        value -= 0.5 * float(np.einsum("ki,ij,kj->", gap, precision, gap))
+        return np.asarray(value + 0.5 * self.inner(deviation, deviation))
+
+
+class JointMoves:
+    """Models whose weights are one vector that moves by slices around a Gaussian."""
+
+    __slots__ = ()
+
+    def _sliced(
+        self,
+        rng: np.random.Generator,
+        weights: FloatArray,
+        around: Around,
+        log_likelihood: Callable[[FloatArray], float],
+    ) -> FloatArray:
+        """Two slices of all the weights, ``(num_outputs, num_weights)``."""
+        x, correction = weights.reshape(1, -1), partial(around.correction, log_likelihood)
+        for _ in range(_SLICES):
+            x = slice_around(rng, x, around, correction)
+        return x.reshape(weights.shape)
