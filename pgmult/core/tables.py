@@ -9,10 +9,10 @@ array([3, 5])
 
 import datetime
 import zoneinfo
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from pgmult.core.validate import as_finite, as_positive_int
 __all__ = [
     "Cells",
     "ExactTable",
+    "Lazily",
     "as_columns",
     "as_dates",
     "as_frame",
@@ -39,7 +40,9 @@ __all__ = [
     "numbers_of_texts",
 ]
 
-_FEW = 8  # columns named in an error
+T = TypeVar("T")
+
+_FEW, _MANY = 8, 30  # columns named in an error, and of a table
 _YEAR = np.timedelta64(1, "Y")
 
 
@@ -67,6 +70,10 @@ class Cells(NamedTuple):
     values: NDArray[Any]
     order: tuple[str, ...] | None = None
 
+    def take(self, rows: Any) -> "Cells":
+        """Some of the cells."""
+        return Cells(self.values[rows], self.order)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ExactTable:
@@ -87,9 +94,9 @@ class ExactTable:
     source: str = "the table"
 
     @property
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> Mapping[str, NDArray[Any]]:
         """All columns by name; a missing number is nan or None, a missing string None."""
-        return {name: cells.values for name, cells in self.cells.items()}
+        return as_columns(self, "table")
 
     def missing(self, *names: str) -> NDArray[np.bool_]:
         """Where any of these columns has no value, ``(num_rows,)``.
@@ -111,11 +118,14 @@ class ExactTable:
         if isinstance(which, str):
             return chosen_columns(self.columns, [which], self.source, "column")[which]
         rows = as_rows(which, len(self))
-        chosen = {name: Cells(c.values[rows], c.order) for name, c in self.cells.items()}
+        chosen = Lazily(self.cells, lambda name: self.cells[name].take(rows))
         return replace(self, cells=chosen)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self):,} rows, columns: {', '.join(self.cells)})"
+        names = list(self.cells)
+        more = f" and {len(names) - _MANY:,} more" if len(names) > _MANY else ""
+        told = f"{', '.join(names[:_MANY])}{more}"
+        return f"{type(self).__name__}({len(self):,} rows, columns: {told})"
 
 
 def as_rows(rows: Any, count: int) -> IntArray:
@@ -134,12 +144,35 @@ def as_rows(rows: Any, count: int) -> IntArray:
     return np.array([as_positive_int(row, "rows", 0, count - 1) for row in given], dtype=np.int64)
 
 
-def as_columns(table: Any, name: str) -> dict[str, NDArray[Any]]:
+class Lazily(Mapping[str, T]):
+    """A mapping whose values are found when they are first asked for: tables can be wide."""
+
+    def __init__(self, names: Iterable[str], find: Callable[[str], T]):
+        self._names, self._find = dict.fromkeys(names), find
+        self._found: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._found and name in self._names:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def as_columns(table: Any, name: str) -> Mapping[str, NDArray[Any]]:
     """The columns of a table, as arrays of one axis and one length: see `exact_columns`."""
-    return {key: cells.values for key, cells in exact_columns(table, name).items()}
+    cells = exact_columns(table, name)
+    return Lazily(cells, lambda column: cells[column].values)
 
 
-def exact_columns(table: Any, name: str, time_zone: str | None = None) -> dict[str, Cells]:
+def exact_columns(table: Any, name: str, time_zone: str | None = None) -> Mapping[str, Cells]:
     """The columns of a table, nothing of their cells lost.
 
     Parameters
@@ -165,7 +198,7 @@ def exact_columns(table: Any, name: str, time_zone: str | None = None) -> dict[s
             raise ValueError(f"{name} must have a name, of what it counts: table.rename('count')")
         table = table.to_dataframe().reset_index()
     if isinstance(table, ExactTable):
-        return dict(table.cells)
+        return table.cells
     if not isinstance(table, Mapping):
         table = _through_narwhals(table, name)
     columns: dict[str, Cells] = {}

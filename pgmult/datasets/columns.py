@@ -11,7 +11,7 @@ import datetime
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_strings, brief
 from pgmult.core.labels import label_of, plain_label
-from pgmult.core.tables import exact, exact_array, numbers_of_texts
+from pgmult.core.tables import Cells, Lazily, exact, exact_array, numbers_of_texts
 from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, read_file, suffix_of
 
 __all__ = [
@@ -98,41 +98,39 @@ def columns_of_file(
     encoding: str = "utf-8",
     na_values: Sequence[str] = NA_VALUES,
     time_zone: str | None = None,
-) -> dict[str, NDArray[Any]]:
-    """Columns of a table in a file: see `pgmult.read`."""
+) -> Mapping[str, Cells]:
+    """Columns of a table in a file, each made when it is first asked for: see `pgmult.read`."""
     suffix = _kind_of(path, delimiter)
-    columns: dict[str, Any]
+    no_value = frozenset(as_strings(na_values, "na_values"))
+    of_csv = suffix in (".csv", ".tsv")
     if suffix == ".parquet":
         with _parquet(path) as file:
             table = file.read()
-        columns = {name: _of_arrow(table.column(name)) for name in table.column_names}
+        names, num_rows = table.column_names, table.num_rows
+    elif not of_csv:
+        columns = _json_columns(read_file(path, encoding).split("\n"), path, no_value)
+        names, num_rows = list(columns), len(next(iter(columns.values()), ()))
     else:
-        no_value = frozenset(as_strings(na_values, "na_values"))
-        if suffix in (".jsonl", ".ndjson"):
-            columns = _json_columns(read_file(path, encoding).split("\n"), path, no_value)
-        else:
-            content = read_file(path, encoding)
-            mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter(content, path))
-            header, *rows = _csv_rows(io.StringIO(content, newline=""), path, mark, delimiter)
-            columns = {
-                name: [None if row[j] in no_value else row[j] for row in rows]
-                for j, name in enumerate(header)
-            }
-        columns = {
-            name: typed(cells, name, time_zone, suffix in (".csv", ".tsv"))
-            if _is_text(cells)
-            else cells
-            for name, cells in columns.items()
-        }
-    if not len(next(iter(columns.values()), ())):
+        content = read_file(path, encoding)
+        mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter(content, path))
+        names, *rows = _csv_rows(io.StringIO(content, newline=""), path, mark, delimiter)
+        places, num_rows = {name: j for j, name in enumerate(names)}, len(rows)
+    if not num_rows:
         raise ValueError(f"{path}: the table has no rows")
-    return {
-        key: exact(cells, f"{key!r} of {path}", time_zone).values for key, cells in columns.items()
-    }
 
+    def column(name: str) -> Cells:
+        if suffix == ".parquet":
+            cells = _of_arrow(table.column(name))
+        elif of_csv:
+            j = places[name]
+            cells = [None if row[j] in no_value else row[j] for row in rows]
+        else:
+            cells = columns[name]
+        if suffix != ".parquet" and all(isinstance(cell, str) or cell is None for cell in cells):
+            cells = typed(cells, name, time_zone, of_csv)
+        return exact(cells, f"{name!r} of {path}", time_zone)
 
-def _is_text(cells: list[Any]) -> bool:
-    return all(isinstance(cell, str) or cell is None for cell in cells)
+    return Lazily(names, column)
 
 
 def _kind_of(path: Path, delimiter: Any) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pgmult.core.arguments import as_kind, as_path, under_name
 from pgmult.core.labels import labels_of
-from pgmult.core.tables import Cells, ExactTable, exact_columns
+from pgmult.core.tables import ExactTable, exact_columns
 from pgmult.core.typing import ArrayLike
 from pgmult.datasets.columns import NA_VALUES, columns_of_file
 from pgmult.datasets.text import TextOptions, count_words
@@ -87,11 +87,6 @@ class Table(ExactTable):
 
     def _text_column(self, text: str | None) -> str:
         """The name of the column of texts, which is asked for and not guessed."""
-        lengths = {
-            name: sum(len(item) for item in column.tolist() if isinstance(item, str))
-            for name, column in self.columns.items()
-            if column.dtype.kind in "UO" and any(isinstance(x, str) for x in column.tolist())
-        }
         place = "" if self.source == "the table" else f"{self.source}: "
         if text is not None:
             text = as_kind(text, "text", str)
@@ -100,15 +95,21 @@ class Table(ExactTable):
                     f"{place}text must be a column of the table, no column {text!r} among"
                     f" {list(self.cells)[: 5 * _SHOWN]}"
                 )
-            if text not in lengths and not self.missing(text).all():
+            if self._characters(text) is None and not self.missing(text).all():
                 raise ValueError(f"{place}text must be a column of strings, {text!r} has none")
             return text
+        lengths = {name: n for name in self if (n := self._characters(name)) is not None}
         longest = sorted(lengths, key=lambda name: -lengths[name])
         which = ", ".join(map(repr, longest[:_SHOWN])) + (", ..." if len(longest) > _SHOWN else "")
         raise ValueError(
             f"{place}say which column holds the texts"
             + (f" (strings are in {which})" if longest else ", but none holds strings")
         )
+
+    def _characters(self, name: str) -> int | None:
+        """Characters of the strings in a column; None if it has no strings."""
+        strings = [cell for cell in self[name].tolist() if isinstance(cell, str)]
+        return sum(map(len, strings)) if strings else None
 
     def field(
         self,
@@ -209,6 +210,5 @@ def read(
         return table
     if isinstance(table, str | os.PathLike):
         path = as_path(table, "table")
-        columns = columns_of_file(path, delimiter, encoding, na_values, time_zone)
-        return Table({name: Cells(values) for name, values in columns.items()}, str(path))
+        return Table(columns_of_file(path, delimiter, encoding, na_values, time_zone), str(path))
     return Table(exact_columns(table, "table", time_zone))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_strings
 from pgmult.core.labels import find_labels, is_missing, labels_of, warn_of_look_alikes
-from pgmult.core.tables import Cells, ExactTable, exact, exact_columns, numbers_of
+from pgmult.core.tables import Cells, ExactTable, Lazily, exact, exact_columns, numbers_of
 from pgmult.core.typing import FloatArray, IntArray
 
 __all__ = ["Columns", "as_mapping", "cells_of_rows", "labels_only", "read_columns"]
@@ -48,9 +48,11 @@ class Columns:
         return replace(self, values=self.values[rows])
 
 
-def as_mapping(covariates: Any, names: Sequence[str] | None) -> dict[str, Any]:
+def as_mapping(covariates: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     """Columns by name, from a table, a mapping or a matrix; a mapping may hold single values."""
     if isinstance(covariates, Mapping):
+        if isinstance(covariates, Lazily):
+            return covariates
         if len({str(name) for name in covariates}) < len(covariates):
             raise ValueError(
                 "covariates must have columns of different names, got"
@@ -58,7 +60,7 @@ def as_mapping(covariates: Any, names: Sequence[str] | None) -> dict[str, Any]:
             )
         return {str(name): column for name, column in covariates.items()}
     if isinstance(covariates, ExactTable) or hasattr(covariates, "columns"):
-        return dict(exact_columns(covariates, "covariates"))
+        return exact_columns(covariates, "covariates")
     try:
         matrix = np.asanyarray(covariates)
     except ValueError as error:

@@ -158,7 +158,7 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
         ),
         (
             {"inputs": "place", "places": {"place": {"TX": 1}}},
-            "table column 'place' must hold labels that are known, got 'OH' at row 1",
+            "table column 'place' must be one of TX, got 'OH' at row 1",
         ),
         ({"inputs": "year", "places": {"place": {}}}, "places must be of columns among inputs"),
         (
@@ -180,7 +180,7 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
         ),
         (
             {"inputs": "place", "places": {"place": {"TX": 1, "oh": 2}}},
-            "got 'OH' at row 1 .nearest: 'oh'",
+            "must be one of TX, oh, got 'OH' at row 1",
         ),
         ({"table": {**GOOD, "year": [1.0, np.nan]}}, "'year' of table must be finite"),
         ({"table": {**GOOD, "name": ["a", None]}}, "'name' must have a value in every row"),
