@@ -7,7 +7,14 @@ from typing import Any
 
 from pgmult.cli.actions import CHECK, Question, Room
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import add_probability, add_table, at_least, complete, share
+from pgmult.cli.shared import (
+    add_probability,
+    add_table,
+    at_least,
+    complete,
+    read_table,
+    share,
+)
 from pgmult.fields.family import FIELDS
 
 __all__ = ["ROOM"]
@@ -56,13 +63,11 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
 def _job(options: argparse.Namespace) -> Job:
     import numpy as np
 
-    from pgmult.datasets.tables import read
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.report import data_in_words
     from pgmult.fields.tables import from_long
 
-    reading = {"delimiter": options.delimiter, "encoding": options.encoding}
-    table = read(options.table, **reading).columns
+    table = read_table(options.table, options).columns
     complete(
         options.table, table, {"--count": options.count},
         "write 0 where nothing was counted, and leave out rows of which that is not known",
@@ -70,10 +75,10 @@ def _job(options: argparse.Namespace) -> Job:
     needed = {"--category": options.category, **{f"--inputs {n}": n for n in options.inputs}}
     complete(options.table, table, needed, "fill in the value, or leave out the row")
     lengths = _pairs(options.length_scale, "--length-scale")
-    places = _places(options.places, options.inputs, table, reading)
+    places = _places(options, table)
     if options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
-    new = None if options.at is None else read(options.at, **reading)
+    new = None if options.at is None else read_table(options.at, options)
     data = from_long(
         table, inputs=options.inputs, category=options.category, count=options.count,
         new_inputs=new, places={name: known for name, (known, _) in places.items()},
@@ -111,12 +116,9 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
 
 
 def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
-    from pgmult.datasets.tables import read
-
-    new = read(options.new, delimiter=options.delimiter, encoding=options.encoding)
     return run.ask(
-        "predict", new, places=run.notes.get("places"), max_draws=options.max_draws,
-        probability=options.probability,
+        "predict", read_table(options.new, options), places=run.notes.get("places"),
+        max_draws=options.max_draws, probability=options.probability,
     )  # fmt: skip
 
 
@@ -151,9 +153,10 @@ def _pairs(given: Sequence[str], option: str) -> dict[str, float]:
 
 
 def _places(
-    given: Sequence[str], inputs: Sequence[str], table: Mapping[str, Any], reading: Any
+    options: argparse.Namespace, table: Mapping[str, Any]
 ) -> dict[str, tuple[Mapping[str, Any], str]]:
     """For each column of names where its places are, and what told it."""
+    given, inputs = options.places, options.inputs
     named = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
     told = {text.rpartition("=")[0] for text in given}
     for name in named:
@@ -171,7 +174,7 @@ def _places(
             column = named[0]
         if column not in inputs:
             raise ValueError(f"--places must be of one of the inputs, got {column!r}")
-        found[column] = (_known_places(where, reading), where)
+        found[column] = (_known_places(where, options), where)
     if missing := [name for name in named if name not in found]:
         raise ValueError(
             f"the input {missing[0]!r} has names: say where they are with --places"
@@ -197,13 +200,12 @@ def _refuse_other_dates(name: str, cells: Sequence[str], told: Collection[str]) 
     )
 
 
-def _known_places(where: str, reading: Any) -> Mapping[str, Any]:
+def _known_places(where: str, options: argparse.Namespace) -> Mapping[str, Any]:
     from pgmult.datasets import us_states
-    from pgmult.datasets.tables import read
 
     if where == _STATES:
         return us_states()
-    name, *coordinates = read(where, **reading).columns.items()
+    name, *coordinates = read_table(where, options).columns.items()
     numbers = [column for _, column in coordinates]
     if not numbers or any(column.dtype.kind not in "if" for column in numbers):
         raise ValueError(

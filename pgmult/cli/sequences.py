@@ -9,7 +9,7 @@ from typing import Any
 
 from pgmult.cli.actions import CHECK, Question, Room
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import add_seed, add_table, at_least, complete
+from pgmult.cli.shared import add_seed, add_table, at_least, complete, read_table
 from pgmult.sequences.family import SEQUENCES
 
 __all__ = ["ROOM"]
@@ -32,6 +32,9 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--every", metavar="TIME",
         help="how long a step is, where --time has dates: year, month, week, day, 2h, 5min, 15s",
     )  # fmt: skip
+    fit.add_argument(
+        "--week-start", metavar="DAY", help="first day of a week, with --every week (monday)"
+    )
     fit.add_argument("--count", metavar="COLUMN", help="default: a row is one observation")
     fit.add_argument("--units", choices=["words", "characters"], help="what a step of a text is")
     fit.add_argument(
@@ -77,31 +80,29 @@ def _read(options: argparse.Namespace) -> tuple[Any, str]:
     """Sequences of a file, and what kind of file it is by its name."""
     from pgmult.core.labels import warn_of_look_alikes
     from pgmult.datasets.fasta import read_fasta
-    from pgmult.datasets.tables import read
     from pgmult.sequences.data.sequences import as_sequences
-    from pgmult.sequences.data.tables import from_long
 
     suffix = Path(options.data.name.lower().removesuffix(".gz")).suffix
     given = {
         "symbol": options.symbol, "sequence": options.sequence, "time": options.time,
-        "every": options.every, "count": options.count, "delimiter": options.delimiter,
+        "every": options.every, "count": options.count, "week_start": options.week_start,
     }  # fmt: skip
-    for_others = [f"--{name}" for name, value in given.items() if value is not None]
+    told = {name: value for name, value in given.items() if value is not None}
     if suffix in _TABLES:
         if options.symbol is None:
             raise ValueError(f"{options.data} is a table: say which column is --symbol")
         if options.units is not None:
             raise ValueError(f"{options.data} is a table: --units is for texts")
-        mark = given.pop("delimiter")
-        table = read(options.data, delimiter=mark, encoding=options.encoding).columns
+        table = read_table(options.data, options)
         needed = {f"--{name}": given[name] for name in ("symbol", "sequence", "time", "count")}
         complete(
             options.data, table, needed,
             "fill in the value, or leave out the row (steps without a row are missing)",
         )  # fmt: skip
-        return from_long(table, **given), "table"
-    if for_others:
-        raise ValueError(f"{options.data} is no table: {for_others[0]} is for tables")
+        return table.sequences(**told), "table"
+    if told or options.delimiter is not None:
+        option = next(iter(told), "delimiter").replace("_", "-")
+        raise ValueError(f"{options.data} is no table: --{option} is for tables")
     if suffix in _FASTA:
         if options.units is not None:
             raise ValueError(f"{options.data} is a FASTA file: --units is for texts")

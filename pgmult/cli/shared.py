@@ -24,6 +24,7 @@ __all__ = [
     "draw",
     "free_name",
     "give",
+    "read_table",
     "running",
     "share",
     "show_warning",
@@ -125,6 +126,22 @@ def add_table(parser: Any) -> None:
     """How to read a table."""
     parser.add_argument("--delimiter", metavar="CHAR", help="of a table (default: as its header)")
     parser.add_argument("--encoding", default="utf-8", metavar="NAME")
+    parser.add_argument(
+        "--na-values", nargs="+", metavar="TEXT",
+        help="what a cell without a value reads (default: nothing, or NA)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--time-zone", metavar="NAME", help="whose calendar times of several zones are told in"
+    )
+
+
+def read_table(path: Any, options: argparse.Namespace) -> Any:
+    """A table, read as options say."""
+    from pgmult.datasets.tables import read
+
+    names = ("delimiter", "encoding", "na_values", "time_zone")
+    told = {name: getattr(options, name) for name in names}
+    return read(path, **{name: value for name, value in told.items() if value is not None})
 
 
 def add_writing(parser: argparse.ArgumentParser, *, figure: bool = False) -> None:

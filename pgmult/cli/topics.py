@@ -18,6 +18,7 @@ from pgmult.cli.shared import (
     at_least,
     draw,
     give,
+    read_table,
     silence_what_is_told_anyway,
 )
 from pgmult.topics.family import TOPICS
@@ -133,14 +134,14 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
 
 def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     """The corpus that options describe, and what to say of it."""
-    from pgmult.datasets import read, read_corpus, recognise
+    from pgmult.datasets import read_corpus, recognise
 
     source = recognise(options.corpus)
     choices = _choices(options)
     formulas = [getattr(options, name, None) for name in ("prevalence", "content")]
     said = []
     if source.kind == "table":
-        table = read(options.corpus, delimiter=options.delimiter, encoding=options.encoding)
+        table = read_table(options.corpus, options)
         if getattr(options, "drop_incomplete", False):
             table, dropped = _complete(table, [formula for formula in formulas if formula])
             rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
