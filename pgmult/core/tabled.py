@@ -18,6 +18,7 @@ Ben       30.0  [20.0, 40.0]
 """
 
 import csv
+import io
 import math
 import os
 import re
@@ -255,9 +256,13 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -
 
 def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any]]) -> None:
     """Write columns as CSV to a file that is open, such as the terminal: see `write_csv`."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(map(_csv_cell, columns))
-    writer.writerows(zip(*(map(_csv_cell, column) for column in columns.values()), strict=True))
+    line = io.StringIO(newline="")
+    writer = csv.writer(line)  # its own ends of lines, so that cells with a return are quoted
+    for row in (columns, *zip(*columns.values(), strict=True)):
+        writer.writerow(map(_csv_cell, row))
+        file.write(line.getvalue().removesuffix("\r\n") + "\n")
+        line.seek(0)
+        line.truncate()
 
 
 def _csv_cell(value: Any) -> Any:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_list, brief
 from pgmult.core.labels import Written, is_missing, label_of, plain_label
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_finite, as_positive_int
+from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
 __all__ = [
     "Cells",
@@ -32,12 +32,14 @@ __all__ = [
     "as_rows",
     "as_years",
     "chosen_columns",
+    "counts_of",
     "date_text",
     "exact",
     "exact_array",
     "exact_columns",
     "numbers_of",
     "numbers_of_texts",
+    "one_role_each",
 ]
 
 T = TypeVar("T")
@@ -403,6 +405,53 @@ def chosen_columns(
         if column in chosen[:place]:
             raise ValueError(f"{argument} must be different columns, got {column!r} twice")
     return {column: columns[column] for column in chosen}
+
+
+def one_role_each(columns: Mapping[str, str | None]) -> None:
+    """Refuse a column that is named for two things.
+
+    Parameters
+    ----------
+    columns : mapping from an argument to the column that it names, or None
+
+    Raises
+    ------
+    ValueError
+        With both arguments and the column.
+    """
+    seen: dict[str, str] = {}
+    for argument, column in columns.items():
+        if isinstance(column, str) and seen.setdefault(column, argument) != argument:
+            raise ValueError(
+                f"{argument} must be another column than {seen[column]}, got {column!r} for both"
+            )
+
+
+def counts_of(column: NDArray[Any], name: str) -> IntArray:
+    """A column of counts: whole numbers, none negative and none missing.
+
+    Raises
+    ------
+    ValueError
+        With the column, the cell and its row.
+    """
+    for row, item in enumerate(column.tolist() if column.dtype.kind in "OUSf" else ()):
+        if item is None or item != item:
+            raise ValueError(
+                f"column {name!r} must have a count in every row, got none at row {row} (0 where"
+                " nothing was counted; leave out rows of which that is not known)"
+            )
+        if isinstance(item, str | bytes) and not item.isdigit():
+            raise ValueError(
+                f"column {name!r} must be counts, got {item!r} at row {row} (digits alone; 0 where"
+                " nothing was counted)"
+            )
+    if column.dtype.kind in "US" or any(isinstance(item, str) for item in column.tolist()):
+        raise ValueError(
+            f"column {name!r} must be counts, got strings such as {column[0]!r} (make numbers of"
+            " them, as pandas.to_numeric does)"
+        )
+    return as_counts(column, "count")
 
 
 def as_years(dates: NDArray[Any]) -> FloatArray:

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_mapping, as_strings
 from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
-from pgmult.core.tables import as_columns, as_years, chosen_columns
+from pgmult.core.tables import as_columns, as_years, chosen_columns, counts_of, one_role_each
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_finite
+from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, as_field
 
 __all__ = ["from_long", "with_table"]
@@ -79,6 +79,8 @@ def from_long(
     if not chosen:
         raise ValueError("inputs must name a column at least, got none")
     columns = as_columns(table, "table")
+    roles = {f"inputs {name}": name for name in chosen}
+    one_role_each({**roles, "category": category, "count": count})
     at = chosen_columns(columns, chosen, "table", "inputs")
     of_category = chosen_columns(columns, [category], "table", "category")[category]
     known = as_mapping(places, "places")
@@ -90,7 +92,7 @@ def from_long(
         raise ValueError("table must have a row at least, got none")
     number = np.ones(len(x), dtype=np.int64)
     if count is not None:
-        number = _numbers_of(chosen_columns(columns, [count], "table", "count")[count], count)
+        number = counts_of(chosen_columns(columns, [count], "table", "count")[count], count)
         _warn_of_repeats(columns)
     labels, of_label = np.unique(labels_of(of_category, category), return_inverse=True)
     warn_of_look_alikes(labels, f"column {category!r}")
@@ -203,27 +205,6 @@ def _coordinates(
         several = values.shape[1] > 1
         names += [f"{name} {i + 1}" if several else name for i in range(values.shape[1])]
     return np.concatenate(found, axis=1), names
-
-
-def _numbers_of(column: NDArray[Any], name: str) -> IntArray:
-    """A column of counts."""
-    for row, item in enumerate(column.tolist() if column.dtype.kind in "OUSf" else ()):
-        if item is None or item != item:
-            raise ValueError(
-                f"column {name!r} must have a count in every row, got none at row {row} (0 where"
-                " nothing was counted; leave out rows of which that is not known)"
-            )
-        if isinstance(item, str | bytes) and not item.isdigit():
-            raise ValueError(
-                f"column {name!r} must be counts, got {item!r} at row {row} (digits alone; 0 where"
-                " nothing was counted)"
-            )
-    if column.dtype.kind in "US" or any(isinstance(item, str) for item in column.tolist()):
-        raise ValueError(
-            f"column {name!r} must be counts, got strings such as {column[0]!r} (make numbers of"
-            " them, as pandas.to_numeric does)"
-        )
-    return as_counts(column, "count")
 
 
 def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:

@@ -48,7 +48,7 @@ class StickFields(FieldModel):
     mean: Literal["constant", "linear", "empirical"] | ArrayLike = "constant"
     mean_var: Positive = 4.0
     shared: bool = True
-    overdispersion: Annotated[float, real(minimum=0.0)] = 0.0
+    overdispersion: Annotated[float, real(minimum=0.0, maximum=1e6)] = 0.0
 
     def _complete(self) -> None:
         if isinstance(self.mean, str):

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, brief
 from pgmult.core.labels import labels_of, warn_of_look_alikes
-from pgmult.core.tables import as_columns, chosen_columns
+from pgmult.core.tables import as_columns, chosen_columns, counts_of, one_role_each
 from pgmult.core.typing import ArrayLike, IntArray
-from pgmult.core.validate import as_counts
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 
 __all__ = ["from_long"]
@@ -86,6 +85,7 @@ def from_long(
         If `table` is no table.
     """
     columns = as_columns(table, "table")
+    one_role_each({"symbol": symbol, "sequence": sequence, "time": time, "count": count})
 
     def column(name: str, argument: str) -> NDArray[Any]:
         return chosen_columns(columns, [name], "table", argument)[name]
@@ -104,7 +104,7 @@ def from_long(
         warn_of_look_alikes(names, f"column {sequence!r}")
     number = np.ones(num_rows, dtype=np.int64)
     if count is not None:
-        number = as_counts(column(count, "count"), "count")
+        number = counts_of(column(count, "count"), count)
     if time is None:
         if every is not None:
             raise ValueError(f"every must be left out where there is no time, got {every!r}")

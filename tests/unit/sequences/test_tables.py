@@ -60,6 +60,9 @@ def test_counts_add_up():
         ({"table": VISITS | {"day": [0, 1, 2, 3, 10**12]}}, "time must not leave more than"),
         ({"table": VISITS | {"state": ["x", None] * 2 + ["y"]}}, "'state' must have a value"),
         ({"table": VISITS | {"n": [1, 1, 1, 1, -1]}, "count": "n"}, "count must be non-negative"),
+        ({"count": "state"}, "count must be another column than symbol, got 'state' for both"),
+        ({"sequence": "day"}, "time must be another column than sequence, got 'day' for both"),
+        ({"table": VISITS | {"n": list("abcde")}, "count": "n"}, "must be counts, got 'a' at row"),
         ({"table": {name: [] for name in VISITS}}, "table must have a row"),
     ],
 )
