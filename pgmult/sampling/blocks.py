@@ -6,20 +6,19 @@ sweep is two steps, and this is its only definition, whoever carries it out::
     for each block b of rows:   state_b, sums_b = local_step(block_rng(key, b), state_b, data_b)
     then, once:                 shared = shared_step(rng, shared, total of sums_b)
 
-A *block* of some thousand neighbouring rows is the unit of randomness and of arithmetic: it draws
-from a generator of its own, and what it adds up is added as a whole. Integers may be added in any
-order. Floating-point numbers go into a fixed binary tree over the blocks, whose nodes are added
-where both are known (`Total`). So it makes no difference who did which blocks, or when: the draws
-are the same bits. They depend on `block_rows`, which is a parameter of the model.
+A *block* of some thousand neighbouring rows has a random generator of its own, and its sums are
+added as a whole. Integers may be added in any order. Floating-point numbers are added in a fixed
+binary tree over the blocks (`Total`). So the draws are the same bits whichever thread, process or
+machine does which blocks, in whatever order. They depend on `block_rows`, a parameter of the model.
 
-A shared step that needs to know more, as one that moves along a Hamiltonian path does, is a
-generator: it yields an `Ask`, has all blocks answer it, goes on with the sum of their answers, and
-returns the shared fields in the end.
+A shared step that needs more sums on its way, as one along a Hamiltonian path does, is a generator:
+it yields an `Ask`, is sent the sum of all blocks' answers, and returns the shared fields in the
+end.
 
-`step` does all blocks here and now. An executor of another kind cuts the rows between blocks into
-shards, calls `local_steps` and `local_answers` for each of them, merges the totals and finishes the
-model's `shared_step`; what it keeps of a draw comes from `summaries` and `shared_variable`. Rows of
-a `StartsInBlocks` model start block by block as well.
+`step` does all blocks in this process. A cluster cuts the rows between blocks into shards, calls
+`local_steps` and `local_answers` for each of them, merges the totals and finishes the model's
+`shared_step`; what is kept of a draw comes from `summaries` and `shared_variable`. Rows of a
+`StartsInBlocks` model start block by block as well.
 
 >>> parts = blocks(5000, 2048)
 >>> parts
@@ -94,7 +93,7 @@ Data = TypeVar("Data", contravariant=True)
 
 
 class Sums(NamedTuple):
-    """What blocks say to the shared step, added over blocks.
+    """What the shared step must know of the rows, added over blocks.
 
     Attributes
     ----------
@@ -108,7 +107,7 @@ class Sums(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """What a shared step asks all blocks, on its way.
+    """A question of a shared step to all blocks.
 
     Attributes
     ----------
@@ -119,8 +118,8 @@ class Ask(NamedTuple):
     arrays : tuple of arrays
         What the block must know besides the shared fields that its local step saw.
     moves : bool
-        Whether the answer changes local fields or `held`. One that does not is never given again to
-        make up for rows that were lost.
+        Whether the answer changes local fields or `held`. One that does not need not be made
+        again when rows were lost.
     draws : bool
         Whether it needs random numbers: without, the method gets None for `rng`.
     """

@@ -1,4 +1,4 @@
-"""The run directory: a run on disk that survives being killed, and being damaged, at any moment.
+"""The run directory: a run on disk that can be killed at any moment, and tells when it is damaged.
 
 ::
 
@@ -12,16 +12,14 @@
         mu.000000000-000000250.1c291ca3.npy     draws 0 to 249 of mu
         rows.*  shared.*  of a run on a cluster: see `pgmult.sampling.cluster.files`
 
-Draws are appended in parts, and each part is on disk before the checkpoint that counts it. Every
-file is written beside its place, synced and renamed into it, so there is a whole one or none; parts
+Draws are appended in parts, and each part is on disk before the checkpoint that counts it. Parts
 beyond the checkpoint belong to sweeps that a resumed chain makes again, with the same bits, and are
-dropped.
+removed.
 
-Every file carries a CRC-32 of the run's identity, the file's place in the directory and its
-content: in its last bytes or, of a part, in its name. Nothing is believed before that agrees, and
-what is said then must have the types and ranges that are written. So a flipped bit, a missing key,
-or a checkpoint of another chain or another run is refused with a ValueError that names the file.
-Nothing here is a pickle, and symbolic links inside the directory are refused.
+All files are sealed (`pgmult.core.sealed`) with the run's identity and the file's place in the
+directory; that of a part is in its name. What a file says must also have the types and ranges that
+are written. So a flipped bit, a missing key, or a checkpoint of another chain or another run is
+refused with a ValueError that names the file.
 
 Arrays that stay in files of their own (`pgmult.core.mapped`) are written as references to these.
 """

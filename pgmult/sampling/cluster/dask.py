@@ -3,13 +3,12 @@
 Dask carries tasks of a few hundred bytes out and sums back. It holds no data and no history: tasks
 do not depend on each other, and a future is released as soon as its result is here.
 
-A worker does one task of a chain a sweep, with all its threads: what they add up meets in its
-memory, and the scheduler has as many tasks as there are workers, however many threads these have.
-The task goes to the worker that has its rows in memory, and to no other while that one lives, so
-that no scheduler's idea of balance moves rows about. When it dies, its rows are another's.
+A worker does one task of a chain in each sweep, with all its threads, so that the scheduler has as
+many tasks as there are workers, however many threads these have. A task is pinned to the worker
+that has its rows in memory, and the scheduler cannot move it while that worker lives. When the
+worker dies, its rows go to another one.
 
-Sums come straight from the worker where the driver can reach it, and through the scheduler where
-it cannot.
+Sums come directly from the worker if the driver can reach it, and through the scheduler if not.
 """
 
 import asyncio

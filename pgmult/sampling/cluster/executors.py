@@ -1,10 +1,10 @@
-"""Where tasks are done: what a place for them is, and which one `cluster=` means.
+"""Executors: where tasks are done, and which executor `cluster=` means.
 
-An engine needs one class to be added: `num_slots`, and a `run` that has a task done, in some
-process that can read the run directory, and done again elsewhere when that process is lost. `run`
-is called from many threads at a time. Processes that stay give the same `home` to the same process
-each time, for its memory, and a process with several threads is one place: ``work(task, threads)``
-adds up in it what they did. Nothing but time depends on either.
+To add one, write a class with `num_slots` and `run`: `run` has a task done in a process that can
+read the run directory, and again in another when that process is lost. It is called from many
+threads at a time. An executor whose processes stay should give the same `home` to the same process
+each time, which then has the rows in memory; a process with several threads counts as one slot and
+calls ``work(task, threads)``. Draws depend on neither.
 """
 
 import sys
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 ATTEMPTS = 10
-"""How often a task is begun before the processes that it was given to are too many lost."""
+"""How often a task is begun, if the workers that it was given to die or hang."""
 CUT = 20
 """Sweeps between two cuts, unless told otherwise."""
 PATIENCE = 300.0
@@ -41,7 +41,7 @@ class WorkersLostError(ConnectionError):
 
 @runtime_checkable
 class Executor(Protocol):
-    """A place where tasks are done."""
+    """Has tasks done in other processes."""
 
     @property
     def num_slots(self) -> int:
@@ -59,7 +59,7 @@ class Executor(Protocol):
         """
 
     def close(self) -> None:
-        """Give back what it holds; tasks under way fail."""
+        """Free its processes and connections; tasks under way fail."""
 
 
 class Patient:
@@ -95,13 +95,13 @@ class Patient:
         )
 
     def _ask(self, task: Task, home: int) -> Done | Exception | None:
-        """What a worker says; None if it says nothing any more."""
+        """A worker's answer; None if it died or hung before it gave one."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A place for tasks, and how a chain uses it.
+    """An executor, and how a chain uses it.
 
     Attributes
     ----------

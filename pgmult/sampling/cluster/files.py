@@ -1,4 +1,4 @@
-"""What a chain's workers and driver tell each other: files in the chain's folder of the run.
+"""The files by which a chain's driver and workers tell each other what they need.
 
 ::
 
@@ -7,10 +7,10 @@
       shared.000000120.npz           what all rows share after 120 sweeps, and how to make the last
       rows.000000100.0-65536.npz     what is of rows 0 to 65,535 alone after 100 sweeps
 
-A shared file is there before the tasks of its sweep, and files of rows at a cut. The checkpoint
-that counts on files of rows is written when they are on disk, and older ones go only then. Every
-file is written under a name of its own and renamed, and whoever reads it checks whose it is and
-every byte. None is ever changed: made again, it has the same content.
+The shared file of a sweep is written before its tasks begin, and files of rows at each cut. The
+checkpoint that refers to files of rows is written after they are on disk, and older ones are
+removed after that. All are sealed (`pgmult.core.sealed`). None is ever changed: if a task is done
+twice, the second file has the same content.
 """
 
 import math

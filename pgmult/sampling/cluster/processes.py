@@ -57,13 +57,13 @@ class Processes(Patient):
             return slot.ask(task, self.limit(task))
 
     def close(self) -> None:
-        """Kill the workers, which have nothing to lose."""
+        """Kill the workers; all that they know is in files."""
         for slot in self._slots:
             slot.close()
 
 
 class _Slot:
-    """One worker at a time, and whose turn it is to use it."""
+    """The place of one worker: its process, and a lock for whoever uses it."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -71,9 +71,9 @@ class _Slot:
         self._closed = False
 
     def ask(self, task: Task, limit: float) -> Done | Exception | None:
-        """What the worker says; None if it says nothing any more."""
+        """The worker's answer; None if it died, or was killed, before it gave one."""
         if self._closed:
-            return WorkersLostError("the workers were sent home")
+            return WorkersLostError("the workers were closed")
         if self.process is None:
             self.process = _start()
         process = self.process
@@ -87,7 +87,7 @@ class _Slot:
             process.stdin.flush()
             answer: Done | Exception = pickle.load(process.stdout)
             return answer
-        except (EOFError, OSError, pickle.UnpicklingError):  # dead, perhaps in mid-sentence
+        except (EOFError, OSError, pickle.UnpicklingError):  # dead, perhaps while it answered
             self._bury()
             return None
         finally:
@@ -102,7 +102,7 @@ class _Slot:
         self._closed = True
         process = self.process
         if process is not None:
-            process.kill()  # whoever waits for its answer hears the end
+            process.kill()  # a thread that waits for its answer goes on
         with self.lock:
             self._bury()
 
@@ -130,11 +130,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def serve() -> None:
-    """A worker's life: tasks in, answers out, until there is nobody to hear them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver to deal with
+    """Read tasks and write what came of them, until the driver is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver deals with Ctrl-C
     tasks = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever is printed must not get between the answers
+    os.dup2(2, 1)  # what the model prints must not come between the answers
     while True:
         try:
             task = pickle.load(tasks)

@@ -1,11 +1,12 @@
-"""A chain whose rows are elsewhere, as its driver sees it.
+"""The driver's side of a chain whose rows are moved by workers.
 
-The driver holds what rows share, and the chain's generator. A sweep is a key, a file of the shared
-state, a task for each shard of rows, and the shared step on what they add up to; one more task for
-each shard where it asks more. These are the numbers of `pgmult.sampling.blocks.step`, whoever makes
-them, and so the same draws.
+The driver holds the shared fields of the state and the chain's generator. For each sweep it draws a
+key, writes the shared fields to a file, has a task done for each shard of rows, adds up their sums
+and makes the shared step; where that asks for more, it has one more task done for each shard. These
+are the steps of `pgmult.sampling.blocks.step`, and the draws are the same.
 
-Every `cut` sweeps the rows are written to files, which is as far as anything can be lost.
+Every `cut` sweeps the workers write their rows to files: when a worker dies, its rows are read from
+there, and no more than `cut` sweeps are made again.
 """
 
 import secrets
@@ -79,7 +80,7 @@ def rows_here(
 
 
 class RowsElsewhere:
-    """The rows of one chain, in the memory of workers and in files.
+    """The rows of one chain, which are in the memory of workers and in files.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ class RowsElsewhere:
             self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
 
     def begin(self, state: Any, parts: Sequence[Part], sweep: int) -> Any:
-        """Write the rows of a state to files, if they are not there: what is left of it.
+        """Write the rows of a state to files, if they are not there yet; its shared fields.
 
         `parts` are the files that there are, by their `cells`.
         """
@@ -214,14 +215,14 @@ class RowsElsewhere:
         self.parts, self._cut = self._places, self._sweep
 
     def saved(self) -> None:
-        """After the checkpoint: the files that it does not count on may go."""
+        """Remove the files that the checkpoint, which is written now, does not need."""
         self._files.drop_all_but(self._cut, self.parts)
 
     def end(self) -> None:
-        """Give the workers their memory back."""
+        """Have the workers free the memory of the rows."""
         if self._pool is None:
             return
-        with suppress(Exception):  # whoever is gone has no memory to give back
+        with suppress(Exception):  # a worker that died holds no memory
             for _ in self._each("forget"):
                 pass
         self._pool.shutdown(wait=False)
@@ -229,7 +230,7 @@ class RowsElsewhere:
     def _sums(
         self, kind: Any, key: tuple[int, ...] = (), asks: tuple[tuple[int, Ask], ...] = ()
     ) -> Sums:
-        """What all rows say."""
+        """The sums over all rows that a task of each shard gives."""
         total = Total()
         for done in self._each(kind, key, asks):
             assert done.total is not None

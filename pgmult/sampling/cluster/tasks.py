@@ -1,9 +1,9 @@
-"""What a worker does: one task about some rows of one chain, from what is in files.
+"""What a worker does: one task about some rows of one chain.
 
-A task says all that it needs. The rows that a worker has in memory only save it time: where they
-are not the ones asked for, it reads those of the last cut and makes the sweeps since then again,
-out of the shared state and the key of each. So a worker may be lost, hang, be started anew or do a
-task twice, and the rows are the same; none begins from anything but files.
+A task and the files of the run hold all that is needed for it. Rows that a worker has in memory
+only save time: if they are not the ones of the task, it reads those of the last cut and makes the
+sweeps since then again, from the shared fields and the key of each. So the rows are the same when
+a worker is lost, hangs, is started anew or does a task twice.
 """
 
 import ctypes
@@ -166,7 +166,8 @@ class _Memory:
     def take(self, task: Task) -> _Rows | None:
         """The rows of a task out of memory.
 
-        They are the caller's until it gives them back: what is lost on the way is in files.
+        They are out of memory until `give` puts them back; if an error comes between, the next
+        task reads them from files.
         """
         with self.lock:
             chain = task.run, task.chain
@@ -298,7 +299,7 @@ def _start(task: Task, model: Any, data: Any, files: ChainFiles, threads: int) -
 
 
 class _Sweeps:
-    """The sweeps of some rows, out of what their driver wrote and says."""
+    """Makes sweeps of some rows, from the shared files and what the task says."""
 
     def __init__(self, task: Task, model: Any, files: ChainFiles, threads: int):
         self._task, self._model, self._files, self._threads = task, model, files, threads
@@ -314,7 +315,7 @@ class _Sweeps:
         return tuple(number for number, _ in self._asks(sweep))
 
     def leads_to(self, rows: _Rows) -> bool:
-        """Whether rows in memory are those of the task, or some on the way to them."""
+        """Whether rows in memory are those of the task, or of an earlier sweep since the cut."""
         task = self._task
         if task.kind == "answer" and rows.sweep == task.sweep + 1:
             return rows.asked == self.asked(rows.sweep)[:-1]

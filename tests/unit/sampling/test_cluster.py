@@ -402,5 +402,5 @@ def test_processes_that_hang_are_replaced(here, tmp_path):
     assert stopped[0] not in workers.pids
     workers.close()
     assert workers.pids == []
-    with pytest.raises(WorkersLostError, match="sent home"):
+    with pytest.raises(WorkersLostError, match="workers were closed"):
         workers.run(tasks.Task("forget", "", "", "", 0, 0, 1, 0, 0, (), (), (), ()), 0)
