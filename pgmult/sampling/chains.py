@@ -23,6 +23,7 @@ from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import as_cores, available_memory
 from pgmult.core.typing import (
     Model,
+    coords_of,
     traits_of,
     variable,
 )
@@ -34,7 +35,7 @@ from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior, load
-from pgmult.sampling.store import ChainWriter, Counters
+from pgmult.sampling.store import ChainWriter, Counters, rectangle
 
 __all__ = ["Sweep"]
 
@@ -83,6 +84,51 @@ class _Settings:
         return self.tune + self.draws * self.thin
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What is sampled: all that draws and their descriptions depend on.
+
+    `facts` is what the posterior's attributes say of where chains began.
+    """
+
+    model: Any
+    data: Any
+    settings: _Settings
+    initvals: Any
+    origin: Origin | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def attrs(self) -> dict[str, Any]:
+        """What the posterior's attributes say."""
+        settings = self.settings
+        return {
+            "model": repr(self.model),
+            "random_seed": settings.entropy,
+            "draws": settings.draws,
+            "tune": settings.tune,
+            "thin": settings.thin,
+            "pgmult_version": __version__,
+            "numpy_version": np.__version__,
+            "python_version": platform.python_version(),
+            **self.facts,
+        }
+
+    def meta(self) -> dict[str, Any]:
+        """What is written in the run directory's ``meta.json``."""
+        assert self.origin is not None
+        return {
+            "version": __version__,
+            "chains": self.settings.chains,
+            "dims": {name: list(self.model.dims[name]) for name in self.settings.keep},
+            "sample_stats": [LOG_LIKELIHOOD],
+            "label_dims": sorted(traits_of(self.model).label_dims),
+            "settings": asdict(self.settings),
+            **self.origin.encoded(),
+            "data_type": f"{type(self.data).__module__}:{type(self.data).__qualname__}",
+            "attrs": self.attrs(),
+        }
+
+
 @dataclass
 class _Chain:
     """Where a chain stands; what a checkpoint holds."""
@@ -125,28 +171,22 @@ class _Chains:
 
     def __init__(
         self,
-        model: Model[Any, Any],
-        data: Any,
-        settings: _Settings,
-        coords: Mapping[str, NDArray[Any]],
-        initvals: Any,
+        run: _Run,
         callback: Callback | None,
         cores: int | None,
         progressbar: bool,
-        facts: Mapping[str, Any],
         cluster: Cluster | None = None,
     ):
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, got {callback!r}")
-        self.model, self.data, self.settings, self.coords = model, data, settings, coords
-        self.facts = facts
+        self.model, self.data, self.settings = run.model, run.data, run.settings
+        self.run, self.coords = run, coords_of(run.model, run.data)
         self._cluster = cluster
-        self._initvals = initvals
         self._callback = callback
         self._cores = as_cores(cores)
         self._progressbar = as_flag(progressbar, "progressbar")
-        self._variables = _Variables(model, coords)
-        seeds = np.random.SeedSequence(settings.entropy).spawn(settings.chains)
+        self._variables = _Variables(run.model, self.coords)
+        seeds = np.random.SeedSequence(run.settings.entropy).spawn(run.settings.chains)
         self.chains = [
             _Chain(i, np.random.Generator(np.random.Philox(seed))) for i, seed in enumerate(seeds)
         ]
@@ -320,7 +360,7 @@ class _Chains:
 
     def _start(self, chain: _Chain, rows: "_Rows") -> tuple[Any, tuple[Part, ...]]:
         """A state, and the files of its rows if these are not in it."""
-        given = self._initvals
+        given = self.run.initvals
         if isinstance(given, list):
             given = given[chain.number]
         if given is not None and not isinstance(given, Mapping):
@@ -485,24 +525,22 @@ class _Memory:
                     for name, value in values.items()
                 }
 
-    def posterior(
-        self, chains: list[int], num_draws: int, run: _Chains, origin: Origin
-    ) -> Posterior:
-        if chains == list(range(len(chains))):
-            chosen: Any = slice(len(chains))
-        else:
-            chosen = chains
+    def posterior(self, made: _Chains) -> Posterior:
+        """The largest rectangle of draws that the chains made."""
+        chains, num_draws = rectangle(self.kept)
+        made.end(num_draws, None)
+        whole = chains == list(range(len(chains)))
+        chosen: Any = slice(len(chains)) if whole else chains  # a slice copies nothing
         arrays = {name: array[chosen, :num_draws] for name, array in self.arrays.items()}
         stats = {LOG_LIKELIHOOD: arrays.pop(LOG_LIKELIHOOD)}
-        seconds = [run.chains[i].seconds for i in chains]
         return Posterior(
             arrays,
-            dims={name: run.model.dims[name] for name in arrays},
-            coords={"chain": np.array(chains), **run.coords},
+            dims={name: made.model.dims[name] for name in arrays},
+            coords={"chain": np.array(chains), **made.coords},
             sample_stats=stats,
-            attrs={**_attrs(run.model, run.settings), **run.facts} | {"seconds": seconds},
-            label_dims=traits_of(run.model).label_dims,
-            origin=origin,
+            attrs=made.run.attrs() | {"seconds": [made.chains[i].seconds for i in chains]},
+            label_dims=traits_of(made.model).label_dims,
+            origin=made.run.origin,
         )
 
 
@@ -567,36 +605,6 @@ def _replaced(state: Any, given: Mapping[str, Any]) -> Any:
                 )
         values[name] = value
     return replace(state, **values)
-
-
-def _attrs(model: Any, settings: _Settings) -> dict[str, Any]:
-    return {
-        "model": repr(model),
-        "random_seed": settings.entropy,
-        "draws": settings.draws,
-        "tune": settings.tune,
-        "thin": settings.thin,
-        "pgmult_version": __version__,
-        "numpy_version": np.__version__,
-        "python_version": platform.python_version(),
-    }
-
-
-def _meta(
-    model: Any, data: Any, settings: _Settings, origin: Origin, facts: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What is written in the run directory's ``meta.json``."""
-    return {
-        "version": __version__,
-        "chains": settings.chains,
-        "dims": {name: list(model.dims[name]) for name in settings.keep},
-        "sample_stats": [LOG_LIKELIHOOD],
-        "label_dims": sorted(traits_of(model).label_dims),
-        "settings": asdict(settings),
-        **origin.encoded(),
-        "data_type": f"{type(data).__module__}:{type(data).__qualname__}",
-        "attrs": {**_attrs(model, settings), **facts},
-    }
 
 
 def _check_memory(sizes: Mapping[str, int]) -> None:

@@ -39,7 +39,6 @@ from pgmult.core.typing import (
     Model,
     Start,
     absent_of,
-    coords_of,
     data_of,
     traits_of,
 )
@@ -52,7 +51,7 @@ from pgmult.sampling.chains import (
     _check_decodable,
     _Memory,
     _MemoryChain,
-    _meta,
+    _Run,
     _Settings,
 )
 from pgmult.sampling.cluster.executors import check_cluster, opened
@@ -60,7 +59,7 @@ from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
-from pgmult.sampling.store import RunWriter, rectangle
+from pgmult.sampling.store import RunWriter
 
 __all__ = ["resume", "sample"]
 
@@ -194,24 +193,20 @@ def sample(
             f"initvals must be one value, or a list of one for each of the {settings.chains}"
             f" chains, got a list of {len(initvals)}"
         )
-    coords, origin = coords_of(model, data), Origin.of(model, data)
+    origin = Origin.of(model, data)
     initvals, facts = _begin(starts, initvals, model, data, settings, cores)
+    run = _Run(model, data, settings, initvals, origin, facts)
     with opened(cluster, shards, cut, as_cores(cores)) as place:
-        run = _Chains(
-            model, data, settings, coords, initvals, callback, cores, progressbar, facts, place
-        )
+        made = _Chains(run, callback, cores, progressbar, place)
         if store is None:
             memory = _Memory(settings)
-            run.go([_MemoryChain(memory, i) for i in range(settings.chains)])
-            kept, num_draws = rectangle(memory.kept)
-            run.end(num_draws, None)
-            posterior = memory.posterior(kept, num_draws, run, origin)
+            made.go([_MemoryChain(memory, i) for i in range(settings.chains)])
+            posterior = memory.posterior(made)
         else:
             inputs = {"data": data, "initvals": initvals}
-            meta = _meta(model, data, settings, origin, facts)
-            with RunWriter.create(store, meta, coords, inputs) as writer:
-                run.go([writer.chain(i) for i in range(settings.chains)], str(store))
-                posterior = run.load(store)  # while nobody else can write there
+            with RunWriter.create(store, run.meta(), made.coords, inputs) as writer:
+                made.go([writer.chain(i) for i in range(settings.chains)], str(store))
+                posterior = made.load(store)  # while nobody else can write there
     _warn_of_problems(posterior)
     return posterior
 
@@ -282,12 +277,9 @@ def resume(
                 " its draws may differ from those of an unbroken run",
                 stacklevel=2,
             )
-        coords = coords_of(model, data)
         _check_model_in_blocks(cluster, model, settings.keep)
         place = stack.enter_context(opened(cluster, shards, cut, as_cores(cores)))
-        run = _Chains(
-            model, data, settings, coords, initvals, callback, cores, progressbar, {}, place
-        )
+        run = _Chains(_Run(model, data, settings, initvals), callback, cores, progressbar, place)
         for chain in run.chains:
             checkpoint = writer.checkpoint(chain.number, modules)
             if checkpoint is not None:
