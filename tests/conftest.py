@@ -44,6 +44,12 @@ def corpus() -> "Corpus":
 
 
 @pytest.fixture
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits until it is on disk."""
+    monkeypatch.setattr("os.fsync", lambda file: None)
+
+
+@pytest.fixture
 def shared_data() -> Callable[[str], Path]:
     """``shared_data(name)``: a data set's folder; skips the test where it is absent.
 

@@ -130,3 +130,12 @@ def repeat_the_first_block(monkeypatch):
     """From now on all blocks of a sweep draw the same numbers."""
     right = blocks.block_rng
     monkeypatch.setattr(blocks, "block_rng", lambda key, b, *more: right(key, 0, *more))
+
+
+def assert_same_corpora(one, other):
+    """Sizes, counts, words and names, with their dtypes."""
+    assert (one.num_words, one.num_tokens) == (other.num_words, other.num_tokens)
+    for name in ("indptr", "words", "counts", "vocabulary", "names"):
+        left, right = getattr(one, name), getattr(other, name)
+        assert (left is None) == (right is None), name
+        assert left is None or (left.dtype == right.dtype and np.array_equal(left, right)), name

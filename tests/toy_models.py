@@ -30,7 +30,6 @@ class NormalModel:
         "residual": ("row",),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("mean", "variance")
-    label_dims: ClassVar[frozenset[str]] = frozenset()
 
     prior_variance: float = 4.0
     shape: float = 2.0

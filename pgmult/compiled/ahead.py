@@ -7,7 +7,8 @@ model calls, and with which types, stands in ``kernels.json``, a set for each mo
 
     python -m tests.benchmarks.cold_start --record
 
-writes it. A list out of date costs seconds and nothing else.
+writes it. A list out of date costs seconds and nothing else. `compilations` counts what is being
+compiled in this process, for the progress line.
 
 Environment
 -----------
@@ -17,6 +18,7 @@ PGMULT_COMPILE_AHEAD : set to ``0`` to compile in one process.
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -26,11 +28,11 @@ from pathlib import Path
 from typing import Any
 
 from numba import types
-from numba.core import config
+from numba.core import config, event
 
 from pgmult.compiled.jit import cache_directory, collecting_seldom
 
-__all__ = ["as_type", "compiling_ahead", "kernels"]
+__all__ = ["Compilations", "as_type", "compilations", "compiling_ahead", "kernels"]
 
 _MOST_PROCESSES = 3  # a fourth would only find what the others did
 
@@ -109,3 +111,36 @@ def _help(kernel_set: str, number: int, others: int) -> None:
     with collecting_seldom():
         for kernel, signature in [*mine, *(one for one in backward if one not in mine)]:
             kernel.compile(signature)
+
+
+class Compilations(event.Listener):
+    """Counts compilations of this process; what comes from the cache on disk is none.
+
+    Attributes
+    ----------
+    running, done : int
+        Under way, a function that another one needs within it; and ended.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.running = self.done = 0
+
+    def on_start(self, event: Any) -> None:
+        """A compilation begins."""
+        with self._lock:
+            self.running += 1
+
+    def on_end(self, event: Any) -> None:
+        """A compilation ends."""
+        with self._lock:
+            self.running -= 1
+            self.done += 1
+
+
+@cache
+def compilations() -> Compilations:
+    """The counter of this process, from the first call on."""
+    counter = Compilations()
+    event.register("numba:compile", counter)
+    return counter

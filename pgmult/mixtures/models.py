@@ -79,7 +79,6 @@ class TranscriptExpression:
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"shares": ("transcript",)}
     default_keep: ClassVar[tuple[str, ...]] = ("shares",)
-    label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         as_real(self.concentration, "concentration", above=0.0)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from pgmult.compiled.compilations import compilations
+from pgmult.compiled.ahead import compilations
 from pgmult.core.terminal import StatusLine
 
 __all__ = ["Progress", "in_notebook"]

@@ -123,7 +123,6 @@ class LogisticNormalGP(FieldModel):
         "psi_new_mean": ("new_row", "category"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("hyperparameters", "pi_new")
-    label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def _complete(self) -> None:
         if isinstance(self.mean, str):

@@ -154,7 +154,6 @@ class MultinomialGP(StickFields):
         "psi_new_var": ("new_row", "stick"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("hyperparameters", "beta", "pi_new")
-    label_dims: ClassVar[frozenset[str]] = frozenset()
 
     def coords(self, data: CountField) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels of categories, sticks, rows, new rows, features and hyperparameters."""

@@ -8,29 +8,19 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 import scipy.sparse
+from same_draws import assert_same_corpora
 
 from pgmult.datasets import pack_files, packing, read, read_corpus
 from pgmult.datasets.files import each_line, lines_of, read_file
 from pgmult.topics import open_corpus
 from pgmult.topics.data.packed import losses_of
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 WORDS = [a + b for a in ("ka", "lo", "mi", "nu", "Pé") for b in ("ra", "sto", "ti", "the", "xü")]
 RNG = np.random.default_rng(0)
 TEXTS = [" ".join(RNG.choice(WORDS, size=size)) for size in RNG.poisson(7, size=40)]
 TEXTS[3], TEXTS[17], TEXTS[39] = "the and of", "", "war & peace's end"
-
-
-@pytest.fixture(autouse=True)
-def disk_without_delay(monkeypatch):
-    monkeypatch.setattr("os.fsync", lambda file: None)
-
-
-def assert_same(one, other):
-    assert one.num_words == other.num_words
-    for name in ("indptr", "words", "counts", "vocabulary", "names"):
-        left, right = getattr(one, name), getattr(other, name)
-        assert (left is None) == (right is None), name
-        assert left is None or (left.dtype == right.dtype and np.array_equal(left, right)), name
 
 
 def write(path, text):
@@ -82,10 +72,10 @@ def test_texts(tmp_path, choices, most, monkeypatch):
         expected = read_corpus(path, **how, **choices)
         out = tmp_path / f"packed-{number}"
         found = pack_files(path, out, progressbar=False, **how, **choices)
-        assert_same(found, expected)
+        assert_same_corpora(found, expected)
         assert asdict(losses_of(out)) == asdict(expected.table.losses)
         assert not [file.name for file in out.iterdir() if "raw" in file.name]
-        assert_same(open_corpus(out), expected)
+        assert_same_corpora(open_corpus(out), expected)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +92,7 @@ def test_names_of_a_csv(tmp_path, labels):
     rows = [f"{label},{cell(text)}" for label, text in zip(labels, TEXTS, strict=True)]
     path = write(tmp_path / "a.csv", "n,body\n" + "\n".join(rows))
     found = pack_files(path, tmp_path / "packed", column="body", names="n", progressbar=False)
-    assert_same(found, read(path).corpus("body", names="n"))
+    assert_same_corpora(found, read(path).corpus("body", names="n"))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +106,7 @@ def test_names_of_a_jsonl(tmp_path, labels):
     rows = [json.dumps({"n": n, "t": t}) for n, t in zip(labels, TEXTS, strict=True)]
     path = write(tmp_path / "a.jsonl", "\n".join(rows))
     found = pack_files(path, tmp_path / "packed", column="t", names="n", progressbar=False)
-    assert_same(found, read(path).corpus("t", names="n"))
+    assert_same_corpora(found, read(path).corpus("t", names="n"))
 
 
 def test_parquet(tmp_path):
@@ -129,12 +119,12 @@ def test_parquet(tmp_path):
     expected = read_corpus(tmp_path / "a.parquet", column="t")
     assert np.array_equal(expected.table.columns["day"], days)
     found = pack_files(tmp_path / "a.parquet", tmp_path / "p", column="t", progressbar=False)
-    assert_same(found, expected)
+    assert_same_corpora(found, expected)
     for name in ("n", "day"):
         found = pack_files(
             tmp_path / "a.parquet", tmp_path / name, column="t", names=name, progressbar=False
         )
-        assert_same(found, read(tmp_path / "a.parquet").corpus("t", names=name))
+        assert_same_corpora(found, read(tmp_path / "a.parquet").corpus("t", names=name))
     with pytest.raises(ValueError, match="no column 'what'"):
         pack_files(tmp_path / "a.parquet", tmp_path / "q", column="what")
     with pytest.raises(ValueError, match="not a Parquet file"):
@@ -152,7 +142,7 @@ def test_counts(tmp_path, kind, monkeypatch):
         found = pack_files(
             tmp_path / "a.npz", tmp_path / f"p{number}", vocabulary=given, progressbar=False
         )
-        assert_same(found, read_corpus(tmp_path / "a.npz", vocabulary=given))
+        assert_same_corpora(found, read_corpus(tmp_path / "a.npz", vocabulary=given))
     assert losses_of(tmp_path / "p0") is None
 
 
@@ -162,7 +152,7 @@ def test_rows_of_a_matrix_that_are_not_in_order(tmp_path, monkeypatch):
     matrix = scipy.sparse.csr_array(entries, shape=(3, 4))
     scipy.sparse.save_npz(tmp_path / "a.npz", matrix)
     found = pack_files(tmp_path / "a.npz", tmp_path / "p", progressbar=False)
-    assert_same(found, read_corpus(tmp_path / "a.npz"))
+    assert_same_corpora(found, read_corpus(tmp_path / "a.npz"))
     for entry, words in ((2, "counted from row 2: .*got -1"), (1, "indices inside|index")):
         broken = [np.array(part) for part in entries]
         broken[0 if entry == 2 else 1][3] = -1 if entry == 2 else 7
@@ -191,7 +181,7 @@ def test_flipped_bits_of_a_matrix(tmp_path, compressed, monkeypatch):
             assert "b.npz" in str(error)  # noqa: PT017
             refused += 1
         else:  # of dates and the like nothing depends
-            assert_same(found, expected)
+            assert_same_corpora(found, expected)
     assert refused > 30
 
 
@@ -200,7 +190,7 @@ def test_ldac(tmp_path):
     for number, given in enumerate((None, list("abcdefghi"))):
         out = tmp_path / f"p{number}"
         found = pack_files(path, out, vocabulary=given, progressbar=False)
-        assert_same(found, read_corpus(path, vocabulary=given))
+        assert_same_corpora(found, read_corpus(path, vocabulary=given))
 
 
 @pytest.mark.parametrize(

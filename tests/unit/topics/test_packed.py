@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from same_draws import assert_same_corpora
 
 import pgmult
 from pgmult.core import mapped
@@ -25,7 +26,10 @@ from pgmult.topics.compiled.tokens import allocate
 from pgmult.topics.data import corpus as corpus_module
 from pgmult.topics.starts import searches
 
-pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning"),
+    pytest.mark.usefixtures("quick_disk"),
+]
 
 COUNTS = np.random.default_rng(0).poisson(0.4, size=(23, 12))
 COUNTS[[4, 22]] = 0
@@ -33,11 +37,6 @@ WORDS = [f"word {j}" for j in range(12)]
 NAMES = [f"document {d}\n" for d in range(23)]
 MODEL = pgmult.topics.CorrelatedTopics(num_topics=3, start_sweeps=5)
 FEW = {"draws": 4, "tune": 2, "chains": 2, "random_seed": 1, "progressbar": False}
-
-
-@pytest.fixture(autouse=True)
-def disk_without_delay(monkeypatch):
-    monkeypatch.setattr("os.fsync", lambda file: None)
 
 
 @pytest.fixture
@@ -50,19 +49,11 @@ def packed(whole, tmp_path):
     return pack_corpus(whole, tmp_path / "corpus")
 
 
-def assert_same(one, other):
-    assert (one.num_words, one.num_tokens) == (other.num_words, other.num_tokens)
-    for name in ("indptr", "words", "counts", "vocabulary", "names"):
-        left, right = getattr(one, name), getattr(other, name)
-        assert (left is None) == (right is None)
-        assert left is None or (left.dtype == right.dtype and np.array_equal(left, right))
-
-
 def test_what_is_opened_is_what_was_packed(whole, packed, tmp_path):
-    assert_same(whole, packed)
+    assert_same_corpora(whole, packed)
     assert isinstance(packed.words, MappedArray)
     assert repr(packed) == repr(whole)
-    assert_same(open_corpus(str(tmp_path / "corpus")), whole)
+    assert_same_corpora(open_corpus(str(tmp_path / "corpus")), whole)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus"]
     assert not (tmp_path / "corpus" / "lock").exists()
 
@@ -75,13 +66,13 @@ def test_hash_is_that_of_the_corpus_in_memory(whole, packed, monkeypatch):
 
 def test_blocks_are_stacked(whole, tmp_path):
     blocks = (as_corpus(COUNTS[rows], WORDS, NAMES[rows]) for rows in (slice(9), slice(9, 23)))
-    assert_same(pack_corpus(blocks, tmp_path / "stacked"), whole)
+    assert_same_corpora(pack_corpus(blocks, tmp_path / "stacked"), whole)
     bare = pack_corpus(iter([COUNTS[:9], whole[9:]]), tmp_path / "bare", vocabulary=WORDS)
-    assert_same(bare, replace(whole, names=None))  # not all blocks have names
-    assert_same(pack_corpus(bare, tmp_path / "again"), bare)
+    assert_same_corpora(bare, replace(whole, names=None))  # not all blocks have names
+    assert_same_corpora(pack_corpus(bare, tmp_path / "again"), bare)
     blocks = [scipy.sparse.csr_array(COUNTS[:9]), COUNTS[9:]]
-    assert_same(pack_corpus(blocks, tmp_path / "list", vocabulary=WORDS), bare)
-    assert_same(pack_corpus(COUNTS.tolist(), tmp_path / "rows", vocabulary=WORDS), bare)
+    assert_same_corpora(pack_corpus(blocks, tmp_path / "list", vocabulary=WORDS), bare)
+    assert_same_corpora(pack_corpus(COUNTS.tolist(), tmp_path / "rows", vocabulary=WORDS), bare)
 
 
 @pytest.mark.parametrize("block", [1, 7, 2**20])
@@ -94,8 +85,8 @@ def test_rows_and_totals(whole, packed, block, monkeypatch):
     part = packed.rows(slice(3, 9))
     assert np.shares_memory(part.words, packed.words)
     assert np.shares_memory(part.counts, packed.counts)
-    assert_same(part, whole[3:9])
-    assert_same(packed.rows(slice(5, 5)), whole[5:5])
+    assert_same_corpora(part, whole[3:9])
+    assert_same_corpora(packed.rows(slice(5, 5)), whole[5:5])
     assert np.array_equal(packed[[7, 2, 7]].to_csr().toarray(), COUNTS[[7, 2, 7]])
     assert packed[np.arange(23) > 20].names.tolist() == NAMES[21:]
     with pytest.raises(ValueError, match="neighbouring"):
@@ -104,7 +95,7 @@ def test_rows_and_totals(whole, packed, block, monkeypatch):
 
 def test_tokens_are_split_alike(whole, packed):
     for left, right in zip(split_tokens(whole, 4), split_tokens(packed, 4), strict=True):
-        assert_same(left, right)
+        assert_same_corpora(left, right)
 
 
 def test_draws_are_those_of_the_corpus_in_memory(whole, packed, tmp_path):
@@ -238,7 +229,7 @@ def test_no_damage_passes(whole, tmp_path, block, monkeypatch):
                 with pytest.raises(ValueError, match=rf"{path.name} is damaged"):
                     read(folder)
         path.write_bytes(right)
-    assert_same(open_corpus(folder), whole)
+    assert_same_corpora(open_corpus(folder), whole)
 
 
 def test_blocks_are_checked_once_and_when_they_are_used(whole, tmp_path, monkeypatch):
@@ -252,11 +243,11 @@ def test_blocks_are_checked_once_and_when_they_are_used(whole, tmp_path, monkeyp
     (folder / "counts.npy").write_bytes(content)
     arrays = {Path(file.path).stem: file.open(check=False) for file in told}
     part = type(whole)(num_words=12, **arrays)
-    assert_same(part.rows(slice(0, 9)), whole.rows(slice(0, 9)))
+    assert_same_corpora(part.rows(slice(0, 9)), whole.rows(slice(0, 9)))
     with pytest.raises(ValueError, match=r"counts\.npy is damaged"):
         part.rows(slice(9, 23))
     monkeypatch.setattr(zlib, "crc32", None)
-    assert_same(part.rows(slice(2, 9)), whole.rows(slice(2, 9)))
+    assert_same_corpora(part.rows(slice(2, 9)), whole.rows(slice(2, 9)))
 
 
 KILLED = """
