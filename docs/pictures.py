@@ -16,8 +16,7 @@ from pgmult.core.figures.tiles import Tiles
 from pgmult.datasets import demo_corpus, us_names, us_states
 from pgmult.fields import MultinomialGP, from_long
 from pgmult.fields.covariances import GreatCircle, Matern
-from pgmult.sequences import MultinomialLDS, StepProbs, forecast, latent_axes
-from pgmult.sequences.plots import axis_words, forecast_fan, latent_trajectories, symbol_probs
+from pgmult.sequences import MultinomialLDS, latent_axes
 from pgmult.topics import CorrelatedTopics, top_words, topic_correlations
 from pgmult.topics.plots import top_word_bars
 from pgmult.topics.summaries import topic_labels
@@ -97,16 +96,16 @@ def sequences():
     posterior = pgmult.sample(
         model, data, draws=400, tune=300, keep=[*model.default_keep, "states"], **FEW
     )
-    past = StepProbs.of(posterior, data)
-    ahead = forecast(posterior, data, 12, levels=(0.05, 0.25, 0.75, 0.95))
+    past = posterior.predict()
+    ahead = posterior.forecast(12, levels=(0.05, 0.25, 0.75, 0.95))
     figure = new_figure(11.0, 3.4)
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1.0])
-    symbol_probs(past, data, axes=left)
-    forecast_fan(ahead, data, symbols=4, history=past, last=24, axes=right)
+    past.plot(left)
+    ahead.plot(right, symbols=4, history=past, last=24)
     save(figure, "weather")
     found = latent_axes(past, 2)
-    save(latent_trajectories(found, data).figure, "latent-axes")
-    save(axis_words(found, data), "axis-words")
+    save(found.plot().figure, "latent-axes")
+    save(found.plot_words(), "axis-words")
 
 
 if __name__ == "__main__":

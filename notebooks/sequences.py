@@ -26,11 +26,8 @@ import pgmult
 from pgmult.sequences import (
     MultinomialLDS,
     as_sequences,
-    forecast,
     ngrams,
     one_step_ahead,
-    plots,
-    smooth,
 )
 
 WEATHER = ["fog", "rain", "snow", "sun"]
@@ -89,12 +86,12 @@ posterior.summary(["eigenvalue_moduli", "amplitudes"])
 
 # %%
 days = 12
-ahead = forecast(posterior, data, steps=days, levels=(0.05, 0.25, 0.75, 0.95), random_seed=2)
-history = smooth(posterior, data)
-axes = plots.forecast_fan(ahead, data, symbols=["sun", "snow"], history=history, last=48)
+ahead = posterior.forecast(days, levels=(0.05, 0.25, 0.75, 0.95), random_seed=2)
+history = posterior.predict(data)
+axes = ahead.plot(symbols=["sun", "snow"], history=history, last=48)
 truth = np.array([true_probs(first + 120 + np.arange(days)) for first in firsts])
 for name in ["sun", "snow"]:
-    axes.plot(1 + np.arange(days), truth[0, :, WEATHER.index(name)], "k:")
+    axes.plot(120 + np.arange(days), truth[0, :, WEATHER.index(name)], "k:")
 axes.figure
 
 # %% [markdown]

@@ -923,14 +923,14 @@ CALLS = {
     },
     "sequences.forecast": (
         lambda: sequences.forecast,
-        lambda: {"posterior": sequence_draws(), "data": words(), "steps": 2, "num_particles": 5},
+        lambda: {"posterior": sequence_draws(), "steps": 2, "num_particles": 5},
     ),
     "sequences.filter_sequences": (
         lambda: sequences.filter_sequences,
         lambda: {"posterior": sequence_draws(), "data": words(), "num_particles": 5},
     ),
-    "sequences.smooth": (
-        lambda: sequences.smooth,
+    "sequences.predict": (
+        lambda: sequences.predict,
         lambda: {"posterior": sequence_draws(), "data": words(), "warm_up": 1},
     ),
     "sequences.impute": (
@@ -955,19 +955,15 @@ CALLS = {
     ),
     "sequences.predictive_checks": (
         lambda: sequences.predictive_checks,
-        lambda: {"posterior": sequence_states(), "data": words()},
+        lambda: {"posterior": sequence_states()},
     ),
     "sequences.sequence_report": (
         lambda: sequences.sequence_report,
-        lambda: {"posterior": sequence_states(), "data": words(), "title": "t"},
-    ),
-    "sequences.StepProbs.of": (
-        lambda: sequences.StepProbs.of,
-        lambda: {"posterior": sequence_states(), "data": words()},
+        lambda: {"posterior": sequence_states(), "title": "t"},
     ),
     "sequences.latent_axes": (
         lambda: sequences.latent_axes,
-        lambda: {"probs": sequences.smooth(sequence_draws(), words()), "num_axes": 1},
+        lambda: {"probs": sequences.predict(sequence_draws(), words()), "num_axes": 1},
     ),
     "sequences.SequenceForecaster": (
         lambda: fitted(

@@ -1,4 +1,3 @@
-from pgmult.sequences import plots as plots
 from pgmult.sequences.checks import predictive_checks as predictive_checks
 from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
@@ -12,7 +11,7 @@ from pgmult.sequences.forecasts import StepProbs as StepProbs
 from pgmult.sequences.forecasts import filter_sequences as filter_sequences
 from pgmult.sequences.forecasts import forecast as forecast
 from pgmult.sequences.forecasts import impute as impute
-from pgmult.sequences.forecasts import smooth as smooth
+from pgmult.sequences.forecasts import predict as predict
 from pgmult.sequences.models.gaussian_lds import GaussianLDS as GaussianLDS
 from pgmult.sequences.models.hmm import MultinomialHMM as MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS as MultinomialLDS
@@ -22,6 +21,7 @@ from pgmult.sequences.report import sequence_report as sequence_report
 from pgmult.sequences.scores import ngrams as ngrams
 from pgmult.sequences.scores.one_step import SequenceScore as SequenceScore
 from pgmult.sequences.scores.one_step import blend as blend
+from pgmult.sequences.scores.one_step import compare as compare
 from pgmult.sequences.scores.one_step import one_step_ahead as one_step_ahead
 from pgmult.sequences.summaries import LatentAxes as LatentAxes
 from pgmult.sequences.summaries import latent_axes as latent_axes

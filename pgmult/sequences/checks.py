@@ -7,7 +7,7 @@
 ...     model, data, keep=[*model.default_keep, "states"],
 ...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
 ... )
->>> predictive_checks(posterior, data).statistics
+>>> predictive_checks(posterior).statistics
 ('repeats', 'longest run', 'dispersion')
 """
 
@@ -45,7 +45,7 @@ _ADVICE = {
 
 
 def predictive_checks(
-    posterior: Posterior, data: Any, *, max_draws: int = 200, random_seed: Any = 0
+    posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0
 ) -> PredictiveChecks:
     """Simulate observations of the same totals from draws of the states, and compare.
 
@@ -57,8 +57,6 @@ def predictive_checks(
     ----------
     posterior : Posterior
         That kept ``states`` beside the variables that its model keeps by default.
-    data : Sequences, or what the model takes
-        What the posterior was sampled from.
     max_draws : int
     random_seed : int, optional
 
@@ -67,11 +65,9 @@ def predictive_checks(
     TypeError
         If the posterior is of a model without a state space.
     ValueError
-        If it lacks a variable, or the data are others than its own.
+        If it lacks a variable, or its data are not at hand.
     """
-    data = sequences_of(posterior, data)
-    if not posterior.is_of(data):
-        raise ValueError("data must be what the posterior was sampled from, got others")
+    data = sequences_of(posterior)
     rng = np.random.default_rng(as_seed(random_seed))
     seen = np.flatnonzero(data.totals > 0)
     follows = _follows(data)

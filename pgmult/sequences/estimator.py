@@ -84,7 +84,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
 
     See Also
     --------
-    pgmult.sequences.smooth, pgmult.sequences.impute :
+    pgmult.sequences.predict, pgmult.sequences.impute :
         of ``posterior_`` and sequences with missing steps.
     """
 
@@ -232,11 +232,11 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if X is None and inputs is not None:
             raise ValueError("inputs are those of X: give both, or future_inputs alone")
-        data = self.sequences_ if X is None else self._new(X, inputs)
+        data = None if X is None else self._new(X, inputs)
         with row_threads(as_threads(self.n_jobs)):
             return forecast(
-                self.posterior_, data, steps, inputs=future_inputs, new=X is not None,
-                levels=levels, max_draws=self.max_draws,
+                self.posterior_, steps, data, inputs=future_inputs, levels=levels,
+                max_draws=self.max_draws,
                 num_particles=as_positive_int(self.n_particles, "n_particles", minimum=2),
             )  # fmt: skip
 

@@ -9,13 +9,17 @@ _SPACE = ("MultinomialLDS", "LogisticNormalLDS")
 SEQUENCES = Family(
     "sequences",
     {
-        "predict": Verb("pgmult.sequences.answers:predict", models=_SPACE, keeps=("states",)),
-        "forecast": Verb("pgmult.sequences.answers:forecast", models=_SPACE),
-        "impute": Verb("pgmult.sequences.answers:impute", models=("MultinomialLDS",)),
-        "check": Verb("pgmult.sequences.answers:check", models=_SPACE, keeps=("states",)),
-        "compare": Verb("pgmult.sequences.answers:compare"),
+        "predict": Verb("pgmult.sequences.forecasts:predict", models=_SPACE),
+        "forecast": Verb("pgmult.sequences.forecasts:forecast", models=_SPACE),
+        "impute": Verb("pgmult.sequences.forecasts:impute", models=("MultinomialLDS",)),
+        "check": Verb(
+            "pgmult.sequences.checks:predictive_checks", models=_SPACE, keeps=("states",)
+        ),
+        "compare": Verb("pgmult.sequences.scores.one_step:compare"),
         "report": Verb(
-            "pgmult.sequences.answers:report", models=("MultinomialLDS",), keeps=("states",)
+            "pgmult.sequences.report:sequence_report",
+            models=("MultinomialLDS",),
+            keeps=("states",),
         ),
     },
 )

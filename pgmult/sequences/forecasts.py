@@ -4,14 +4,14 @@ Four questions to a posterior of sequences driven by linear Gaussian states, eac
 averaging over its draws, with quantiles that hold the uncertainty of the parameters and of the
 states:
 
-* `smooth`: the probabilities at step t given *all* observations of its sequence;
+* `predict`: the probabilities at step t given *all* observations of its sequence;
 * `filter_sequences`: given those up to and including step t;
 * `impute`: which symbols stood at the missing steps;
 * `forecast`: the steps after the last one, with simulated futures.
 
-`smooth` and `impute` draw states by the model's own Gibbs steps, parameters held at each draw; they
-take any sequences, those that the posterior was sampled from included, and tell the parameters
-nothing new. `filter_sequences` goes by particles, and so does `forecast` for new sequences.
+Each is asked of the sequences that the posterior was sampled from, or of others. `predict` of other
+sequences and `impute` draw states by the model's own Gibbs steps, parameters held at each draw.
+`filter_sequences` goes by particles, and so does `forecast` for other sequences.
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABABABABAB"])
@@ -19,21 +19,22 @@ nothing new. `filter_sequences` goes by particles, and so does `forecast` for ne
 ...     pgmult.sequences.MultinomialLDS(state_dim=2), data,
 ...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
 ... )
->>> ahead = forecast(posterior, data, steps=3)
+>>> ahead = posterior.forecast(3)
 >>> ahead.mean.shape, ahead.quantiles.shape, ahead.simulated.shape
 ((1, 3, 2), (3, 1, 3, 2), (20, 1, 3))
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult.core.arguments import as_flag, as_repeats, as_seed
-from pgmult.core.notebook import columns_html
-from pgmult.core.tables import as_frame
+from pgmult.core.arguments import as_repeats, as_seed
+from pgmult.core.figures.lines import Lines
+from pgmult.core.tabled import Column, Table, Tabled, number
+from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
 from pgmult.links import StickBreaking
@@ -42,6 +43,7 @@ from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.figures import symbol_lines
 from pgmult.sequences.posteriors import (
     draws_of,
     refuse_without_last_states,
@@ -52,6 +54,11 @@ from pgmult.sequences.priors.dynamics import LinearDynamics, input_drive
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.scores.particle_filter import particle_filter
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+else:
+    Axes = Any
+
 __all__ = [
     "Forecast",
     "Imputed",
@@ -59,7 +66,7 @@ __all__ = [
     "filter_sequences",
     "forecast",
     "impute",
-    "smooth",
+    "predict",
 ]
 
 _QUANTILES = (0.05, 0.5, 0.95)
@@ -67,8 +74,52 @@ _START_PARTICLES = 100  # of the filter that smoothing starts from
 _BLOCK = 1 << 22  # probabilities held at a time
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StepProbs:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Probabilities(Tabled):
+    """Probabilities of symbols at some steps: what all answers have."""
+
+    mean: FloatArray
+    quantiles: FloatArray
+    levels: FloatArray
+    sequences: Sequences
+
+    caption: ClassVar[str]
+
+    def _places(self) -> tuple[IntArray, IntArray]:
+        """The sequence of each row of `mean`, and its step there."""
+        raise NotImplementedError
+
+    def table(self) -> Table:
+        """A row for each step and symbol, as `pgmult.core.tabled.Table`.
+
+        Its columns are ``sequence`` and ``symbol`` (names, or numbers from 0), ``step`` (from 0 in
+        each sequence), ``time`` where the sequences have it, ``mean``, and ``q0.05`` and so on for
+        each level.
+        """
+        data = self.sequences
+        sequence, step = (np.repeat(place, data.num_symbols) for place in self._places())
+        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        columns = [
+            Column(
+                "sequence", sequence if data.names is None else data.names[sequence], "sequence"
+            ),
+            Column("step", step, "step"),
+            Column("symbol", np.tile(symbols, len(step) // len(symbols)), "symbol"),
+            Column("mean", self.mean.ravel(), "mean", number(3)),
+        ]
+        if (when := data.times(sequence, step)) is not None:
+            told = date_text if when.dtype.kind == "M" else str
+            columns.insert(2, Column("time", when, "time", told))
+        for level, values in zip(self.levels, self.quantiles, strict=True):
+            columns.append(Column(f"q{level:g}", values.ravel(), f"q{level:g}", number(3)))
+        return Table(self.caption, columns)
+
+    def __repr__(self) -> str:
+        return f"{self.caption} of {self.sequences}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StepProbs(_Probabilities):
     """Probabilities of symbols at the steps of sequences.
 
     Attributes
@@ -78,119 +129,61 @@ class StepProbs:
     quantiles : array, ``(num_levels, num_steps, num_symbols)``
         Of the posterior of each probability.
     levels : array, ``(num_levels,)``
+    sequences : Sequences
+        Whose steps these are.
     state_mean : array, ``(num_draws, num_steps, state_dim)``
         Means of the states under each draw, or the states themselves: bases of the state differ
         between draws.
-    sequences : Sequences
-        Whose steps these are.
     """
 
-    mean: FloatArray
-    quantiles: FloatArray
-    levels: FloatArray
     state_mean: FloatArray
-    sequences: Sequences
 
-    @classmethod
-    def of(
-        cls,
-        posterior: Posterior,
-        data: Sequences,
-        *,
-        levels: Sequence[float] = _QUANTILES,
-        max_draws: int = 500,
-    ) -> "StepProbs":
-        """Smoothed probabilities from the states that the chains went through, at no further cost.
+    caption: ClassVar[str] = "Probabilities of symbols at each step"
 
-        Parameters
-        ----------
-        posterior : Posterior
-            That kept ``states`` beside the variables that its model keeps by default.
-        data : Sequences
-            What the posterior was sampled from.
-        levels : sequence of float
-            Of the quantiles.
-        max_draws : int
-            At most so many draws are used, evenly spread over the chains.
+    def _places(self) -> tuple[IntArray, IntArray]:
+        return _places(self.sequences, np.arange(self.sequences.num_steps))
 
-        Raises
-        ------
-        ValueError
-            If the posterior lacks a variable, or the data are others than its own.
-        """
-        wanted, data = _as_levels(levels), sequences_of(posterior, data)
-        if not posterior.is_of(data):
-            raise ValueError(
-                "data must be the sequences that the posterior was sampled from, got others"
-                " (smooth takes any)"
-            )
-        draws = state_space_draws(posterior, max_draws)
-        states = np.array([d["states"] for d in draws_of(posterior, ["states"], max_draws)])
-        rng = np.random.default_rng(0)  # nothing is drawn
-        mean, quantiles, *_ = _summaries(rng, draws, states, data.inputs, wanted)
-        return cls(mean, quantiles, wanted, states, data)
+    def figure(self, *, sequence: int = 0, symbols: Sequence[str | int] | int = 4) -> Lines:
+        """Probabilities of some symbols along a sequence: see `symbol_lines`."""
+        return symbol_lines(self, sequence=sequence, symbols=symbols)
 
-    def to_columns(self) -> dict[str, NDArray[Any]]:
-        """A tidy table, a row for each step and symbol, as a mapping from name to array.
-
-        Its columns are ``sequence`` and ``symbol`` (names, or numbers from 0), ``step`` (from 0 in
-        each sequence), ``time`` where the sequences have it, ``mean``, and ``q0.05`` and so on for
-        each level.
-        """
-        rows = _places(self.sequences, np.arange(self.sequences.num_steps))
-        return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
-
-    def to_dataframe(self) -> Any:
-        """The table of `to_columns` as a pandas data frame."""
-        return as_frame(self.to_columns())
-
-    def _repr_html_(self) -> str:
-        return columns_html(self.to_columns(), "Probabilities of symbols at each step")
+    def plot(self, axes: Axes | None = None, **options: Any) -> Axes:
+        """The `figure`, drawn with matplotlib."""
+        return self.figure(**options).plot(axes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Imputed:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Imputed(_Probabilities):
     """Symbols at missing steps.
 
     Attributes
     ----------
-    steps : int64 array, ``(num_missing,)``
-        Which steps of all sequences are missing.
     mean : array, ``(num_missing, num_symbols)``
         Probability of each symbol.
     quantiles : array, ``(num_levels, num_missing, num_symbols)``
     levels : array, ``(num_levels,)``
-    simulated : int64 array, ``(num_paths, num_missing)``
-        Joint draws, one symbol a step: a row is one completion of all sequences.
     sequences : Sequences
         Whose steps are missing.
+    steps : int64 array, ``(num_missing,)``
+        Which steps of all sequences are missing.
+    simulated : int64 array, ``(num_paths, num_missing)``
+        Joint draws, one symbol a step: a row is one completion of all sequences.
     counts : int64 array, ``(num_paths, num_missing, num_symbols)``, or None
         Joint draws of counts, where totals were given.
     """
 
     steps: IntArray
-    mean: FloatArray
-    quantiles: FloatArray
-    levels: FloatArray
     simulated: IntArray
-    sequences: Sequences
     counts: IntArray | None = None
 
-    def to_columns(self) -> dict[str, NDArray[Any]]:
-        """A tidy table, a row for each missing step and symbol, as `StepProbs.to_columns`."""
-        rows = _places(self.sequences, self.steps)
-        return _tidy(self.sequences, rows, self.mean, self.quantiles, self.levels)
+    caption: ClassVar[str] = "Probabilities of symbols at missing steps"
 
-    def to_dataframe(self) -> Any:
-        """The table of `to_columns` as a pandas data frame."""
-        return as_frame(self.to_columns())
-
-    def _repr_html_(self) -> str:
-        return columns_html(self.to_columns(), "Probabilities of symbols at missing steps")
+    def _places(self) -> tuple[IntArray, IntArray]:
+        return _places(self.sequences, self.steps)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Forecast:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Forecast(_Probabilities):
     """What comes after the last step of each sequence.
 
     Attributes
@@ -200,48 +193,102 @@ class Forecast:
     quantiles : array, ``(num_levels, num_sequences, steps, num_symbols)``
         Of the posterior of each probability: how it may move, not which symbol comes.
     levels : array, ``(num_levels,)``
+    sequences : Sequences
+        What goes on. In tables, the first step ahead is as long as its sequence was.
     simulated : int64 array, ``(num_paths, num_sequences, steps)``
         Simulated futures: one symbol a step, states and symbols of a row drawn jointly.
-    sequences : Sequences
-        What goes on.
     counts : int64 array, ``(num_paths, num_sequences, steps, num_symbols)``, or None
         Simulated futures of counts, where totals were given.
     """
 
-    mean: FloatArray
-    quantiles: FloatArray
-    levels: FloatArray
     simulated: IntArray
-    sequences: Sequences
     counts: IntArray | None = None
 
-    def to_columns(self) -> dict[str, NDArray[Any]]:
-        """A tidy table, a row for each step ahead and symbol, as `StepProbs.to_columns`.
+    caption: ClassVar[str] = "Probabilities of symbols at steps ahead"
 
-        The first step ahead is as long as its sequence was.
-        """
-        data, steps = self.sequences, self.mean.shape[1]
-        rows = np.divmod(np.arange(data.num_sequences * steps), steps)
-        mean = self.mean.reshape(-1, data.num_symbols)
-        quantiles = self.quantiles.reshape(-1, *mean.shape)
-        return _tidy(data, (rows[0], rows[1] + data.lengths[rows[0]]), mean, quantiles, self.levels)
+    def _places(self) -> tuple[IntArray, IntArray]:
+        steps = self.mean.shape[1]
+        sequence, ahead = np.divmod(np.arange(self.sequences.num_sequences * steps), steps)
+        return sequence, ahead + self.sequences.lengths[sequence]
 
-    def to_dataframe(self) -> Any:
-        """The table of `to_columns` as a pandas data frame."""
-        return as_frame(self.to_columns())
+    def figure(
+        self,
+        *,
+        history: StepProbs | None = None,
+        sequence: int = 0,
+        symbols: Sequence[str | int] | int = 3,
+        last: int = 50,
+    ) -> Lines:
+        """Fans of nested quantiles, after the `last` steps of a history: see `symbol_lines`."""
+        return symbol_lines(history, self, sequence=sequence, symbols=symbols, last=last)
 
-    def _repr_html_(self) -> str:
-        return columns_html(self.to_columns(), "Probabilities of symbols at steps ahead")
+    def plot(self, axes: Axes | None = None, **options: Any) -> Axes:
+        """The `figure`, drawn with matplotlib."""
+        return self.figure(**options).plot(axes)
+
+
+def predict(
+    posterior: Posterior,
+    data: Any = None,
+    *,
+    levels: Sequence[float] = _QUANTILES,
+    max_draws: int | None = None,
+    sweeps: int = 3,
+    warm_up: int = 10,
+    random_seed: int = 0,
+) -> StepProbs:
+    """Probabilities at every step, missing ones included, given all observations.
+
+    Those of the posterior's own sequences are made of the states that its chains went through;
+    states of other sequences are sampled at each of its draws.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Of `pgmult.sequences.MultinomialLDS` or `pgmult.sequences.LogisticNormalLDS`, with the
+        variables that they keep by default, and ``states`` where no data are given.
+    data : Sequences, or what the model takes, optional
+        Any sequences of the posterior's symbols, of `MultinomialLDS`.
+    levels : sequence of float
+        Of the quantiles.
+    max_draws : int, optional
+        At most so many draws are used, evenly spread over the chains: by default 500, or 100 where
+        states are sampled.
+    sweeps : int
+        Gibbs sweeps of Pólya-gamma variables and states at each draw. ``state_mean`` averages the
+        exact Gaussian means given omega of each, which vary less than states do.
+    warm_up : int
+        Sweeps before those. Every draw starts anew, from filtered states, because bases of the
+        state differ between draws.
+    random_seed : int
+
+    Raises
+    ------
+    TypeError
+        If the posterior is of a model without a state space.
+    ValueError
+        If the posterior does not know its model or lacks a variable, or the data are of other
+        symbols or the model of another link.
+    """
+    wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
+    most = max_draws or (500 if data is None else 100)
+    sequences, draws = sequences_of(posterior, data), state_space_draws(posterior, most)
+    if data is None:
+        states = np.array([d["states"] for d in draws_of(posterior, ["states"], most)])
+        means = states
+    else:
+        states, means = _smoothed_states(rng, draws, sequences, sweeps, warm_up)
+    mean, quantiles, *_ = _summaries(rng, draws, states, sequences.inputs, wanted)
+    return StepProbs(mean, quantiles, wanted, sequences, means)
 
 
 def forecast(
     posterior: Posterior,
-    data: Any,
     steps: int,
+    data: Any = None,
     *,
     inputs: ArrayLike | None = None,
     totals: ArrayLike | None = None,
-    new: bool = False,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 500,
     paths: int = 1,
@@ -253,54 +300,39 @@ def forecast(
     Parameters
     ----------
     posterior : Posterior
-        Of `pgmult.sequences.MultinomialLDS` or `pgmult.sequences.LogisticNormalLDS`, with the
-        variables that they keep by default.
-    data : Sequences, or what the model takes
-        What the posterior was sampled from; with ``new=True``, other sequences of its symbols.
+        As in `predict`.
     steps : int
         How far ahead, >= 1.
+    data : Sequences, or what the model takes, optional
+        Other sequences of the posterior's symbols: their last states come from a particle filter.
     inputs : array, ``(num_sequences, steps, num_inputs)``, optional
         Of the steps ahead; required where the data have inputs.
     totals : int or int array, ``(steps,)`` or ``(num_sequences, steps)``, optional
         How many observations each step ahead will have: `Forecast.counts` are drawn of so many.
-    new : bool
-        Whether `data` are other sequences: their last states then come from a particle filter.
-    levels : sequence of float
-        Of the quantiles.
-    max_draws : int
-        At most so many draws are used, evenly spread over the chains.
+    levels, max_draws, random_seed
+        As in `predict`.
     paths : int
         Simulated paths for each draw: more of them smooth the quantiles where draws are few.
     num_particles : int
-        For new sequences.
-    random_seed : int
+        For other sequences.
 
     Raises
     ------
-    TypeError
-        If the posterior is of a model without a state space.
-    ValueError
-        If the posterior does not know its model or lacks a variable, or the data are others than
-        its own, or of other symbols.
+    TypeError, ValueError
+        As in `predict`, and if inputs or totals do not go with the steps ahead.
     """
     steps, wanted = as_repeats(steps, "steps"), _as_levels(levels)
-    rng, data = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
-    if not (as_flag(new, "new") or posterior.is_of(data)):
-        raise ValueError(
-            "data must be the sequences that the posterior was sampled from, got others"
-            " (new=True forecasts these)"
-        )
-    ahead = data.extended(steps, inputs)  # refuses missing and superfluous inputs
-    future = np.flatnonzero(_is_new(data, ahead))
+    rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
+    ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
+    future = np.flatnonzero(_is_new(sequences, ahead))
     u = None if ahead.inputs is None else ahead.inputs[future]
-    sizes = None
-    if totals is not None:
-        sizes = _as_totals(totals, (data.num_sequences, steps)).ravel()
+    shape = sequences.num_sequences, steps
+    sizes = None if totals is None else _as_totals(totals, shape).ravel()
     repeats = as_repeats(paths, "paths")
     draws = state_space_draws(posterior, max_draws)
-    if new:
-        filtered = particle_filter(rng, draws, data, num_particles)
-        last = filtered.state_draw[:, data.offsets[1:] - 1]
+    if data is not None:
+        filtered = particle_filter(rng, draws, sequences, num_particles)
+        last = filtered.state_draw[:, sequences.offsets[1:] - 1]
     else:
         refuse_without_last_states(posterior)
         last = np.array([d["last_states"] for d in draws_of(posterior, ["last_states"], max_draws)])
@@ -317,20 +349,16 @@ def forecast(
     mean, quantiles, simulated, counts = _summaries(
         rng, draws, states, u, wanted, simulate=True, totals=sizes
     )
-    shape = (data.num_sequences, steps)
     return Forecast(
-        mean.reshape(*shape, -1),
-        quantiles.reshape(len(wanted), *shape, data.num_symbols),
-        wanted,
+        mean.reshape(*shape, -1), quantiles.reshape(len(wanted), *shape, -1), wanted, sequences,
         simulated.reshape(-1, *shape),
-        data,
         None if counts is None else counts.reshape(len(draws), *shape, -1),
-    )
+    )  # fmt: skip
 
 
 def filter_sequences(
     posterior: Posterior,
-    data: Any,
+    data: Any = None,
     *,
     levels: Sequence[float] = _QUANTILES,
     max_draws: int = 100,
@@ -339,57 +367,18 @@ def filter_sequences(
 ) -> StepProbs:
     """Probabilities at every step given the observations up to and including it.
 
-    Parameters as in `forecast`; `data` are any sequences of the posterior's symbols.
+    Parameters and errors as in `forecast`; `data` are the posterior's own if left out.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
-    filtered = particle_filter(rng, draws, data, num_particles)
-    mean, quantiles, *_ = _summaries(rng, draws, filtered.state_draw, data.inputs, wanted)
-    return StepProbs(mean, quantiles, wanted, filtered.state_mean, data)
-
-
-def smooth(
-    posterior: Posterior,
-    data: Any,
-    *,
-    levels: Sequence[float] = _QUANTILES,
-    max_draws: int = 100,
-    sweeps: int = 3,
-    warm_up: int = 10,
-    random_seed: int = 0,
-) -> StepProbs:
-    """Probabilities at every step, missing ones included, given all observations.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Of `pgmult.sequences.MultinomialLDS`, with the variables that it keeps by default.
-    data : Sequences, or what the model takes
-        Any sequences of the posterior's symbols.
-    levels, max_draws, random_seed
-        As in `forecast`.
-    sweeps : int
-        Gibbs sweeps of Pólya-gamma variables and states at each draw. ``state_mean`` averages the
-        exact Gaussian means given omega of each, which vary less than states do.
-    warm_up : int
-        Sweeps before those. Every draw starts anew, from filtered states, because bases of the
-        state differ between draws.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `forecast`, and if the posterior is of another link.
-    """
-    wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
-    states, means = _smoothed_states(rng, draws, data, sweeps, warm_up)
-    mean, quantiles, *_ = _summaries(rng, draws, states, data.inputs, wanted)
-    return StepProbs(mean, quantiles, wanted, means, data)
+    sequences, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
+    found = particle_filter(rng, draws, sequences, num_particles)
+    mean, quantiles, *_ = _summaries(rng, draws, found.state_draw, sequences.inputs, wanted)
+    return StepProbs(mean, quantiles, wanted, sequences, found.state_mean)
 
 
 def impute(
     posterior: Posterior,
-    data: Any,
+    data: Any = None,
     *,
     totals: ArrayLike | None = None,
     levels: Sequence[float] = _QUANTILES,
@@ -401,7 +390,8 @@ def impute(
 ) -> Imputed:
     """The symbols at missing steps, given all observations: one a step, or counts.
 
-    Parameters and errors are those of `smooth`, and
+    States are sampled at each draw, of the posterior's own sequences if no `data` are given. Other
+    parameters and errors are those of `predict`, and
 
     Parameters
     ----------
@@ -417,45 +407,24 @@ def impute(
         Also if no step is missing.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    data, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
-    missing = np.flatnonzero(data.totals == 0)
+    sequences, draws = sequences_of(posterior, data), state_space_draws(posterior, max_draws)
+    missing = np.flatnonzero(sequences.totals == 0)
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
     draws = [draw for draw in draws for _ in range(as_repeats(paths, "paths"))]
-    states, _ = _smoothed_states(rng, draws, data, sweeps, warm_up)
-    u = None if data.inputs is None else data.inputs[missing]
+    states, _ = _smoothed_states(rng, draws, sequences, sweeps, warm_up)
+    u = None if sequences.inputs is None else sequences.inputs[missing]
     mean, quantiles, simulated, counts = _summaries(
         rng, draws, states[:, missing], u, wanted, simulate=True, totals=sizes
     )
-    return Imputed(missing, mean, quantiles, wanted, simulated, data, counts)
+    return Imputed(mean, quantiles, wanted, sequences, missing, simulated, counts)
 
 
 def _places(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
     """The sequence of each step, and where in it the step stands."""
     sequence = np.searchsorted(data.offsets, steps, side="right") - 1
     return sequence, steps - data.offsets[sequence]
-
-
-def _tidy(
-    data: Sequences,
-    rows: tuple[IntArray, IntArray],
-    mean: FloatArray,
-    quantiles: FloatArray,
-    levels: FloatArray,
-) -> dict[str, NDArray[Any]]:
-    """Columns of probabilities of symbols at steps."""
-    sequence, step = (np.repeat(place, data.num_symbols) for place in rows)
-    symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    columns = {
-        "sequence": sequence if data.names is None else data.names[sequence],
-        "step": step,
-        **({} if (when := data.times(sequence, step)) is None else {"time": when}),
-        "symbol": np.tile(symbols, len(mean)),
-        "mean": mean.ravel(),
-    }
-    ends = zip(levels, quantiles, strict=True)
-    return columns | {f"q{level:g}": values.ravel() for level, values in ends}
 
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:

@@ -62,8 +62,8 @@ class HasStateSpace(Protocol):
         """One posterior draw as particle methods take it."""
 
 
-def sequences_of(posterior: Posterior, data: Any) -> Sequences:
-    """Sequences of the posterior's symbols, from what its model takes.
+def sequences_of(posterior: Posterior, data: Any = None) -> Sequences:
+    """Sequences of the posterior's symbols, from what its model takes; its own if left out.
 
     Raises
     ------
@@ -77,6 +77,8 @@ def sequences_of(posterior: Posterior, data: Any) -> Sequences:
             f"posterior must be a Posterior, which knows its model, got {type(posterior).__name__}"
             " (make one of arrays by Posterior(..., origin=Origin.of(model, data)))"
         )
+    if data is None:
+        data = posterior.data
     own = data_of(posterior.model, data)
     sequences = own if isinstance(own, Sequences) else as_sequences(data)
     symbols = np.arange(sequences.num_symbols) if sequences.alphabet is None else sequences.alphabet
@@ -151,5 +153,5 @@ def refuse_without_last_states(posterior: Posterior) -> None:
     if "last_states" not in posterior:
         raise ValueError(
             "posterior must have kept last_states to go on where its sequences ended, and runs on a"
-            " cluster keep none: forecast(..., new=True) finds them by a particle filter"
+            " cluster keep none: forecast(steps, data) finds them by a particle filter"
         )

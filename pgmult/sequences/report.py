@@ -4,26 +4,26 @@
 page.
 """
 
+import os
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_mapping, as_probability, brief
-from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.scores import mean_by_token
-from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.checks import predictive_checks
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.forecasts import Forecast, StepProbs, forecast
+from pgmult.sequences.figures import labels_of, name_of, symbol_lines, when
+from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.scores.one_step import SequenceScore
+from pgmult.sequences.posteriors import sequences_of
+from pgmult.sequences.scores.one_step import Gain, SequenceScore
 from pgmult.sequences.updates.state_slice import slow_symbol
 
 __all__ = ["data_in_words", "sequence_report"]
@@ -34,9 +34,9 @@ _HISTORY = 100  # steps in a figure
 
 def sequence_report(
     posterior: Posterior,
-    data: Sequences,
+    page: str | os.PathLike[str] | None = None,
     *,
-    title: str,
+    title: str = "Sequences of symbols",
     facts: Mapping[str, str] | None = None,
     steps: int = 12,
     held_out: Sequences | None = None,
@@ -46,14 +46,14 @@ def sequence_report(
     max_draws: int = 400,
     random_seed: int = 0,
 ) -> Report:
-    """Summarise a posterior of sequences driven by linear Gaussian states.
+    """Summarise a posterior of sequences, without inputs, driven by linear Gaussian states.
 
     Parameters
     ----------
     posterior : Posterior
         That kept ``states`` beside the variables that its model keeps by default.
-    data : Sequences
-        The posterior's data, without inputs.
+    page : path, optional
+        Where to write the report as an HTML page.
     title : str
     facts : mapping from str to str, optional
     steps : int
@@ -74,22 +74,20 @@ def sequence_report(
     Raises
     ------
     ValueError
-        If the data are not those of the posterior, have inputs, or the posterior did not keep what
-        it takes.
+        If the data have inputs, or the posterior did not keep what it takes.
     """
     as_kind(title, "title", str)
     tail = 0.5 * (1.0 - as_probability(probability, "probability"))
     max_draws = as_positive_int(max_draws, "max_draws")
-    if as_kind(data, "data", Sequences).num_inputs:
+    data = sequences_of(posterior)
+    if data.num_inputs:
         raise ValueError("data must have no inputs: those of steps ahead are not known here")
     steps = as_positive_int(steps, "steps")
     if held_out is not None:
         steps = max(steps, int(as_kind(held_out, "held_out", Sequences).lengths.max()))
     levels = (tail, 1.0 - tail)
-    past = StepProbs.of(posterior, data, levels=levels, max_draws=max_draws)
-    ahead = forecast(
-        posterior, data, steps, levels=levels, max_draws=max_draws, random_seed=random_seed
-    )
+    past = predict(posterior, levels=levels, max_draws=max_draws)
+    ahead = forecast(posterior, steps, levels=levels, max_draws=max_draws, random_seed=random_seed)
     known = None
     if truth is not None:
         pair = truth if isinstance(truth, tuple | list) and len(truth) == 2 else None
@@ -124,7 +122,7 @@ def sequence_report(
                 rows=rows,
             )
         )
-    fit = predictive_checks(posterior, data, max_draws=max_draws, random_seed=random_seed)
+    fit = predictive_checks(posterior, max_draws=max_draws, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
     if known is not None:
@@ -139,32 +137,8 @@ def sequence_report(
     if slow is not None:
         details.append(f"{slow}.")
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
-    return Report(
-        title,
-        verdict,
-        sections,
-        {"data": data_in_words(data), **as_mapping(facts, "facts")},
-    )
-
-
-def _labels(data: Sequences) -> list[str]:
-    return (
-        [str(k) for k in range(data.num_symbols)]
-        if data.alphabet is None
-        else [repr(a) if a.strip() != a else a for a in data.alphabet.tolist()]
-    )
-
-
-def _name(data: Sequences, s: int) -> str:
-    return f"sequence {s}" if data.names is None else str(data.names[s])
-
-
-def _when(data: Sequences, s: int, step: float) -> str:
-    """The time of a step of a sequence, or its number."""
-    times = data.times([s], [round(step)])
-    if times is None:
-        return f"{step:.0f}"
-    return date_text(times[0]) if isinstance(times[0], np.datetime64) else str(times[0])
+    about = {"data": data_in_words(data), **as_mapping(facts, "facts")}
+    return Report(title, verdict, sections, about).save(page)
 
 
 def _range(past: StepProbs) -> tuple[FloatArray, FloatArray]:
@@ -176,7 +150,7 @@ def _range(past: StepProbs) -> tuple[FloatArray, FloatArray]:
 def _movement(past: StepProbs) -> str:
     low, high = _range(past)
     k = int((high - low).argmax())
-    name = _labels(past.sequences)[k]
+    name = labels_of(past.sequences)[k]
     if high[k] - low[k] < 0.05:
         return "The probabilities hardly move: shares of all symbols say nearly as much."
     return (
@@ -208,13 +182,13 @@ def _swings(posterior: Posterior) -> list[str]:
 def _next(ahead: Forecast) -> str:
     """How clear the next step is."""
     best = ahead.mean[:, 0].max(axis=1)
-    names, n = _labels(ahead.sequences), len(best)
+    names, n = labels_of(ahead.sequences), len(best)
     s = int(best.argmax())
     k = int(ahead.mean[s, 0].argmax())
     if n == 1:
         return f"Next comes {names[k]} with probability {best[s]:.2f}."
     return (
-        f"The next symbol is clearest in {_name(ahead.sequences, s)}: {names[k]} with probability"
+        f"The next symbol is clearest in {name_of(ahead.sequences, s)}: {names[k]} with probability"
         f" {best[s]:.2f}; over the {n} sequences the most probable one has {best.mean():.2f} on"
         " average."
     )
@@ -225,7 +199,7 @@ def _symbols(past: StepProbs) -> Section:
     low, high = _range(past)
     shares = np.bincount(data.symbols, data.counts, data.num_symbols) / data.counts.sum()
     order = np.argsort(-(high - low), kind="stable")[:_MOST_ROWS]
-    names = _labels(data)
+    names = labels_of(data)
     rows = [(names[k], f"{shares[k]:.3f}", f"{low[k]:.2f} to {high[k]:.2f}") for k in order]
     return Section(
         "Which symbols move",
@@ -236,7 +210,7 @@ def _symbols(past: StepProbs) -> Section:
 
 
 def _coming(ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None) -> Section:
-    data, names = ahead.sequences, _labels(ahead.sequences)
+    data, names = ahead.sequences, labels_of(ahead.sequences)
     rows = []
     at = sorted({0, ahead.mean.shape[1] // 2, ahead.mean.shape[1] - 1})
     for s in range(min(data.num_sequences, _MOST_ROWS // len(at))):
@@ -245,8 +219,8 @@ def _coming(ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] 
             k = int(mean.argmax())
             cell = Interval(float(mean[k]), float(lower[k]), float(upper[k]))
             truth = () if known is None else (f"{known[1][s, h, k]:.2f}",)
-            when = () if data.starts is None else (_when(data, s, data.lengths[s] + h),)
-            rows.append((_name(data, s), str(h + 1), *when, names[k], cell, *truth))
+            told = () if data.starts is None else (when(data, s, data.lengths[s] + h),)
+            rows.append((name_of(data, s), str(h + 1), *told, names[k], cell, *truth))
     return Section(
         "What comes next",
         f"The most probable symbol so many steps ahead, and its probability [{percent}: where that"
@@ -264,48 +238,14 @@ def _figures(
 ) -> list[Section]:
     data = past.sequences
     low, high = _range(past)
-    chosen = np.sort(np.argsort(-(high - low), kind="stable")[:_MOST_LINES])
-    names = _labels(data)
-    panels = []
+    chosen = np.sort(np.argsort(-(high - low), kind="stable")[:_MOST_LINES]).tolist()
     longest = np.sort(np.argsort(-data.lengths, kind="stable")[:_MOST_PANELS])
-    for s in longest:
-        first, last = int(data.offsets[s]), int(data.offsets[s + 1])
-        first = max(first, last - _HISTORY)
-        origin = int(data.offsets[s])
-        x = np.arange(first - origin, last - origin + ahead.mean.shape[1], dtype=np.float64)
-        totals = data.totals[first:last]
-        counts = data.to_csr()[first:last].toarray()
-        lines = []
-        for k in chosen.tolist():
-            mean, lower, upper = (
-                np.concatenate([p[first:last, k], a[s, :, k]])
-                for p, a in (
-                    (past.mean, ahead.mean),
-                    (past.quantiles[0], ahead.quantiles[0]),
-                    (past.quantiles[1], ahead.quantiles[1]),
-                )
-            )
-            seen = np.flatnonzero(counts[:, k])
-            full = np.flatnonzero(totals > 0)
-            rug = points = truth = None
-            if totals.max() <= 1:
-                rug = x[seen]
-            else:
-                points = x[full], counts[full, k] / totals[full]
-            if known is not None:
-                truth = np.concatenate([known[0][first:last, k], known[1][s, :, k]])
-            lines.append(Line(names[k], k, x, mean, [(lower, upper)], points, truth, rug))
-        gaps = [(x[t] - 0.5, x[t] + 0.5) for t in np.flatnonzero(totals == 0)]
-        name = _name(data, int(s))
-        panels.append(
-            Lines(
-                lines, label=f"probabilities along {name} and ahead of it",
-                x_label="step" if data.starts is None else "time",
-                tell=None if data.starts is None else partial(_when, data, int(s)),
-                caption=name, band=percent,
-                gaps=gaps, divider=float(last - origin) - 0.5,
-            )
-        )  # fmt: skip
+    panels = [
+        symbol_lines(
+            past, ahead, sequence=int(s), symbols=chosen, last=_HISTORY, truth=known, band=percent
+        )
+        for s in longest
+    ]
     which = "" if data.num_sequences <= _MOST_PANELS else f"; {len(longest)} of the longest"
     what = "all symbols" if data.num_symbols <= _MOST_LINES else "the symbols that move most"
     title = "Probabilities, and what lies ahead"
@@ -343,9 +283,10 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
         np.bincount(groups, gains).astype(np.float64),
         np.bincount(groups, held_out.counts).astype(np.int64),
     )
+    told = Gain(gain, error, error)
     return (
         f"How the sequences went on ({int(held_out.counts.sum()):,} observations that were held"
-        f" out, up to {held_out.lengths.max()} steps ahead) is told {_word(gain, error)} than by"
+        f" out, up to {held_out.lengths.max()} steps ahead) is told {told.word} than by"
         f" overall shares: {gain:+.3f} ± {error:.3f} nats an observation."
     )
 
@@ -357,15 +298,8 @@ def _one_step(scores: Mapping[str, SequenceScore]) -> list[str]:
     parts = []
     for name, other in others:
         gain = own.gain_over(other)
-        parts.append(
-            f"{_word(gain.mean, gain.standard_error)} than {name}"
-            f" ({gain.mean:+.3f} ± {gain.standard_error:.3f} nats)"
-        )
+        parts.append(f"{gain.word} than {name} ({gain.mean:+.3f} ± {gain.standard_error:.3f} nats)")
     return [f"One step ahead, those observations are told {', '.join(parts)}."]
-
-
-def _word(gain: float, error: float) -> str:
-    return "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
 
 
 def _against_truth(

@@ -17,19 +17,30 @@ One unit of score multiplies the odds of symbols by exp(effects).
 >>> p = np.exp(np.outer(x, [1.0, -1.0, 0.0]))
 >>> p /= p.sum(axis=1, keepdims=True)
 >>> data = as_sequences(np.rint(100 * p).astype(int))
->>> found = latent_axes(StepProbs(p, p[None], np.array([0.5]), x[None, :, None], data), num_axes=1)
+>>> found = latent_axes(StepProbs(p, p[None], np.array([0.5]), data, x[None, :, None]), num_axes=1)
 >>> round(abs(float(np.corrcoef(found.scores[:, 0], x)[0, 1])), 6)
 1.0
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_probability
+from pgmult.core.figures.base import BLUE, RED, clean, new_figure
+from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.figures import axis_of, gaps_of, labels_of, name_of, steps_of
 from pgmult.sequences.forecasts import StepProbs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+else:
+    Axes = Figure = Any
 
 __all__ = ["LatentAxes", "latent_axes"]
 
@@ -53,6 +64,8 @@ class LatentAxes:
         Of the weighted variance of log probabilities that each axis tells.
     probability : float
         Of the interval.
+    sequences : Sequences
+        Whose steps these are.
     """
 
     scores: FloatArray
@@ -62,6 +75,61 @@ class LatentAxes:
     weights: FloatArray
     shares: FloatArray
     probability: float
+    sequences: Sequences
+
+    def figure(self, *, sequence: int = 0) -> Lines:
+        """Where a sequence stands on each axis, with intervals over draws."""
+        data, steps = self.sequences, steps_of(self.sequences, sequence)
+        x = np.arange(steps.stop - steps.start, dtype=np.float64)
+        lines = [
+            Line(
+                f"axis {a} ({100.0 * share:.0f} % of variance)", a, x, self.scores[steps, a],
+                [(self.lower[steps, a], self.upper[steps, a])],
+            )
+            for a, share in enumerate(self.shares)
+        ]  # fmt: skip
+        return Lines(
+            lines, label=f"latent axes along {name_of(data, sequence)}", y_label="score",
+            caption=name_of(data, sequence), from_zero=False, gaps=gaps_of(data.totals[steps]),
+            **axis_of(data, sequence),
+        )  # fmt: skip
+
+    def plot(self, axes: Axes | None = None, *, sequence: int = 0) -> Axes:
+        """The `figure`, drawn with matplotlib."""
+        return self.figure(sequence=sequence).plot(axes)
+
+    def plot_words(self, *, num_words: int = 8) -> Figure:
+        """A panel an axis: by how much one unit of score multiplies the odds of symbols.
+
+        The symbols shown at either end, at most so many, are those that count most on it, by effect
+        and frequency.
+        """
+        num_words = as_positive_int(num_words, "num_words")
+        panels = []
+        for effects in self.effects:
+            pull = np.sqrt(self.weights) * effects
+            order = np.argsort(-pull, kind="stable")
+            high = [k for k in order[:num_words] if pull[k] > 0.0]
+            low = [k for k in order[::-1][:num_words] if pull[k] < 0.0]
+            panels.append([*high, *low[::-1]])
+        figure = new_figure(2.9 * len(panels), 0.7 + 0.16 * max(map(len, panels)))
+        names = labels_of(self.sequences)
+        drawn = figure.subplots(1, len(panels), squeeze=False)[0]
+        for a, (axes, shown) in enumerate(zip(drawn, panels, strict=True)):
+            factors = np.exp(self.effects[a, shown])
+            colours = [RED if factor > 1.0 else BLUE for factor in factors]
+            axes.barh(range(len(shown)), factors - 1.0, left=1.0, color=colours, height=0.72)
+            axes.axvline(1.0, color="0.3", linewidth=0.8)
+            axes.set_xscale("log", base=2)
+            axes.xaxis.set_major_formatter(lambda x, _: f"×{x:g}")
+            axes.minorticks_off()
+            axes.set_yticks(range(len(shown)), [names[k] for k in shown], fontsize=7)
+            axes.tick_params(axis="y", length=0)
+            axes.tick_params(axis="x", labelsize=7)
+            axes.invert_yaxis()
+            axes.set_title(f"axis {a}", fontsize=8)
+            clean(axes)
+        return figure
 
 
 def latent_axes(probs: StepProbs, num_axes: int = 2, probability: float = 0.9) -> LatentAxes:
@@ -70,7 +138,7 @@ def latent_axes(probs: StepProbs, num_axes: int = 2, probability: float = 0.9) -
     Parameters
     ----------
     probs : StepProbs
-        From `pgmult.sequences.smooth` or `pgmult.sequences.filter_sequences`.
+        From `pgmult.sequences.predict` or `pgmult.sequences.filter_sequences`.
     num_axes : int
         At most the dimension of the states.
     probability : float
@@ -104,7 +172,7 @@ def latent_axes(probs: StepProbs, num_axes: int = 2, probability: float = 0.9) -
     tail = 0.5 * (1.0 - probability)
     lower, upper = np.quantile(by_draw, [tail, 1.0 - tail], axis=0)
     shares = size[:num_axes] ** 2 / (size**2).sum()
-    return LatentAxes(scores, lower, upper, effects, weights, shares, probability)
+    return LatentAxes(scores, lower, upper, effects, weights, shares, probability, probs.sequences)
 
 
 def _nearest(states: FloatArray, scores: FloatArray) -> FloatArray:

@@ -138,9 +138,9 @@ def test_paths_that_go_on_with_other_workers(tmp_path):
         )  # fmt: skip
     found = pgmult.resume(run, cluster="local", cores=2, shards=5, cut=1, progressbar=False)
     assert same(pgmult.sample(model, data, keep=list(found), cores=2, **settings), found)
-    with pytest.raises(ValueError, match=r"must have kept last_states .* new=True"):
-        forecast(found, data, 2, inputs=np.zeros((30, 2, 1)))
-    ahead = forecast(found, data, 2, inputs=np.zeros((30, 2, 1)), new=True)
+    with pytest.raises(ValueError, match=r"must have kept last_states .*forecast\(steps, data\)"):
+        forecast(found, 2, inputs=np.zeros((30, 2, 1)))
+    ahead = forecast(found, 2, data, inputs=np.zeros((30, 2, 1)))
     assert ahead.mean.shape == (30, 2, 4)
     with pytest.raises(ValueError, match=r"made of all rows at once .* 'mean_probs'"):
         pgmult.sample(

@@ -42,6 +42,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
+from pgmult.core.reports import Report
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -54,6 +55,7 @@ __all__ = [
     "Gain",
     "SequenceScore",
     "blend",
+    "compare",
     "joined",
     "mix_draws",
     "one_step_ahead",
@@ -78,6 +80,12 @@ class Gain(NamedTuple):
     mean: float
     standard_error: float
     standard_error_by_step: float
+
+    @property
+    def word(self) -> str:
+        """What it is: "better", "worse", or "no better" where twice the error may make it."""
+        sure = abs(self.mean) > 2 * self.standard_error
+        return "no better" if not sure else "better" if self.mean > 0 else "worse"
 
     def __str__(self) -> str:
         return f"{self.mean:+.4f} ± {self.standard_error:.4f} nats an observation"
@@ -357,3 +365,31 @@ def one_step_ahead(
     name = f"{type(model).__name__}, one step ahead, {how}, {pooling} of draws"
     log_predictive = mix_draws(by_draw, test.offsets, pooling)
     return SequenceScore.of_steps(name, log_predictive, test, len(by_draw))
+
+
+def compare(
+    posterior: Posterior,
+    other: Posterior,
+    *,
+    held_out: Any,
+    names: tuple[str, str] = ("the first", "the second"),
+) -> Report:
+    """Which of two posteriors of the same sequences predicts better how they went on.
+
+    Parameters
+    ----------
+    posterior, other : Posterior
+    held_out : Sequences
+        How each sequence went on, which neither was shown.
+    names : pair of str
+        What to call them.
+    """
+    runs = posterior, as_kind(other, "other", Posterior)
+    scores = [one_step_ahead(r, held_out, after=r.data, pooling="average") for r in runs]
+    gain = scores[0].gain_over(scores[1])
+    sentences = [
+        f"One step ahead, the first tells what neither was shown {gain.word} than the second:"
+        f" {gain}.",
+        *(f"{name}: {score}." for name, score in zip(names, scores, strict=True)),
+    ]
+    return Report(" and ".join(names), sentences)

@@ -8,7 +8,7 @@ from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences import LogisticNormalLDS, MultinomialHMM, MultinomialLDS
 from pgmult.sequences.data.sequences import as_sequences
-from pgmult.sequences.forecasts import filter_sequences, forecast, impute, smooth
+from pgmult.sequences.forecasts import filter_sequences, forecast, impute, predict
 
 TWO = as_sequences([[0, 0, 1, -1, 0, 0], [1, 1, -1]], num_symbols=2, order=[0, 1])
 LEVELS = (0.1, 0.5, 0.9)
@@ -84,7 +84,7 @@ def test_filtered_probabilities_are_those_of_a_grid():
 
 @pytest.mark.slow
 def test_smoothed_probabilities_are_those_of_a_grid():
-    found = smooth(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
+    found = predict(posterior_of(TWO, 600), TWO, max_draws=600, warm_up=12, sweeps=1)
     _, expected = exact(TWO, GRID)
     np.testing.assert_allclose(found.mean[:, 0], expected, atol=0.04)
     np.testing.assert_allclose(found.levels, [0.05, 0.5, 0.95])
@@ -92,7 +92,7 @@ def test_smoothed_probabilities_are_those_of_a_grid():
 
 def test_smoothing_starts_where_the_filter_is():
     data = as_sequences([np.tile([990, 10], (6, 1))], order=[0, 1])
-    found = smooth(posterior_of(data, 20), data, max_draws=20, warm_up=1, sweeps=1)
+    found = predict(posterior_of(data, 20), data, max_draws=20, warm_up=1, sweeps=1)
     np.testing.assert_allclose(found.mean[:, 0], 0.99, atol=0.006)  # from 0 it would be at 0.93
 
 
@@ -115,7 +115,7 @@ def test_forecasts_follow_the_dynamics():
         data, 4000, last_states=last, input_weights=[[0.7]], emission_weights=[[-0.4]]
     )
     ahead = np.array([[[1.0], [0.0]], [[0.0], [2.0]]])
-    found = forecast(posterior, data, 2, inputs=ahead, levels=LEVELS, max_draws=4000)
+    found = forecast(posterior, 2, inputs=ahead, levels=LEVELS, max_draws=4000)
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     for s in range(2):
         mean, var = last[s, 0], 0.0
@@ -131,45 +131,59 @@ def test_forecasts_follow_the_dynamics():
 
 def test_new_sequences_are_filtered_first():
     new = as_sequences([[0] * 12], num_symbols=2, order=[0, 1])
-    found = forecast(posterior_of(TWO, 1000), new, 1, new=True, max_draws=1000, num_particles=50)
+    found = forecast(posterior_of(TWO, 1000), 1, new, max_draws=1000, num_particles=50)
     longer, _ = exact(new.extended(1), GRID)
     assert abs(found.mean[0, 0, 0] - longer[-1]) < 0.03
 
 
 def test_softmax_posteriors():
     posterior = posterior_of(TWO, 4, link="softmax", loadings=[[1.0], [-1.0]], offset=[0.0, 1.0])
-    assert forecast(posterior, TWO, 3).mean.shape == (2, 3, 2)
+    assert forecast(posterior, 3).mean.shape == (2, 3, 2)
     np.testing.assert_allclose(filter_sequences(posterior, TWO).mean.sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match="stick-breaking link"):
-        smooth(posterior, TWO)
 
 
 def test_one_seed_one_answer():
     posterior = posterior_of(TWO, 8)
-    one, two = (forecast(posterior, TWO, 2, random_seed=5) for _ in range(2))
+    one, two = (forecast(posterior, 2, random_seed=5) for _ in range(2))
     np.testing.assert_array_equal(one.simulated, two.simulated)
     np.testing.assert_array_equal(one.mean, two.mean)
 
 
-def test_bad_questions():
-    posterior = posterior_of(TWO)
-    with pytest.raises(ValueError, match="steps must be at least 1"):
-        forecast(posterior, TWO, 0)
-    with pytest.raises(ValueError, match="levels must be numbers from 0 to 1"):
-        forecast(posterior, TWO, 1, levels=[5, 95])
-    with pytest.raises(ValueError, match="no inputs"):
-        forecast(posterior, TWO, 1, inputs=np.zeros((2, 1, 1)))
-    with pytest.raises(ValueError, match="nothing to impute"):
-        impute(posterior, as_sequences([[0, 1]]))
-    one = Posterior({"offset": posterior["offset"]}, origin=Origin.of(MultinomialLDS(1), TWO))
-    with pytest.raises(ValueError, match="posterior lacks transition, noise_cov"):
-        filter_sequences(one, TWO)
+REFUSALS = {
+    "no step": (lambda: forecast(posterior_of(TWO), 0), "steps must be at least 1"),
+    "levels in percent": (
+        lambda: forecast(posterior_of(TWO), 1, levels=[5, 95]), "levels must be numbers from 0 to 1"
+    ),
+    "inputs of none": (
+        lambda: forecast(posterior_of(TWO), 1, inputs=np.zeros((2, 1, 1))), "no inputs"
+    ),
+    "nothing missing": (
+        lambda: impute(posterior_of(TWO), as_sequences([[0, 1]])), "nothing to impute"
+    ),
+    "variables not kept": (
+        lambda: filter_sequences(only("offset"), TWO), "posterior lacks transition, noise_cov"
+    ),
+    "states not kept": (lambda: predict(posterior_of(TWO)), "posterior lacks states"),
+    "another link": (
+        lambda: predict(posterior_of(TWO, link="softmax"), TWO), "stick-breaking link"
+    ),
+}  # fmt: skip
+
+
+def only(name):
+    return Posterior({name: posterior_of(TWO)[name]}, origin=Origin.of(MultinomialLDS(1), TWO))
+
+
+@pytest.mark.parametrize(("ask", "match"), REFUSALS.values(), ids=REFUSALS)
+def test_bad_questions(ask, match):
+    with pytest.raises(ValueError, match=match):
+        ask()
 
 
 QUESTIONS = {
-    "forecast": lambda posterior, data: forecast(posterior, data, 1, new=True),
+    "forecast": lambda posterior, data: forecast(posterior, 1, data),
     "filter_sequences": filter_sequences,
-    "smooth": smooth,
+    "predict": predict,
     "impute": impute,
 }
 
@@ -203,11 +217,8 @@ def test_other_sequences_are_never_forecast_from_the_end_of_the_training_ones():
     """A run of the second symbol, given to a posterior whose sequence ended in the first."""
     train, other = as_sequences([28 * "A" + "B"]), as_sequences([18 * "B" + "A"])
     posterior = posterior_of(train, 1000, last_states=[[2.0]])
-    assert forecast(posterior, train, 1, max_draws=1000).mean[0, 0, 0] > 0.85
-    for data in (other, train.take([0, 0]), train.split(5)[0]):
-        with pytest.raises(ValueError, match=r"got others \(new=True"):
-            forecast(posterior, data, 1)
-    found = forecast(posterior, other.split(-1)[0], 1, new=True, max_draws=1000)
+    assert forecast(posterior, 1, max_draws=1000).mean[0, 0, 0] > 0.85
+    found = forecast(posterior, 1, other.split(-1)[0], max_draws=1000)
     assert found.mean[0, 0, 0] < 0.3
 
 
@@ -227,4 +238,4 @@ def test_sticks_break_in_the_posteriors_order_whatever_that_of_the_data(ask):
     np.testing.assert_array_equal(
         ask(posterior, as_sequences(data, order=[2, 1, 0])).mean, expected
     )
-    assert forecast(posterior, data, 1).mean[0, 0, 0] > 0.6
+    assert forecast(posterior, 1).mean[0, 0, 0] > 0.6

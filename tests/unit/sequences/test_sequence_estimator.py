@@ -58,9 +58,7 @@ def test_scores_beat_the_unigram(fitted):
 
 def test_forecasts_are_those_of_the_posterior(fitted):
     own = fitted.forecast(4, levels=(0.1, 0.9))
-    expected = forecast(
-        fitted.posterior_, fitted.sequences_, 4, levels=(0.1, 0.9), max_draws=50, num_particles=60
-    )
+    expected = forecast(fitted.posterior_, 4, levels=(0.1, 0.9), max_draws=50, num_particles=60)
     np.testing.assert_array_equal(own.mean, expected.mean)
     np.testing.assert_array_equal(own.quantiles, expected.quantiles)
     assert own.simulated.shape == (50, 3, 4)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgmult.sequences import as_sequences, latent_axes, plots
+from pgmult.sequences import as_sequences, latent_axes
 from pgmult.sequences.forecasts import Forecast, StepProbs
 
 NAMES = ["rain", "snow", "sun", "wind"]
@@ -34,7 +34,7 @@ def moving():
         [[NAMES[rng.choice(4, p=p)] for p in part] for part in (mean[:40], mean[40:])],
         alphabet=NAMES,
     )
-    return StepProbs(mean, mean * spread, LEVELS, np.array(states), data), data
+    return StepProbs(mean, mean * spread, LEVELS, data, np.array(states)), data
 
 
 def test_axes_are_weighted_principal_axes_of_log_probabilities(moving):
@@ -80,46 +80,26 @@ def test_axes_that_cannot_be(moving):
         np.full((5, 3), 1 / 3),
         np.full((3, 5, 3), 1 / 3),
         LEVELS,
-        np.zeros((2, 5, 2)),
         probs.sequences,
+        np.zeros((2, 5, 2)),
     )
     with pytest.raises(ValueError, match="do not move in 1 directions"):
         latent_axes(still, 1)
 
 
-def lines(axes):
-    """Data of the labelled lines, by label."""
-    return {
-        line.get_label(): np.asarray(line.get_ydata())
-        for line in axes.lines
-        if not line.get_label().startswith("_")
-    }
-
-
-def heights(collection):
-    """Lowest and highest corner of a band."""
-    y = collection.get_paths()[0].vertices[:, 1]
-    return y.min(), y.max()
-
-
 def test_probabilities_with_bands_and_what_was_observed(moving):
     probs, data = moving
-    axes = plots.symbol_probs(probs, data, sequence=1, symbols=["snow", 0])
-    found = lines(axes)
-    assert list(found) == ["snow", "rain"]
-    np.testing.assert_array_equal(found["snow"], probs.mean[40:, 1])
-    for band, k in zip(axes.collections, (1, 0), strict=True):
-        expected = probs.quantiles[0, 40:, k].min(), probs.quantiles[2, 40:, k].max()
-        np.testing.assert_allclose(heights(band), expected)
-    ticks = [line for line in axes.lines if line.get_marker() == "|"]
-    for line, k in zip(ticks, (1, 0), strict=True):
-        np.testing.assert_array_equal(
-            line.get_xdata(), np.flatnonzero(data.to_csr()[40:].toarray()[:, k])
-        )
-    most = plots.symbol_probs(probs, data, symbols=2)
+    found = probs.figure(sequence=1, symbols=["snow", 0])
+    assert [line.name for line in found.lines] == ["snow", "rain"]
+    for line, k in zip(found.lines, (1, 0), strict=True):
+        np.testing.assert_array_equal(line.mean, probs.mean[40:, k])
+        np.testing.assert_array_equal(line.bands, [probs.quantiles[[0, 2], 40:, k]])
+        np.testing.assert_array_equal(line.rug, np.flatnonzero(data.to_csr()[40:].toarray()[:, k]))
     variance = probs.mean[:40].var(axis=0)
-    assert set(lines(most)) == {NAMES[k] for k in np.argsort(-variance)[:2]}
-    assert plots.symbol_probs(probs, data, axes=most) is most
+    most = {line.name for line in probs.figure(symbols=2).lines}
+    assert most == {NAMES[k] for k in np.argsort(-variance)[:2]}
+    axes = probs.plot()
+    assert probs.plot(axes) is axes
 
 
 def test_fans_begin_where_the_history_ends(moving):
@@ -128,37 +108,29 @@ def test_fans_begin_where_the_history_ends(moving):
     mean = rng.dirichlet(np.ones(4), size=(2, 5))
     levels = np.array([0.5, 0.05, 0.95, 0.25, 0.75])
     scale = np.array([1.0, 0.5, 1.5, 0.8, 1.2])[:, None, None, None]
-    ahead = Forecast(mean, mean * scale, levels, np.zeros((3, 2, 5), dtype=np.int64), data)
-    axes = plots.forecast_fan(ahead, data, sequence=1, symbols=["sun"], history=probs, last=10)
-    (line,) = [line for line in axes.lines if line.get_label() == "sun"]
-    np.testing.assert_array_equal(line.get_xdata(), np.arange(-9, 6))
-    np.testing.assert_array_equal(line.get_ydata(), [*probs.mean[50:, 2], *mean[1, :, 2]])
-    outer, inner, past = axes.collections
-    np.testing.assert_allclose(
-        heights(outer), [0.5 * mean[1, :, 2].min(), 1.5 * mean[1, :, 2].max()]
-    )
-    np.testing.assert_allclose(
-        heights(inner), [0.8 * mean[1, :, 2].min(), 1.2 * mean[1, :, 2].max()]
-    )
-    np.testing.assert_allclose(
-        heights(past), [probs.quantiles[0, 50:, 2].min(), probs.quantiles[2, 50:, 2].max()]
-    )
-    alone = plots.forecast_fan(ahead, data, symbols=1)
-    assert len(alone.collections) == 2
-    assert len(next(iter(lines(alone).values()))) == 5
+    ahead = Forecast(mean, mean * scale, levels, data, np.zeros((3, 2, 5), dtype=np.int64))
+    found = ahead.figure(sequence=1, symbols=["sun"], history=probs, last=10)
+    (line,) = found.lines
+    assert found.divider == 19.5
+    np.testing.assert_array_equal(line.x, np.arange(10, 25))
+    np.testing.assert_array_equal(line.mean, [*probs.mean[50:, 2], *mean[1, :, 2]])
+    outer, inner = np.array(line.bands)
+    np.testing.assert_array_equal(outer[:, :10], probs.quantiles[[0, 2], 50:, 2])
+    np.testing.assert_array_equal(inner[:, :10], np.tile(probs.mean[50:, 2], (2, 1)))
+    for band, ends in ((outer, (0.5, 1.5)), (inner, (0.8, 1.2))):
+        np.testing.assert_allclose(band[:, 10:], np.outer(ends, mean[1, :, 2]))
+    (alone,) = ahead.figure(symbols=1).lines
+    assert len(alone.bands) == 2
+    assert alone.x.tolist() == [40, 41, 42, 43, 44]
 
 
 def test_trajectories_and_words_of_axes(moving):
-    probs, data = moving
+    probs, _ = moving
     found = latent_axes(probs, 2)
-    axes = plots.latent_trajectories(found, data, sequence=1)
-    first, second = lines(axes).values()
-    np.testing.assert_array_equal(first, found.scores[40:, 0])
-    np.testing.assert_array_equal(second, found.scores[40:, 1])
-    np.testing.assert_allclose(
-        heights(axes.collections[1]), [found.lower[40:, 1].min(), found.upper[40:, 1].max()]
-    )
-    figure = plots.axis_words(found, data, num_words=2)
+    for a, line in enumerate(found.figure(sequence=1).lines):
+        np.testing.assert_array_equal(line.mean, found.scores[40:, a])
+        np.testing.assert_array_equal(line.bands, [(found.lower[40:, a], found.upper[40:, a])])
+    figure = found.plot_words(num_words=2)
     for a, panel in enumerate(figure.axes):
         shown = [NAMES.index(label.get_text()) for label in panel.get_yticklabels()]
         pull = np.sqrt(found.weights) * found.effects[a]
@@ -170,26 +142,21 @@ def test_trajectories_and_words_of_axes(moving):
 
 
 def test_figures_are_drawn_to_a_file(moving, tmp_path):
-    probs, data = moving
+    probs, _ = moving
     found = latent_axes(probs, 2)
-    for i, figure in enumerate(
-        (
-            plots.symbol_probs(probs, data).figure,
-            plots.latent_trajectories(found, data).figure,
-            plots.axis_words(found, data),
-        )
-    ):
-        figure.savefig(tmp_path / f"{i}.png")
-        assert (tmp_path / f"{i}.png").read_bytes().startswith(b"\x89PNG")
+    for figure in (probs.plot().figure, found.plot().figure, found.plot_words()):
+        figure.savefig(tmp_path / "figure.png")
+        assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_bad_input(moving):
-    probs, data = moving
-    with pytest.raises(ValueError, match="sequence must be from 0 to 1, the last one, got 2"):
-        plots.symbol_probs(probs, data, sequence=2)
-    with pytest.raises(ValueError, match="symbols must be of the data, got 'hail'"):
-        plots.symbol_probs(probs, data, symbols=["hail"])
-    with pytest.raises(ValueError, match="symbols must be of the data, got 4"):
-        plots.symbol_probs(probs, data, symbols=[4])
-    with pytest.raises(ValueError, match="the data have 40 steps, the values are of 60"):
-        plots.latent_trajectories(latent_axes(probs, 1), data.take([0]))
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"sequence": 2}, "sequence must be from 0 to 1, the last one, got 2"),
+        ({"symbols": ["hail"]}, "symbols must be of the data, got 'hail'"),
+        ({"symbols": [4]}, "symbols must be of the data, got 4"),
+    ],
+)
+def test_bad_input(moving, options, match):
+    with pytest.raises(ValueError, match=match):
+        moving[0].figure(**options)

@@ -6,13 +6,12 @@ import pytest
 import pgmult
 from pgmult.sequences import (
     MultinomialLDS,
-    StepProbs,
     as_sequences,
     forecast,
     impute,
+    predict,
     predictive_checks,
     sequence_report,
-    smooth,
 )
 
 PERIOD = 12
@@ -44,9 +43,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
 
 def test_report_finds_the_season_and_scores_what_was_held_out(sampled):
-    posterior, data, later, probs = sampled
+    posterior, _, later, probs = sampled
     truth = (np.tile(probs[:-PERIOD], (3, 1)), np.tile(probs[-PERIOD:], (3, 1, 1)))
-    report = sequence_report(posterior, data, title="t", held_out=later, truth=truth)
+    report = sequence_report(posterior, held_out=later, truth=truth)
     said = " ".join(report.verdict)
     assert "They swing with a period of 1" in said
     assert "is told better than by overall shares" in said
@@ -55,37 +54,35 @@ def test_report_finds_the_season_and_scores_what_was_held_out(sampled):
     assert "no data" in page
     assert "the last that was seen" in page
     with pytest.raises(ValueError, match="truth must have shapes"):
-        sequence_report(posterior, data, title="t", truth=(truth[0], truth[0]))
+        sequence_report(posterior, truth=(truth[0], truth[0]))
 
 
 @pytest.mark.slow
 def test_states_of_the_chain_smooth_as_smoothing_does(sampled):
     posterior, data, _, _ = sampled
-    kept, again = StepProbs.of(posterior, data), smooth(posterior, data, max_draws=60)
+    kept, again = predict(posterior), predict(posterior, data, max_draws=60)
     assert np.abs(kept.mean - again.mean).mean() < 0.03
     assert kept.quantiles.shape == again.quantiles.shape
     np.testing.assert_allclose(kept.mean.sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match="got others"):
-        StepProbs.of(posterior, data.take([0]))
 
 
 def test_counts_ahead_have_their_totals_and_means(sampled):
-    posterior, data, _, _ = sampled
-    ahead = forecast(posterior, data, 4, totals=[5, 0, 7, 9], paths=3, max_draws=50, random_seed=2)
+    posterior, *_ = sampled
+    ahead = forecast(posterior, 4, totals=[5, 0, 7, 9], paths=3, max_draws=50, random_seed=2)
     assert ahead.counts.shape == (150, 3, 4, 3)
     assert (ahead.counts.sum(axis=-1) == [5, 0, 7, 9]).all()
     shares = ahead.counts.sum(axis=0)[:, 2] / (150 * 7)
     assert np.abs(shares - ahead.mean[:, 2]).max() < 0.08
     assert ahead.simulated.shape == (150, 3, 4)
-    assert forecast(posterior, data, 4).counts is None
+    assert forecast(posterior, 4).counts is None
     with pytest.raises(ValueError, match="totals must be one number or of shape"):
-        forecast(posterior, data, 4, totals=[1, 2])
+        forecast(posterior, 4, totals=[1, 2])
 
 
 def test_one_path_is_what_it_was(sampled):
-    posterior, data, _, _ = sampled
-    with_counts = forecast(posterior, data, 3, totals=4, random_seed=5)
-    plain = forecast(posterior, data, 3, random_seed=5)
+    posterior, *_ = sampled
+    with_counts = forecast(posterior, 3, totals=4, random_seed=5)
+    plain = forecast(posterior, 3, random_seed=5)
     np.testing.assert_array_equal(with_counts.mean, plain.mean)
 
 
@@ -100,8 +97,8 @@ def test_missing_steps_as_counts(sampled):
 
 
 def test_check_passes_what_fits_and_refuses_what_does_not(sampled):
-    posterior, data, _, _ = sampled
-    assert "look like the data" in predictive_checks(posterior, data).verdict
+    posterior, *_ = sampled
+    assert "look like the data" in predictive_checks(posterior).verdict
     rng = np.random.default_rng(4)
     doubled = as_sequences(["".join(c + c for c in rng.choice(list("abc"), size=60))] * 3)
     model = MultinomialLDS(state_dim=1)
@@ -109,14 +106,14 @@ def test_check_passes_what_fits_and_refuses_what_does_not(sampled):
         model, doubled, draws=30, tune=30, chains=1, random_seed=1, progressbar=False,
         keep=[*model.default_keep, "states"],
     )  # fmt: skip
-    check = predictive_checks(flat, doubled)
+    check = predictive_checks(flat)
     assert check.p_values[0] < 0.03
     assert "repeat the one before them more often" in check.verdict
 
 
 def test_notebooks_show_tables(sampled):
-    posterior, data, _, _ = sampled
-    assert "steps ahead" in forecast(posterior, data, 2)._repr_html_()
-    assert "<td>x</td>" in StepProbs.of(posterior, data)._repr_html_()
+    posterior, *_ = sampled
+    assert "steps ahead" in forecast(posterior, 2)._repr_html_()
+    assert "<td>x</td>" in predict(posterior)._repr_html_()
     assert "ess_bulk" in posterior.summary("last_probs")._repr_html_()
     assert "variable" in posterior._repr_html_()

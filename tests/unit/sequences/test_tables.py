@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pgmult.sequences import Forecast, Imputed, StepProbs, as_sequences, from_long
-from pgmult.sequences.plots import forecast_fan
 
 VISITS = {
     "who": ["b", "a", "a", "b", "a"],
@@ -77,7 +76,7 @@ def test_answers_as_tables():
     rng = np.random.default_rng(0)
     mean, levels = rng.dirichlet(np.ones(3), 4), np.array([0.05, 0.95])
     quantiles = np.array([0.5 * mean, 1.5 * mean])
-    found = StepProbs(mean, quantiles, levels, np.zeros((1, 4, 1)), data).to_dataframe()
+    found = StepProbs(mean, quantiles, levels, data, np.zeros((1, 4, 1))).to_dataframe()
     assert found.columns.tolist() == ["sequence", "step", "symbol", "mean", "q0.05", "q0.95"]
     assert found["sequence"].tolist() == ["a"] * 9 + ["b"] * 3
     assert found["step"].tolist() == np.repeat([0, 1, 2, 0], 3).tolist()
@@ -86,13 +85,13 @@ def test_answers_as_tables():
     assert (found["q0.95"] == quantiles[1].ravel()).all()
 
     imputed = Imputed(
-        np.array([1]), mean[:1], quantiles[:, :1], levels, np.zeros((1, 1), dtype=np.int64), data
+        mean[:1], quantiles[:, :1], levels, data, np.array([1]), np.zeros((1, 1), dtype=np.int64)
     ).to_dataframe()
     assert imputed[["sequence", "step"]].drop_duplicates().values.tolist() == [["a", 1]]
 
     ahead = Forecast(
-        mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels,
-        np.zeros((1, 2, 2), dtype=np.int64), data,
+        mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels, data,
+        np.zeros((1, 2, 2), dtype=np.int64),
     ).to_dataframe()  # fmt: skip
     rows = ahead[["sequence", "step"]].drop_duplicates().values.tolist()
     assert rows == [["a", 3], ["a", 4], ["b", 1], ["b", 2]]
@@ -129,12 +128,12 @@ def test_months_are_counted_as_months():
 def test_forecasts_and_figures_tell_the_dates_of_steps_ahead():
     data = visits()
     mean = np.full((2, 3, 2), 0.5)
-    ahead = Forecast(mean, np.stack([mean, mean]), np.array([0.05, 0.95]), mean[:, :, 0], data)
-    table = ahead.to_columns()
+    ahead = Forecast(mean, np.stack([mean, mean]), np.array([0.05, 0.95]), data, mean[:, :, 0])
+    table = ahead.table().columns
     assert list(table)[:4] == ["sequence", "step", "time", "symbol"]
     assert table["time"][0] == np.datetime64("2024-03-02")  # the day after a's last
     assert table["time"][-1] == np.datetime64("2024-03-07")
-    axes = forecast_fan(ahead, data)
+    axes = ahead.plot()
     axes.figure.canvas.draw()
     assert "2024-03-02" in [tick.get_text() for tick in axes.get_xticklabels()]
     assert axes.get_xlabel() == "time"

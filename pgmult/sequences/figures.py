@@ -1,0 +1,181 @@
+"""Figures of sequences: probabilities of symbols along one of them, and what lies ahead of it."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from pgmult.core.figures.lines import Line, Lines
+from pgmult.core.tables import date_text
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sequences.data.sequences import Sequences
+
+__all__ = ["axis_of", "gaps_of", "labels_of", "name_of", "steps_of", "symbol_lines", "when"]
+
+
+class _Probabilities(Protocol):
+    """Means and quantiles of probabilities, of all steps or of those ahead."""
+
+    @property
+    def mean(self) -> FloatArray: ...
+    @property
+    def quantiles(self) -> FloatArray: ...
+    @property
+    def levels(self) -> FloatArray: ...
+    @property
+    def sequences(self) -> Sequences: ...
+
+
+def labels_of(data: Sequences) -> list[str]:
+    """What symbols are called; white space is quoted."""
+    if data.alphabet is None:
+        return [str(k) for k in range(data.num_symbols)]
+    return [repr(a) if a.strip() != a else a for a in data.alphabet.tolist()]
+
+
+def name_of(data: Sequences, sequence: int) -> str:
+    """What a sequence is called."""
+    return f"sequence {sequence}" if data.names is None else str(data.names[sequence])
+
+
+def when(data: Sequences, sequence: int, step: float) -> str:
+    """The time of a step of a sequence, or its number."""
+    times = data.times([sequence], [round(step)])
+    if times is None:
+        return f"{step:.0f}"
+    return date_text(times[0]) if isinstance(times[0], np.datetime64) else str(times[0])
+
+
+def steps_of(data: Sequences, sequence: int) -> slice:
+    """The steps of a sequence.
+
+    Raises
+    ------
+    ValueError
+        If there is no such sequence.
+    """
+    if not 0 <= sequence < data.num_sequences:
+        raise ValueError(
+            f"sequence must be from 0 to {data.num_sequences - 1}, the last one, got {sequence}"
+        )
+    return slice(int(data.offsets[sequence]), int(data.offsets[sequence + 1]))
+
+
+def _chosen(symbols: Sequence[str | int] | int, mean: FloatArray, data: Sequences) -> IntArray:
+    """Numbers of symbols asked for by name, number or how many: those that move most.
+
+    Raises
+    ------
+    ValueError
+        If a symbol is none of the data's.
+    """
+    if isinstance(symbols, int | np.integer):
+        count = as_positive_int(symbols, "symbols")
+        return np.sort(np.argsort(-mean.var(axis=0), kind="stable")[:count])
+    names = [] if data.alphabet is None else data.alphabet.tolist()
+    numbers = []
+    for symbol in symbols:
+        number = names.index(symbol) if symbol in names else symbol
+        if isinstance(number, str) or not 0 <= number < data.num_symbols:
+            raise ValueError(f"symbols must be of the data, got {symbol!r}")
+        numbers.append(int(number))
+    return np.array(numbers, dtype=np.int64)
+
+
+def gaps_of(totals: IntArray, first: int = 0) -> list[tuple[float, float]]:
+    """Stretches of the axis, which counts steps from `first`, at which steps are missing."""
+    return [(first + t - 0.5, first + t + 0.5) for t in np.flatnonzero(totals == 0)]
+
+
+def axis_of(data: Sequences, sequence: int) -> dict[str, Any]:
+    """Of `Lines`: an axis that counts the steps of a sequence, with times where it has them."""
+    if data.starts is None:
+        return {"x_label": "step"}
+    return {"x_label": "time", "tell": partial(when, data, sequence)}
+
+
+def symbol_lines(
+    past: _Probabilities | None,
+    ahead: _Probabilities | None = None,
+    *,
+    sequence: int = 0,
+    symbols: Sequence[str | int] | int = 4,
+    last: int | None = None,
+    truth: tuple[FloatArray, FloatArray] | None = None,
+    band: str = "",
+) -> Lines:
+    """Probabilities of some symbols along a sequence and ahead of it, quantiles as nested bands.
+
+    Ticks below the axis mark the steps at which a symbol was observed, or, where steps have several
+    observations, points its shares; missing steps are shaded.
+
+    Parameters
+    ----------
+    past, ahead : StepProbs and Forecast, or either
+        Of the same sequences.
+    sequence : int
+    symbols : sequence of str or int, or int
+        Which symbols, by name or number; or how many, those whose probabilities move most.
+    last : int, optional
+        How many steps of the past to show.
+    truth : pair of arrays, optional
+        Where it is known: probabilities of all steps, and of those ahead of all sequences.
+    band : str
+        What the bands are.
+    """
+    one = ahead if past is None else past
+    assert one is not None
+    data, steps = one.sequences, steps_of(one.sequences, sequence)
+    first = steps.stop - steps.start
+    if past is not None:
+        first = 0 if last is None else max(0, first - last)
+    shown = slice(steps.start + first, steps.stop)
+    parts: list[tuple[_Probabilities, FloatArray, FloatArray]] = []
+    known: list[FloatArray] = []
+    if past is not None:
+        parts.append((past, past.mean[shown], past.quantiles[:, shown]))
+        known += [] if truth is None else [truth[0][shown]]
+    if ahead is not None:
+        parts.append((ahead, ahead.mean[sequence], ahead.quantiles[:, sequence]))
+        known += [] if truth is None else [truth[1][sequence]]
+    mean = np.concatenate([m for _, m, _ in parts])
+    x = first + np.arange(len(mean), dtype=np.float64)
+    counts, totals = data.to_csr()[shown].toarray(), data.totals[shown]
+    full = np.flatnonzero(totals > 0)
+    single = totals.max(initial=0) <= 1
+    most = max(len(p.levels) for p, _, _ in parts) // 2
+    nested = zip(*(_nested(p.levels, m, q, most) for p, m, q in parts), strict=True)
+    bands = [[np.concatenate(ends) for ends in zip(*pair, strict=True)] for pair in nested]
+    lines = []
+    for k in _chosen(symbols, mean, data).tolist():
+        lines.append(
+            Line(
+                labels_of(data)[k], k, x, mean[:, k],
+                [(low[:, k], high[:, k]) for low, high in bands],
+                points=None if single else (x[full], counts[full, k] / totals[full]),
+                truth=np.concatenate(known)[:, k] if known else None,
+                rug=x[np.flatnonzero(counts[:, k])] if single else None,
+            )
+        )  # fmt: skip
+    name = name_of(data, sequence)
+    return Lines(
+        lines,
+        label=f"probabilities along {name}" + (" and ahead of it" if ahead is not None else ""),
+        caption=name,
+        band=band,
+        gaps=gaps_of(totals, first),
+        divider=None if ahead is None else float(steps.stop - steps.start) - 0.5,
+        **axis_of(data, sequence),
+    )
+
+
+def _nested(
+    levels: FloatArray, mean: FloatArray, quantiles: FloatArray, most: int
+) -> list[tuple[FloatArray, FloatArray]]:
+    """So many pairs of quantiles, the outermost first; those that are wanting have no width."""
+    order = np.argsort(levels)
+    pairs = [(quantiles[i], quantiles[j]) for i, j in zip(order, order[::-1], strict=True)]
+    found = pairs[: len(order) // 2]
+    return found + [(mean, mean)] * (most - len(found))
