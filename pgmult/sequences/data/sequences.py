@@ -600,10 +600,13 @@ def _from_counts(
             )
         matrices.append(matrix)
     table = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
-    table.sum_duplicates()
+    given = int(table.data.max(initial=0))  # sums of larger ones may not fit in 64 bits
+    if given < 2**31:
+        table.sum_duplicates()
+        given = int(table.data.max(initial=0))
+    if given >= 2**31:
+        raise ValueError(f"data must be counts below 2**31, got {given}")
     table.eliminate_zeros()
-    if table.nnz and table.data.max() > np.iinfo(np.int32).max:
-        raise ValueError(f"data must be counts below 2**31, got {table.data.max()}")
     return (
         table.indptr.astype(np.int64),
         table.indices.astype(np.int32),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from pgmult.sequences import Forecast, Imputed, StepProbs, as_sequences, from_long
 
@@ -137,3 +138,37 @@ def test_forecasts_and_figures_tell_the_dates_of_steps_ahead():
     axes.figure.canvas.draw()
     assert "2024-03-02" in [tick.get_text() for tick in axes.get_xticklabels()]
     assert axes.get_xlabel() == "time"
+
+
+IDS = ["1234567890123456789", "1234567890123456788", "1E5", "100000"]
+
+
+@pytest.mark.parametrize("ids", [IDS, [int(x) for x in IDS[:2]]], ids=["text", "integers"])
+def test_sequences_and_symbols_keep_names_that_floats_would_merge(ids):
+    table = {"who": ids * 2, "state": ids + ids[::-1], "t": [0] * len(ids) + [1] * len(ids)}
+    data = from_long(table, symbol="state", sequence="who", time="t")
+    assert data.names.tolist() == data.alphabet.tolist() == sorted(map(str, ids))
+
+
+@pytest.mark.parametrize(
+    ("counts", "match"),
+    [
+        (["a", "b"], r"column 'n' must be counts, got 'a' at row 0 \(digits alone"),
+        ([1, None], "column 'n' must have a count in every row, got none at row 1"),
+        ([2**62, 2**62], r"column 'n' must be counts that add up to less than 2\*\*63"),
+        ([2**62, 1], r"counts below 2\*\*31, got 4611686018427387904"),
+        ([1, -1], "count must be non-negative integers, got -1"),
+    ],
+)
+def test_columns_that_hold_no_counts_are_refused_in_words(counts, match):
+    table = {"s": ["u", "v"], "n": np.array(counts, dtype=object if None in counts else None)}
+    with pytest.raises(ValueError, match=match):
+        from_long(table, symbol="s", count="n")
+
+
+def test_a_sparse_count_given_twice_does_not_wrap():
+    twice = scipy.sparse.csr_array(
+        (np.array([2**62, 2**62, 1]), np.array([0, 0, 1]), np.array([0, 3])), shape=(1, 2)
+    )
+    with pytest.raises(ValueError, match=r"counts below 2\*\*31"):
+        as_sequences([twice])
