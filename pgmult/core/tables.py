@@ -451,7 +451,10 @@ def counts_of(column: NDArray[Any], name: str) -> IntArray:
             f"column {name!r} must be counts, got strings such as {column[0]!r} (make numbers of"
             " them, as pandas.to_numeric does)"
         )
-    return as_counts(column, "count")
+    counts = as_counts(column, "count")
+    if counts.sum(dtype=np.float64) >= 2**63:
+        raise ValueError(f"column {name!r} must be counts that add up to less than 2**63")
+    return counts
 
 
 def as_years(dates: NDArray[Any]) -> FloatArray:
