@@ -1040,6 +1040,10 @@ CALLS = {
         lambda: fields.check,
         lambda: {"run": field_sites(), "data": field()},
     ),
+    "fields.compare": (
+        lambda: fields.compare,
+        lambda: {"run": field_sites(), "other": field_sites(), "held_out": field().counts},
+    ),
     "fields.report": (
         lambda: fields.report,
         lambda: {"run": field_sites(), "data": field(), "title": "t"},

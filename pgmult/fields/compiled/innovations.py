@@ -14,20 +14,40 @@ O(T S**3 q**2) once and O(T S**2 q) a column, for T times, S places, q blocks of
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.fields.compiled.space_time import advance
 
 
-@jit
-def innovation_roots(A, Q, K, starts, active, num_active, tolerance):
-    """L, ``(num_times, num_places, num_places)``, and G, ``(num_times, size, num_places)``.
+class Innovations(NamedTuple):
+    """How noise enters a field over times and places.
 
-    Places ``active[t, : num_active[t]]`` are seen at time t, and rows and columns of L are in that
-    order. A variance below `tolerance` times the prior's is none.
+    Attributes
+    ----------
+    active : int array, ``(num_times, num_places)``
+        The places that are seen at each time, first in each row.
+    num_active : int array, ``(num_times,)``
+        How many there are.
+    roots : array, ``(num_times, num_places, num_places)``
+        L, its rows and columns in the order of `active`.
+    gains : array, ``(num_times, size, num_places)``
+        G.
     """
+
+    active: NDArray[np.int64]
+    num_active: NDArray[np.int64]
+    roots: NDArray[np.float64]
+    gains: NDArray[np.float64]
+
+
+@jit
+def innovations(chain, active, num_active, tolerance):
+    """Of a chain and the places seen; a variance below `tolerance` times the prior's is none."""
+    A, Q, K, starts = chain.A, chain.Q, chain.K, chain.starts
     num_times, num_places = active.shape
     num_blocks = starts[-1]
     size = num_blocks * num_places
@@ -91,18 +111,18 @@ def innovation_roots(A, Q, K, starts, active, num_active, tolerance):
                 for k in range(num_active[t]):
                     total += G[r, k] * G[c, k]
                 P[r, c] -= total
-    return roots, gains
+    return Innovations(active, num_active, roots, gains)
 
 
 @jit
-def carry_columns(
-    worker, start, stop, whiten, A, starts, active, num_active, roots, gains, noise, values
-):
+def carry_columns(worker, start, stop, whiten, chain, parts, noise, values):
     """Each column's noise from its values, or the values from the noise.
 
     Both are ``(num_columns, num_times, num_places)``. Noise that the values say nothing of stays
     what it is.
     """
+    active, num_active, roots, gains = parts
+    A, starts = chain.A, chain.starts
     num_times, num_places = active.shape
     x = np.empty((starts[-1], num_places))
     for column in range(start, stop):

@@ -31,8 +31,10 @@ O(T (S**3 (1/6 + q/2 + q**2/2))) multiplications a column, for T times, S places
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_positive_definite
@@ -40,6 +42,100 @@ from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, stor
 from pgmult.compiled.streams import normal, open_stream
 
 from .elimination import eliminate, mirror, row_stride
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+
+class Chain(NamedTuple):
+    """The dynamics at some times and places, of which the first are observed.
+
+    Attributes
+    ----------
+    A, Q, innovation_root : arrays, ``(num_times, num_blocks, num_blocks)``
+        Transitions, covariances of the innovations and their roots.
+    K : array, ``(num_terms, num_observed, num_observed)``
+        Covariances of the observed places.
+    cross : array, ``(num_terms, num_observed, num_places)``
+        Their covariances with all places.
+    roots : array, ``(num_terms, rank, num_places)``
+        Roots of the covariances of all places, of which the first `ranks` rows count.
+    ranks : int array, ``(num_terms,)``
+    starts : int array, ``(num_terms + 1,)``
+        The first block of each term, and the number of blocks.
+    """
+
+    A: _Floats
+    Q: _Floats
+    innovation_root: _Floats
+    K: _Floats
+    cross: _Floats
+    roots: _Floats
+    ranks: _Ints
+    starts: _Ints
+
+
+class Trend(NamedTuple):
+    """A trend added to the field, with coefficients that are N(their values, I / precision).
+
+    Attributes
+    ----------
+    features : array, ``(num_features, num_times, num_observed)``
+    precision : float
+    coefficients : array, ``(num_columns, num_features)``
+        Drawn along with a column; moved to their means where nothing is drawn.
+    """
+
+    features: _Floats
+    precision: float
+    coefficients: _Floats
+
+
+class Answers(NamedTuple):
+    """What is found of each column; an empty array is not asked for.
+
+    Attributes
+    ----------
+    log_normalizers : array, ``(num_columns,)``
+    means, draws : arrays, ``(num_columns, num_times, num_places)``
+        Without the trend.
+    explained : array, ``(num_columns, num_directions)``
+        The variance that observations explain of each direction.
+    ahead : array, ``(num_columns, num_times, num_observed)``
+        Variances at times beyond a column's last observation.
+    """
+
+    log_normalizers: _Floats
+    means: _Floats
+    draws: _Floats
+    explained: _Floats
+    ahead: _Floats
+
+
+class _Sides(NamedTuple):
+    """How many right-hand sides there are of each kind, in this order."""
+
+    means: int
+    draws: int
+    features: int
+    directions: int
+
+
+class _Work(NamedTuple):
+    """Arrays that serve one column after the other."""
+
+    padded: _Floats  # covariances of the observed places, in rows of whole vectors
+    rhs: _Floats
+    active: _Ints  # the observed places of each time
+    num_active: _Ints
+    buffers: _Floats
+    row: _Floats
+    factors: _Floats
+    squares: _Floats  # of innovations, for each right-hand side
+    state_weights: _Floats
+    at_places: _Floats  # a number for each observed place, of one stage after the other
+    x: _Floats
+    noise: _Floats
 
 
 @jit
@@ -109,18 +205,25 @@ def advance(A, t, starts, x):
 
 
 @jit
-def _draw_prior(state, A, root_Q, roots, ranks, starts, x, noise, field):
+def _draw_prior(state, chain, work, field):
     """Draw the field, ``(num_times, num_places)``, from the prior; the stream's next state."""
     num_times, num_places = field.shape
+    root_Q, roots, starts, x, noise = (
+        chain.innovation_root,
+        chain.roots,
+        chain.starts,
+        work.x,
+        work.noise,
+    )
     x[:] = 0.0
     for t in range(num_times):
-        advance(A, t, starts, x)
+        advance(chain.A, t, starts, x)
         for i in range(starts.shape[0] - 1):
             moves = root_Q[t, starts[i], starts[i]] != 0.0
             for b in range(starts[i], starts[i + 1] if moves else starts[i]):
-                for k in range(ranks[i]):
+                for k in range(chain.ranks[i]):
                     noise[b, k], state = normal(state)
-                for k in range(ranks[i]):
+                for k in range(chain.ranks[i]):
                     total = 0.0
                     for a in range(starts[i], b + 1):
                         total += root_Q[t, b, a] * noise[a, k]
@@ -132,27 +235,68 @@ def _draw_prior(state, A, root_Q, roots, ranks, starts, x, noise, field):
 
 
 @jit
-def _filter(
-    J, rhs, num_solved, times, A, Q, K, starts, active, num_active, w, buffers, row, factors,
-    squares, ahead,
-):  # fmt: skip
+def _set_sides(state, c, J, h, trend, draws, directions, sides, work):
+    """The right-hand sides of a column: h / w, that less what a draw explains, and w times others.
+
+    Returns the number of times up to the last observation, the sum of squares of h / w, and the
+    stream's next state.
+    """
+    num_times, num_observed = J.shape
+    active, num_active, rhs = work.active, work.num_active, work.rhs
+    first = sides.means + sides.draws
+    last = first + sides.features
+    times, constant = np.int64(0), 0.0
+    for t in range(num_times):
+        num_active[t] = 0
+        for s in range(num_observed):
+            if J[t, s] == 0.0:
+                continue
+            times = t + 1
+            active[t, num_active[t]] = s
+            num_active[t] += 1
+            precision = math.sqrt(J[t, s])
+            data = h[t, s] / precision
+            constant += data * data
+            if sides.means:
+                rhs[t, s, 0] = data
+            for f in range(sides.features):
+                rhs[t, s, first + f] = precision * trend.features[f, t, s]
+            if sides.draws:
+                error, state = normal(state)
+                value = draws[c, t, s]
+                for f in range(sides.features):
+                    value += trend.features[f, t, s] * trend.coefficients[c, f]
+                rhs[t, s, sides.means] = data - precision * value - error
+            for r in range(sides.directions):
+                rhs[t, s, last + r] = precision * directions[r, t, s]
+    return times, constant, state
+
+
+@jit
+def _filter(J, times, chain, num_solved, work, ahead):
     """The forward pass over `times`: factors for `_weights`, squared innovations.
 
-    `rhs` is (times, num_places, num_rhs), of which the first `num_solved` are kept in `factors`.
-    Adds the squares of the innovations to `squares`, goes on to fill the later rows of `ahead`,
-    (num_times, num_places), with variances, and returns the sum of the logarithms of the pivots'
-    roots, or nan where a pivot is not positive.
+    Right-hand sides are (times, num_places, num_rhs), of which the first `num_solved` are kept in
+    the factors. Adds the squares of the innovations to `work.squares`, goes on to fill the later
+    rows of `ahead`, (num_times, num_places), with variances, and returns the sum of the logarithms
+    of the pivots' roots, or nan where a pivot is not positive.
     """
+    A, Q, starts, rhs = chain.A, chain.Q, chain.starts, work.rhs
+    active, num_active, w = work.active, work.num_active, work.at_places
+    buffers, factors, squares = work.buffers, work.factors, work.squares
     num_places, num_rhs = rhs.shape[1], rhs.shape[2]
     size = starts[-1] * num_places
     width, kept = size + num_rhs, size + num_solved
     stride = buffers.shape[1] // (num_places + size)
     log_roots, first, before = 0.0, 0, 0
     buffers[0, : size * stride] = 0.0
+    squares[:] = 0.0
     for t in range(max(times, ahead.shape[0])):
         old, new = buffers[t % 2], buffers[(t + 1) % 2]
         pivots = num_active[t]
-        _predict(old, stride, before, new, stride, pivots, A[t], Q[t], K, starts, row)
+        _predict(
+            old, stride, before, new, stride, pivots, A[t], Q[t], work.padded, starts, work.row
+        )
         if t >= times:
             for s in range(num_places):
                 ahead[t, s] = 0.0
@@ -183,13 +327,13 @@ def _filter(
 
 
 @jit
-def _explain_by_trend(rhs, trend, times, num_active, size, precision, factors, coefficients):
-    """Move the coefficients of a trend, and the innovations of `rhs` by what they explain.
+def _explain_by_trend(side, times, sides, precision, size, work, coefficients):
+    """Move the coefficients of a trend, and the innovations of `side` by what they explain.
 
-    `trend` is the right-hand side of the first feature. Returns what integrating the trend out adds
-    to the log normaliser of `rhs`.
+    Returns what integrating the trend out adds to the log normaliser of that right-hand side.
     """
-    num_features = coefficients.shape[0]
+    num_active, factors = work.num_active, work.factors
+    num_features, trend = sides.features, sides.means + sides.draws
     gram, tilt = np.zeros((num_features, num_features)), np.zeros(num_features)
     for f in range(num_features):
         gram[f, f] = precision
@@ -199,7 +343,7 @@ def _explain_by_trend(rhs, trend, times, num_active, size, precision, factors, c
         for row in range(first, first + num_active[t]):
             for f in range(num_features):
                 v = factors[row, begin + trend + f]
-                tilt[f] += v * factors[row, begin + rhs]
+                tilt[f] += v * factors[row, begin + side]
                 for g in range(num_features):
                     gram[f, g] += v * factors[row, begin + trend + g]
         first += num_active[t]
@@ -216,14 +360,16 @@ def _explain_by_trend(rhs, trend, times, num_active, size, precision, factors, c
         for t in range(times):
             begin = num_active[t] + size
             for row in range(first, first + num_active[t]):
-                factors[row, begin + rhs] -= move * factors[row, begin + trend + f]
+                factors[row, begin + side] -= move * factors[row, begin + trend + f]
             first += num_active[t]
     return gain
 
 
 @jit(reassociate=True)
-def _weights(rhs, J, times, A, starts, active, num_active, factors, state_weights, residual):
-    """The backward pass of right-hand side `rhs`: each state's weights, (num_times, size)."""
+def _weights(side, J, times, A, starts, work):
+    """The backward pass of a right-hand side: each state's weights, (num_times, size)."""
+    active, num_active, residual = work.active, work.num_active, work.at_places
+    factors, state_weights = work.factors, work.state_weights
     num_places = J.shape[1]
     size = starts[-1] * num_places
     last = 0
@@ -247,7 +393,7 @@ def _weights(rhs, J, times, A, starts, active, num_active, factors, state_weight
             total = 0.0
             for c in range(size):
                 total += factors[last + i, pivots + c] * here[c]
-            residual[i] = factors[last + i, pivots + size + rhs] - total
+            residual[i] = factors[last + i, pivots + size + side] - total
         for i in range(pivots - 1, -1, -1):
             total = residual[i]
             for j in range(i + 1, pivots):
@@ -261,18 +407,16 @@ def _weights(rhs, J, times, A, starts, active, num_active, factors, state_weight
 
 
 @jit
-def _expect(state_weights, times, A, Q, cross, starts, x, mixed, field):
-    """Add the field's mean given the weights, ``(num_times, num_places of any kind)``."""
+def _add_mean(side, J, times, chain, work, field):
+    """Add the field's mean, by its weights, to ``(num_times, num_places of any kind)``."""
+    A, Q, cross, starts = chain.A, chain.Q, chain.cross, chain.starts
+    state_weights, x, mixed = work.state_weights, work.x, work.at_places
     num_observed, num_places = cross.shape[1], cross.shape[2]
+    _weights(side, J, times, A, starts, work)
     x[:] = 0.0
     for t in range(field.shape[0]):
+        advance(A, t, starts, x)
         for i in range(starts.shape[0] - 1):
-            for b in range(starts[i], starts[i + 1]):
-                for c in range(num_places):
-                    x[b, c] *= A[t, b, b]
-                for a in range(b + 1, starts[i + 1]):
-                    for c in range(num_places):
-                        x[b, c] += A[t, b, a] * x[a, c]
             if t < times and Q[t, starts[i], starts[i]] != 0.0:
                 for b in range(starts[i], starts[i + 1]):
                     for s in range(num_observed):
@@ -288,34 +432,13 @@ def _expect(state_weights, times, A, Q, cross, starts, x, mixed, field):
 
 
 @jit
-def solve_columns(
-    worker, start, stop, key, J, h, A, Q, root_Q, K, cross, roots, ranks, starts, directions,
-    features, trend_precision, coefficients, log_normalizers, means, draws, explained, ahead,
-):  # fmt: skip
-    """For each column: its log normaliser, mean, draw, and what it explains of `directions`.
-
-    `J` and `h` are (num_columns, num_times, num_observed), h = 0 where J = 0. `K` is
-    (num_terms, num_observed, num_observed), `cross` (num_terms, num_observed, num_places) whose
-    first places are the observed ones, and `roots` (num_terms, rank, num_places) roots of the
-    covariance of all places. `directions` are covariances (num_directions, num_times,
-    num_observed) to the field, and `features`, (num_features, num_times, num_observed), a trend
-    that draws do not include and whose `coefficients`, (num_columns, num_features), they move;
-    where nothing is drawn means do so.
-    `means`, `draws`, (num_columns, num_times, num_places), and `explained`, (num_columns,
-    num_directions), are filled unless empty, as are the variances `ahead`, (num_columns, num_times,
-    num_observed), at times beyond a column's last observation.
-    Returns 0, or 1 + a column whose potential is not finite.
-    """
+def _workspace(J, chain, sides, start, stop):
+    """Arrays for some columns: as large as the one with most observations needs."""
     _, num_times, num_observed = J.shape
-    num_places = cross.shape[2]
-    num_blocks = starts[-1]
+    num_places, num_blocks = chain.cross.shape[2], chain.starts[-1]
     size = num_blocks * num_observed
-    num_means = 1 if means.shape[0] > 0 or log_normalizers.shape[0] > 0 else 0
-    num_draws = 1 if draws.shape[0] > 0 else 0
-    num_features = features.shape[0]
-    trend = num_means + num_draws  # the first of its right-hand sides
-    num_solved = trend + num_features
-    num_rhs = num_solved + directions.shape[0]
+    num_solved = sides.means + sides.draws + sides.features
+    num_rhs = num_solved + sides.directions
     first = np.int64(0)  # a literal 0 would have every callee compiled for it, too
     most, deepest = first, first
     for c in range(start, stop):
@@ -326,82 +449,73 @@ def solve_columns(
                     total += 1
                     deepest = max(deepest, t + 1)
         most = max(most, total)
-    padded = np.zeros((K.shape[0] * num_observed, num_observed + WIDTH))
-    for i in range(K.shape[0]):
+    num_terms = chain.K.shape[0]
+    padded = np.zeros((num_terms * num_observed, num_observed + WIDTH))
+    for i in range(num_terms):
         for s in range(num_observed):
             for c in range(num_observed):
-                padded[i * num_observed + s, c] = K[i, s, c]
+                padded[i * num_observed + s, c] = chain.K[i, s, c]
     stride = row_stride(num_observed + size + num_rhs + WIDTH)
-    buffers = np.zeros((2, (num_observed + size) * stride))
-    factors = np.empty((most, row_stride(num_observed + size + num_solved)))
-    state_weights = np.empty((deepest, size))
-    rhs = np.zeros((deepest, num_observed, num_rhs))
-    active = np.empty((num_times, num_observed), np.int64)
-    num_active = np.empty(num_times, np.int64)
-    row = np.empty(size + num_rhs + WIDTH)
-    w, residual = np.empty(num_observed), np.empty(num_observed)
-    mixed = np.empty(num_observed)
-    x, noise = np.empty((num_blocks, num_places)), np.empty((num_blocks, num_places))
-    squares = np.empty(num_rhs)
+    return _Work(
+        padded,
+        np.zeros((deepest, num_observed, num_rhs)),
+        np.empty((num_times, num_observed), np.int64),
+        np.empty(num_times, np.int64),
+        np.zeros((2, (num_observed + size) * stride)),
+        np.empty(size + num_rhs + WIDTH),
+        np.empty((most, row_stride(num_observed + size + num_solved))),
+        np.empty(num_rhs),
+        np.empty((deepest, size)),
+        np.empty(num_observed),
+        np.empty((num_blocks, num_places)),
+        np.empty((num_blocks, num_places)),
+    )
+
+
+@jit
+def solve_columns(worker, start, stop, key, J, h, chain, trend, directions, answers):
+    """For each column: its log normaliser, mean, draw, and what it explains of `directions`.
+
+    `J` and `h` are (num_columns, num_times, num_observed), h = 0 where J = 0; `directions` are
+    covariances (num_directions, num_times, num_observed) to the field. Returns 0, or 1 + a column
+    whose potential is not finite.
+    """
+    log_normalizers, means, draws, explained, ahead = answers
+    asks_mean = means.shape[0] > 0 or log_normalizers.shape[0] > 0
+    sides = _Sides(
+        1 if asks_mean else 0, 1 if draws.shape[0] > 0 else 0, trend.features.shape[0],
+        directions.shape[0],
+    )  # fmt: skip
+    num_solved = sides.means + sides.draws + sides.features
+    work = _workspace(J, chain, sides, start, stop)
+    size = work.state_weights.shape[1]
+    of_mean = np.int64(0)
+    of_draw = of_mean + sides.means
     for c in range(start, stop):
         state = open_stream(key, c)
-        if num_draws:
-            state = _draw_prior(state, A, root_Q, roots, ranks, starts, x, noise, draws[c])
-        times, constant = first, 0.0
-        for t in range(num_times):
-            num_active[t] = 0
-            for s in range(num_observed):
-                if J[c, t, s] == 0.0:
-                    continue
-                times = t + 1
-                active[t, num_active[t]] = s
-                num_active[t] += 1
-                precision = math.sqrt(J[c, t, s])
-                data = h[c, t, s] / precision
-                constant += data * data
-                if num_means:
-                    rhs[t, s, 0] = data
-                for f in range(num_features):
-                    rhs[t, s, trend + f] = precision * features[f, t, s]
-                if num_draws:
-                    error, state = normal(state)
-                    value = draws[c, t, s]
-                    for f in range(num_features):
-                        value += features[f, t, s] * coefficients[c, f]
-                    rhs[t, s, num_means] = data - precision * value - error
-                for r in range(num_solved, num_rhs):
-                    rhs[t, s, r] = precision * directions[r - num_solved, t, s]
-        squares[:] = 0.0
-        log_roots = _filter(
-            J[c], rhs, num_solved, times, A, Q, padded, starts, active, num_active, w, buffers, row,
-            factors, squares, ahead[min(c, ahead.shape[0] - 1)],
-        )  # fmt: skip
+        if sides.draws:
+            state = _draw_prior(state, chain, work, draws[c])
+        times, constant, state = _set_sides(
+            state, c, J[c], h[c], trend, draws, directions, sides, work
+        )
+        log_roots = _filter(J[c], times, chain, num_solved, work, ahead[min(c, ahead.shape[0] - 1)])
         if not math.isfinite(log_roots + constant):
             return 1 + c
-        for r in range(num_solved, num_rhs):
-            explained[c, r - num_solved] = squares[r]
-        if num_features and not num_draws:
-            log_roots -= _explain_by_trend(
-                first, trend, times, num_active, size, trend_precision, factors, coefficients[c]
+        for r in range(sides.directions):
+            explained[c, r] = work.squares[num_solved + r]
+        if sides.features:
+            side = of_draw if sides.draws else of_mean
+            gain = _explain_by_trend(
+                side, times, sides, trend.precision, size, work, trend.coefficients[c]
             )
+            if not sides.draws:
+                log_roots -= gain
         if log_normalizers.shape[0]:
-            log_normalizers[c] = 0.5 * (constant - squares[0]) - log_roots
-        if means.shape[0]:
-            _weights(
-                first, J[c], times, A, starts, active, num_active, factors, state_weights,
-                residual,
-            )  # fmt: skip
-            means[c] = 0.0
-            _expect(state_weights, times, A, Q, cross, starts, x, mixed, means[c])
-        if num_draws:
-            if num_features:
-                _explain_by_trend(
-                    num_means, trend, times, num_active, size, trend_precision, factors,
-                    coefficients[c],
-                )  # fmt: skip
-            _weights(
-                num_means, J[c], times, A, starts, active, num_active, factors,
-                state_weights, residual,
-            )  # fmt: skip
-            _expect(state_weights, times, A, Q, cross, starts, x, mixed, draws[c])
+            log_normalizers[c] = 0.5 * (constant - work.squares[0]) - log_roots
+        for side in range(of_draw + sides.draws):  # one call: what is called is compiled in place
+            out = draws if side == of_draw else means
+            if out.shape[0]:
+                if side != of_draw:
+                    out[c] = 0.0
+                _add_mean(side, J[c], times, chain, work, out[c])
     return 0

@@ -38,9 +38,10 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import whole
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_generator, as_positive_int, new_key
+from pgmult.fields.compiled import space_time as compiled
 from pgmult.fields.compiled.elimination import semidefinite_root
-from pgmult.fields.compiled.innovations import carry_columns, innovation_roots
-from pgmult.fields.compiled.space_time import solve_columns
+from pgmult.fields.compiled.innovations import carry_columns, innovations
+from pgmult.fields.compiled.space_time import Chain
 from pgmult.fields.covariances import Covariance, Matern, White
 from pgmult.fields.inputs import find_rows
 from pgmult.fields.priors.field import (
@@ -116,19 +117,6 @@ class _Term(NamedTuple):
         return transition, innovation, root
 
 
-class _Chain(NamedTuple):
-    """Arguments of the compiled filter: the dynamics over some times and places."""
-
-    A: FloatArray
-    Q: FloatArray
-    innovation_root: FloatArray
-    K: FloatArray
-    cross: FloatArray
-    roots: FloatArray
-    ranks: IntArray
-    starts: IntArray
-
-
 class _Cells(NamedTuple):
     """Inputs by time and place."""
 
@@ -193,12 +181,9 @@ class SpaceTimeProcess(StructuredField):
     def _carry(self, whiten: bool, noise: FloatArray, values: FloatArray) -> None:
         inputs = self.inputs
         chain = _known_chain(self._terms, inputs.tobytes(), inputs.shape, self._time)
-        active, num_active = _seen(inputs.tobytes(), inputs.shape, self._time)
-        parts = chain.starts, active, num_active
-        roots, gains = innovation_roots(chain.A, chain.Q, chain.K, *parts, _ROUNDING)
-        over_rows(
-            carry_columns, len(noise), whiten, chain.A, *parts, roots, gains, noise, values, grain=1
-        )
+        seen = _seen(inputs.tobytes(), inputs.shape, self._time)
+        parts = innovations(chain, *seen, _ROUNDING)
+        over_rows(carry_columns, len(noise), whiten, chain, parts, noise, values, grain=1)
 
     def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
         """The same, ``(num_columns,)``, with a trend added and integrated out, in one pass."""
@@ -263,15 +248,16 @@ class SpaceTimeProcess(StructuredField):
         features = features_at(self._known_cells(cells), num_times * num_known, trend)
         features = features.reshape(-1, num_times, num_known)
         coefficients = NOTHING if trend is None else trend.coefficients.copy()
+        added = compiled.Trend(features, 1.0 if trend is None else 1.0 / trend.var, coefficients)
 
         def run(directions: FloatArray, ahead: FloatArray) -> FloatArray:
             if trend is not None:
                 coefficients[:] = trend.coefficients
             explained = np.empty((num_columns, len(directions)))
+            answers = compiled.Answers(log_z, mean, draw, explained, ahead)
             statuses = over_rows(
-                solve_columns, num_columns, key, J, h, *chain, directions, features,
-                1.0 if trend is None else 1.0 / trend.var, coefficients, log_z, mean, draw,
-                explained, ahead, grain=1,
+                compiled.solve_columns, num_columns, key, J, h, chain, added, directions, answers,
+                grain=1,
             )  # fmt: skip
             check_columns(statuses)
             return explained
@@ -325,7 +311,7 @@ def _seen(inputs: bytes, shape: tuple[int, int], time: int) -> tuple[IntArray, I
 @lru_cache(maxsize=16)  # at one value of hyperparameters a sweep asks several times
 def _known_chain(
     terms: tuple[_Term, ...], inputs: bytes, shape: tuple[int, int], time: int
-) -> _Chain:
+) -> Chain:
     """The dynamics at the times and places of the inputs."""
     cells = _layout(inputs, shape, time)
     return _chain(terms, cells, len(cells.places))
@@ -337,7 +323,7 @@ def _steps(times: bytes) -> tuple[FloatArray, IntArray]:
     return np.unique(np.diff(np.frombuffer(times), prepend=-np.inf), return_inverse=True)
 
 
-def _chain(terms: tuple[_Term, ...], cells: _Cells, observed: int) -> _Chain:
+def _chain(terms: tuple[_Term, ...], cells: _Cells, observed: int) -> Chain:
     """The dynamics at the times and places of `cells`, whose first `observed` places are known."""
     starts = np.cumsum([0, *(term.num_blocks for term in terms)])
     steps, step_of = _steps(cells.times.tobytes())
@@ -352,7 +338,7 @@ def _chain(terms: tuple[_Term, ...], cells: _Cells, observed: int) -> _Chain:
         ranks[i] = len(root)
         roots[i, : len(root)] = root
     cross = np.ascontiguousarray(covs[:, :observed])
-    return _Chain(
+    return Chain(
         A[step_of], Q[step_of], root_Q[step_of], np.ascontiguousarray(cross[:, :, :observed]),
         cross, roots, ranks, starts,
     )  # fmt: skip
