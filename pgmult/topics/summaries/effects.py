@@ -39,6 +39,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.figures.base import captioned, new_figure
 from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines
+from pgmult.core.labels import value_texts
 from pgmult.core.tabled import (
     Column,
     Table,
@@ -78,10 +79,8 @@ from pgmult.topics.summaries.settings import (
     FEW,
     as_column,
     is_number,
-    is_same,
     lay_out,
-    place_of,
-    value_texts,
+    places_of,
 )
 
 __all__ = [
@@ -396,10 +395,12 @@ class Difference(OfTopics):
 
     def between(self, group: Any, other: Any) -> "Difference":
         """How much larger the difference is in one group than in another: an interaction."""
-        g, h = (
-            place_of(one, self.groups, name) for one, name in ((group, "group"), (other, "other"))
-        )
-        texts = value_texts(self.groups)
+        texts, places = value_texts(self.groups), []
+        for one, name in ((group, "group"), (other, "other")):
+            places += places_of(one, self.groups)[:1]
+            if len(places) < 1 + (name == "other"):
+                raise ValueError(f"{name} must be one of {', '.join(texts)}, got {brief(one)}")
+        g, h = places
         label = f"{self.label}, {self.by} {texts[g]} over {texts[h]}"
         return replace(
             self,
@@ -454,6 +455,7 @@ def effects(
     by: str | None = None,
     average: Any = "observed",
     scope: Literal["population", "documents"] = "population",
+    new_levels: bool = False,
     data: StructuredCorpus | None = None,
     chain: int | None = None,
     num_simulated: int = 1000,
@@ -489,6 +491,9 @@ def effects(
     scope : {"population", "documents"}
         Whether authors (and other groups of random terms) that are not set are new ones, or those
         of the documents; the same where the formula has no such term.
+    new_levels : bool
+        Whether settings, and rows of a table to average over, may name authors (and other groups)
+        that the documents do not have: nothing is known of their effects.
     data : StructuredCorpus, optional
         What the model was fitted to; needed only where `posterior` was saved without it.
     chain : int, optional
@@ -520,8 +525,8 @@ def effects(
     as_draws(posterior, *names)
     rng = np.random.default_rng(as_seed(random_seed))
     layout = lay_out(
-        data, variable, at=at, by=by, average=average, scope=scope, num_rows=num_simulated // 2,
-        rng=rng,
+        data, variable, at=at, by=by, average=average, scope=scope, new_levels=new_levels,
+        num_rows=num_simulated // 2, rng=rng,
     )  # fmt: skip
     design, weights = layout.design, layout.weights
     size, num_rows = len(next(iter(layout.settings.values()))), len(weights)
@@ -790,7 +795,7 @@ def _places(effects: Effects, setting: Any, argument: str) -> tuple[IntArray, bo
         places = [
             i
             for i in range(effects.draws.shape[1])
-            if all(is_same(effects.settings[name][i], x) for name, x in setting.items())
+            if all(i in places_of(x, effects.settings[name]) for name, x in setting.items())
         ]
         if len(places) != 1:
             raise ValueError(f"{argument} must be one of the settings, got {brief(setting)}")
@@ -799,7 +804,7 @@ def _places(effects: Effects, setting: Any, argument: str) -> tuple[IntArray, bo
         last = effects.draws.shape[1] - 1
         return np.array([as_positive_int(setting, argument, minimum=0, maximum=last)]), False
     values = effects.settings[effects.variable]
-    places = [i for i, value in enumerate(values) if is_same(value, setting)]
+    places = places_of(setting, values)
     if not places:
         known = list(dict.fromkeys(value_texts(values)))
         few = known if len(known) <= 2 * FEW else [*known[:2], "...", known[-1]]

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, brief
+from pgmult.core.arguments import as_choice, as_flag, brief, under_name
+from pgmult.core.labels import label_of, plain_label, value_texts
+from pgmult.core.tables import Cells
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import Columns
+from pgmult.formulas.columns import Columns, as_mapping
 from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.topics.data.structured import StructuredCorpus
@@ -24,10 +26,8 @@ __all__ = [
     "Layout",
     "as_column",
     "is_number",
-    "is_same",
     "lay_out",
-    "place_of",
-    "value_texts",
+    "places_of",
 ]
 
 FEW = 6
@@ -68,20 +68,22 @@ def lay_out(
     by: str | None,
     average: Any,
     scope: str,
+    new_levels: bool,
     num_rows: int,
     rng: np.random.Generator,
 ) -> Layout:
     """Settings as `pgmult.topics.effects` takes them, of at most about `num_rows` rows each."""
     as_choice(scope, "scope", ("population", "documents"))
+    new_levels = as_flag(new_levels, "new_levels")
     settings, variable, held = _settings(data, variable, at, by)
     taken = {*settings, *held}
     if not isinstance(average, str):
-        others = _elsewhere(data, average, taken, scope, num_rows, rng)
+        others = _elsewhere(data, average, taken, scope, num_rows, rng, new_levels)
     elif as_choice(average, "average", ("observed", "typical")) == "typical":
         others = _typical(data, taken, scope)
     else:
         others = _observed(data, taken, scope, num_rows, rng)
-    design = _design_at(data, settings, held, others)
+    design = _design_at(data, settings, held, others, new_levels)
     return Layout(settings, variable, design, others.weights, _sentence(data, held, others, scope))
 
 
@@ -99,53 +101,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
-def is_same(value: Any, other: Any) -> bool:
-    """Whether two values of one column mean the same: 1, 1.0 and "1" do."""
-    one, two = (x.item() if isinstance(x, np.generic) else x for x in (value, other))
-    if is_number(one) and is_number(two):
-        return bool(one == two)
-    return _exact(one) == _exact(two)
-
-
-def place_of(value: Any, known: Sequence[Any], argument: str) -> int:
-    """Where a value stands among those known."""
-    for place, one in enumerate(known):
-        if is_same(one, value):
-            return place
-    raise ValueError(
-        f"{argument} must be one of {', '.join(value_texts(known))}, got {brief(value)}"
-    )
-
-
-def value_texts(values: Sequence[Any], digits: int = 6) -> list[str]:
-    """Values of a column as they are shown: so many digits, or as many as tell them apart.
-
-    >>> value_texts([20200101, 20200103, 0.1, "R"]), value_texts([1.00000001, 1.00000002])
-    (['20200101', '20200103', '0.1', 'R'], ['1.00000001', '1.00000002'])
-    """
-    different = len(set(values))
-    while True:
-        texts = [_text(value, digits) for value in values]
-        if digits >= 17 or len(set(texts)) >= different:
-            return texts
-        digits += 1
-
-
-def _text(value: Any, digits: int) -> str:
-    is_rounded = is_number(value) and not _is_whole(value)
-    return f"{float(value):.{digits}g}" if is_rounded else _exact(value)
-
-
-def _exact(value: Any) -> str:
-    """A value as text that no other value of its column has."""
-    if not is_number(value):
-        return str(value)
-    return str(int(value)) if _is_whole(value) else repr(float(value))
-
-
-def _is_whole(value: Any) -> bool:
-    """Whether a number is an integer that is better written out."""
-    return isinstance(value, numbers.Integral) or (abs(value) < 2**53 and value == int(value))
+def places_of(value: Any, known: Sequence[Any]) -> list[int]:
+    """Where a value stands among those of its column: 1, 1.0 and "1" are one."""
+    wanted = plain_label(label_of(value))
+    return [i for i, one in enumerate(known) if plain_label(label_of(one)) == wanted]
 
 
 def _settings(
@@ -194,37 +153,39 @@ def _singles(held: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_settings(table: Any, columns: Sequence[str]) -> dict[str, list[Any]]:
     """Settings given as a table: those of its columns that prevalence depends on."""
-    given = _mapping(table, "variable", columns)
-    lengths = {np.size(column) for column in given.values() if np.ndim(column)}
-    if len(lengths) > 1:
-        raise ValueError(f"variable must have columns of one length, got {sorted(lengths)}")
-    size = lengths.pop() if lengths else 1
-    known = {
-        name: list(column) if np.ndim(column) else [column] * size
-        for name, column in given.items()
-        if name in columns
-    }
+    given = _table(table, "variable", columns)
+    known = {name: column for name, column in given.items() if name in columns}
+    size = _size(given, "variable")
     if not known or not size:
         raise ValueError(
             f"variable must be settings of {', '.join(columns) or 'no column'}, got columns"
             f" {', '.join(given) or 'none'}"
         )
-    return known
+    return {
+        name: column if isinstance(column, list) else [column] * size
+        for name, column in known.items()
+    }
 
 
-def _mapping(table: Any, argument: str, columns: Sequence[str]) -> dict[str, Any]:
-    if hasattr(table, "items"):
-        return {str(name): column for name, column in table.items()}
-    try:
-        matrix = np.asarray(table) if isinstance(table, np.ndarray | list | tuple) else None
-    except ValueError:  # rows of different lengths
-        matrix = None
-    if matrix is None or matrix.ndim != 2 or matrix.shape[1] != len(columns):
+def _table(table: Any, argument: str, columns: Sequence[str]) -> dict[str, Any]:
+    """Columns by name: lists of exact cells, or single values that serve all rows."""
+    if not (isinstance(table, Mapping | np.ndarray | list | tuple) or hasattr(table, "columns")):
         raise TypeError(
             f"{argument} must be the name of a column, or a mapping, data frame or matrix of"
             f" {', '.join(columns) or 'no column'}, got {brief(table)}"
         )
-    return dict(zip(columns, matrix.T, strict=True))
+    with under_name(argument, of="covariates"):
+        given = as_mapping(table, columns)
+    plain = ((name, c.values if isinstance(c, Cells) else c) for name, c in given.items())
+    return {name: np.asarray(c).tolist() if np.ndim(c) else c for name, c in plain}
+
+
+def _size(columns: Mapping[str, Any], argument: str) -> int:
+    """How many rows columns have; single values serve all."""
+    sizes = {len(column) for column in columns.values() if isinstance(column, list)}
+    if len(sizes) > 1:
+        raise ValueError(f"{argument} must have columns of one length, got {sorted(sizes)}")
+    return sizes.pop() if sizes else 1
 
 
 def _values(data: StructuredCorpus, name: str, given: Any, few: bool = False) -> list[Any]:
@@ -335,37 +296,37 @@ def _elsewhere(
     scope: str,
     count: int,
     rng: np.random.Generator,
+    new_levels: bool,
 ) -> _Others:
     """The rows of another table, of new documents say."""
     design = data.design
     names = [str(name) for name in design.columns.names]
-    given = _mapping(table, "average", names)
-    absent = [name for name in names if name not in taken and name not in given]
-    if absent:
-        raise ValueError(
-            f"average must have a column {absent[0]!r}, got {', '.join(given) or 'none'}"
-        )
+    given = _table(table, "average", names)
     used = {n: c for n, c in given.items() if n not in taken and n in _column_names(data)}
-    sizes = {len(column) if np.ndim(column) else 1 for column in used.values()} or {1}
-    size = max(sizes)
-    if sizes - {1, size} or 0 in sizes:
-        raise ValueError(f"average must have columns of one length, got {sorted(sizes)}")
+    whole = scope == "documents" and not new_levels  # groups are the documents' own
+    needed = _column_names(data) if whole else names
+    absent = [name for name in needed if name not in taken and name not in used]
+    if absent:
+        hint = "" if absent[0] in names else " (new_levels=True takes it for a new one everywhere)"
+        raise ValueError(
+            f"average must have a column {absent[0]!r}, got {', '.join(given) or 'none'}{hint}"
+        )
+    size = _size(used, "average")
+    if not size:
+        raise ValueError("average must have at least one row, got none")
     chosen, weights = _spread_rows(rng, np.ones(size), count)
     columns = {
-        name: [column[i] for i in chosen] if np.ndim(column) and len(column) == size
-        else [column if not np.ndim(column) else column[0]] * len(chosen)
-        for name, column in ((n, _plain_list(c)) for n, c in used.items())
-    }  # fmt: skip
+        name: [column[i] for i in chosen] if isinstance(column, list) else [column] * len(chosen)
+        for name, column in used.items()
+    }
     codes: list[IntArray | None] = []
     for term in design.terms:
         own = _own_codes(term, taken, scope)
         if own is not None:
-            known = {str(level): i for i, level in enumerate(term.levels)}
-            labels: Sequence[Any] = [None] * len(chosen)
-            if _is_known(own) and all(name in columns for name in term.variables):
-                parts = zip(*(columns[name] for name in term.variables), strict=True)
-                labels = [":".join(map(str, part)) for part in parts]
-            own = np.array([known.get(label, -1) for label in labels], dtype=np.int64)
+            is_told = _is_known(own) and all(name in columns for name in term.variables)
+            own = _new(own, len(chosen))
+            if is_told and isinstance(term, GroupTerm):
+                own = term.known.find([columns[name] for name in term.variables], new_levels)
         codes.append(own)
     about = f"{_joined(list(columns))} as in the {size:,} rows of another table" if columns else ""
     columns = {name: column for name, column in columns.items() if name in names}
@@ -408,10 +369,6 @@ def _cells(known: Columns, column: int, rows: IntArray) -> list[Any]:
     return [levels[int(code)] for code in values] if levels else list(values.tolist())
 
 
-def _plain_list(column: Any) -> Any:
-    return list(np.asarray(column).tolist()) if np.ndim(column) else column
-
-
 def _spread_rows(
     rng: np.random.Generator, counts: FloatArray | IntArray, count: int
 ) -> tuple[IntArray, FloatArray]:
@@ -432,7 +389,7 @@ def _column_names(data: StructuredCorpus) -> list[str]:
 
 def _design_at(
     data: StructuredCorpus, settings: Mapping[str, list[Any]], held: Mapping[str, Any],
-    others: _Others,
+    others: _Others, new_levels: bool,
 ) -> Design:  # fmt: skip
     """The design of one row for each setting and row of the others, settings first."""
     size, num_rows = len(next(iter(settings.values()))), len(others.weights)
@@ -444,7 +401,7 @@ def _design_at(
     table |= {name: values * size for name, values in others.columns.items()}
     absent = [name for name in _column_names(data) if name not in table]
     table |= {name: [""] * (size * num_rows) for name in absent}  # of terms whose codes are known
-    _check_levels(data, table, others)
+    _check_levels(data, table, others, new_levels)
     design = data.design.like(table, new_levels=True, num_rows=size * num_rows)
     terms = tuple(
         replace(term, codes=np.tile(codes, size))
@@ -455,15 +412,13 @@ def _design_at(
     return replace(design, terms=terms)
 
 
-def _check_levels(data: StructuredCorpus, table: Mapping[str, Any], others: _Others) -> None:
-    """Refuse a setting of a grouping column that no document has."""
+def _check_levels(
+    data: StructuredCorpus, table: Mapping[str, Any], others: _Others, new_levels: bool
+) -> None:
+    """Refuse a setting of grouping columns that no document has, unless new ones are asked for."""
     for term, codes in zip(data.design.terms, others.codes, strict=True):
-        if codes is None and isinstance(term, GroupTerm) and len(term.variables) == 1:
-            name = term.variables[0]
-            unknown = {str(value) for value in table[name]} - set(map(str, term.levels))
-            if unknown:
-                few = ", ".join(map(str, term.levels[:FEW]))
-                raise ValueError(f"{name} must be one of {few}, ..., got {sorted(unknown)[0]!r}")
+        if codes is None and isinstance(term, GroupTerm):
+            term.known.find([table[name] for name in term.variables], new_levels)
 
 
 def _sentence(data: StructuredCorpus, held: Mapping[str, Any], others: _Others, scope: str) -> str:
@@ -471,9 +426,8 @@ def _sentence(data: StructuredCorpus, held: Mapping[str, Any], others: _Others, 
     terms = zip(data.design.terms, others.codes, strict=True)
     whose = [_whose(term) for term, codes in terms if codes is not None and not _is_known(codes)]
     new = f" by a new {_joined(whose)}" if whose else ""
-    parts = (
-        [f"at {', '.join(f'{n} {value_texts([v])[0]}' for n, v in held.items())}"] if held else []
-    )
+    at = ", ".join(f"{name} {value_texts([value])[0]}" for name, value in held.items())
+    parts = [f"at {at}"] if held else []
     parts += [others.about] if others.about else []
     of = "the population" if scope == "population" else "documents such as these"
     return (

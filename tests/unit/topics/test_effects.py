@@ -160,7 +160,7 @@ def test_an_author_who_is_named_has_a_level_of_its_own(rng, corpus):
     psi = data.design.rows({"year": 2000}) @ coefficients + u
     np.testing.assert_allclose(found.mean, StickBreaking().probs(psi), atol=1e-7)
     assert found.setting_texts == ["a", "b", "c"]
-    with pytest.raises(ValueError, match=r"author must be one of a, b, c, \.\.\., got 'x'"):
+    with pytest.raises(ValueError, match="'author' must be one of a, b, c, got 'x' at row 1"):
         effects(posterior, "author", at={"author": ["a", "x"]})
 
 
@@ -482,3 +482,49 @@ def test_a_difference_turned_round_is_its_negative(rng, corpus):
         np.testing.assert_array_equal(there.mean, -back.mean)
         np.testing.assert_allclose(there.lower, -back.upper, rtol=1e-12)
         np.testing.assert_allclose(there.p_positive, 1.0 - back.p_positive)
+
+
+# ------------------------------------------------------------------ labels on the way back
+
+NUMBERED = COLUMNS | {"author": [1, 2, 1, 3, 2, 3]}
+
+
+@pytest.fixture
+def numbered(rng, corpus):
+    data = with_covariates(corpus, NUMBERED, "~ year + (1 | author)")
+    u = 3.0 * rng.normal(size=(3, 2))
+    return point_mass(data, rng.normal(size=(2, 2)), 1e-16 * np.eye(2), u, np.array([0.5]))
+
+
+@pytest.mark.parametrize("two", [2, 2.0, "2", np.int64(2), np.float32(2.0)])
+def test_labels_that_are_equal_as_values_are_the_same_author(numbered, two):
+    asked = {"year": [2000, 2001], "author": [two, two]}
+    told = {"year": [2000, 2001], "author": ["2", "2"]}
+    options = {"scope": "documents", "num_simulated": 2}
+    rows = effects(numbered, {"year": [1995]}, average=asked, **options)
+    np.testing.assert_array_equal(
+        rows.draws, effects(numbered, {"year": [1995]}, average=told, **options).draws
+    )
+    one = effects(numbered, "author", at={"year": 2000, "author": [two, 1]}, num_simulated=2)
+    names = effects(numbered, "author", at={"year": 2000}, num_simulated=2)
+    np.testing.assert_array_equal(one.draws[:, 0], names.draws[:, 1])
+    np.testing.assert_array_equal(
+        difference(names, two, 1).draws, difference(names, "2", "1").draws
+    )
+
+
+def test_new_authors_are_asked_for_by_name(numbered):
+    options = {"scope": "documents", "num_simulated": 2}
+    unknown = {"year": [2000], "author": [7]}
+    with pytest.raises(ValueError, match="'author' must be one of 1, 2, 3, got '7'"):
+        effects(numbered, {"year": [1995]}, average=unknown, **options)
+    with pytest.raises(ValueError, match="average must have a column 'author', got year"):
+        effects(numbered, {"year": [1995]}, average={"year": [2000]}, **options)
+    with pytest.raises(ValueError, match=r"got '7' .*new_levels=True takes it for a new one"):
+        effects(numbered, {"year": 2000, "author": 7})
+    new = effects(numbered, {"year": [1995]}, average=unknown, new_levels=True, **options)
+    absent = effects(
+        numbered, {"year": [1995]}, average={"year": [2000]}, new_levels=True, **options
+    )
+    np.testing.assert_array_equal(new.draws, absent.draws)
+    assert effects(numbered, {"year": 2000, "author": 7}, new_levels=True).draws.shape == (1, 1, 3)
