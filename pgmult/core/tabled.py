@@ -244,7 +244,10 @@ def once(labels: Sequence[str]) -> list[str]:
 
 
 def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Path:
-    """Write columns as a CSV file, numbers with six digits and what is missing as empty cells.
+    """Write columns as a CSV file, with empty cells for what is missing.
+
+    Whole numbers are written out; others have six digits, or all where six do not tell those of a
+    column apart.
 
     Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is no number,
     gets a leading apostrophe: programs for spreadsheets would evaluate it.
@@ -258,16 +261,29 @@ def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any]]) -> None:
     """Write columns as CSV to a file that is open, such as the terminal: see `write_csv`."""
     line = io.StringIO(newline="")
     writer = csv.writer(line)  # its own ends of lines, so that cells with a return are quoted
-    for row in (columns, *zip(*columns.values(), strict=True)):
-        writer.writerow(map(_csv_cell, row))
+    head = map(_csv_cell, columns)
+    for row in (head, *zip(*map(_csv_column, columns.values()), strict=True)):
+        writer.writerow(row)
         file.write(line.getvalue().removesuffix("\r\n") + "\n")
         line.seek(0)
         line.truncate()
 
 
-def _csv_cell(value: Any) -> Any:
+def _csv_column(column: Sequence[Any]) -> list[Any]:
+    """Cells of a column."""
+    floats = {float(x) for x in column if isinstance(x, float | np.floating) and x == x}
+    digits = 6 if len({f"{x:.6g}" for x in floats}) == len(floats) else 17
+    return [_csv_cell(value, digits) for value in column]
+
+
+def _csv_cell(value: Any, digits: int = 6) -> Any:
     if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.6g}"
+        if np.isnan(value):
+            return ""
+        is_whole = float(value).is_integer() and abs(value) < 2**53
+        if is_whole:
+            return str(int(value))
+        return f"{value:.6g}" if digits == 6 else repr(float(value))
     if isinstance(value, np.datetime64):
         return date_text(value)
     if isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not _reads_as_number(value):

@@ -11,7 +11,6 @@ ldavis    ``ldavis.json``, which the script of LDAvis (Sievert and Shirley 2014)
 ========  ===============================================================================
 """
 
-import csv
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ import scipy.io
 from scipy.spatial.distance import jensenshannon
 
 from pgmult.core.arguments import as_choice, as_kind, as_list, as_path
+from pgmult.core.tabled import write_csv
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -114,7 +114,7 @@ def write_documents(
         columns[f"topic {k}: {name}"] = shares.mean[:, k]
         columns[f"topic {k} lower"] = shares.lower[:, k]
         columns[f"topic {k} upper"] = shares.upper[:, k]
-    return _write_csv(as_path(path), columns)
+    return write_csv(as_path(path), columns)
 
 
 def ldavis(posterior: Posterior, data: Corpus, *, chain: int = 0, num_words: int = _LISTED) -> Any:
@@ -218,7 +218,7 @@ def _csv(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> list
     topics, names = named_topics(posterior, chain)
     columns = {"word": names_along(posterior, "word", corpus.num_words)}
     columns |= {f"topic {k}: {name}": topics[k] for k, name in enumerate(names)}
-    written = [_write_csv(folder / "topics.csv", columns)]
+    written = [write_csv(folder / "topics.csv", columns)]
     if "theta" in posterior or "psi" in posterior:
         shares = document_topics(posterior, chain=chain)
         written.append(write_documents(folder / "documents.csv", shares, corpus, names))
@@ -289,20 +289,6 @@ def _vocabulary(posterior: Posterior, corpus: Corpus, folder: Path) -> Path:
     words = names_along(posterior, "word", corpus.num_words)
     path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
     return path
-
-
-def _write_csv(path: Path, columns: dict[str, Any]) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*(map(_cell, column) for column in columns.values()), strict=True))
-    return path
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.6g}"
-    return "" if value is None else value
 
 
 def _write_json(path: Path, content: Any) -> Path:

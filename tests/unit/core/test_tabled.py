@@ -57,5 +57,11 @@ def test_cells_that_a_spreadsheet_would_evaluate_are_quoted(tmp_path):
         "'=head", "'=1+1", "'+x", "'-x", "'@x", "'\tx", "'\rx", "-5", "+1e3", "plain", "",
     ]  # fmt: skip
     assert [row[1] for row in rows[1:4]] == ["0.3", "", "1"]
+    close = write_csv(
+        tmp_path / "close.csv", {"x": [1.00000001, 1.00000002], "t": [1.6e9, 1.6e9 + 1]}
+    )
+    assert close.read_text(encoding="utf-8").splitlines()[1:] == [
+        "1.00000001,1600000000", "1.00000002,1600000001",
+    ]  # fmt: skip
     saved = table().save(tmp_path / "table.csv")
     assert saved.read_text(encoding="utf-8").splitlines()[1] == "Ada,1,0.5,0.4,0.6"

@@ -160,7 +160,7 @@ def test_an_author_who_is_named_has_a_level_of_its_own(rng, corpus):
     psi = data.design.rows({"year": 2000}) @ coefficients + u
     np.testing.assert_allclose(found.mean, StickBreaking().probs(psi), atol=1e-7)
     assert found.setting_texts == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="'author' must be one of a, b, c, got 'x' at row 1"):
+    with pytest.raises(ValueError, match="'author' must be one of a, b, c, got 'x'"):
         effects(posterior, "author", at={"author": ["a", "x"]})
 
 

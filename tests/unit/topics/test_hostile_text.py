@@ -1,0 +1,169 @@
+"""Text of a user stays text: in pages, tables and notebook views, wherever it comes from."""
+
+import csv
+import html.parser
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult import Posterior
+from pgmult.sampling import Origin
+from pgmult.topics import (
+    StructuralTopics,
+    as_corpus,
+    content,
+    difference,
+    document_topics,
+    effects,
+    match_runs,
+    predictive_checks,
+    quotes,
+    topic_correlations,
+    topic_report,
+    topic_stability,
+    with_covariates,
+)
+from pgmult.topics.data.documents import DocumentTable
+from pgmult.topics.exports import export
+from pgmult.topics.scores import Candidate, HeldOutScore, TopicChoice
+from pgmult.topics.summaries import permutation_test, variance_shares
+
+ATTACK = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>&lt;b&gt;"
+SIZE, WORDS, TOPICS, DRAWS = 24, 8, 3, 6
+
+
+class Live(html.parser.HTMLParser):
+    """Collects what a browser would run: scripts, images, handlers; and what it would show."""
+
+    def __init__(self):
+        super().__init__()
+        self.scripts, self.found, self.text = 0, [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.scripts += tag == "script"
+        self.found += [tag] if tag == "img" else []
+        self.found += [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def live(page):
+    reader = Live()
+    reader.feed(page)
+    reader.close()
+    return reader
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    """A run whose words, documents, texts, columns and labels are all hostile."""
+    rng = np.random.default_rng(4)
+    party, year, author = (f"{name}{ATTACK}" for name in ("party", "year", "author"))
+    table = {
+        party: [f"{'DR'[d % 2]}{ATTACK}" for d in range(SIZE)],
+        year: np.linspace(1990, 2020, SIZE).tolist(),
+        author: [f"a{d % 6}{ATTACK}" for d in range(SIZE)],
+    }
+    corpus = as_corpus(
+        rng.poisson(2.0, size=(SIZE, WORDS)), [f"w{j}{ATTACK}" for j in range(WORDS)],
+        [f"speech {d}{ATTACK}" for d in range(SIZE)],
+    )  # fmt: skip
+    kept = {"text": [f"said {d} {ATTACK}" for d in range(SIZE)], **table}
+    corpus = replace(corpus, table=DocumentTable.of(kept, text="text"))
+    formula = f"~ `{party}` + `{year}` + (1 | `{author}`)"
+    data = with_covariates(corpus, table, formula, content=f"~ `{party}`")
+    base = rng.dirichlet(np.full(WORDS, 0.2), size=TOPICS)
+    model, shape = StructuralTopics(TOPICS), (2, DRAWS)
+    draws = {
+        "coefficients": rng.normal(size=(*shape, 3, 2)),
+        "effects": 0.1 * rng.normal(size=(*shape, 6, 2)),
+        "effect_variances": rng.gamma(1.0, size=(*shape, 1)),
+        "Sigma": np.tile(0.5 * np.eye(2), (*shape, 1, 1)),
+        "mu": np.zeros((*shape, 2)),
+        "topics": np.tile(base, (*shape, 1, 1)),
+        "group_topics": np.tile(base, (*shape, 2, 1, 1)),
+        "group_tokens": np.full((*shape, 2, TOPICS), 90.0),
+        "topic_shares": rng.dirichlet([2.0, 5.0, 3.0], size=shape),
+        "theta": rng.dirichlet(np.ones(3), size=(*shape, SIZE)),
+    }
+    draws["group_topics"] *= rng.gamma(50.0, size=draws["group_topics"].shape)
+    draws["group_topics"] /= draws["group_topics"].sum(axis=-1, keepdims=True)
+    return Posterior(
+        draws, dims={name: model.dims[name] for name in draws}, coords=model.coords(data),
+        sample_stats={"log_likelihood": rng.normal(size=shape)}, label_dims=model.label_dims,
+        origin=Origin.of(model, data),
+    )  # fmt: skip
+
+
+def test_a_page_runs_its_own_script_alone(posterior):
+    scores = [HeldOutScore(f"m{ATTACK}", -6.0, 0.0, 0.0), HeldOutScore("n", -6.1, -0.1, 0.0)]
+    report = topic_report(
+        posterior, title=f"Run{ATTACK}", facts={f"corpus{ATTACK}": f"x.csv{ATTACK}"},
+        held_out={f"half{ATTACK}": scores}, reference=posterior.data,
+    )  # fmt: skip
+    found = live(report.html())
+    assert found.found == []
+    assert found.scripts == 2, "the words as JSON, and what ranks them"
+    shown = "".join(found.text)
+    for source in ("Run", "w0", "speech 1", "D", "party", "year", "m", "half", "x.csv"):
+        assert f"{source}{ATTACK}" in shown or f"{source} {ATTACK}" in shown, source
+    assert any(f"said {d} {ATTACK}" in shown for d in range(SIZE))
+    assert live(report._repr_html_()).found == []
+
+
+def results(posterior):
+    """Everything that a run can be asked for."""
+    party, year, _ = (str(name) for name in ("party" + ATTACK, "year" + ATTACK, "author"))
+    found = effects(posterior, party, num_simulated=4)
+    labels = found.settings[party]
+    yield found
+    yield effects(posterior, year, by=party, num_simulated=4)
+    yield effects(posterior, {party: labels}, num_simulated=4)
+    yield difference(found, *labels)
+    yield content(posterior)
+    yield content(posterior).words(*content(posterior).groups, topic=0)
+    yield quotes(posterior)
+    yield document_topics(posterior)
+    yield topic_stability(posterior)
+    yield topic_correlations(posterior, chain=0, num_simulated=9)
+    yield predictive_checks(posterior, groups=[party], max_draws=2)
+    yield permutation_test(posterior, year, num_permutations=19)
+    yield variance_shares(posterior)
+    yield match_runs(posterior, posterior)
+    yield TopicChoice(
+        (Candidate(2, -1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0),), np.zeros((1, 3)), np.ones(3, int)
+    )
+
+
+def test_tables_figures_and_notebook_views_run_nothing(posterior):
+    names = [f"t{ATTACK}"] * TOPICS
+    for one in results(posterior):
+        drawn = [one._repr_html_()]
+        arguments = {
+            "Difference": (), "GroupWords": (), "TopicStability": (),
+            "TopicCorrelations": (names,), "Effects": (0,),
+        }.get(type(one).__name__)  # fmt: skip
+        if arguments is not None and getattr(one, "is_curve", True):
+            drawn += [one.figure(*arguments).svg(), one.figure(*arguments)._repr_html_()]
+        if hasattr(one, "forest"):
+            drawn.append(one.forest().svg())
+        for page in drawn:
+            found = live(page)
+            assert (found.scripts, found.found) == (0, []), type(one).__name__
+    assert live(topic_correlations(posterior, chain=0).graph(names).svg()).found == []
+
+
+def test_files_for_spreadsheets_hold_no_formulas(posterior, tmp_path):
+    evil = '=HYPERLINK("http://x","y")'
+    coords = dict(posterior.coords) | {"word": [evil, *posterior.coords["word"][1:]]}
+    data = replace(posterior.data, vocabulary=np.array(coords["word"]))
+    made = Posterior(
+        dict(posterior), dims={name: axes[2:] for name, axes in posterior.dims.items()},
+        coords=coords, sample_stats=posterior.sample_stats,
+        origin=Origin.of(posterior.model, data),
+    )  # fmt: skip
+    export(made, tmp_path, ["csv"])
+    with (tmp_path / "topics.csv").open(encoding="utf-8", newline="") as file:
+        assert next(row for row in csv.DictReader(file))["word"] == f"'{evil}"
