@@ -51,6 +51,7 @@ from pgmult.core.validate import (
     as_positive_int,
     place_of,
 )
+from pgmult.regression.compiled.weights import GroupRows
 from pgmult.variational.designs import as_matrix
 
 __all__ = [
@@ -127,6 +128,10 @@ class LabelledRows:
                 self.known[here],
             )  # fmt: skip
         return known[start, stop]
+
+    def record(self) -> GroupRows:
+        """What compiled functions take."""
+        return GroupRows(self.covariates, self.offsets, self.successes, self.trials, self.known)
 
     def with_successes(self, successes: FloatArray | IntArray) -> "LabelledRows":
         """The same rows with other labels."""

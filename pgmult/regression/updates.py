@@ -37,6 +37,7 @@ the posterior as it is. Groups run on all the threads of the enclosing chain.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -46,10 +47,17 @@ from pgmult import polya_gamma
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
-from pgmult.regression.compiled.slices import REFLECTED, find_bases, place_bases, slice_weights
-from pgmult.regression.compiled.weights import sample_weights
+from pgmult.regression.compiled.slices import (
+    REFLECTED,
+    Moves,
+    find_bases,
+    place_bases,
+    slice_weights,
+)
+from pgmult.regression.compiled.weights import Prior, sample_weights
 from pgmult.regression.data import LabelledRows
 from pgmult.sampling.diagnostics import slow_in_words
+from pgmult.variational.fits import sd_of_correction
 
 __all__ = [
     "Bases",
@@ -96,8 +104,8 @@ class Bases:
         base, root = np.empty_like(self.mean), np.zeros_like(self.root)
         _check(
             over_rows(
-                place_bases, len(base), self.gram, self.pull, np.atleast_2d(mean), precision, base,
-                root, grain=1,
+                place_bases, len(base), self.gram, self.pull, _prior(mean, precision), base, root,
+                grain=1,
             )
         )  # fmt: skip
         return base, root
@@ -111,10 +119,9 @@ def find_potentials(
     gram, pull = np.zeros((data.num_groups, size, size)), np.empty((data.num_groups, size))
     _check(
         over_rows(
-            find_bases, data.num_groups, data.covariates, data.offsets, data.successes,
-            data.trials, data.known, np.atleast_2d(mean), precision, gram, pull, grain=1,
+            find_bases, data.num_groups, data.record(), _prior(mean, precision), gram, pull, grain=1
         )
-    )  # fmt: skip
+    )
     return gram, pull
 
 
@@ -135,7 +142,10 @@ def find_bases_of(
         easy = _easy(data, base)
         sd = np.zeros(len(base))
         if not easy.all():
-            sd = _sd_of_correction(data, mean, precision, base, root)
+            sd = sd_of_correction(
+                partial(_log_likelihoods, data), base, np.swapaxes(np.linalg.inv(root), 1, 2),
+                mean, precision, _DRAWS,
+            )  # fmt: skip
         gibbs = easy | ((sd > 2.0) & (data.num_covariates > 10))
         slices[gibbs | (sd <= 0.5)] = 2
         slices[~gibbs & (sd <= 0.2)] = REFLECTED
@@ -185,25 +195,13 @@ def slow_group(rates: FloatArray, data: LabelledRows, name: Callable[[int], str]
     return slow_in_words(told, rare, trials, float(rates[g]), 'update="auto" or "slice"')
 
 
-def _sd_of_correction(
-    data: LabelledRows, mean: FloatArray, precision: FloatArray, base: FloatArray, root: FloatArray
-) -> FloatArray:
-    """How far each group's posterior is from its base: see the table."""
-    lengths, (groups, size) = np.diff(data.offsets), base.shape
-    noise = np.random.default_rng(0).standard_normal((groups, size, _DRAWS))
-    weights = base[:, None] + np.swapaxes(np.linalg.solve(np.swapaxes(root, 1, 2), noise), 1, 2)
-    gap = weights - mean
-    squares = np.einsum("gsi,ij,gsj->gs", gap, precision, gap) - (noise**2).sum(axis=1)
-    block = max(1, int(1e6 / max(1, data.covariates.size)))
-    sums = np.empty((groups, _DRAWS))
-    for first in range(0, _DRAWS, block):
-        some = slice(first, first + block)
-        by_row = np.repeat(weights[:, some], lengths, axis=0)
-        psi = data.known[:, None] + np.einsum("nd,nsd->ns", data.covariates, by_row)
-        value = data.successes[:, None] * psi - data.trials[:, None] * np.logaddexp(0.0, psi)
-        total = np.concatenate([np.zeros((1, psi.shape[1])), np.cumsum(value, axis=0)])
-        sums[:, some] = np.diff(total[data.offsets], axis=0)
-    return np.asarray((sums - 0.5 * squares).std(axis=1))
+def _log_likelihoods(data: LabelledRows, weights: FloatArray) -> FloatArray:
+    """Of each group."""
+    by_row = np.repeat(weights, np.diff(data.offsets), axis=0)
+    psi = data.known + np.einsum("nd,nd->n", data.covariates, by_row)
+    value = data.successes * psi - data.trials * np.logaddexp(0.0, psi)
+    total = np.concatenate([[0.0], np.cumsum(value)])
+    return np.diff(total[data.offsets])
 
 
 def _easy(data: LabelledRows, base: FloatArray) -> BoolArray:
@@ -259,9 +257,8 @@ def move_weights(
     out = np.empty_like(weights)
     _check(
         over_rows(
-            slice_weights, data.num_groups, data.covariates, data.offsets, data.successes,
-            data.trials, data.known, np.atleast_2d(mean), precision, base, root, bases.slices,
-            new_key(rng), weights, out, grain=1,
+            slice_weights, data.num_groups, data.record(), _prior(mean, precision),
+            Moves(base, root, bases.slices), new_key(rng), weights, out, grain=1,
         )
     )  # fmt: skip
     return out
@@ -283,12 +280,15 @@ def draw_weights(
     chosen = np.ones(len(weights), dtype=np.bool_) if which is None else which
     _check(
         over_rows(
-            sample_weights, data.num_groups, data.covariates, data.offsets, data.successes,
-            data.trials, data.known, np.atleast_2d(mean), precision, new_key(rng), weights, chosen,
-            out, grain=1,
+            sample_weights, data.num_groups, data.record(), _prior(mean, precision), new_key(rng),
+            weights, chosen, out, grain=1,
         )
     )  # fmt: skip
     return out
+
+
+def _prior(mean: FloatArray, precision: FloatArray) -> Prior:
+    return Prior(np.atleast_2d(mean), precision)
 
 
 def _check(statuses: list[int]) -> None:

@@ -34,7 +34,7 @@ Jaakkola and Jordan (2000), Bayesian parameter estimation via variational method
 
 >>> import numpy as np
 >>> from pgmult.priors import MvNormal
->>> from pgmult.variational.sites import LogisticSite
+>>> from pgmult.variational import LogisticSite, Rows
 >>> x = np.column_stack([np.ones(6), np.arange(6.0)])
 >>> site = LogisticSite(np.array([0.0, 0.0, 1.0, 0.0, 1.0, 1.0]), np.ones(6), "delta")
 >>> fit = fit_sites(Rows(x), site, MvNormal(np.zeros(2), np.eye(2)))
@@ -53,10 +53,10 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, Mixing, invert, slack
-from pgmult.variational.designs import Centred, Design, Rows
+from pgmult.variational.designs import Centred, Design
 from pgmult.variational.sites import Site
 
-__all__ = ["Rows", "SiteFit", "fit_sites", "sd_of_correction"]
+__all__ = ["SiteFit", "correction_of_fit", "fit_sites", "sd_of_correction"]
 
 _PLAIN = 10  # iterations of separate groups before mixing: enough for what is near Newton's method
 _ROUNDING = 1e-8  # of a message's precision
@@ -364,10 +364,27 @@ def _unpack(prior: MvNormal, count: int, size: int) -> tuple[FloatArray, FloatAr
     return np.broadcast_to(mean, (count, size)), prior.precision()
 
 
+def correction_of_fit(
+    log_likelihood: Callable[[FloatArray], FloatArray], fit: SiteFit, prior: MvNormal
+) -> FloatArray:
+    """`sd_of_correction` of what a fit approximates, with one prior of all vectors."""
+    mean, root = fit.mean, np.linalg.cholesky(fit.cov)
+    mean0, P0 = prior.prior_mean, prior.precision()
+    if fit.joint_cov is None:
+        return sd_of_correction(log_likelihood, mean, root, mean0, P0)
+    root, each = np.linalg.cholesky(fit.joint_cov)[None], np.eye(len(mean))
+    return sd_of_correction(
+        lambda weights: log_likelihood(weights.reshape(mean.shape)),
+        mean.reshape(1, -1), root, np.tile(mean0, len(mean)), np.kron(each, P0),
+    )  # fmt: skip
+
+
 def sd_of_correction(
     log_likelihood: Callable[[FloatArray], FloatArray],
-    fit: SiteFit,
-    prior: MvNormal,
+    mean: FloatArray,
+    root: FloatArray,
+    prior_mean: FloatArray,
+    prior_precision: FloatArray,
     num_draws: int = 100,
 ) -> FloatArray:
     """How far posteriors are from their Gaussian approximations: 0 where they are the same.
@@ -379,9 +396,10 @@ def sd_of_correction(
     ----------
     log_likelihood : callable
         Of weights ``(num_vectors, num_weights)``: the sum over rows of each vector, or of all.
-    fit : SiteFit
-    prior : MvNormal
-        Of each vector.
+    mean : array, ``(num_vectors, num_weights)``
+    root : array, ``(num_vectors, num_weights, num_weights)``
+        Weights are mean + root z, z standard normal.
+    prior_mean, prior_precision : arrays
     num_draws : int
 
     Returns
@@ -389,15 +407,12 @@ def sd_of_correction(
     array
         As `log_likelihood` returns.
     """
-    joint = fit.joint_cov is not None
-    root = np.linalg.cholesky(fit.cov if fit.joint_cov is None else fit.joint_cov)
-    noise = np.random.default_rng(0).standard_normal((*fit.mean.shape, num_draws))
-    P0, gaps = prior.precision(), []
+    noise = np.random.default_rng(0).standard_normal((*mean.shape, num_draws))
+    gaps = []
     for z in np.moveaxis(noise, 2, 0):
-        away = (root @ z.ravel()).reshape(z.shape) if joint else np.einsum("gij,gj->gi", root, z)
-        weights = fit.mean + away
-        gap = weights - prior.prior_mean
-        squares = np.einsum("gi,ij,gj->g", gap, P0, gap) - (z**2).sum(axis=1)
+        weights = mean + np.einsum("gij,gj->gi", root, z)
+        gap = weights - prior_mean
+        squares = np.einsum("gi,ij,gj->g", gap, prior_precision, gap) - (z**2).sum(axis=1)
         told = log_likelihood(weights)
         gaps.append(told - 0.5 * squares.reshape(len(told), -1).sum(axis=1))
     return np.asarray(np.std(gaps, axis=0))

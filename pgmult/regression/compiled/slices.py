@@ -5,12 +5,13 @@ an angle costs O(rows) whatever the number of columns.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky, invert_lower
+from pgmult.compiled.linalg import cholesky, invert_lower, solve_lower_transpose
 from pgmult.compiled.simd import WIDTH
 from pgmult.compiled.streams import exponential, gamma, normal, open_stream, uniform
 from pgmult.compiled.vectors import dot, exp_minus, log1p
@@ -79,18 +80,7 @@ def _solve_lower(root, b):
 
 
 @jit
-def _solve_upper(root, b):
-    """Replace b by root'^-1 b."""
-    for i in range(b.size - 1, -1, -1):
-        b[i] /= root[i, i]
-        for j in range(i):
-            b[j] -= root[i, j] * b[i]
-
-
-@jit
-def find_bases(
-    worker, start, stop, x, offsets, successes, trials, known, mean, precision, gram, pull
-):
+def find_bases(worker, start, stop, group_rows, prior, gram, pull):
     """Potentials of groups' rows with which the prior is near the posterior of the weights.
 
     Newton's method for the mode, then for the fixed point of expected sites: with psi_n normal as
@@ -100,6 +90,8 @@ def find_bases(
     matter of speed, not of truth. Returns 0, or 1 + a group whose precision is not positive
     definite.
     """
+    x, offsets, successes, trials, known = group_rows
+    mean, precision = prior
     size = x.shape[1]
     num_panels = 2 * ((size + 2 * WIDTH - 1) // (2 * WIDTH))
     stride = num_panels * WIDTH
@@ -144,7 +136,7 @@ def find_bases(
             if cholesky(root) != 0:
                 return 1 + g
             _solve_lower(root, step)
-            _solve_upper(root, step)
+            solve_lower_transpose(root, step)
             before, length = length, math.sqrt(max(dot(step, other), 0.0))
             if not at_mode:
                 rate = max(0.5 * rate, 0.2) if length > before else min(1.2 * rate, 1.0)
@@ -183,11 +175,12 @@ def find_bases(
 
 
 @jit
-def place_bases(worker, start, stop, gram, pull, mean, precision, base, root):
+def place_bases(worker, start, stop, gram, pull, prior, base, root):
     """Means of the prior times the potentials, and lower roots of its precisions.
 
     Returns 0, or 1 + a group whose precision is not positive definite.
     """
+    mean, precision = prior
     size = mean.shape[1]
     for g in range(start, stop):
         prior_mean = mean[min(g, mean.shape[0] - 1)]
@@ -198,7 +191,7 @@ def place_bases(worker, start, stop, gram, pull, mean, precision, base, root):
         if cholesky(root[g]) != 0:
             return 1 + g
         _solve_lower(root[g], base[g])
-        _solve_upper(root[g], base[g])
+        solve_lower_transpose(root[g], base[g])
     return 0
 
 
@@ -208,21 +201,29 @@ def _base(square, half, gaussian):
     return -0.5 * square if gaussian else -half * math.log1p(square / DOF)
 
 
+class Moves(NamedTuple):
+    """Means of bases, lower roots of their precisions, and how many slices a sweep has."""
+
+    base: Any
+    root: Any
+    moves: Any
+
+
 @jit
-def slice_weights(
-    worker, start, stop, x, offsets, successes, trials, known, mean, precision, base, root, moves,
-    key, weights, out
-):  # fmt: skip
+def slice_weights(worker, start, stop, rows, prior, around, key, weights, out):
     """Move each group's weights on ellipses of a Student-t around ``base[g]``.
 
     As `pgmult.sampling.moves.slice_around` does, ``moves[g]`` times. Where that is `REFLECTED`,
     most sweeps are one Metropolis step instead, to an angle that is always the same on an ellipse
     of the Gaussian itself (Neal 1999, "Regression and classification using Gaussian process
     priors", section 5): where nearly all are accepted the weights come out negatively correlated
-    with those before. `root` has lower roots of the bases' precisions. All of the log density but
+    with those before. All of the log density but
     the log normalisers of the rows is quadratic in the cosine and sine of the angle. Returns 0, or
     1 + a group whose log density is not finite.
     """
+    x, offsets, successes, trials, known = rows
+    mean, precision = prior
+    base, root, moves = around
     size = x.shape[1]
     half = 0.5 * (DOF + size)
     a, b, z, noise = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
@@ -260,7 +261,7 @@ def slice_weights(
                 draw, state = normal(state)
                 noise[i] = b[i] = draw * stretch
             both, there = dot(z, noise), dot(noise, noise)
-            _solve_upper(root[g], b)
+            solve_lower_transpose(root[g], b)
             linear_a = linear_b = square_a = square_b = square_ab = 0.0
             for r in range(num_rows):
                 across[r] = dot(x[begin + r], b)

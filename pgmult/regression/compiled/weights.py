@@ -10,11 +10,12 @@ columns, and the same bits on any number of threads.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky
+from pgmult.compiled.linalg import cholesky, solve_lower_transpose
 from pgmult.compiled.polya_gamma import draw
 from pgmult.compiled.simd import WIDTH, add_product, load, multiply, splat, store
 from pgmult.compiled.streams import normal, open_stream
@@ -87,21 +88,37 @@ def pack_row(flat, begin, size, kappa, scale, panels, place, pull):
         pull[d] += kappa * flat[begin + d]
 
 
+class GroupRows(NamedTuple):
+    """Binomial rows, sorted by group: see `pgmult.regression.LabelledRows`."""
+
+    covariates: Any
+    offsets: Any
+    successes: Any
+    trials: Any
+    known: Any
+
+
+class Prior(NamedTuple):
+    """Of the weights of groups: means ``(1, n)`` or one a group, and the precision of all."""
+
+    mean: Any
+    precision: Any
+
+
 @jit
-def sample_weights(
-    worker, start, stop, x, offsets, successes, trials, known, mean, precision, key, weights,
-    chosen, out
-):  # fmt: skip
+def sample_weights(worker, start, stop, rows, prior, key, weights, chosen, out):
     """Move the weights of the `chosen` groups given Pólya-gamma variables drawn at those they have.
 
-    The posterior precision is ``precision`` + X' diag(omega) X, and precision times mean is
-    ``precision mean`` + X' (successes - trials / 2 - omega known). Given omega the weights are
+    The posterior precision is that of the prior + X' diag(omega) X, and precision times mean is
+    the prior's + X' (successes - trials / 2 - omega known). Given omega the weights are
     N(m, S), and the move is Adler's (1981) overrelaxation: w' = m + a (w - m) + sqrt(1 - a**2)
     S^(1/2) noise leaves that Gaussian as it is for every a in (-1, 1). With a = 0, a plain draw,
     successive weights have
     correlations r of 0.1 to 0.4; with a = -1/2 they have (1 - a) r + a, near 0 or below it.
     Returns 0, or 1 + a group without a proper posterior.
     """
+    x, offsets, successes, trials, known = rows
+    mean, precision = prior
     size = x.shape[1]
     num_panels = 2 * ((size + 2 * WIDTH - 1) // (2 * WIDTH))
     stride = num_panels * WIDTH
@@ -139,10 +156,7 @@ def sample_weights(
         for i in range(size):
             noise, state = normal(state)
             h[i] = (1.0 - OVERRELAXATION) * h[i] + _NOISE * noise
-        for i in range(size - 1, -1, -1):
-            h[i] /= root[i, i]
-            for j in range(i):
-                h[j] -= root[i, j] * h[i]
+        solve_lower_transpose(root, h)
         for i in range(size):
             out[g, i] = h[i] + OVERRELAXATION * weights[g, i]
             if not math.isfinite(out[g, i]):

@@ -27,7 +27,7 @@ from pgmult.regression.fits.counts import DISTRIBUTIONS, count_site, fit_count_r
 from pgmult.regression.models.counts import NegativeBinomialRegression, PoissonRegression
 from pgmult.regression.models.scaled import ScaledRegression
 from pgmult.variational.designs import Rows, predictor_vars
-from pgmult.variational.fits import sd_of_correction
+from pgmult.variational.fits import correction_of_fit
 
 __all__ = ["CountRegressor"]
 
@@ -133,7 +133,7 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
                 psi = rows.project(weights)
                 return rows.total(site.expect(psi, np.zeros_like(psi))[0])
 
-            sds = sd_of_correction(log_likelihood, fit.weights, prior)
+            sds = correction_of_fit(log_likelihood, fit.weights, prior)
             self._warn_of_corrections(sds, x.shape[1])
             return self
         model: Any = PoissonRegression(prior)

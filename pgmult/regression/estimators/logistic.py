@@ -42,7 +42,7 @@ from pgmult.regression.fits.logistic import (
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.designs import Rows, predictor_vars
-from pgmult.variational.fits import SiteFit, sd_of_correction
+from pgmult.variational.fits import SiteFit, correction_of_fit
 from pgmult.variational.sites import LOGISTIC_METHODS
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
@@ -574,7 +574,7 @@ def _correction(fit: SiteFit, data: LabelledRows, prior: MvNormal) -> FloatArray
         psi = design.project(weights)
         return design.total(data.successes * psi - data.trials * np.logaddexp(0.0, psi))
 
-    return sd_of_correction(log_likelihood, fit, prior)
+    return correction_of_fit(log_likelihood, fit, prior)
 
 
 def _mean_share(x: Any, draws: FloatArray, known: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.regression.models.multinomial import SoftmaxRegression, StickBreakingRegression
 from pgmult.sampling.posterior import Posterior
 from pgmult.variational.designs import Rows, SoftmaxRows
-from pgmult.variational.fits import SiteFit, sd_of_correction
+from pgmult.variational.fits import SiteFit, correction_of_fit
 
 __all__ = ["MultinomialClassifier"]
 
@@ -195,7 +195,7 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
         if self.method != "probit":
             exact = "sticks_sampling" if self.method in _STICKS else "sampling"
             self._warn_of_corrections(
-                sd_of_correction(self._log_likelihood(data), fit, prior),
+                correction_of_fit(self._log_likelihood(data), fit, prior),
                 fit.mean[0].size if exact == "sticks_sampling" else fit.mean.size, exact,
             )  # fmt: skip
         return self

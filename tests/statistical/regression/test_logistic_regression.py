@@ -192,73 +192,51 @@ BROKEN_SIGMA = {
 }
 
 
-def changed_kernel(change):
-    """`sample_weights` with other arguments: change(successes, trials, precision, weights)."""
+def changed(kernel, change):
+    """A kernel with other rows and another prior: change(successes, trials, precision, known)."""
 
-    def kernel(worker, start, stop, x, offsets, successes, trials, known, *rest):
-        mean, precision, key, w, *rest = rest
-        successes, trials, precision, w, known = change(successes, trials, precision, w, known)
-        return sample_weights(
-            worker,
-            start,
-            stop,
-            x,
-            offsets,
-            successes,
-            trials,
-            known,
-            mean,
-            precision,
-            key,
-            w,
-            *rest,
-        )
+    def broken(worker, start, stop, rows, prior, *rest):
+        y, b, P, o = change(rows.successes, rows.trials, prior.precision, rows.known)
+        rows, prior = rows._replace(successes=y, trials=b, known=o), prior._replace(precision=P)
+        return kernel(worker, start, stop, rows, prior, *rest)
 
-    return kernel
+    return broken
 
 
+def omega_at_zero(worker, start, stop, rows, prior, key, weights, *rest):
+    return sample_weights(worker, start, stop, rows, prior, key, np.zeros_like(weights), *rest)
+
+
+CHANGES = {
+    "failures for successes": lambda y, b, P, o: (b - y, b, P, o),
+    "one trial in every row": lambda y, b, P, o: (y, np.ones_like(b), P, o),
+    "covariance for precision": lambda y, b, P, o: (y, b, np.linalg.inv(P), o),
+    "offset forgotten": lambda y, b, P, o: (y, b, P, np.zeros_like(o)),
+}
 BROKEN_KERNELS = {
-    "failures for successes": lambda y, b, P, w, o: (b - y, b, P, w, o),
-    "one trial in every row": lambda y, b, P, w, o: (y, np.ones_like(b), P, w, o),
-    "covariance for precision": lambda y, b, P, w, o: (y, b, np.linalg.inv(P), w, o),
-    "omega at zero": lambda y, b, P, w, o: (y, b, P, np.zeros_like(w), o),
-    "offset forgotten": lambda y, b, P, w, o: (y, b, P, w, np.zeros_like(o)),
+    **{kind: changed(sample_weights, change) for kind, change in CHANGES.items()},
+    "omega at zero": omega_at_zero,
 }
 
 
 @pytest.mark.parametrize("kind", BROKEN_KERNELS)
 def test_geweke_refuses_broken_weights(monkeypatch, kind):
-    monkeypatch.setattr(module, "sample_weights", changed_kernel(BROKEN_KERNELS[kind]))
+    monkeypatch.setattr(module, "sample_weights", BROKEN_KERNELS[kind])
     more = replace(DATA, trials=4 * DATA.trials)
     rejects(check_geweke, GIBBS, more, replicates=600)
 
 
-def changed_slices(change):
-    """`slice_weights` with other arguments: change(successes, trials, precision)."""
-
-    def kernel(worker, start, stop, x, offsets, successes, trials, known, mean, precision, *rest):
-        successes, trials, precision, known = change(successes, trials, precision, known)
-        return slice_weights(
-            worker, start, stop, x, offsets, successes, trials, known, mean, precision, *rest
-        )
-
-    return kernel
-
-
-def uncorrected(*arguments):
+def uncorrected(worker, start, stop, rows, prior, around, key, weights, out):
     """Draws from the base itself, whatever the labels say besides."""
-    mean, root, out = arguments[10], arguments[11], arguments[15]
-    rng = np.random.default_rng(arguments[13])
+    mean, root, _ = around
+    rng = np.random.default_rng(key)
     noise = rng.standard_normal((*mean.shape, 1))
     out[:] = mean + 1.5 * np.linalg.solve(np.swapaxes(root, 1, 2), noise)[..., 0]
     return 0
 
 
 BROKEN_SLICES = {
-    "failures for successes": changed_slices(lambda y, b, P, o: (b - y, b, P, o)),
-    "one trial in every row": changed_slices(lambda y, b, P, o: (y, np.ones_like(b), P, o)),
-    "covariance for precision": changed_slices(lambda y, b, P, o: (y, b, np.linalg.inv(P), o)),
-    "offset forgotten": changed_slices(lambda y, b, P, o: (y, b, P, np.zeros_like(o))),
+    **{kind: changed(slice_weights, change) for kind, change in CHANGES.items()},
     "no correction": uncorrected,
 }
 

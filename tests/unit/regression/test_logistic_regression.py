@@ -14,7 +14,7 @@ from pgmult.regression import (
     fit_grouped_logistic_regression,
     fit_logistic_regression,
 )
-from pgmult.regression.compiled.weights import OVERRELAXATION, sample_weights
+from pgmult.regression.compiled.weights import OVERRELAXATION, GroupRows, Prior, sample_weights
 from pgmult.variational.designs import Rows
 from pgmult.variational.fits import fit_sites
 from pgmult.variational.sites import logistic_site
@@ -84,13 +84,13 @@ def test_weights_move_as_their_gaussian_says(size):
     omega = 0.25 * trials  # PG(b, 0) has mean b / 4 and here a relative deviation of 2e-4
     P = precision + x.T @ (omega[:, None] * x)
     h = precision @ mean[0] + x.T @ (successes - 0.5 * trials)
+    rows = GroupRows(x, np.array([0, num_rows]), successes, trials, np.zeros(num_rows))
     draws = np.empty((200, size))
     for draw in draws:
         key, out = rng.integers(0, 2**63, size=2, dtype=np.uint64), np.empty((1, size))
         status = sample_weights(
-            0, 0, 1, x, np.array([0, num_rows]), successes, trials,
-            np.zeros(num_rows), mean, precision, key, weights, np.array([True]), out,
-        )  # fmt: skip
+            0, 0, 1, rows, Prior(mean, precision), key, weights, np.array([True]), out
+        )
         assert status == 0
         draw[:] = out[0]
     scale = np.linalg.cholesky(P)

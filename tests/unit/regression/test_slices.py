@@ -105,9 +105,9 @@ def test_slices_of_another_posterior_are_refused(broken):
 def test_a_base_that_follows_the_weights_is_refused(monkeypatch):
     right = module.slice_weights
 
-    def following(*arguments):
-        weights = arguments[14]
-        return right(*arguments[:10], weights, *arguments[11:])
+    def following(worker, start, stop, rows, prior, around, key, weights, out):
+        around = around._replace(base=weights)
+        return right(worker, start, stop, rows, prior, around, key, weights, out)
 
     monkeypatch.setattr(module, "slice_weights", following)
     rejects(check_slices, root=15.0, updates=8)
@@ -116,8 +116,8 @@ def test_a_base_that_follows_the_weights_is_refused(monkeypatch):
 def test_a_base_in_the_place_of_the_posterior_is_refused(monkeypatch):
     """No correction: draws from the base itself."""
 
-    def uncorrected(*arguments):
-        base, root, out = arguments[10], arguments[11], arguments[15]
+    def uncorrected(worker, start, stop, rows, prior, around, key, weights, out):
+        base, root, _ = around
         out[:] = base + np.random.default_rng(0).standard_normal(out.shape) / root[:, 0]
         return 0
 
