@@ -19,10 +19,10 @@ from pgmult.cli.runs import Job, StoredRun, resumed, sampled
 from pgmult.cli.shared import (
     INTERRUPTED,
     PAGE,
+    add_number,
     add_running,
     add_seed,
     add_writing,
-    at_least,
     complain,
     free_name,
     give,
@@ -140,14 +140,11 @@ def add_room(commands: Any, room: Room) -> None:
         ("chains", 4, 1, "from starts of their own, to be compared"),
         ("thin", 1, 1, "sweeps for each draw that is kept"),
     ):
-        fit.add_argument(
-            f"--{name}", type=at_least(least), default=value, metavar="N",
-            help=f"{told}; default: {value}",
-        )  # fmt: skip
+        add_number(fit, f"--{name}", least, value, told)
     add_seed(fit)
     resume = action("resume", "go on with a run, to the draws of one without a break", _resume)
     _add_run(resume)
-    resume.add_argument("--draws", type=at_least(1), metavar="N", help="to have in the end")
+    add_number(resume, "--draws", 1, told="to have in the end")
     for parser in (fit, resume):
         add_running(parser)
         _add_json(parser)
@@ -279,7 +276,7 @@ def add_demo(demos: Any, demo: Demo) -> None:
     for name, value, least in (
         ("draws", demo.draws, 1), ("tune", demo.tune, 0), ("chains", demo.chains, 1)
     ):  # fmt: skip
-        parser.add_argument(f"--{name}", type=at_least(least), default=value, metavar="N")
+        add_number(parser, f"--{name}", least, value)
     parser.add_argument(
         "--out", type=Path, metavar="RUN", help="keep the draws there (default: only a page)"
     )

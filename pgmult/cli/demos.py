@@ -3,14 +3,14 @@
 import argparse
 
 from pgmult.cli.actions import Demo
-from pgmult.cli.shared import at_least
+from pgmult.cli.shared import add_number
 
 __all__ = ["DEMOS"]
 
 
 def _topics(most: int) -> object:
     def add(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--topics", type=at_least(2), default=most, metavar="K")
+        add_number(parser, "--topics", 2, most, metavar="K")
 
     return add
 

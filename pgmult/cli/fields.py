@@ -8,9 +8,9 @@ from typing import Any
 from pgmult.cli.actions import CHECK, Question, Room
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    add_number,
     add_probability,
     add_table,
-    at_least,
     complete,
     read_table,
     share,
@@ -37,10 +37,8 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         " first column and coordinates in the others; COLUMN=WHERE if several are names",
     )  # fmt: skip
     fit.add_argument("--at", type=Path, metavar="TABLE", help="inputs to predict at, too")
-    fit.add_argument(
-        "--max-categories", type=at_least(2), metavar="K",
-        help=f"keep the most frequent ones, and make {_OTHER} of the rest",
-    )  # fmt: skip
+    told = f"keep the most frequent ones, and make {_OTHER} of the rest"
+    add_number(fit, "--max-categories", 2, told=told, metavar="K")
     fit.add_argument(
         "--length-scale", action="append", default=[], metavar="COLUMN=X",
         help="prior median of how far probabilities remember (default: a third of the range)",
@@ -124,7 +122,7 @@ def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", type=Path, metavar="TABLE", help="of inputs: the columns of fit")
-    parser.add_argument("--max-draws", type=at_least(1), default=200, metavar="N")
+    add_number(parser, "--max-draws", 1, 200)
     add_probability(parser)
     add_table(parser)
 

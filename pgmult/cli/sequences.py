@@ -4,12 +4,13 @@ import argparse
 import re
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pgmult.cli.actions import CHECK, Question, Room
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import add_seed, add_table, at_least, complete, read_table
+from pgmult.cli.shared import add_number, add_seed, add_table, at_least, complete, read_table
 from pgmult.sequences.family import SEQUENCES
 
 __all__ = ["ROOM"]
@@ -20,6 +21,14 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
+    _add_data(fit)
+    told = "keep the most frequent ones; the steps of others are missing"
+    add_number(fit, "--max-symbols", 2, told=told, metavar="K")
+    add_number(fit, "--state-dim", 1, 4, metavar="D")
+    add_number(fit, "--hold-out", 1, told="hide the last so many, score them", metavar="STEPS")
+
+
+def _add_data(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "data", type=Path, metavar="DATA",
         help="a table (.csv, .tsv, .jsonl) with --symbol, a FASTA file (.fa, .fasta, .fna, .faa) or"
@@ -41,14 +50,6 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--each", choices=["line", "file"], default="line",
         help="what a sequence of a text is (default: a line)",
     )  # fmt: skip
-    fit.add_argument(
-        "--max-symbols", type=at_least(2), metavar="K",
-        help="keep the most frequent ones; the steps of others are missing",
-    )  # fmt: skip
-    fit.add_argument("--state-dim", type=at_least(1), default=4, metavar="D", help="default: 4")
-    fit.add_argument(
-        "--hold-out", type=at_least(1), metavar="STEPS", help="hide the last so many, score them"
-    )
     add_table(fit)
 
 
@@ -58,7 +59,8 @@ def _job(options: argparse.Namespace) -> Job:
 
     data, kind = _read(options)
     if options.max_symbols is not None and options.max_symbols < data.num_symbols:
-        data = _most_frequent(data, options.max_symbols)
+        kept = sorted(data.order[: options.max_symbols].tolist())
+        data = _of_symbols(data, data.alphabet[kept].tolist())
     held_out = {}
     if options.hold_out is not None:
         data, later = data.split(-options.hold_out)
@@ -148,23 +150,39 @@ def _read_text(options: argparse.Namespace) -> Any:
     return as_sequences(list(units.values()), names=list(units))
 
 
-def _most_frequent(data: Any, most: int) -> Any:
-    """The sequences with the steps of all but the most frequent symbols missing."""
-    from dataclasses import replace
-
+def _of_symbols(data: Any, wanted: list[str]) -> Any:
+    """The sequences with these symbols alone, in this order; the steps of others are missing."""
     import numpy as np
     import scipy.sparse
 
     from pgmult.sequences.data.sequences import as_sequences
 
-    kept = np.sort(data.order[:most])
-    counts = scipy.sparse.csr_array(data.to_csr()[:, kept])
-    parts = [
-        counts[first:last] for first, last in zip(data.offsets[:-1], data.offsets[1:], strict=True)
-    ]
-    alphabet = None if data.alphabet is None else data.alphabet[kept].tolist()
-    found = as_sequences(parts, alphabet=alphabet, names=data.names)
+    own = {symbol: place for place, symbol in enumerate(data.alphabet.tolist())}
+    pairs = [(own[symbol], column) for column, symbol in enumerate(wanted) if symbol in own]
+    shape, ones = (len(own), len(wanted)), np.ones(len(pairs), dtype=np.int64)
+    pick = scipy.sparse.csr_array((ones, tuple(zip(*pairs, strict=True)) or ((), ())), shape)
+    counts = scipy.sparse.csr_array(data.to_csr() @ pick)
+    parts = [counts[slice(*ends)] for ends in pairwise(data.offsets)]
+    found = as_sequences(parts, alphabet=wanted, names=data.names)
     return replace(found, starts=data.starts, every=data.every)
+
+
+def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
+    new, _ = _read(options)
+    known = run.data.alphabet.tolist()
+    if unknown := sorted(set(new.alphabet.tolist()) - set(known)):
+        warnings.warn(
+            f"{options.data} has {len(unknown)} symbols that the run does not know, such as"
+            f" {unknown[0]!r}: their steps are missing",
+            stacklevel=2,
+        )
+    return run.ask("predict", _of_symbols(new, known), random_seed=options.seed)
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    _add_data(parser)
+    parser.set_defaults(max_symbols=None)
+    add_seed(parser)
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
@@ -211,6 +229,10 @@ ROOM = Room(
     "the dynamics behind a tidy table, a FASTA file or a text",
     draws=400, tune=400, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
     questions=(
+        Question(
+            "predict", "probabilities at the steps of other sequences", _predict, _add_predict,
+            tidy=True,
+        ),
         Question(
             "forecast", "what comes after the last step, with intervals",
             lambda run, options: run.ask("forecast", options.steps, random_seed=options.seed),

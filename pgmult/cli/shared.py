@@ -13,6 +13,7 @@ from typing import Any, TextIO
 __all__ = [
     "INTERRUPTED",
     "PAGE",
+    "add_number",
     "add_probability",
     "add_running",
     "add_seed",
@@ -84,6 +85,22 @@ def at_least(minimum: int) -> Any:
     return whole_number
 
 
+def add_number(
+    parser: Any,
+    name: str,
+    least: int,
+    default: int | None = None,
+    told: str = "",
+    metavar: str = "N",
+) -> None:
+    """An option of a whole number from `least` on; its help says the default."""
+    usual = "" if default is None else f"default: {default}"
+    parser.add_argument(
+        name, type=at_least(least), default=default, metavar=metavar,
+        help="; ".join(filter(None, (told, usual))) or None,
+    )  # fmt: skip
+
+
 def share(text: str) -> float:
     """A type of option: numbers between 0 and 1."""
     try:
@@ -97,7 +114,7 @@ def share(text: str) -> float:
 
 def add_running(parser: argparse.ArgumentParser) -> None:
     """Options of every command that draws."""
-    parser.add_argument("--cores", type=at_least(1), metavar="N", help="default: all")
+    add_number(parser, "--cores", 1, told="default: all")
     parser.add_argument("--quiet", action="store_true", help="no progress line")
 
 
@@ -112,7 +129,7 @@ def running(options: argparse.Namespace) -> dict[str, Any]:
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """The seed of what is drawn."""
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="default: 0")
+    add_number(parser, "--seed", 0, 0)
 
 
 def add_probability(parser: argparse.ArgumentParser) -> None:

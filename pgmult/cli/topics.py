@@ -10,6 +10,7 @@ from typing import Any
 from pgmult.cli.actions import Question, Room
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    add_number,
     add_probability,
     add_running,
     add_seed,
@@ -38,7 +39,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="an LDA-C file, a folder or file of text, an .npz of counts, a .csv, .tsv, .jsonl or"
         " .parquet, or what pack wrote",
     )  # fmt: skip
-    fit.add_argument("--topics", type=at_least(2), default=50, metavar="K", help="default: 50")
+    add_number(fit, "--topics", 2, 50, metavar="K")
     fit.add_argument(
         "--keep-theta", action=argparse.BooleanOptionalAction,
         help="store proportions of topics in documents (default: if these are fewer than words,"
@@ -63,13 +64,11 @@ def _add_corpus(group: Any) -> None:
     group.add_argument(
         "--stop-words", metavar="FILE", help="a word a line, or english (default), or none"
     )
-    group.add_argument(
-        "--ngrams", type=at_least(1), metavar="N", help="count runs of up to N words, too"
-    )
-    group.add_argument("--min-count", type=at_least(1), metavar="N", help="of a word, in all")
-    group.add_argument("--min-documents", type=at_least(1), metavar="N", help="with a word")
+    add_number(group, "--ngrams", 1, told="count runs of up to N words, too")
+    add_number(group, "--min-count", 1, told="of a word, in all")
+    add_number(group, "--min-documents", 1, told="with a word")
     group.add_argument("--max-document-share", type=float, metavar="X", help="with a word, 0 to 1")
-    group.add_argument("--max-words", type=at_least(2), metavar="V", help="size of the vocabulary")
+    add_number(group, "--max-words", 2, told="size of the vocabulary", metavar="V")
 
 
 def _add_covariates(group: Any) -> None:
@@ -217,13 +216,13 @@ def _complete(table: Any, formulas: list[str]) -> tuple[Any, int]:
 
 
 def _add_show(show: argparse.ArgumentParser) -> None:
-    show.add_argument("--words", type=at_least(1), default=8, metavar="N", help="words a topic")
+    add_number(show, "--words", 1, 8, "words a topic")
     show.add_argument(
         "--by", choices=["probability", "frex", "lift", "relevance"], default="probability",
         help="what words are ranked by (default: probability)",
     )  # fmt: skip
-    show.add_argument("--topic", type=at_least(0), metavar="K", help="this topic alone")
-    show.add_argument("--documents", type=at_least(0), metavar="N", help="documents a topic")
+    add_number(show, "--topic", 0, told="this topic alone", metavar="K")
+    add_number(show, "--documents", 0, told="documents a topic")
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
@@ -290,7 +289,7 @@ def _add_topics(parser: argparse.ArgumentParser) -> None:
 def _add_content(parser: argparse.ArgumentParser) -> None:
     _add_topics(parser)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="two to be compared")
-    parser.add_argument("--words", type=at_least(1), default=8, metavar="N")
+    add_number(parser, "--words", 1, 8)
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there, too")
 
 
@@ -317,8 +316,8 @@ def _content(run: StoredRun, options: argparse.Namespace) -> Any:
 
 def _add_quotes(parser: argparse.ArgumentParser) -> None:
     _add_topics(parser)
-    parser.add_argument("--quotes", type=at_least(1), default=3, metavar="N")
-    parser.add_argument("--characters", type=at_least(1), default=400, metavar="N")
+    add_number(parser, "--quotes", 1, 3)
+    add_number(parser, "--characters", 1, 400)
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
@@ -372,7 +371,7 @@ def _export(run: StoredRun, options: argparse.Namespace) -> Any:
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--words", type=at_least(1), default=8, metavar="N", help="words a topic")
+    add_number(parser, "--words", 1, 8, "words a topic")
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
@@ -433,9 +432,7 @@ def _add_search(search: argparse.ArgumentParser) -> None:
         "--topics", type=at_least(2), nargs="+", required=True, metavar="K", help="to be compared"
     )
     for name, least, value in (("draws", 1, 200), ("tune", 0, 300), ("chains", 1, 2)):
-        search.add_argument(
-            f"--{name}", type=at_least(least), default=value, metavar="N", help=f"default: {value}"
-        )
+        add_number(search, f"--{name}", least, value)
     add_seed(search)
     add_running(search)
     add_writing(search, figure=True)

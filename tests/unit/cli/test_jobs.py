@@ -152,6 +152,8 @@ class TestFields:
             (*both, *states, "--hold-out", "year=2050"): "it hides 0",
             (*both, *states, "--length-scale", "year"): "--length-scale must be COLUMN=X",
             (*both, *states, "--length-scale", "age=3"): "must be of one of the inputs, got 'age'",
+            (*both, *states, "--overdispersion", "1e300"): "overdispersion must be at most",
+            (*both, *states, "--count", "name"): "count must be another column than category",
         }.items():  # fmt: skip
             assert said in complaint(capsys, *fit, *more)
         assert not (tmp_path / "run").exists()
@@ -255,6 +257,20 @@ class TestSequences:
         page = (sequence_run / "report.html").read_text(encoding="utf-8")
         assert "no data" in page, "the day that nobody came is marked"
 
+    @pytest.mark.filterwarnings("always::UserWarning")
+    def test_other_sequences_are_predicted_by_the_symbols_of_the_run(
+        self, capsys, sequence_run, tmp_path
+    ):
+        new = tmp_path / "new.csv"
+        new.write_text("state\nrelapse\ndied\nrelapse\n")
+        code, out, errors = run(
+            capsys, "sequences", "predict", sequence_run, new, "--symbol", "state"
+        )
+        rows = list(csv.DictReader(out.splitlines()))
+        assert code == 0
+        assert [r["symbol"] for r in rows] == ["relapse", "stable"] * 3
+        assert "1 symbols that the run does not know, such as 'died': their steps are" in errors
+
     def test_odd_cells_are_refused_with_their_place(self, capsys, tmp_path):
         table = tmp_path / "odd.csv"
         fit = ["sequences", "fit", table, "--symbol", "state", "--time", "day", "--every", "day",
@@ -354,6 +370,54 @@ def test_demonstrations_hold_the_truth(capsys, family, tmp_path, monkeypatch):
     page = (tmp_path / f"pgmult-demo-{family}.html").read_text(encoding="utf-8")
     assert "the truth" in page
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+COMMON = {"fit", "resume", "show", "report", "predict", "export", "check", "compare"}
+ACTIONS = {
+    "topics": COMMON | {"effects", "content", "quotes", "pack", "search"},
+    "fields": COMMON,
+    "sequences": COMMON | {"forecast"},
+}
+
+
+@pytest.mark.parametrize("family", ACTIONS)
+def test_families_have_the_same_words_and_options(capsys, family):
+    def options(*words):
+        code, out, _ = run(capsys, family, *words, "--help")
+        assert code == 0
+        return set(re.findall(r"--[a-z-]+", out))
+
+    _, out, _ = run(capsys, family, "--help")
+    assert set(re.findall(r"^    ([a-z]+) ", out, re.MULTILINE)) == ACTIONS[family]
+    running = {"--cores", "--quiet", "--json", "--draws"}
+    assert running | {"--out", "--title", "--tune", "--chains", "--thin", "--seed"} <= options(
+        "fit"
+    )
+    assert running <= options("resume")
+    reading = {"--delimiter", "--encoding", "--na-values", "--time-zone"}
+    assert reading <= options("fit")
+    assert reading <= options("predict")
+    for word in ("show", "compare"):
+        assert "--json" in options(word)
+    for word in {"effects", "quotes", "check", "forecast"} & ACTIONS[family]:
+        assert {"--out", "--json"} <= options(word)
+
+
+def test_a_run_that_was_sampled_in_python_answers(capsys, tmp_path):
+    data = pgmult.sequences.as_sequences(["abcabcab", "bca"])
+    model = pgmult.sequences.MultinomialLDS(1)
+    with pytest.warns(pgmult.ConvergenceWarning):
+        pgmult.sample(
+            model, data, draws=6, tune=2, chains=2, random_seed=0, progressbar=False,
+            store=tmp_path / "run", keep=(*model.default_keep, "states"),
+        )  # fmt: skip
+    code, out, errors = run(capsys, "sequences", "show", tmp_path / "run")
+    assert (code, errors) == (0, "")
+    assert out.startswith(f"{tmp_path / 'run'}\n---")
+    code, out, _ = run(capsys, "sequences", "check", tmp_path / "run", "--json")
+    assert {row["statistic"] for row in json.loads(out)} == {
+        "repeats", "longest run", "dispersion"
+    }  # fmt: skip
 
 
 def test_interrupted_runs_say_how_to_go_on(capsys, names, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Structural topic models from the command line: from a table to effects, quotes and files."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -130,6 +131,8 @@ class TestFit:
         for arguments, expected in (
             ([table], "say which column holds the texts (strings are in 'text', 'who', 'party')"),
             ([table, "--column", "text", "--prevalence", "~ height"], "height"),
+            ([table, "--column", "text", "--prevalence", "~ {raise}"], "cannot read '{'"),
+            ([table, "--column", "text", "--content", "~ {exit()}"], "cannot read '{'"),
             ([table, "--column", "text", "--content", "~ height"], "content must name columns"),
             ([table, "--column", "text", "--content", "~ year"], "column 'year' must hold labels"),
             ([texts, "--prevalence", "~ x"], "need the columns of a table"),
@@ -154,6 +157,20 @@ class TestQuestions:
         assert numbers == {"1"}
         assert "COLUMN=VALUE" in refused(capsys, "topics", "effects", run, "party", "--at", "year")
         assert "'height'" in refused(capsys, "topics", "effects", run, "height")
+
+    def test_answers_as_files(self, capsys, run, tmp_path):
+        file, page = tmp_path / "e.csv", tmp_path / "page.html"
+        asked = ["topics", "effects", run, "party", "--difference", "N", "S"]
+        assert cli.main([str(a) for a in (*asked, "--out", file)]) == 0
+        capsys.readouterr()
+        with file.open(newline="") as opened:
+            rows_of_file = list(csv.DictReader(opened))
+        rows_of_json = json.loads(said(capsys, *asked, "--json"))
+        assert [r["topic"] for r in rows_of_file] == [str(r["topic"]) for r in rows_of_json]
+        assert said(capsys, "topics", "report", run, "--out", page) == f"{page}\n"
+        assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        told = json.loads(said(capsys, "topics", "show", run, "--json"))
+        assert told["title"] == "Topics in speeches.csv"
 
     def test_content(self, capsys, run, tmp_path):
         output = said(capsys, "topics", "content", run)
