@@ -14,7 +14,7 @@ from pgmult.cli.demo_sequences import simulated
 from pgmult.core.figures.base import new_figure
 from pgmult.core.figures.tiles import Tiles
 from pgmult.datasets import demo_corpus, us_names, us_states
-from pgmult.fields import MultinomialGP, from_long
+from pgmult.fields import MultinomialGP
 from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.sequences import MultinomialLDS, latent_axes
 from pgmult.topics import CorrelatedTopics, top_words, topic_correlations
@@ -58,10 +58,10 @@ def fields():
         "year": [*range(1960, 2016), *[2015] * states],
         "state": [*["CA"] * 56, *names.states],
     }
-    data = from_long(
-        {key: column[some] for key, column in table.items()}, inputs=["year", "state"],
-        category="name", count="n", places={"state": us_states()}, new_inputs=ahead,
-    )  # fmt: skip
+    counted = pgmult.read({key: column[some] for key, column in table.items()})
+    data = counted.field(
+        ["year", "state"], "name", count="n", places={"state": us_states()}, new_inputs=ahead
+    )
     law = 1.0 * Matern(1.5, 10.0, active=[0]) * GreatCircle(1000.0, 1, 2)
     posterior = pgmult.sample(
         MultinomialGP(law, overdispersion=0.02), data, draws=100, tune=100, keep=["pi_new"], **FEW

@@ -975,19 +975,18 @@ CALLS = {
         lambda: fit_of(sequences.SequenceForecaster, n_components=1, **CHAINS),
         lambda: {"X": ["ABBA", "BAB"]},
     ),
-    "sequences.from_long": (
-        lambda: sequences.from_long,
+    "datasets.Table.sequences": (
+        lambda: (
+            datasets.read(
+                {"who": ["a", "a", "b"], "day": [1, 3, 1], "state": ["x", "y", "x"], "n": [1, 2, 1]}
+            ).sequences
+        ),
         lambda: {
-            "table": {
-                "who": ["a", "a", "b"],
-                "day": [1, 3, 1],
-                "state": ["x", "y", "x"],
-                "n": [1, 2, 1],
-            },
             "symbol": "state",
             "sequence": "who",
             "time": "day",
             "every": None,
+            "week_start": "monday",
             "count": "n",
             "order": "frequency",
         },
@@ -997,15 +996,22 @@ CALLS = {
         lambda: fields.as_field,
         lambda: {"inputs": TIMES, "counts": FIELD_COUNTS, "new_inputs": [7.0]},
     ),
-    "fields.from_long": (
-        lambda: fields.from_long,
+    "datasets.Table.rows": (
+        lambda: datasets.read({"x": [1.0, 2.0, 3.0], "y": ["a", "b", "a"], "n": [1, 2, 1]}).rows,
+        lambda: {"formula": "y ~ x", "groups": None, "weights": "n", "offset": "x"},
+    ),
+    "datasets.Table.field": (
+        lambda: (
+            datasets.read(
+                {
+                    "year": [1, 1, 2],
+                    "place": ["a", "b", "a"],
+                    "name": ["x", "y", "y"],
+                    "n": [1, 2, 3],
+                }
+            ).field
+        ),
         lambda: {
-            "table": {
-                "year": [1, 1, 2],
-                "place": ["a", "b", "a"],
-                "name": ["x", "y", "y"],
-                "n": [1, 2, 3],
-            },
             "inputs": ["year", "place"],
             "category": "name",
             "count": "n",
@@ -1370,7 +1376,11 @@ CALLS = {
     ),
     "datasets.read": (
         lambda: datasets.read,
-        lambda: {"table": written("a.csv", "text,n\nsome text,1\nother,2\n")},
+        lambda: {
+            "table": written("a.csv", "text,n\nsome text,1\nother,2\n"),
+            "na_values": ("", "NA"),
+            "time_zone": None,
+        },
     ),
     "datasets.Table.corpus": (
         lambda: datasets.read({"text": ["some text", "other"], "n": [1, 2]}).corpus,

@@ -15,7 +15,7 @@ from pgmult.core.reports import Report, run_in_words
 from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances import Matern
 from pgmult.fields.models.multinomial_gp import MultinomialGP
-from pgmult.fields.tables import from_long
+from pgmult.fields.tables import field_of
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 
@@ -55,7 +55,7 @@ def run_demo(options: argparse.Namespace, say: Callable[[str], Any]) -> tuple[Po
         "name": np.tile(_NAMES, len(truth)),
         "births": counts.ravel(),
     }
-    whole = from_long(
+    whole = field_of(
         table, inputs=["year", "region"], category="name", count="births",
         places={"region": _REGIONS},
     )  # fmt: skip

@@ -63,7 +63,7 @@ def _job(options: argparse.Namespace) -> Job:
 
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.report import data_in_words
-    from pgmult.fields.tables import from_long
+    from pgmult.fields.tables import field_of
 
     table = read_table(options.table, options).columns
     complete(
@@ -77,7 +77,7 @@ def _job(options: argparse.Namespace) -> Job:
     if options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
     new = None if options.at is None else read_table(options.at, options)
-    data = from_long(
+    data = field_of(
         table, inputs=options.inputs, category=options.category, count=options.count,
         new_inputs=new, places={name: known for name, (known, _) in places.items()},
     )  # fmt: skip
@@ -227,7 +227,7 @@ def _merged(table: Mapping[str, Any], category: str, count: str | None, most: in
     import numpy as np
 
     if category not in table or (count is not None and count not in table):
-        return table  # `from_long` says what is wrong
+        return table  # `field_of` says what is wrong
     labels, which = np.unique(table[category].astype(np.str_), return_inverse=True)
     if len(labels) <= most:
         return table

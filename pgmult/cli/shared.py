@@ -191,7 +191,7 @@ def complete(
 
     for option, name in options.items():
         if name is None or name not in table:
-            continue  # `from_long` says what is wrong
+            continue  # the family says what is wrong
         rows = [row for row, cell in enumerate(list(table[name]), 1) if is_missing(cell)]
         if rows:
             raise ValueError(

@@ -8,6 +8,7 @@ array([3, 5])
 """
 
 import datetime
+import re
 import zoneinfo
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +47,7 @@ T = TypeVar("T")
 
 _FEW, _MANY = 8, 30  # columns named in an error, and of a table
 _YEAR = np.timedelta64(1, "Y")
+_DIGITS = re.compile(r"\s*[-+]?\d+\.?\d*\s*")
 
 
 @runtime_checkable
@@ -335,17 +337,35 @@ def numbers_of(column: NDArray[Any], name: str) -> FloatArray:
     ValueError
         If a cell is missing, infinite, or no number.
     """
-    if column.dtype.kind == "O":
-        cells = column.tolist()
-        for row, cell in enumerate(cells):
-            if is_missing(cell):
-                raise ValueError(
-                    f"column {name!r} must have a value in every row, got none at row {row}"
-                )
-            if not isinstance(cell, Real):
-                raise ValueError(f"column {name!r} must hold numbers, got {cell!r} at row {row}")
-        column = np.array([float(cell) for cell in cells])
-    return as_finite(column, f"column {name!r}")
+    cells = column.tolist() if column.dtype.kind in "OUf" else []
+    if missing := [row for row, cell in enumerate(cells) if is_missing(cell)]:
+        raise ValueError(
+            f"column {name!r} must have a value in every row, got none at row {missing[0]}"
+        )
+    odd = [row for row, cell in enumerate(cells) if not isinstance(cell, Real)]
+    if odd:
+        row = next((i for i in odd if not _DIGITS.fullmatch(str(cells[i]))), odd[0])
+        raise ValueError(
+            f"column {name!r} must hold numbers, got {cells[row]!r} at row {row} (make numbers of"
+            " strings first)"
+        )
+    numbers = np.array([float(cell) for cell in cells]) if column.dtype.kind == "O" else column
+    return as_finite(numbers, f"column {name!r}")
+
+
+def counts_of(column: NDArray[Any], name: str) -> IntArray:
+    """A column that is used as counts, ``(num_rows,)``.
+
+    Raises
+    ------
+    ValueError
+        If a cell is missing, negative or no whole number, or their sum passes 2**63.
+    """
+    numbers = column if column.dtype.kind in "iu" else numbers_of(column, name)
+    counts = as_counts(numbers, f"column {name!r}")
+    if counts.sum(dtype=np.float64) >= 2**63:
+        raise ValueError(f"column {name!r} must be counts that add up to less than 2**63")
+    return counts
 
 
 def _local_times(cells: list[Any], name: str, time_zone: str | None) -> list[Any]:
@@ -425,36 +445,6 @@ def one_role_each(columns: Mapping[str, str | None]) -> None:
             raise ValueError(
                 f"{argument} must be another column than {seen[column]}, got {column!r} for both"
             )
-
-
-def counts_of(column: NDArray[Any], name: str) -> IntArray:
-    """A column of counts: whole numbers, none negative and none missing.
-
-    Raises
-    ------
-    ValueError
-        With the column, the cell and its row.
-    """
-    for row, item in enumerate(column.tolist() if column.dtype.kind in "OUSf" else ()):
-        if item is None or item != item:
-            raise ValueError(
-                f"column {name!r} must have a count in every row, got none at row {row} (0 where"
-                " nothing was counted; leave out rows of which that is not known)"
-            )
-        if isinstance(item, str | bytes) and not item.isdigit():
-            raise ValueError(
-                f"column {name!r} must be counts, got {item!r} at row {row} (digits alone; 0 where"
-                " nothing was counted)"
-            )
-    if column.dtype.kind in "US" or any(isinstance(item, str) for item in column.tolist()):
-        raise ValueError(
-            f"column {name!r} must be counts, got strings such as {column[0]!r} (make numbers of"
-            " them, as pandas.to_numeric does)"
-        )
-    counts = as_counts(column, "count")
-    if counts.sum(dtype=np.float64) >= 2**63:
-        raise ValueError(f"column {name!r} must be counts that add up to less than 2**63")
-    return counts
 
 
 def as_years(dates: NDArray[Any]) -> FloatArray:

@@ -115,7 +115,7 @@ class NameCounts:
 def us_states() -> dict[str, tuple[float, float]]:
     """Latitude and longitude in degrees of the middle of each state, by postal code and by name.
 
-    For `pgmult.fields.from_long`.
+    For `Table.field`.
 
     >>> us_states()["TX"] == us_states()["Texas"]
     True

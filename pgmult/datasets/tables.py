@@ -121,10 +121,10 @@ class Table(ExactTable):
         places: Mapping[str, Any] | None = None,
         order: str | ArrayLike = "frequency",
     ) -> "CountField":
-        """Counts of categories in space and time: see `pgmult.fields.from_long`."""
-        from pgmult.fields.tables import from_long
+        """Counts of categories in space and time: see `pgmult.fields.tables.field_of`."""
+        from pgmult.fields.tables import field_of
 
-        return from_long(
+        return field_of(
             self, inputs=inputs, category=category, count=count, new_inputs=new_inputs,
             places=places, order=order,
         )  # fmt: skip
@@ -140,10 +140,10 @@ class Table(ExactTable):
         count: str | None = None,
         order: str | ArrayLike | None = None,
     ) -> "Sequences":
-        """Sequences of symbols or counts: see `pgmult.sequences.from_long`."""
-        from pgmult.sequences.data.tables import from_long
+        """Sequences of symbols or counts: see `pgmult.sequences.data.tables.sequences_of`."""
+        from pgmult.sequences.data.tables import sequences_of
 
-        return from_long(
+        return sequences_of(
             self, symbol=symbol, sequence=sequence, time=time, every=every, week_start=week_start,
             count=count, order=order,
         )  # fmt: skip

@@ -26,4 +26,3 @@ from pgmult.fields.scores import log_predictive as log_predictive
 from pgmult.fields.scores import log_predictive_mixture as log_predictive_mixture
 from pgmult.fields.scores import mean_over_groups as mean_over_groups
 from pgmult.fields.scores import overlap as overlap
-from pgmult.fields.tables import from_long as from_long

@@ -94,7 +94,7 @@ def predict(
     inputs : {"all", "seen", "new"}
         Without `new`: the inputs of the counts, those that were new to the fit, or both.
     places : mapping, optional
-        Coordinates of places that the data do not have, as in `from_long`.
+        Coordinates of places that the data do not have, as in `field_of`.
     names : sequence of str, ``(num_new,)``, optional
         Labels of `new`.
     max_draws : int, optional

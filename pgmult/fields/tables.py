@@ -9,7 +9,7 @@ its answers back::
     2000  TX     Ada       15
 
 >>> births = {"year": [1999, 1999, 2000], "name": ["Ada", "Ben", "Ada"], "births": [12, 7, 15]}
->>> data = from_long(births, inputs=["year"], category="name", count="births")
+>>> data = field_of(births, inputs=["year"], category="name", count="births")
 >>> data.categories, data.counts
 (array(['Ada', 'Ben'], dtype='<U3'), array([[12,  7],
        [15,  0]]))
@@ -30,12 +30,12 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, as_field
 
-__all__ = ["from_long", "with_table"]
+__all__ = ["field_of", "with_table"]
 
 _DATES = "datetime64[s]"
 
 
-def from_long(
+def field_of(
     table: Any,
     *,
     inputs: str | Sequence[str],
@@ -129,12 +129,12 @@ class TableInputs(NamedTuple):
 def table_inputs(
     table: Any, inputs: Sequence[str], places: Mapping[str, Any], name: str = "new_inputs"
 ) -> TableInputs:
-    """The inputs of a table without counts, by the columns and places that `from_long` was given.
+    """The inputs of a table without counts, by the columns and places that `field_of` was given.
 
     Raises
     ------
     TypeError, ValueError
-        As `from_long`.
+        As `field_of`.
     """
     columns = chosen_columns(as_columns(table, name), inputs, name, "inputs")
     x, _ = _coordinates(columns, places, name)
@@ -154,14 +154,14 @@ def with_table(
         that they have there, exactly.
     new : table or array
     places : mapping, optional
-        Coordinates of places that are not in the data, as in `from_long`.
+        Coordinates of places that are not in the data, as in `field_of`.
     names : sequence of str, optional
         Labels of the new inputs.
 
     Raises
     ------
     TypeError, ValueError
-        As `from_long`.
+        As `field_of`.
     """
     if data.columns is None or isinstance(new, np.ndarray | list | tuple):
         if places is not None:

@@ -1,7 +1,6 @@
 from pgmult.sequences.checks import predictive_checks as predictive_checks
 from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
-from pgmult.sequences.data.tables import from_long as from_long
 from pgmult.sequences.data.vectors import VectorSequences as VectorSequences
 from pgmult.sequences.data.vectors import as_vector_sequences as as_vector_sequences
 from pgmult.sequences.estimator import SequenceForecaster as SequenceForecaster

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.fields import MultinomialGP, from_long, report
+from pgmult.fields import MultinomialGP, report
 from pgmult.fields.covariances import Matern
+from pgmult.fields.tables import field_of
 from pgmult.sampling import Origin
 
 AXE = Path(os.environ.get("PGMULT_AXE", "axe.min.js"))
@@ -61,7 +62,7 @@ def field_page():
             for name, n in zip("ABC", rng.multinomial(50, [0.5, 0.3, 0.2]), strict=True):
                 for key, value in zip(rows, (year, state, name, n), strict=True):
                     rows[key].append(value)
-    data = from_long(
+    data = field_of(
         rows, inputs=["year", "state"], category="name", count="n",
         places={"state": pgmult.datasets.us_states()},
     )  # fmt: skip

@@ -10,7 +10,7 @@
 Steps between the first and the last of a sequence that have no row are missing.
 
 >>> visits = {"day": [1, 3, 4], "state": ["stable", "relapse", "stable"]}
->>> data = from_long(visits, symbol="state", time="day")
+>>> data = sequences_of(visits, symbol="state", time="day")
 >>> data.totals, data.alphabet
 (array([1, 0, 1, 1]), array(['relapse', 'stable'], dtype='<U7'))
 """
@@ -29,7 +29,7 @@ from pgmult.core.tables import as_columns, chosen_columns, counts_of, one_role_e
 from pgmult.core.typing import ArrayLike, IntArray
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 
-__all__ = ["from_long"]
+__all__ = ["sequences_of"]
 
 _UNITS = {
     "year": "Y", "quarter": "3M", "month": "M", "week": "W", "day": "D", "hour": "h", "minute": "m",
@@ -40,7 +40,7 @@ _FIRST_MONDAY = 4  # days after 1970-01-01
 _MOST_STEPS = 10**8
 
 
-def from_long(
+def sequences_of(
     table: Any,
     *,
     symbol: str,

@@ -10,8 +10,9 @@ import pytest
 import pgmult
 from pgmult.cli import commands as cli
 from pgmult.cli.runs import StoredRun
-from pgmult.fields import MultinomialGP, from_long, predict
+from pgmult.fields import MultinomialGP, predict
 from pgmult.fields.family import FIELDS
+from pgmult.fields.tables import field_of
 from pgmult.sampling.store import Run
 
 FEW = ["--draws", "6", "--tune", "3", "--chains", "2", "--quiet"]
@@ -89,7 +90,7 @@ class TestFields:
         posterior, data = pgmult.load(field_run), Run(field_run).inputs()["data"]
         hidden = StoredRun.open(field_run, FIELDS).held_out["counts"]
         rows = list(csv.DictReader(names.read_text().splitlines()))
-        whole = from_long(
+        whole = field_of(
             {
                 key: np.array([int(r[key]) if key in ("year", "n") else r[key] for r in rows])
                 for key in rows[0]
@@ -165,7 +166,7 @@ class TestFields:
             ("2000,,Ada,3", "column 'state' (--inputs state) has no value in 1 of 3 rows"),
             ("2000,NY,,3", "column 'name' (--category) has no value in 1 of 3 rows"),
             ("2000,NY,Ada,NA", "column 'n' (--count) has no value in 1 of 3 rows, first in row 2"),
-            ('2000,NY,Ada,"1,234"', "column 'n' must be counts, got '1,234' at row 1"),
+            ('2000,NY,Ada,"1,234"', "column 'n' must hold numbers, got '1,234' at row 1"),
             ("07/01/2000,NY,Ada,3", "dates such as 1999-12-31, in every row, got '07/01/2000' in"),
             (
                 "2000,ny,Ada,3",

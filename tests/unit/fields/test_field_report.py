@@ -5,15 +5,10 @@ import pytest
 
 import pgmult
 from pgmult.core.figures.base import panels
-from pgmult.fields import (
-    MultinomialGP,
-    check,
-    from_long,
-    predict,
-    report,
-)
+from pgmult.fields import MultinomialGP, check, predict, report
 from pgmult.fields.covariances import Matern, White
 from pgmult.fields.report import hyperparameter_names
+from pgmult.fields.tables import field_of
 from pgmult.sampling import Origin
 
 YEARS = np.arange(2000, 2012)
@@ -53,7 +48,7 @@ PLACES = {"place": {"east": 1.0, "west": 0.0}}
 
 def field(scatter=0.0, new=None):
     rows, truth = table(np.random.default_rng(3), scatter)
-    data = from_long(
+    data = field_of(
         rows, inputs=["year", "place"], category="name", count="n", places=PLACES, new_inputs=new
     )
     return data, truth
@@ -87,7 +82,7 @@ def test_what_was_not_seen_is_told_and_marked():
     kept = np.array(rows["year"]) != 2005
     rows = {key: np.array(values)[kept] for key, values in rows.items()}
     rows["n"] = np.where(rows["place"] == "west", 0, rows["n"])
-    data = from_long(rows, inputs=["year", "place"], category="name", count="n", places=PLACES)
+    data = field_of(rows, inputs=["year", "place"], category="name", count="n", places=PLACES)
     found = report(drawn(data), data=data, title="t")
     assert "No count was seen at west: what is said of it comes from other places alone." in (
         found.verdict
@@ -101,7 +96,7 @@ def test_an_axis_of_dates_has_dates():
     rows, _ = table(np.random.default_rng(3))
     months = (np.array(rows["year"]) - 2000).astype("timedelta64[M]")
     rows["day"] = (np.datetime64("2000-02") + months).astype("M8[D]")
-    data = from_long(rows, inputs=["day", "place"], category="name", count="n", places=PLACES)
+    data = field_of(rows, inputs=["day", "place"], category="name", count="n", places=PLACES)
     found = report(drawn(data), data=data, title="t")
     assert found.verdict[0].startswith("From day 2000-02-01 to 2001-01-01 (mean over 2 places)")
     figure = panels(found.sections[1].figures)
@@ -113,7 +108,7 @@ def test_an_axis_of_dates_has_dates():
 
 
 def test_who_leads_is_told_with_its_probability():
-    data = from_long(
+    data = field_of(
         {"year": [1, 1, 2, 2], "name": ["A", "B"] * 2, "n": [60, 40, 90, 10]},
         inputs="year", category="name", count="n",
     )  # fmt: skip
@@ -146,7 +141,7 @@ def test_what_polya_gamma_sweeps_leave_is_named():
     births = np.tile([5000, 5000, 0], 6)
     births[2] = 2
     table = {"year": years, "name": ["A", "B", "Rare"] * 6, "n": births}
-    data = from_long(table, inputs="year", category="name", count="n")
+    data = field_of(table, inputs="year", category="name", count="n")
 
     def told(method):
         model = MultinomialGP(9.0 * Matern(0.5, 5.0), method=method)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.fields import MultinomialGP, from_long, predict
+from pgmult.fields import MultinomialGP, predict
 from pgmult.fields.covariances import Matern
+from pgmult.fields.tables import field_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # short on purpose
 STATES = pgmult.datasets.us_states()
@@ -39,7 +40,7 @@ def check(data, truth):
 
 def test_rows_add_up_and_what_is_missing_is_zero():
     table, truth = births(np.random.default_rng(0))
-    data = from_long(
+    data = field_of(
         table, inputs=["year", "state"], category="name", count="births", places={"state": STATES}
     )
     check(data, truth)
@@ -54,7 +55,7 @@ def test_any_frame():
     frame["births"] = frame["births"].astype("Int64")
     frame["hospital"] = np.arange(len(frame))  # else some rows are alike, and warned of
     frame["name"] = frame["name"].astype("category")
-    data = from_long(
+    data = field_of(
         frame, inputs=["year", "state"], category="name", count="births", places={"state": STATES}
     )
     check(data, truth)
@@ -63,19 +64,19 @@ def test_any_frame():
 def test_rows_that_are_alike_are_told():
     table = {"year": [1, 1, 1, 2], "name": ["a", "b", "a", "a"], "n": [3, 4, 3, 3]}
     with pytest.warns(UserWarning, match="^1 row is like another in every column, as row 2 is"):
-        data = from_long(table, inputs="year", category="name", count="n")
+        data = field_of(table, inputs="year", category="name", count="n")
     assert data.counts.tolist() == [[6, 4], [3, 0]]
     each = {**table, "hospital": [1, 1, 2, 1]}  # not alike in every column
-    from_long(each, inputs="year", category="name", count="n")
+    field_of(each, inputs="year", category="name", count="n")
     del table["n"]  # every row an observation: they are alike
-    from_long(table, inputs="year", category="name")
+    field_of(table, inputs="year", category="name")
 
 
 def test_names_that_look_alike_are_told():
     table = {"year": [1, 1, 2, 2], "name": ["Ada", "ADA", "Ben", "ada "]}
     told = "'name' has 'ADA' and 'Ada', which differ in capitals or blanks alone, and 1 more so"
     with pytest.warns(UserWarning, match=told):
-        data = from_long(table, inputs="year", category="name")
+        data = field_of(table, inputs="year", category="name")
     assert data.num_categories == 4
 
 
@@ -84,15 +85,15 @@ def test_labelled_arrays():
     counts = xarray.DataArray(
         np.arange(6).reshape(3, 2), {"year": [1, 2, 3], "name": ["b", "a"]}, name="births"
     )
-    data = from_long(counts, inputs="year", category="name", count="births")
+    data = field_of(counts, inputs="year", category="name", count="births")
     assert data.counts.tolist() == [[1, 0], [3, 2], [5, 4]]
     with pytest.raises(ValueError, match="table must have a name"):
-        from_long(counts.rename(None), inputs="year", category="name", count="births")
+        field_of(counts.rename(None), inputs="year", category="name", count="births")
 
 
 def test_every_row_is_one_without_counts():
     table = {"t": [0.0, 0.0, 1.0], "word": ["a", "b", "a"]}
-    assert from_long(table, inputs="t", category="word").counts.tolist() == [[1, 1], [1, 0]]
+    assert field_of(table, inputs="t", category="word").counts.tolist() == [[1, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("resolution", ["D", "s", "ns"])
@@ -100,7 +101,7 @@ def test_dates_come_back_as_dates(resolution):
     days = np.array(["1999-01-01", "1999-07-02", "2000-12-31"], dtype=f"datetime64[{resolution}]")
     new = np.array(["2001-02-03", "2004-02-29"], dtype=f"datetime64[{resolution}]")
     table = {"day": np.repeat(days, 2), "word": ["a", "b"] * 3, "n": [5, 2, 4, 3, 1, 6]}
-    data = from_long(table, inputs="day", category="word", count="n", new_inputs={"day": new})
+    data = field_of(table, inputs="day", category="word", count="n", new_inputs={"day": new})
     assert data.inputs[:2, 0] == pytest.approx([1999.0, 1999.0 + 182 / 365])
     assert data.names.tolist() == ["1999-01-01", "1999-07-02", "2000-12-31"]
     posterior = pgmult.sample(
@@ -117,7 +118,7 @@ def test_dates_come_back_as_dates(resolution):
 def test_dates_survive_a_stored_run(tmp_path):
     table = {"day": np.array(["1999-01-01", "1999-07-02"], dtype="M8[D]"), "word": ["a", "b"]}
     new = {"day": np.array(["2001-02-03"], dtype="M8[D]")}
-    data = from_long(table, inputs="day", category="word", new_inputs=new)
+    data = field_of(table, inputs="day", category="word", new_inputs=new)
     settings = {"draws": 3, "tune": 1, "chains": 1, "progressbar": False, "keep": ["pi_new"]}
     model = MultinomialGP(Matern(1.5, 1.0))
     pgmult.sample(model, data, random_seed=0, store=tmp_path / "run", **settings)
@@ -165,14 +166,14 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
             {"inputs": "place", "places": {"place": {"TX": 1, "OH": (1, 2)}}},
             "must have as many coordinates",
         ),
-        ({"table": {**GOOD, "n": [1, -2]}}, "count must be non-negative"),
-        ({"table": {**GOOD, "n": [1, np.nan]}}, "'n' must have a count in every row"),
-        ({"table": {**GOOD, "n": ["1", "NA"]}}, "'n' must be counts, got 'NA' at row 1"),
-        ({"table": {**GOOD, "n": ["1", "1,234"]}}, "'n' must be counts, got '1,234' at row 1"),
-        ({"table": {**GOOD, "n": ["1", "2"]}}, "'n' must be counts, got strings such as .*'1'"),
+        ({"table": {**GOOD, "n": [1, -2]}}, "column 'n' must be non-negative"),
+        ({"table": {**GOOD, "n": [1, np.nan]}}, "'n' must have a value in every row"),
+        ({"table": {**GOOD, "n": ["1", "NA"]}}, "'n' must hold numbers, got 'NA' at row 1"),
+        ({"table": {**GOOD, "n": ["1", "1,234"]}}, "'n' must hold numbers, got '1,234' at row 1"),
+        ({"table": {**GOOD, "n": ["1", "2"]}}, "'n' must hold numbers, got '1' at row 0"),
         (
             {"table": {**GOOD, "n": np.array([1, None], dtype=object)}},
-            "'n' must have a count in every row, got none at row 1",
+            "'n' must have a value in every row, got none at row 1",
         ),
         (
             {"table": {**GOOD, "year": ["1999-01-01", "07/01/1999"]}},
@@ -200,10 +201,10 @@ GOOD = {"year": [1.0, 2.0], "place": ["TX", "OH"], "name": ["a", "b"], "n": [1, 
 def test_bad_input(change, message):
     arguments = {"table": GOOD, "inputs": "year", "category": "name", "count": "n"} | change
     with pytest.raises(ValueError, match=message):
-        from_long(**arguments)
+        field_of(**arguments)
 
 
 @pytest.mark.parametrize("table", [None, 3, "table.csv", [[1, 2]], np.ones((2, 2)), object()])
 def test_no_table(table):
     with pytest.raises(TypeError, match="table must be a data frame or a mapping"):
-        from_long(table, inputs="year", category="name")
+        field_of(table, inputs="year", category="name")

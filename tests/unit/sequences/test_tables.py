@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pgmult.sequences import Forecast, Imputed, StepProbs, as_sequences, from_long
+from pgmult.sequences import Forecast, Imputed, StepProbs, as_sequences
+from pgmult.sequences.data.tables import sequences_of
 
 VISITS = {
     "who": ["b", "a", "a", "b", "a"],
@@ -22,7 +23,7 @@ def same(found, wanted):
 
 
 def test_steps_without_a_row_are_missing():
-    found = from_long(VISITS, symbol="state", sequence="who", time="day")
+    found = sequences_of(VISITS, symbol="state", sequence="who", time="day")
     same(found, as_sequences([["x", None, "y", None, None, "x"], ["x", "z"]]))
     assert found.names.tolist() == ["a", "b"]
 
@@ -30,20 +31,20 @@ def test_steps_without_a_row_are_missing():
 @pytest.mark.parametrize("resolution", ["D", "ns"])
 def test_dates(resolution):
     table = VISITS | {"day": DATES.astype(f"M8[{resolution}]")}
-    found = from_long(table, symbol="state", sequence="who", time="day", every="day")
+    found = sequences_of(table, symbol="state", sequence="who", time="day", every="day")
     same(found, as_sequences([["x", None, "y", None, None, "x"], ["x", "z"]]))
-    monthly = from_long(table, symbol="state", time="day", every="month")
+    monthly = sequences_of(table, symbol="state", time="day", every="month")
     assert monthly.to_csr().toarray().tolist() == [[3, 1, 1]]
 
 
 def test_rows_stand_in_their_order_without_times():
-    found = from_long(VISITS, symbol="state", sequence="who")
+    found = sequences_of(VISITS, symbol="state", sequence="who")
     same(found, as_sequences([["y", "x", "x"], ["x", "z"]]))
 
 
 def test_counts_add_up():
     table = {name: values + values[:1] for name, values in VISITS.items()}
-    found = from_long(table, symbol="state", time="day", count="n")
+    found = sequences_of(table, symbol="state", time="day", count="n")
     assert found.totals.tolist() == [1, 0, 1, 4, 1, 3]
 
 
@@ -59,17 +60,23 @@ def test_counts_add_up():
         ({"table": VISITS | {"day": list("abcde")}}, "column 'day' must be whole numbers"),
         ({"table": VISITS | {"day": [0, 1, 2, 3, 10**12]}}, "time must not leave more than"),
         ({"table": VISITS | {"state": ["x", None] * 2 + ["y"]}}, "'state' must have a value"),
-        ({"table": VISITS | {"n": [1, 1, 1, 1, -1]}, "count": "n"}, "count must be non-negative"),
+        (
+            {"table": VISITS | {"n": [1, 1, 1, 1, -1]}, "count": "n"},
+            "column 'n' must be non-negative",
+        ),
         ({"count": "state"}, "count must be another column than symbol, got 'state' for both"),
         ({"sequence": "day"}, "time must be another column than sequence, got 'day' for both"),
-        ({"table": VISITS | {"n": list("abcde")}, "count": "n"}, "must be counts, got 'a' at row"),
+        (
+            {"table": VISITS | {"n": list("abcde")}, "count": "n"},
+            "must hold numbers, got 'a' at row",
+        ),
         ({"table": {name: [] for name in VISITS}}, "table must have a row"),
     ],
 )
 def test_bad_input(change, message):
     arguments = {"table": VISITS, "symbol": "state", "time": "day"} | change
     with pytest.raises(ValueError, match=message):
-        from_long(**arguments)
+        sequences_of(**arguments)
 
 
 def test_answers_as_tables():
@@ -102,7 +109,7 @@ def test_answers_as_tables():
 def visits():
     days = np.array(["2024-02-27", "2024-03-01", "2024-03-02", "2024-03-04"], dtype="datetime64[D]")
     table = {"who": ["a", "a", "b", "b"], "day": days, "state": ["x", "y", "y", "x"]}
-    return from_long(table, symbol="state", sequence="who", time="day", every="day")
+    return sequences_of(table, symbol="state", sequence="who", time="day", every="day")
 
 
 def test_steps_keep_their_dates_when_sequences_are_cut_taken_and_extended():
@@ -114,15 +121,15 @@ def test_steps_keep_their_dates_when_sequences_are_cut_taken_and_extended():
     assert later.starts.astype(str).tolist() == ["2024-03-01", "2024-03-04"]
     assert data.take([1]).starts.astype(str).tolist() == ["2024-03-02"]
     assert data.extended(2).starts.tolist() == data.starts.tolist()
-    years = from_long({"y": [1990, 1992], "s": ["u", "v"]}, symbol="s", time="y")
+    years = sequences_of({"y": [1990, 1992], "s": ["u", "v"]}, symbol="s", time="y")
     assert years.times([0], [3]).tolist() == [1993]
-    assert from_long({"s": ["u", "v"]}, symbol="s").times([0], [0]) is None
+    assert sequences_of({"s": ["u", "v"]}, symbol="s").times([0], [0]) is None
 
 
 def test_months_are_counted_as_months():
     months = np.array(["2023-11-20", "2024-02-03"], dtype="datetime64[D]")
     table = {"t": months, "s": ["u", "v"]}
-    data = from_long(table, symbol="s", time="t", every="month")
+    data = sequences_of(table, symbol="s", time="t", every="month")
     assert data.times([0], [4])[0] == np.datetime64("2024-03-01")
 
 
@@ -146,7 +153,7 @@ IDS = ["1234567890123456789", "1234567890123456788", "1E5", "100000"]
 @pytest.mark.parametrize("ids", [IDS, [int(x) for x in IDS[:2]]], ids=["text", "integers"])
 def test_sequences_and_symbols_keep_names_that_floats_would_merge(ids):
     table = {"who": ids * 2, "state": ids + ids[::-1], "t": [0] * len(ids) + [1] * len(ids)}
-    data = from_long(table, symbol="state", sequence="who", time="t")
+    data = sequences_of(table, symbol="state", sequence="who", time="t")
     assert data.names.tolist() == data.alphabet.tolist() == sorted(map(str, ids))
 
 
@@ -163,7 +170,7 @@ def test_sequences_and_symbols_keep_names_that_floats_would_merge(ids):
 def test_columns_that_hold_no_counts_are_refused_in_words(counts, match):
     table = {"s": ["u", "v"], "n": np.array(counts, dtype=object if None in counts else None)}
     with pytest.raises(ValueError, match=match):
-        from_long(table, symbol="s", count="n")
+        sequences_of(table, symbol="s", count="n")
 
 
 def test_a_sparse_count_given_twice_does_not_wrap():
