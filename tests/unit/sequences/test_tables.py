@@ -160,11 +160,11 @@ def test_sequences_and_symbols_keep_names_that_floats_would_merge(ids):
 @pytest.mark.parametrize(
     ("counts", "match"),
     [
-        (["a", "b"], r"column 'n' must be counts, got 'a' at row 0 \(digits alone"),
-        ([1, None], "column 'n' must have a count in every row, got none at row 1"),
+        (["a", "b"], r"column 'n' must hold numbers, got 'a' at row 0"),
+        ([1, None], "column 'n' must have a value in every row, got none at row 1"),
         ([2**62, 2**62], r"column 'n' must be counts that add up to less than 2\*\*63"),
         ([2**62, 1], r"counts below 2\*\*31, got 4611686018427387904"),
-        ([1, -1], "count must be non-negative integers, got -1"),
+        ([1, -1], "column 'n' must be non-negative integers, got -1"),
     ],
 )
 def test_columns_that_hold_no_counts_are_refused_in_words(counts, match):
