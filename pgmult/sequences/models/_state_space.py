@@ -13,16 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind
 from pgmult.core.family import Family
+from pgmult.core.parameters import Checked, Positive, axes_of
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
-from pgmult.core.validate import as_positive, as_positive_int
+from pgmult.core.validate import as_positive_int
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
@@ -47,56 +47,45 @@ def as_state_dim(value: Any, name: str = "state_dim") -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateSpaceState:
-    """One point of the chain; n = num_symbols - 1 sticks, or num_symbols under the softmax.
+    """One point of the chain; a row is a stick, or a symbol under the softmax.
 
     Attributes
     ----------
     states : array, ``(num_steps, state_dim)``
         x.
-    transition : array, ``(state_dim, state_dim)``
-        A.
+    transition, noise_cov : arrays, ``(state_dim, state_dim)``
+        A and Q.
     input_weights : array, ``(state_dim, num_inputs)``
         B; zero where inputs do not enter the dynamics.
-    noise_cov : array, ``(state_dim, state_dim)``
-        Q.
-    initial_mean : array, ``(state_dim,)``
-    initial_cov : array, ``(state_dim, state_dim)``
+    initial_mean, initial_cov : arrays, ``(state_dim,)`` and ``(state_dim, state_dim)``
         Of first states: m and V.
-    loadings : array, ``(n, state_dim)``
-        C.
-    emission_weights : array, ``(n, num_inputs)``
+    loadings, offset : arrays, ``(num_rows, state_dim)`` and ``(num_rows,)``
+        C and b.
+    emission_weights : array, ``(num_rows, num_inputs)``
         E; zero where inputs do not enter the emissions.
-    offset : array, ``(n,)``
-        b.
     loading_var : array, ``(state_dim,)``
         v.
     """
 
-    states: FloatArray
-    transition: FloatArray
-    input_weights: FloatArray
-    noise_cov: FloatArray
-    initial_mean: FloatArray
-    initial_cov: FloatArray
-    loadings: FloatArray
-    emission_weights: FloatArray
-    offset: FloatArray
-    loading_var: FloatArray
+    states: Annotated[FloatArray, "step", "state"]
+    transition: Annotated[FloatArray, "state", "other_state"]
+    input_weights: Annotated[FloatArray, "state", "input"]
+    noise_cov: Annotated[FloatArray, "state", "other_state"]
+    initial_mean: Annotated[FloatArray, "state"]
+    initial_cov: Annotated[FloatArray, "state", "other_state"]
+    loadings: Annotated[FloatArray, "row", "state"]
+    emission_weights: Annotated[FloatArray, "row", "input"]
+    offset: Annotated[FloatArray, "row"]
+    loading_var: Annotated[FloatArray, "state"]
 
 
 def state_space_dims(row: str) -> dict[str, tuple[str, ...]]:
     """Axes of the variables; a row of the loadings is a stick or a symbol."""
-    return {
-        "states": ("step", "state"),
-        "transition": ("state", "other_state"),
-        "input_weights": ("state", "input"),
-        "noise_cov": ("state", "other_state"),
-        "initial_mean": ("state",),
-        "initial_cov": ("state", "other_state"),
-        "loadings": (row, "state"),
-        "emission_weights": (row, "input"),
-        "offset": (row,),
-        "loading_var": ("state",),
+    own = {
+        name: tuple(row if axis == "row" else axis for axis in axes)
+        for name, axes in axes_of(StateSpaceState).items()
+    }
+    return own | {
         "last_states": ("sequence", "state"),
         "last_probs": ("sequence", "symbol"),
         "mean_probs": ("symbol",),
@@ -119,7 +108,7 @@ def eigenvalue_moduli(transition: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StateSpace(ABC):
+class StateSpace(Checked, ABC):
     """A linear dynamical system of symbols; `link` and the emissions' updates are its children's.
 
     Parameters
@@ -131,12 +120,12 @@ class StateSpace(ABC):
         As in `MultinomialLDS`.
     """
 
-    state_dim: int = 10
+    state_dim: Annotated[int, as_state_dim] = 10
     dynamics: MatrixNormalInverseWishart | None = None
     start: NormalInverseWishart | None = None
-    loading_shape: float = 2.0
-    loading_scale: float = 0.05
-    emission_var: float = 1.0
+    loading_shape: Positive = 2.0
+    loading_scale: Positive = 0.05
+    emission_var: Positive = 1.0
 
     family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
@@ -150,19 +139,15 @@ class StateSpace(ABC):
         "lagged_amplitudes",
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        D = as_state_dim(self.state_dim)
-        for name in ("loading_shape", "loading_scale", "emission_var"):
-            as_positive(getattr(self, name), name)
-        if self.dynamics is not None:
-            as_kind(self.dynamics, "dynamics", MatrixNormalInverseWishart)
-            if self.dynamics.mean.shape[1] != D:
-                raise ValueError(
-                    f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
-                )
+    def _complete(self) -> None:
+        D = self.state_dim
+        if self.dynamics is not None and self.dynamics.mean.shape[1] != D:
+            raise ValueError(
+                f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
+            )
         if self.start is None:
-            object.__setattr__(self, "start", NormalInverseWishart.weak(np.zeros(D)))
-        elif len(as_kind(self.start, "start", NormalInverseWishart).mean) != D:
+            self._set(start=NormalInverseWishart.weak(np.zeros(D)))
+        elif len(self.start.mean) != D:
             raise ValueError(f"start must have {D} dimensions, got {len(self.start.mean)}")
 
     # ------------------------------------------------------------------ data
@@ -286,7 +271,7 @@ class StateSpace(ABC):
 
     @property
     def gaussian_prior(self) -> NormalInverseWishart:
-        assert self.start is not None  # set by __post_init__
+        assert self.start is not None  # set by _complete
         return self.start
 
     def _dynamics(self, data: Sequences) -> MatrixNormalInverseWishart:

@@ -29,17 +29,16 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.linalg import invert_lower, scatter
-from pgmult.core.arguments import as_kind
 from pgmult.core.family import Family
+from pgmult.core.parameters import Checked, Positive, axes_of
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 from pgmult.sequences.data.sequences import Sequences
@@ -69,15 +68,15 @@ class GaussianLDSState:
         r.
     """
 
-    transition: FloatArray
-    noise_cov: FloatArray
-    loadings: FloatArray
-    offset: FloatArray
-    emission_var: FloatArray
+    transition: Annotated[FloatArray, "factor", "previous_factor"]
+    noise_cov: Annotated[FloatArray, "factor", "other_factor"]
+    loadings: Annotated[FloatArray, "symbol", "factor"]
+    offset: Annotated[FloatArray, "symbol"]
+    emission_var: Annotated[FloatArray, "symbol"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GaussianLDS:
+class GaussianLDS(Checked):
     """Linear dynamical system with Gaussian emissions of independent coordinates.
 
     Parameters
@@ -101,43 +100,29 @@ class GaussianLDS:
     A sweep costs O(num_steps (D**3 + n D) + n D**2).
     """
 
-    state_dim: int
+    state_dim: Annotated[int, as_state_dim]
     dynamics: MatrixNormalInverseWishart | None = None
-    loadings_precision: float = 1.0
-    offset_precision: float = 0.01
-    emission_shape: float = 2.0
-    emission_scale: float | None = None
-    probability_floor: float | None = None
+    loadings_precision: Positive = 1.0
+    offset_precision: Positive = 0.01
+    emission_shape: Positive = 2.0
+    emission_scale: Positive | None = None
+    probability_floor: Positive | None = None
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "transition": ("factor", "previous_factor"),
-        "noise_cov": ("factor", "other_factor"),
-        "loadings": ("symbol", "factor"),
-        "offset": ("symbol",),
-        "emission_var": ("symbol",),
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(GaussianLDSState) | {
         "eigenvalue_moduli": ("mode",),
         "state_means": ("step", "factor"),
     }
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "transition", "noise_cov", "loadings", "offset", "emission_var", "eigenvalue_moduli",
-    )  # fmt: skip
     family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"factor", "previous_factor", "other_factor"})
     basis_dims: ClassVar[frozenset[str]] = label_dims
-    predictive_variables: ClassVar[tuple[str, ...]] = (
-        "transition", "noise_cov", "loadings", "offset", "emission_var",
-    )  # fmt: skip
+    predictive_variables: ClassVar[tuple[str, ...]] = tuple(axes_of(GaussianLDSState))
+    default_keep: ClassVar[tuple[str, ...]] = (*predictive_variables, "eigenvalue_moduli")
 
-    def __post_init__(self) -> None:
-        D = as_state_dim(self.state_dim)
-        for name in ("loadings_precision", "offset_precision", "emission_shape"):
-            as_positive(getattr(self, name), name)
-        for name in ("emission_scale", "probability_floor"):
-            if getattr(self, name) is not None:
-                as_positive(getattr(self, name), name)
+    def _complete(self) -> None:
+        D = self.state_dim
         if self.dynamics is None:
-            object.__setattr__(self, "dynamics", dynamics_prior(D))
-        elif as_kind(self.dynamics, "dynamics", MatrixNormalInverseWishart).mean.shape != (D, D):
+            self._set(dynamics=dynamics_prior(D))
+        elif self.dynamics.mean.shape != (D, D):
             raise ValueError(
                 f"dynamics must be of {D} x {D} transitions (state_dim), got"
                 f" {self.dynamics.mean.shape}"
@@ -145,7 +130,7 @@ class GaussianLDS:
 
     @property
     def _mniw(self) -> MatrixNormalInverseWishart:
-        assert self.dynamics is not None  # set by __post_init__
+        assert self.dynamics is not None  # set by _complete
         return self.dynamics
 
     def as_data(self, data: Any) -> VectorSequences:

@@ -32,7 +32,8 @@ z is no part of the state: given the parameters its law is known exactly, so log
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +43,9 @@ from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.family import Family
+from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
-from pgmult.core.validate import as_nonnegative, as_positive, as_positive_int, new_key
+from pgmult.core.validate import as_nonnegative, new_key
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
 from pgmult.sequences.family import SEQUENCES
@@ -69,16 +71,16 @@ class MultinomialHMMState:
         alpha, kappa and eta.
     """
 
-    initial: FloatArray
-    transition: FloatArray
-    emission: FloatArray
+    initial: Annotated[FloatArray, "hidden_state"]
+    transition: Annotated[FloatArray, "hidden_state", "next_hidden_state"]
+    emission: Annotated[FloatArray, "hidden_state", "symbol"]
     transition_concentration: float
     stickiness: float
     emission_concentration: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialHMM:
+class MultinomialHMM(Checked):
     """Hidden Markov model with multinomial emissions.
 
     Parameters
@@ -107,25 +109,19 @@ class MultinomialHMM:
     numbers of the longest sequences, one a thread; sequences are shared among threads.
     """
 
-    num_states: int
-    transition_concentration: float | None = None
-    emission_concentration: float | None = None
-    initial_concentration: float = 1.0
-    stickiness: float | None = 0.0
-    concentration_shape: float = 1.0
-    concentration_rate: float = 1.0
-    stickiness_shape: float = 1.0
-    stickiness_rate: float = 0.1
-    start_tries: int = 5
-    start_sweeps: int = 20
+    num_states: Annotated[int, whole(2)]
+    transition_concentration: Positive | None = None
+    emission_concentration: Positive | None = None
+    initial_concentration: Positive = 1.0
+    stickiness: Annotated[float, as_nonnegative] | None = 0.0
+    concentration_shape: Positive = 1.0
+    concentration_rate: Positive = 1.0
+    stickiness_shape: Positive = 1.0
+    stickiness_rate: Positive = 0.1
+    start_tries: Annotated[int, as_repeats] = 5
+    start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 20
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "initial": ("hidden_state",),
-        "transition": ("hidden_state", "next_hidden_state"),
-        "emission": ("hidden_state", "symbol"),
-        "transition_concentration": (),
-        "stickiness": (),
-        "emission_concentration": (),
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialHMMState) | {
         "state_probs": ("step", "hidden_state"),
         "last_state_probs": ("sequence", "hidden_state"),
         "effective_states": (),
@@ -137,21 +133,6 @@ class MultinomialHMM:
     family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
     predictive_variables: ClassVar[tuple[str, ...]] = ("initial", "transition", "emission")
-
-    def __post_init__(self) -> None:
-        as_positive_int(self.num_states, "num_states", minimum=2)
-        as_repeats(self.start_tries, "start_tries")
-        as_repeats(self.start_sweeps, "start_sweeps", minimum=0)
-        for name in (
-            "initial_concentration", "concentration_shape", "concentration_rate",
-            "stickiness_shape", "stickiness_rate",
-        ):  # fmt: skip
-            as_positive(getattr(self, name), name)
-        for name in ("transition_concentration", "emission_concentration"):
-            if getattr(self, name) is not None:
-                as_positive(getattr(self, name), name)
-        if self.stickiness is not None:
-            as_nonnegative(self.stickiness, "stickiness")
 
     def as_data(self, data: Any) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
@@ -244,11 +225,8 @@ class MultinomialHMM:
 
     def _random_start(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
         """Transitions from their prior; emissions as frequent as the symbols, times noise."""
-        alpha = (
-            _START_ALPHA
-            if self.transition_concentration is None
-            else (self.transition_concentration)
-        )
+        alpha = self.transition_concentration
+        alpha = _START_ALPHA if alpha is None else alpha
         kappa = _START_KAPPA if self.stickiness is None else self.stickiness
         eta = _START_ETA if self.emission_concentration is None else self.emission_concentration
         state = self._draw_rows(rng, self._no_counts(data), float(alpha), float(kappa), float(eta))

@@ -54,12 +54,12 @@ all, how strongly the noise of a step shows at once and a step later (`amplitude
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice, as_real
+from pgmult.core.arguments import as_real
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import StickBreaking
@@ -105,6 +105,12 @@ from pgmult.sequences.updates.state_slice import (
 __all__ = ["MultinomialLDS"]
 
 
+def _as_concentration(value: Any, name: str) -> float:
+    number = as_real(value, name)
+    uniform_sticks(2, number)  # refuses what is out of range
+    return number
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MultinomialLDS(StateSpace):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
@@ -144,9 +150,9 @@ class MultinomialLDS(StateSpace):
 
     initial: Literal["free", "stationary"] = "free"
     inputs: Literal["both", "dynamics", "emissions"] = "both"
-    concentration: float = 1.0
+    concentration: Annotated[float, _as_concentration] = 1.0
     update: Literal["auto", "gibbs", "both"] = "auto"
-    block_rows: int = 256
+    block_rows: Annotated[int, as_block_rows] = 256
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = state_space_dims("stick")
     row_dim: ClassVar[str] = "sequence"
@@ -155,19 +161,6 @@ class MultinomialLDS(StateSpace):
     in_blocks: ClassVar[bool] = True
     summary_names: ClassVar[frozenset[str]] = frozenset()
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
-
-    def __post_init__(self) -> None:
-        StateSpace.__post_init__(self)
-        for name, choices in (
-            ("initial", ("free", "stationary")),
-            ("inputs", ("both", "dynamics", "emissions")),
-            ("update", ("auto", "gibbs", "both")),
-        ):
-            as_choice(getattr(self, name), name, choices)
-        uniform_sticks(
-            2, as_real(self.concentration, "concentration")
-        )  # refuses what is out of range
-        object.__setattr__(self, "block_rows", as_block_rows(self.block_rows))
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels as of every state space; a stick has its symbol's."""

@@ -38,13 +38,14 @@ sweep's path is new, to judge `num_particles`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from pgmult.core.arguments import as_repeats
+from pgmult.core.parameters import Positive
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_positive
 from pgmult.links import LogisticNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.data.sequences import Sequences
@@ -71,7 +72,7 @@ class LogisticNormalLDSState(StateSpaceState):
         The share of each sequence's steps at which the last sweep's path left the one before.
     """
 
-    moved: FloatArray
+    moved: Annotated[FloatArray, "sequence"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,20 +103,15 @@ class LogisticNormalLDS(StateSpace):
     memory is O(T (D + K / 32) + K (D + U)) besides the data.
     """
 
-    num_particles: int = 10
-    loading_scale: float = 0.2
-    offset_var: float = 4.0
+    num_particles: Annotated[int, partial(as_repeats, minimum=2)] = 10
+    loading_scale: Positive = 0.2
+    offset_var: Positive = 4.0
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **state_space_dims("symbol"),
         "moved": ("sequence",),
     }
     default_keep: ClassVar[tuple[str, ...]] = (*StateSpace.default_keep, "moved")
-
-    def __post_init__(self) -> None:
-        StateSpace.__post_init__(self)
-        as_repeats(self.num_particles, "num_particles", minimum=2)
-        as_positive(self.offset_var, "offset_var")
 
     def link(self, data: Any = None) -> LogisticNormal:
         """The link from psi to probabilities."""
