@@ -18,7 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import invert_lower, invert_positive_definite
+from pgmult.compiled.linalg import (
+    invert_lower,
+    invert_positive_definite,
+    product,
+    transposed_product,
+)
 from pgmult.compiled.streams import open_stream, uniform
 from pgmult.compiled.vectors import combine, dot
 from pgmult.sequences.compiled.likelihoods import WORK_ROWS, expand, log_likelihoods
@@ -142,12 +147,7 @@ def _pull_back(transition, precision, drive, S, X, b, inner, outer, pull, back, 
     for i in range(depth):
         for j in range(depth):
             inner[i, j] = dot(S[i], X[j])
-    for i in range(depth):
-        for j in range(depth):
-            total = 0.0
-            for k in range(depth):
-                total += precision[i, k] * inner[k, j]
-            outer[i, j] = total
+    product(precision, inner, outer)
     for i in range(depth):
         for j in range(i):
             outer[i, j] = 0.5 * (outer[i, j] + outer[j, i])
@@ -157,21 +157,11 @@ def _pull_back(transition, precision, drive, S, X, b, inner, outer, pull, back, 
     for i in range(depth):
         pull[i] = dot(precision[i], back) - dot(outer[i], drive)
     for i in range(depth):
-        total = 0.0
+        m[i] = 0.0
         for k in range(depth):
-            total += transition[k, i] * pull[k]
-        m[i] = total
-        for j in range(depth):
-            total = 0.0
-            for k in range(depth):
-                total += outer[i, k] * transition[k, j]
-            inner[i, j] = total
-    for i in range(depth):
-        for j in range(depth):
-            total = 0.0
-            for k in range(depth):
-                total += transition[k, i] * inner[k, j]
-            M[i, j] = total
+            m[i] += transition[k, i] * pull[k]
+    product(outer, transition, inner)
+    transposed_product(transition, inner, M)
 
 
 @jit
@@ -284,35 +274,32 @@ def _find_mode(block, model, steps, gaussian):
 
 
 @jit
-def _draw_ancestors(
-    state, inverse_root, present, predicted, log_z, log_weights, weights, surprise, work, ahead,
-    running, ancestors,
-):  # fmt: skip
+def _draw_ancestors(state, inverse_root, present, ancestors, swarm):
     """Ancestors in proportion to weights; the present path's, also to where it goes from them.
 
     Returns the stream's state, and whether a weight of the present path's is finite.
     """
-    depth, size = surprise.shape
-    running_sums(weights, running)
+    (depth, size), running, ahead = swarm.surprise.shape, swarm.running, swarm.ahead
+    running_sums(swarm.weights, running)
     for i in range(size - 1):
         u, state = uniform(state)
         ancestors[i] = pick(running, u)
     for i in range(depth):
         for n in range(size):
-            surprise[i, n] = present[i] - predicted[i, n]
+            swarm.surprise[i, n] = present[i] - swarm.predicted[i, n]
     for n in range(size):
-        ahead[n] = log_weights[n] - log_z[n]
+        ahead[n] = swarm.log_weights[n] - swarm.log_z[n]
     for i in range(depth):
-        scaled = work[0]
-        combine(inverse_root[i], 0.0, surprise, scaled)
+        scaled = swarm.work[0]
+        combine(inverse_root[i], 0.0, swarm.surprise, scaled)
         for n in range(size):
             ahead[n] -= 0.5 * scaled[n] * scaled[n]
-    if not math.isfinite(normalize(ahead, weights)):
+    if not math.isfinite(normalize(ahead, swarm.weights)):
         return state, False
-    running_sums(weights, running)
+    running_sums(swarm.weights, running)
     u, state = uniform(state)
     ancestors[size - 1] = pick(running, u)
-    log_weights[:] = 0.0
+    swarm.log_weights[:] = 0.0
     return state, True
 
 
@@ -335,7 +322,7 @@ def _fly(state, block, model, steps, states, gaussian, share, swarm):
     Returns the stream's state, and 0 or 1 + a step at which no weight is finite.
     """
     places, lineage, predicted, tilted, pulls, surprise, work = swarm[:7]
-    weights, log_weights, log_z, ahead, future, running = swarm[7:]
+    weights, log_weights, log_z, ahead, future, _ = swarm[7:]
     _, _, M, m, X, b, S, G, log_dets = gaussian
     depth, size = predicted.shape
     log_weights[:] = 0.0
@@ -351,10 +338,7 @@ def _fly(state, block, model, steps, states, gaussian, share, swarm):
         for i in range(size):
             ancestors[i] = i
         if t > 0 and 2.0 * effective_size_of(weights) < size:
-            state, fine = _draw_ancestors(
-                state, block.inverse_roots[1], present, predicted, log_z, log_weights, weights,
-                surprise, work, ahead, running, ancestors,
-            )  # fmt: skip
+            state, fine = _draw_ancestors(state, block.inverse_roots[1], present, ancestors, swarm)
             if not fine:
                 return state, 1 + block.begin + t
         root = block.roots[min(t, 1)]

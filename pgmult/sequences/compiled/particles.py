@@ -31,7 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky, invert_positive_definite
+from pgmult.compiled.linalg import (
+    cholesky,
+    invert_positive_definite,
+    solve_lower,
+    solve_lower_transpose_by_rows,
+)
 from pgmult.compiled.streams import normal, open_stream, uniform
 from pgmult.compiled.vectors import combine, dot
 from pgmult.sequences.compiled.likelihoods import WORK_ROWS, expand, log_likelihoods
@@ -91,20 +96,6 @@ def entries_of(steps, t):
 
 
 @jit
-def _solve(root, b):
-    """Solve root root' x = b in place, `root` lower triangular."""
-    n = b.shape[0]
-    for a in range(n):
-        for c in range(a):
-            b[a] -= root[a, c] * b[c]
-        b[a] /= root[a, a]
-    for a in range(n - 1, -1, -1):
-        for c in range(a + 1, n):
-            b[a] -= root[c, a] * b[c]
-        b[a] /= root[a, a]
-
-
-@jit
 def _look_ahead(softmax, positions, counts, columns, offset, mean, cov, J, h):
     """Expand the step's log likelihood to h'x - x'Jx / 2 around the mode under N(mean, cov).
 
@@ -142,7 +133,8 @@ def _look_ahead(softmax, positions, counts, columns, offset, mean, cov, J, h):
         curvature += precision
         if cholesky(curvature):
             return
-        _solve(curvature, step)
+        solve_lower(curvature, step)
+        solve_lower_transpose_by_rows(curvature, step)
         if dot(slope, step) < SMALL_DECREMENT:
             return
         x += step
@@ -320,18 +312,16 @@ def move(inputs, weights, base, out):
 
 
 @jit
-def _weigh(softmax, positions, counts, loadings, offset, z, share, log_z, J, h, work, out):
-    """Log weights of particles: their likelihood over the proposal's density in units of f."""
-    size = z.shape[1]
-    log_likelihoods(softmax, positions, counts, loadings, offset, z, work, out)
+def _divide(share, log_z, J, h, z, work, log_weights):
+    """Divide weights by the proposal's density in units of f, all in logarithms."""
     ahead = work[1]
     log_potentials(J, h, z, work, ahead)
-    for i in range(size):
+    for i in range(z.shape[1]):
         relative = ahead[i] - log_z
         if relative > 0.0:
-            out[i] -= relative + math.log(share * math.exp(-relative) + (1.0 - share))
+            log_weights[i] -= relative + math.log(share * math.exp(-relative) + (1.0 - share))
         else:
-            out[i] -= math.log(share + (1.0 - share) * math.exp(relative))
+            log_weights[i] -= math.log(share + (1.0 - share) * math.exp(relative))
 
 
 @jit
@@ -370,35 +360,27 @@ def _see(state, model, root, seen, times, num_blind, weights, z, log_weights, sc
     """
     size = z.shape[1]
     share = num_blind / size
-    predicted, tilted, work, J, h = (
-        scratch.predicted, scratch.tilted, scratch.work, scratch.J, scratch.h,
-    )  # fmt: skip
-    ancestors, log_ahead, mean, cov = (
-        scratch.ancestors, scratch.log_ahead, scratch.mean, scratch.cov,
-    )  # fmt: skip
+    predicted, tilted, pulls, work, log_ahead, adapted, ancestors = scratch[:7]
+    mean, cov, J, h, tilted_cov, tilted_root, level = scratch[7:]
     _moments(weights, predicted, root, mean, cov)
-    _look_ahead(model.softmax, seen, times, model.columns, scratch.level, mean, cov, J, h)
-    log_det = tilt(J, h, root, scratch.tilted_cov, scratch.tilted_root)
-    tilt_particles(
-        J, h, scratch.tilted_cov, log_det, predicted, work, scratch.pulls, tilted, log_ahead
-    )
+    _look_ahead(model.softmax, seen, times, model.columns, level, mean, cov, J, h)
+    log_det = tilt(J, h, root, tilted_cov, tilted_root)
+    tilt_particles(J, h, tilted_cov, log_det, predicted, work, pulls, tilted, log_ahead)
     for i in range(size):
         log_ahead[i] += math.log(weights[i]) if weights[i] > 0.0 else -math.inf
-    log_z = normalize(log_ahead, scratch.adapted)
+    log_z = normalize(log_ahead, adapted)
     if not math.isfinite(log_z):
         return state, math.nan
     u, state = uniform(state)
     _systematic(weights, u, ancestors[:num_blind])
     u, state = uniform(state)
-    _systematic(scratch.adapted, u, ancestors[num_blind:])
+    _systematic(adapted, u, ancestors[num_blind:])
     for i in range(num_blind):
         state = spread(i, predicted, ancestors[i], root, state, z)
     for i in range(num_blind, size):
-        state = spread(i, tilted, ancestors[i], scratch.tilted_root, state, z)
-    _weigh(
-        model.softmax, seen, times, model.loadings, scratch.level, z, share, log_z, J, h, work,
-        log_weights,
-    )  # fmt: skip
+        state = spread(i, tilted, ancestors[i], tilted_root, state, z)
+    log_likelihoods(model.softmax, seen, times, model.loadings, level, z, work, log_weights)
+    _divide(share, log_z, J, h, z, work, log_weights)
     return state, normalize(log_weights, weights) - math.log(size)
 
 

@@ -13,12 +13,14 @@ side by side: ``regressors[p, t]``.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import cholesky
+from pgmult.compiled.linalg import cholesky, solve_lower, solve_lower_transpose_by_rows
 from pgmult.compiled.streams import exponential, normal, open_stream
 from pgmult.compiled.vectors import FACTORS, combine, dot, exp_minus, multiply_softplus
 
@@ -28,6 +30,25 @@ _WIDEN = 1.05  # of the base's standard deviations: its tails should not be the 
 _NEWTON_STEPS = 30
 _SMALL_DECREMENT = 0.02  # in units of log density
 _LEAST = 1e-290  # a share of all other rows together, below which it makes no difference
+_Floats = NDArray[np.float64]
+
+
+class _Problem(NamedTuple):
+    """The logistic regression of one row given the others, and room to work in.
+
+    ``single`` says that all totals are 1.
+    """
+
+    pull: _Floats
+    precision: _Floats
+    regressors: _Floats
+    zeta: _Floats
+    totals: _Floats
+    single: bool
+    psi: _Floats
+    weight: _Floats
+    product: _Floats
+    linear: _Floats
 
 
 @jit
@@ -56,22 +77,23 @@ def _sum_of_softplus(psi, totals, single, product, linear):
 
 
 @jit
-def _log_posterior(row, pull, precision, regressors, zeta, totals, single, psi, product, linear):
+def _log_posterior(row, problem):
     """Log likelihood of a row's counts plus its log prior; leaves psi - zeta in `psi`."""
-    combine(row, 0.0, regressors, psi)
+    psi, pull, precision = problem.psi, problem.pull, problem.precision
+    combine(row, 0.0, problem.regressors, psi)
     for t in range(psi.shape[0]):
-        psi[t] -= zeta[t]
-    value = -_sum_of_softplus(psi, totals, single, product, linear)
+        psi[t] -= problem.zeta[t]
+    value = -_sum_of_softplus(psi, problem.totals, problem.single, problem.product, problem.linear)
     for p in range(row.shape[0]):
         value += row[p] * (pull[p] - 0.5 * precision[p] * row[p])
     return value
 
 
 @jit
-def _slope_and_curvature(row, pull, precision, regressors, totals, psi, weight, slope, curvature):
+def _slope_and_curvature(row, problem, slope, curvature):
     """First derivatives of the log posterior, and minus the second ones; from psi - zeta."""
-    size = psi.shape[0]
-    for t in range(size):
+    pull, precision, regressors, _, totals, _, psi, weight, _, _ = problem
+    for t in range(psi.shape[0]):
         small = exp_minus(abs(psi[t]))
         inverse = 1.0 / (1.0 + small)
         share = inverse if psi[t] >= 0.0 else small * inverse
@@ -93,40 +115,26 @@ def _weighted(weight, a, b):
 
 
 @jit
-def _find_mode(
-    centre, start, pull, precision, regressors, zeta, totals, single, psi, weight, product, linear,
-    root,
-):  # fmt: skip
+def _find_mode(centre, start, problem, root):
     """Newton from `start`: fills `centre` and the Cholesky factor of the curvature there."""
-    size = start.shape[0]
-    x, best, step = start.copy(), start.copy(), np.zeros(size)
-    slope = np.empty(size)
+    x, best, step = start.copy(), start.copy(), np.empty(start.size)
     highest = -math.inf
     for _ in range(_NEWTON_STEPS):
-        value = _log_posterior(
-            x, pull, precision, regressors, zeta, totals, single, psi, product, linear
-        )
+        value = _log_posterior(x, problem)
         if not value >= highest:
-            for p in range(size):
+            for p in range(x.size):
                 x[p] = 0.5 * (x[p] + best[p])
             continue
         highest = value
-        _slope_and_curvature(x, pull, precision, regressors, totals, psi, weight, slope, root)
+        _slope_and_curvature(x, problem, step, root)
         if cholesky(root):
             return False
+        solve_lower(root, step)
         decrement = 0.0
-        for p in range(size):  # forwards
-            total = slope[p]
-            for q in range(p):
-                total -= root[p, q] * step[q]
-            step[p] = total / root[p, p]
+        for p in range(x.size):
             decrement += step[p] * step[p]
-        for p in range(size - 1, -1, -1):
-            total = step[p]
-            for q in range(p + 1, size):
-                total -= root[q, p] * step[q]
-            step[p] = total / root[p, p]
-        for p in range(size):
+        solve_lower_transpose_by_rows(root, step)
+        for p in range(x.size):
             best[p] = x[p]
             x[p] += step[p]
             centre[p] = x[p]
@@ -146,6 +154,45 @@ def _base_log_density(row, centre, root):
             scaled += root[q, p] * (row[q] - centre[q])
         total += scaled * scaled
     return -0.5 * total / (_WIDEN * _WIDEN)
+
+
+@jit
+def _slice_row(row, problem, centre, root, state):
+    """One slice update of a row in place; how many points were tried, 0 if it is not finite."""
+    size = row.shape[0]
+    across, here, point = np.empty(size), np.empty(size), np.empty(size)
+    for p in range(size):
+        across[p], state = normal(state)
+    solve_lower_transpose_by_rows(root, across)
+    for p in range(size):
+        across[p] *= _WIDEN
+        here[p] = row[p] - centre[p]
+    level = _log_posterior(row, problem) - _base_log_density(row, centre, root)
+    if not math.isfinite(level):
+        return 0
+    drop, state = exponential(state)
+    level -= drop
+    angle, left, right, state = open_bracket(state)
+    tries = 0
+    while True:
+        tries += 1
+        for p in range(size):
+            point[p] = centre[p] + here[p] * math.cos(angle) + across[p] * math.sin(angle)
+        if _log_posterior(point, problem) - _base_log_density(point, centre, root) >= level:
+            row[:] = point
+            return tries
+        angle, left, right, state = shrink_bracket(angle, left, right, state)
+        if angle == 0.0:  # the bracket has shrunk to where the row is
+            return tries
+
+
+@jit
+def _add_exponentials(rows, regressors, reference, psi, out):
+    """Add the exponentials of rows, over the reference, to `out`."""
+    for k in range(rows.shape[0]):
+        combine(rows[k], 0.0, regressors, psi)
+        for t in range(psi.shape[0]):
+            out[t] += exp_minus(reference[t] - psi[t])
 
 
 @jit
@@ -178,23 +225,18 @@ def sample_rows(key, regressors, totals, pulls, hits, precision, rows):
             reference[t] = max(reference[t], psi[t])
     for b in range(num_blocks - 1, -1, -1):
         after_blocks[b] = after_blocks[b + 1]
-        for k in range(b * _BLOCK, min((b + 1) * _BLOCK, num_rows)):
-            combine(rows[k], 0.0, regressors, psi)
-            for t in range(size):
-                after_blocks[b, t] += exp_minus(reference[t] - psi[t])
+        block = rows[b * _BLOCK : (b + 1) * _BLOCK]
+        _add_exponentials(block, regressors, reference, psi, after_blocks[b])
     root, start, centre = np.zeros((width, width)), np.zeros(width), np.empty(width)
-    across, here, point = np.empty(width), np.empty(width), np.empty(width)
     tries = 0
     for b in range(num_blocks):
-        block = min(_BLOCK, num_rows - b * _BLOCK)
-        after[block] = after_blocks[b + 1]
-        for r in range(block - 1, -1, -1):
-            combine(rows[b * _BLOCK + r], 0.0, regressors, psi)
-            for t in range(size):
-                after[r, t] = after[r + 1, t] + exp_minus(reference[t] - psi[t])
-        for r in range(block):
+        block = rows[b * _BLOCK : (b + 1) * _BLOCK]
+        after[block.shape[0]] = after_blocks[b + 1]
+        for r in range(block.shape[0] - 1, -1, -1):
+            after[r] = after[r + 1]
+            _add_exponentials(block[r : r + 1], regressors, reference, psi, after[r])
+        for r in range(block.shape[0]):
             k = b * _BLOCK + r
-            state = open_stream(key, k)
             average = 0.0
             for t in range(size):
                 zeta[t] = reference[t] + math.log(max(before[t] + after[r + 1, t], _LEAST))
@@ -203,45 +245,14 @@ def sample_rows(key, regressors, totals, pulls, hits, precision, rows):
             if size > 0:
                 odds = (hits[k] + 0.5) / (trials - hits[k] + 0.5)
                 start[width - 1] = average / trials + math.log(odds)
-            found = _find_mode(
-                centre, start, pulls[k], precision, regressors, zeta, totals, single, psi, weight,
-                product, linear, root,
-            )  # fmt: skip
-            if not found:
+            problem = _Problem(
+                pulls[k], precision, regressors, zeta, totals, single, psi, weight, product, linear
+            )
+            if not _find_mode(centre, start, problem, root):
                 return -1 - k
-            for p in range(width):
-                across[p], state = normal(state)
-            for p in range(width - 1, -1, -1):
-                for q in range(p + 1, width):
-                    across[p] -= root[q, p] * across[q]
-                across[p] /= root[p, p]
-            for p in range(width):
-                across[p] *= _WIDEN
-                here[p] = rows[k, p] - centre[p]
-            level = _log_posterior(
-                rows[k], pulls[k], precision, regressors, zeta, totals, single, psi, product,
-                linear,
-            ) - _base_log_density(rows[k], centre, root)  # fmt: skip
-            if not math.isfinite(level):
+            tried = _slice_row(rows[k], problem, centre, root, open_stream(key, k))
+            if tried == 0:
                 return -1 - k
-            e, state = exponential(state)
-            level -= e
-            angle, left, right, state = open_bracket(state)
-            while True:
-                tries += 1
-                for p in range(width):
-                    point[p] = centre[p] + here[p] * math.cos(angle) + across[p] * math.sin(angle)
-                value = _log_posterior(
-                    point, pulls[k], precision, regressors, zeta, totals, single, psi, product,
-                    linear,
-                ) - _base_log_density(point, centre, root)  # fmt: skip
-                if value >= level:
-                    rows[k] = point
-                    break
-                angle, left, right, state = shrink_bracket(angle, left, right, state)
-                if angle == 0.0:  # the bracket has shrunk to where the row is
-                    break
-            combine(rows[k], 0.0, regressors, psi)
-            for t in range(size):
-                before[t] += exp_minus(reference[t] - psi[t])
+            tries += tried
+            _add_exponentials(rows[k : k + 1], regressors, reference, psi, before)
     return tries

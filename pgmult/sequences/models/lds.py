@@ -36,10 +36,10 @@ Given what they share, sequences are independent, so a sweep is made of blocks o
 how it changes (2), draws x and adds up what 3 to 7 need: squares of psi's design for each stick,
 moments of steps and of first states. At the end its states are told how they were moved (5, 7).
 
-The data do not tell (x, A, Q, C) from their image under a change of basis of the state, so look at
-what they do tell: probabilities, `eigenvalue_moduli` of A, the log likelihood, and, the slowest of
-all, how strongly the noise of a step shows at once and a step later (`amplitudes`,
-`lagged_amplitudes`: the singular values of C Q C' and C A Q C').
+The data do not tell (x, A, Q, C) from their image under a change of basis of the state. Look at what
+no basis changes: probabilities, `eigenvalue_moduli` of A, the log likelihood, and, the slowest to
+converge, how strongly the noise of a step shows at once and a step later (`amplitudes` and
+`lagged_amplitudes`, square roots of the singular values of C Q C' and of C A Q C').
 
 >>> import numpy as np, pgmult
 >>> data = pgmult.sequences.as_sequences(["ABABABAB", "BABABA"])
