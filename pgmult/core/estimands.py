@@ -220,7 +220,7 @@ class Estimand(Checked, Tabled):
         lower, upper = self.interval(level)
         form = number(3)
         mean, *ends = with_interval(
-            "mean", self.mean.ravel(), lower.ravel(), upper.ravel(), "mean", level, form,
+            "mean", (self.mean.ravel(), lower.ravel(), upper.ravel()), "mean", level, form,
             ("lower", "upper"),
         )  # fmt: skip
         labels = [

@@ -5,7 +5,7 @@ file. Results that are best read as a table take these from `Tabled`.
 
 >>> shares = Table("Shares.", [
 ...     Column("name", ["Ada", "Ben"], "name"),
-...     *with_interval("share", [0.31, 0.3], [0.24, 0.2], [0.37, 0.4], "share, %", 0.9, percent),
+...     *with_interval("share", ([0.31, 0.3], [0.24, 0.2], [0.37, 0.4]), "share, %", 0.9, percent),
 ... ])
 >>> print(shares)
 Shares.
@@ -23,7 +23,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -205,9 +205,7 @@ class Tabled:
 
 def with_interval(
     name: str,
-    mean: Any,
-    lower: Any,
-    upper: Any,
+    values: Iterable[Any],
     head: str,
     probability: float,
     form: Form,
@@ -219,7 +217,8 @@ def with_interval(
     ----------
     name : str
         Of the mean in data frames.
-    mean, lower, upper : sequences of numbers
+    values : three sequences of numbers
+        Means, lower and upper ends.
     head : str
         Above the printed mean.
     probability : float
@@ -229,6 +228,7 @@ def with_interval(
     ends : pair of str, optional
         Names of the ends; by default `name` with ``_lower`` and ``_upper``.
     """
+    mean, lower, upper = values
     low, high = ends or (f"{name}_lower", f"{name}_upper")
     told = [interval(a, b, form) for a, b in zip(lower, upper, strict=True)]
     return [
@@ -257,7 +257,7 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -
     return path
 
 
-def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any]]) -> None:
+def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
     """Write columns as CSV to a file that is open, such as the terminal: see `write_csv`."""
     line = io.StringIO(newline="")
     writer = csv.writer(line)  # its own ends of lines, so that cells with a return are quoted
@@ -269,7 +269,7 @@ def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any]]) -> None:
         line.truncate()
 
 
-def _csv_column(column: Sequence[Any]) -> list[Any]:
+def _csv_column(column: Sequence[Any] | NDArray[Any]) -> list[Any]:
     """Cells of a column."""
     floats = {float(x) for x in column if isinstance(x, float | np.floating) and x == x}
     digits = 6 if len({f"{x:.6g}" for x in floats}) == len(floats) else 17
@@ -278,12 +278,12 @@ def _csv_column(column: Sequence[Any]) -> list[Any]:
 
 def _csv_cell(value: Any, digits: int = 6) -> Any:
     if isinstance(value, float | np.floating):
-        if np.isnan(value):
+        number = float(value)
+        if math.isnan(number):
             return ""
-        is_whole = float(value).is_integer() and abs(value) < 2**53
-        if is_whole:
-            return str(int(value))
-        return f"{value:.6g}" if digits == 6 else repr(float(value))
+        if number.is_integer() and abs(number) < 2**53:
+            return str(int(number))
+        return f"{number:.6g}" if digits == 6 else repr(number)
     if isinstance(value, np.datetime64):
         return date_text(value)
     if isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not _reads_as_number(value):

@@ -21,9 +21,26 @@ else:
     Axes = Canvas = Any
 
 __all__ = [
-    "BLUE", "CYCLE", "NUM_COLOURS", "RED", "STYLE", "Figure", "axes_or_new", "captioned", "clean",
-    "dashes_of", "framed", "key", "legend_beside", "mark_gaps", "new_figure", "panels",
-    "round_ticks", "style_of", "whole_numbers",
+    "BLUE",
+    "CYCLE",
+    "NUM_COLOURS",
+    "RED",
+    "STYLE",
+    "Axes",
+    "Figure",
+    "axes_or_new",
+    "captioned",
+    "clean",
+    "dashes_of",
+    "framed",
+    "key",
+    "legend_beside",
+    "mark_gaps",
+    "new_figure",
+    "panels",
+    "round_ticks",
+    "style_of",
+    "whole_numbers",
 ]  # fmt: skip
 
 CYCLE = (

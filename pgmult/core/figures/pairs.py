@@ -151,7 +151,8 @@ class Graph(Figure):
             colour, dashes = (RED, "-") if strength > 0.0 else (BLUE, (0, (3, 2)))
             thick = 0.3 + 3.0 * abs(strength) / self._strongest()
             axes.plot(x, y, color=colour, linestyle=dashes, linewidth=thick, alpha=0.4)
-        axes.scatter(*self.places.T, s=30, color="white", edgecolors="0.25", zorder=3)
+        x, y = self.places.T
+        axes.scatter(x, y, s=30, color="white", edgecolors="0.25", zorder=3)
         for label, place in zip(self.labels, self.places, strict=True):
             axes.annotate(
                 label, place, (0, 6), textcoords="offset points", ha="center", fontsize=7, zorder=4

@@ -117,23 +117,18 @@ class TopicChoice(Tabled):
 
     def table(self) -> Table:
         """A row a candidate."""
-        rows = self.candidates
-        forms = {
+        gains = [f"{c.difference:+.4f} ± {c.difference_error:.4f}" for c in self.candidates]
+        shown: dict[str, tuple[str, Any]] = {
             "num_topics": ("topics", str),
             "log_predictive": ("nats a token", number(4)),
-            "difference": (
-                "from the best",
-                [f"{row.difference:+.4f} ± {row.difference_error:.4f}" for row in rows],
-            ),
-            "difference_error": ("", str),
+            "difference": ("from the best", gains),
             "coherence": ("coherence", number(3)),
             "exclusivity": ("exclusivity", number(2)),
             "dispersion": ("dispersion", number(3)),
-            "dispersion_p": ("", str),
             "seconds": ("seconds", number(1)),
         }
         columns = [
-            Column(name, [getattr(row, name) for row in rows], *forms[name])
+            Column(name, [getattr(c, name) for c in self.candidates], *shown.get(name, ()))
             for name in Candidate._fields
         ]
         return Table(" ".join(self._in_words()), columns)

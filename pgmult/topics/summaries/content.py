@@ -87,10 +87,10 @@ class GroupWords(Estimand):
         columns = [Column("word", self.words, "word")]
         bounds, ratio = self.interval(level), self.log_ratio
         for g, group in enumerate(self.groups):
-            told = f"{group}, in 1,000"
-            columns += with_interval(group, self.mean[g], *bounds[:, g], told, level, _of_thousand)
+            values = self.mean[g], *bounds[:, g]
+            columns += with_interval(group, values, f"{group}, in 1,000", level, _of_thousand)
         columns += with_interval(
-            "log2_ratio", ratio.quantile(0.5), *ratio.interval(level), "ratio", level, _ratio
+            "log2_ratio", (ratio.quantile(0.5), *ratio.interval(level)), "ratio", level, _ratio
         )
         which = f"P({self.groups[0]} > {self.groups[1]})"
         columns.append(Column("p_first", ratio.p_above(), which, probability_text))

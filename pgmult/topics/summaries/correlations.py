@@ -72,9 +72,9 @@ class TopicCorrelations(Estimand):
         """The same of some topics, in another order."""
         numbers = as_topic_numbers(topics, len(self.independent))
         here = np.ix_(numbers, numbers)
-        labels = {axis: [self.labels[axis][k] for k in numbers] for axis in self.labels}  # type: ignore[index]
+        labels = {axis: [self.labels[axis][k] for k in numbers] for axis in self.labels}
         return replace(
-            self, draws=self.draws[(slice(None), *here)], labels=labels,
+            self, draws=self.draws[:, here[0], here[1]], labels=labels,
             independent=self.independent[here],
         )  # fmt: skip
 

@@ -273,10 +273,10 @@ class Effects(OfTopics):
         values = self.settings[self.variable] if self.variable else self.setting_texts
         columns.append(Column(name, tiled(values), name, tiled(value_texts(values))))
         share = (down(x[at], compared=False) for x in (self.mean, *self.interval(level)))
-        columns += with_interval("share", *share, "share, %", level, percent)
+        columns += with_interval("share", share, "share, %", level, percent)
         change = (down(x) for x in (gap.mean, *gap.interval()))
         columns += with_interval(
-            "difference", *change, "difference", level, points, ("lower", "upper")
+            "difference", change, "difference", level, points, ("lower", "upper")
         )
         columns.append(Column("p_positive", down(gap.p_above()), "P(>0)", probability_text))
         against = f"{self.variable} " if self.variable is not None else ""
@@ -421,7 +421,7 @@ class Difference(OfTopics):
         level = self.probability if probability is None else probability
         values = (x.T.ravel() for x in (self.mean, *self.interval(level)))
         columns += with_interval(
-            "difference", *values, "difference", level, points, ("lower", "upper")
+            "difference", values, "difference", level, points, ("lower", "upper")
         )
         p = self.p_positive.T.ravel()
         return Table(self.caption, [*columns, Column("p_positive", p, "P(>0)", probability_text)])
@@ -582,7 +582,7 @@ class VarianceShares(Estimand):
         columns = [
             Column("term", self.labels["term"], "term", titles),  # type: ignore[arg-type]
             *with_interval(
-                "share", self.mean, *self.interval(level), "share of variance, %", level, percent,
+                "share", (self.mean, *self.interval(level)), "share of variance, %", level, percent,
                 ("lower", "upper"),
             ),
             Column("", [f"{term.size:,}" if it else "" for term, it in each], "levels"),

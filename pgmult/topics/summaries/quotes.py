@@ -80,7 +80,7 @@ class Quotes(Tabled):
             Column("document", [quote.document for quote in found], "document"),
         ]
         columns += with_interval(
-            "mean", *([quote[i] for quote in found] for i in (1, 2, 3)), "mean", self.probability,
+            "mean", ([quote[i] for quote in found] for i in (1, 2, 3)), "mean", self.probability,
             number(2), ("lower", "upper"),
         )  # fmt: skip
         if not self.note:

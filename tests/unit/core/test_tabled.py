@@ -11,7 +11,7 @@ from pgmult.core.tabled import Column, Table, Tabled, number, once, with_interva
 def table(faint=None):
     values = np.array([0.5, np.nan]), np.array([0.4, np.nan]), np.array([0.6, np.nan])
     columns = [Column("name", ["Ada", "<b>"], "name"), Column("only", [1, 2])]
-    return Table("What.", [*columns, *with_interval("x", *values, "x", 0.9, number(1))], faint)
+    return Table("What.", [*columns, *with_interval("x", values, "x", 0.9, number(1))], faint)
 
 
 def test_numbers_and_printed_cells_are_columns_of_one_table():
