@@ -263,7 +263,16 @@ class Estimand(Checked, Tabled):
             {"probability": level},
         )
 
-    def figure(
+    def figure(self, *arguments: Any, **options: Any) -> Any:
+        """The figure that shows it best: `curves`, unless a kind of estimand has another."""
+        return self.curves(*arguments, **options)
+
+    def plot(self, *axes: Any, **options: Any) -> Any:
+        """Draw `figure`, whose options it takes, with matplotlib: on the axes given, or new ones."""
+        given = axes or (options.pop("axes", None),)
+        return self.figure(**options).plot(*given)
+
+    def curves(
         self,
         along: str | None = None,
         *,
@@ -330,10 +339,6 @@ class Estimand(Checked, Tabled):
             ticks=date_ticks(float(x.min()), float(x.max())) if has_dates else None,
             from_zero=bool(lower.min() >= 0.0),
         )  # fmt: skip
-
-    def plot(self, axes: Any = None, **options: Any) -> Any:
-        """Draw `figure`, whose options it takes, with matplotlib; the axes."""
-        return self.figure(**options).plot(axes)
 
 
 def _numbers(values: Sequence[Any] | NDArray[Any]) -> bool:
