@@ -268,7 +268,7 @@ class Estimand(Checked, Tabled):
         return self.curves(*arguments, **options)
 
     def plot(self, *axes: Any, **options: Any) -> Any:
-        """Draw `figure`, whose options it takes, with matplotlib: on the axes given, or new ones."""
+        """Draw `figure`, whose options it takes, with matplotlib, on axes given or new ones."""
         given = axes or (options.pop("axes", None),)
         return self.figure(**options).plot(*given)
 

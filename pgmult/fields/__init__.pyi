@@ -4,11 +4,11 @@ from pgmult.fields.checks import compare as compare
 from pgmult.fields.data import CountField as CountField
 from pgmult.fields.data import as_field as as_field
 from pgmult.fields.estimator import MultinomialGPClassifier as MultinomialGPClassifier
-from pgmult.fields.models.empirical_bayes import empirical_bayes as empirical_bayes
+from pgmult.fields.models.baselines import RawGP as RawGP
+from pgmult.fields.models.baselines import Static as Static
 from pgmult.fields.models.logistic_normal_gp import LogisticNormalGP as LogisticNormalGP
 from pgmult.fields.models.multinomial_gp import MultinomialGP as MultinomialGP
-from pgmult.fields.models.raw_gp import RawGP as RawGP
-from pgmult.fields.models.static import Static as Static
+from pgmult.fields.models.multinomial_gp import empirical_bayes as empirical_bayes
 from pgmult.fields.predictions import FieldPredictions as FieldPredictions
 from pgmult.fields.predictions import predict as predict
 from pgmult.fields.priors.dense import GaussianProcess as GaussianProcess

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from pgmult.core.orders import as_order
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts
-from pgmult.fields.inputs import as_inputs, find_rows
-from pgmult.fields.labels import column_labels, places, row_labels
+from pgmult.fields.inputs import as_inputs, column_labels, find_rows, places, row_labels
 
 __all__ = ["CountField", "as_field", "smoothed_shares"]
 

@@ -40,9 +40,8 @@ from pgmult.fields.covariances import (
     from_sklearn,
 )
 from pgmult.fields.data import as_field
-from pgmult.fields.labels import column_labels, places, row_labels
-from pgmult.fields.models.empirical_bayes import empirical_bayes
-from pgmult.fields.models.multinomial_gp import MultinomialGP
+from pgmult.fields.inputs import column_labels, places, row_labels
+from pgmult.fields.models.multinomial_gp import MultinomialGP, empirical_bayes
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.predictions import predict as predict_field
 from pgmult.fields.priors.structures import Structure

@@ -1,11 +1,22 @@
-"""Inputs, tables of coordinates: read, and taken apart into their distinct rows."""
+"""Inputs, tables of coordinates: read, paired by labels, taken apart into their distinct rows.
+
+A list or an array has no labels, and its place is all that there is to go by. Where both of two
+tables have labels, what agrees in them is put together and what does not is refused: a column is
+never taken for another one because it stands where that stood.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 
-__all__ = ["as_inputs", "find_rows"]
+__all__ = ["as_inputs", "column_labels", "find_rows", "places", "row_labels"]
+
+_NAMED = 5  # labels in an error
 
 
 def as_inputs(value: ArrayLike, name: str = "inputs") -> FloatArray:
@@ -29,3 +40,72 @@ def find_rows(known: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return together[first[order]], rank[group.reshape(-1)[len(known) :]]
+
+
+@runtime_checkable
+class _LabelledRows(Protocol):
+    """What tables and series of pandas have, and lists and arrays have not."""
+
+    index: Any
+    iloc: Any
+
+
+@runtime_checkable
+class _LabelledColumns(Protocol):
+    """What tables of pandas and of polars have."""
+
+    columns: Any
+
+
+def row_labels(table: Any) -> list[str] | None:
+    """Labels of the rows of a data frame or series; None for anything else."""
+    return [str(label) for label in table.index] if isinstance(table, _LabelledRows) else None
+
+
+def column_labels(table: Any) -> list[str] | None:
+    """Labels of the columns of a data frame; None for anything else."""
+    return [str(label) for label in table.columns] if isinstance(table, _LabelledColumns) else None
+
+
+def places(
+    labels: Sequence[str] | None,
+    wanted: Sequence[str] | NDArray[np.str_] | None,
+    what: str,
+    whose: str,
+) -> IntArray | slice:
+    """Where each of the `wanted` labels stands among `labels`; everything where one has none.
+
+    Parameters
+    ----------
+    labels, wanted : sequences of str, or None
+    what, whose : str
+        What has the `labels` and what the `wanted` ones, for errors: "rows of counts".
+
+    Raises
+    ------
+    ValueError
+        If they are not the same labels, or stand in another order and repeat.
+    """
+    if labels is None or wanted is None or list(labels) == list(wanted):
+        return slice(None)
+    at = {label: place for place, label in enumerate(labels)}
+    missing = [label for label in wanted if label not in at]
+    extra = sorted(set(labels) - set(wanted), key=at.__getitem__)
+    if missing or extra:
+        both = ((missing, "missing"), (extra, "extra"))
+        faults = [f"{_some(found)} {fault}" for found, fault in both if found]
+        raise ValueError(
+            f"{what} must have the labels of {whose}, got {' and '.join(faults)} (pass arrays to"
+            " pair them by place)"
+        )
+    if len(at) < max(len(labels), len(wanted)):
+        raise ValueError(
+            f"{what} must stand in the order of {whose} where labels repeat, got {len(labels)}"
+            f" labels of which {len(at)} differ (pass arrays to pair them by place)"
+        )
+    return np.array([at[label] for label in wanted])
+
+
+def _some(labels: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, labels[:_NAMED]))
+    return shown + (f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else "")

@@ -23,7 +23,8 @@ from pgmult.core.validate import as_counts, as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance, Product, Sum
 from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.models.multinomial_gp import MultinomialGP, slow_sites
+from pgmult.fields.models.approximation import slow_sites
+from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.predictions import FieldPredictions, own_data, predict
 from pgmult.fields.scores import gain_by_count
 from pgmult.sampling.convergence import chains_in_words

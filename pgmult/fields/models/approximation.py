@@ -25,26 +25,25 @@ True
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray
 from pgmult.fields.data import CountField
+from pgmult.fields.models.sticks import StickFields
 from pgmult.fields.priors.field import Field, Trend
 from pgmult.fields.updates import Guess, laplace, matched
 
-if TYPE_CHECKING:
-    from pgmult.fields.models.multinomial_gp import MultinomialGP
-
-__all__ = ["Approximation", "Around", "approximation", "around", "matching_sites"]
+__all__ = ["Approximation", "Around", "approximation", "around", "matching_sites", "slow_sites"]
 
 _ROUNDS = 4  # of a search for sites
 _DRAWS = 6  # that tell variances in a round, and twice as many later
 _STEP = 0.7  # of the way to moments that match
 _NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations
 _SPREAD_DRAWS = 20
+_SLOW = 0.02  # of a site's augmentation rate: one effective draw in a hundred sweeps
 
 
 class Approximation(NamedTuple):
@@ -108,7 +107,7 @@ def joined(psi: FloatArray, beta: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=32)
 def around(
-    model: "MultinomialGP", potential: DiagonalPotential, log_params: bytes, data: CountField
+    model: StickFields, potential: DiagonalPotential, log_params: bytes, data: CountField
 ) -> Around:
     """At hyperparameters given as the bytes of their logarithms: a sweep asks again and again."""
     theta, trend = model.start(data), model.trend(data)
@@ -118,7 +117,7 @@ def around(
 
 
 @lru_cache(maxsize=16)
-def approximation(model: "MultinomialGP", data: CountField) -> Approximation:
+def approximation(model: StickFields, data: CountField) -> Approximation:
     """Found once for a model and its data, by a stream of its own."""
     rng = np.random.default_rng(0)
     link, counts, trend = model.link(data), data.site_counts(), model.trend(data)
@@ -157,10 +156,10 @@ def approximation(model: "MultinomialGP", data: CountField) -> Approximation:
 
     potential, mean, var = refined(theta, potential, _DRAWS, expected)
     guess = Guess(theta, np.zeros((*theta.shape, theta.shape[1])))
-    if model._samples_theta:
+    if model.samples_theta:
         guess = laplace(model.collapsed(potential, data), theta)
     potential, mean, var = refined(guess.mean, potential, 2 * _DRAWS, matching)
-    if model._samples_theta:
+    if model.samples_theta:
         collapsed = model.collapsed(potential, data)
         guess = matched(collapsed, laplace(collapsed, guess.mean))
     found = Approximation(potential, guess, np.zeros(counts.shape[1] - 1), mean, var)
@@ -212,3 +211,31 @@ def _proper(potential: DiagonalPotential) -> DiagonalPotential:
     """Where J underflowed, nothing: fields divide by its root."""
     kept = potential.J > 1e-12
     return DiagonalPotential(np.where(kept, potential.J, 0.0), np.where(kept, potential.h, 0.0))
+
+
+def slow_sites(rates: FloatArray, data: CountField) -> str | None:
+    """The slowest category and where, in words, with its neighbours that are slow as well."""
+    slow = rates < _SLOW
+    if not slow.any():
+        return None
+    site, stick = np.unravel_index(int(np.argmin(rates)), rates.shape)
+    column = int(np.argmax([len(np.unique(values)) for values in data.sites.T]))
+    rest = np.delete(data.sites, column, axis=1)
+    same = (rest == rest[site]).all(axis=1)
+    at = np.flatnonzero(same)
+    at = at[np.argsort(data.sites[at, column])]
+    place = int(np.flatnonzero(at == site)[0])
+    still = np.flatnonzero(~slow[at, stick])
+    first = int(still[still < place].max(initial=-1)) + 1
+    run = at[first : int(still[still > place].min(initial=len(at)))]
+    category = int(data.order[stick])
+    name = category if data.categories is None else data.categories[category]
+    counts = data.site_counts()[run]
+    ends = " to ".join(dict.fromkeys(data.site_label(int(end)) for end in (run[0], run[-1])))
+    reaching = int(counts[:, data.order[stick:]].sum())
+    return (
+        f"Pólya-gamma sweeps will hardly move {np.count_nonzero(slow):,} of {slow.size:,} values of"
+        f" psi, the least that of category {name} at {ends}: {int(counts[:, category].sum()):,} in"
+        f" {reaching:,} that reach its stick, about {rates[site, stick] / 2.0:.1g} effective draws"
+        ' a sweep (take method="slice" or "auto")'
+    )

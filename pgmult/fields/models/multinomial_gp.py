@@ -52,6 +52,7 @@ drawn along with the rest, from its law given omega.
 """
 
 import hashlib
+import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,25 +61,36 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
+from pgmult.core.arguments import as_kind, as_seed
 from pgmult.core.parameters import axes_of, real
+from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.fields.covariances import Constant, Product
 from pgmult.fields.data import CountField
-from pgmult.fields.models.approximation import Approximation, approximation, around, joined
-from pgmult.fields.models.empirical_bayes import empirical_bayes
+from pgmult.fields.models.approximation import (
+    Approximation,
+    approximation,
+    around,
+    joined,
+    slow_sites,
+)
 from pgmult.fields.models.sticks import StickFields
 from pgmult.fields.priors.field import Field, FieldDraw
 from pgmult.fields.updates import sample_hyperparameters
 from pgmult.sampling.diagnostics import ConvergenceWarning, augmentation_rate
 from pgmult.sampling.moves import slice_around, slice_sample
 
-__all__ = ["MultinomialGP", "MultinomialGPState"]
+__all__ = ["MultinomialGP", "MultinomialGPState", "empirical_bayes"]
 
 _LEVEL_WIDTH = 1.0
 _FAR = 4.0  # spread of a stick's correction beyond which slices alone make short moves
 _AUGMENTED = 0.1  # of the other sweeps
-_SLOW = 0.02  # of a site's augmentation rate: one effective draw in a hundred sweeps
+_EM_ROUNDS = 12  # each _EM_SWEEPS sweeps that give draws of omega, and one maximisation
+_EM_SWEEPS = 4
+
+_log = logging.getLogger("pgmult")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +155,6 @@ class MultinomialGP(StickFields):
     solves once more for it and for each of its features.
     """
 
-    hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
     hyperparameter_rate: Annotated[float, real(above=0.0, maximum=1.0)] = 0.3
     method: Literal["auto", "slice", "polya_gamma"] = "auto"
 
@@ -176,7 +187,7 @@ class MultinomialGP(StickFields):
     def prior(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
         """Hyperparameters, coefficients and sticks from the prior."""
         theta, centre = self.start(data), self.trend(data).centre
-        if self._samples_theta:
+        if self.samples_theta:
             theta = np.array([self.law.sample_log_params(rng) for _ in theta])
         beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
         psi = self.field(theta, beta, data).sample(rng)
@@ -209,7 +220,7 @@ class MultinomialGP(StickFields):
         self, rng: np.random.Generator, state: MultinomialGPState, data: CountField
     ) -> MultinomialGPState:
         """One sweep over all blocks."""
-        moves_theta = self._samples_theta and rng.random() < self.hyperparameter_rate
+        moves_theta = self.samples_theta and rng.random() < self.hyperparameter_rate
         if self.method == "polya_gamma":
             return self._augmented(rng, state, data, moves_theta)
         if moves_theta and _whitens(self, data):
@@ -391,10 +402,6 @@ class MultinomialGP(StickFields):
     # ---------------------------------------------------------------- parts
 
     @property
-    def _samples_theta(self) -> bool:
-        return self.hyperparameters == "sampled" and self.law.num_params > 0
-
-    @property
     def _variance(self) -> int | None:
         """Which hyperparameter is a free factor of the whole covariance."""
         covariance, before = self.law, 0
@@ -484,34 +491,6 @@ def _whitens(model: MultinomialGP, data: CountField) -> bool:
     return model.field(model.start(data), np.zeros_like(model.trend(data).centre), data).whitens
 
 
-def slow_sites(rates: FloatArray, data: CountField) -> str | None:
-    """The slowest category and where, in words, with its neighbours that are slow as well."""
-    slow = rates < _SLOW
-    if not slow.any():
-        return None
-    site, stick = np.unravel_index(int(np.argmin(rates)), rates.shape)
-    column = int(np.argmax([len(np.unique(values)) for values in data.sites.T]))
-    rest = np.delete(data.sites, column, axis=1)
-    same = (rest == rest[site]).all(axis=1)
-    at = np.flatnonzero(same)
-    at = at[np.argsort(data.sites[at, column])]
-    place = int(np.flatnonzero(at == site)[0])
-    still = np.flatnonzero(~slow[at, stick])
-    first = int(still[still < place].max(initial=-1)) + 1
-    run = at[first : int(still[still > place].min(initial=len(at)))]
-    category = int(data.order[stick])
-    name = category if data.categories is None else data.categories[category]
-    counts = data.site_counts()[run]
-    ends = " to ".join(dict.fromkeys(data.site_label(int(end)) for end in (run[0], run[-1])))
-    reaching = int(counts[:, data.order[stick:]].sum())
-    return (
-        f"Pólya-gamma sweeps will hardly move {np.count_nonzero(slow):,} of {slow.size:,} values of"
-        f" psi, the least that of category {name} at {ends}: {int(counts[:, category].sum()):,} in"
-        f" {reaching:,} that reach its stick, about {rates[site, stick] / 2.0:.1g} effective draws"
-        ' a sweep (take method="slice" or "auto")'
-    )
-
-
 @lru_cache(maxsize=16)
 def _law_at_new_inputs(
     model: MultinomialGP, state: MultinomialGPState, data: CountField
@@ -523,3 +502,61 @@ def _law_at_new_inputs(
     field = model.field(np.log(state.hyperparameters), state.beta, data).condition(potential)
     mean = model.mean_at_sites(state.beta, data)[data.new_sites]
     return field.predict(data.new_inputs, mean)
+
+
+def empirical_bayes(model: MultinomialGP, data: CountField, random_seed: int = 0) -> MultinomialGP:
+    """The same model with hyperparameters fixed at an estimate from the data.
+
+    A Monte Carlo EM algorithm whose missing data are omega, psi integrated out: rounds of a few
+    sweeps that give draws of omega, and the maximum over the parameters of the mean log density
+    of those draws and of the prior. All sticks share the estimate.
+
+    Parameters
+    ----------
+    model : MultinomialGP
+        From whose covariance the search starts.
+    data : CountField
+    random_seed : int
+    """
+    as_kind(model, "model", MultinomialGP)
+    as_kind(data, "data", CountField, "make one with as_field")
+    rng = np.random.default_rng(as_seed(random_seed))
+    _log.warning(
+        "MultinomialGP: hyperparameters are estimated and then fixed (empirical Bayes);"
+        " intervals do not know that they are estimates"
+    )
+    fixed = replace(
+        model, covariance=model.law, overdispersion=0.0, hyperparameters="fixed", shared=True
+    )
+    state = fixed.init(rng, data)
+    link, counts = model.link(data), data.site_counts()
+    for _ in range(_EM_ROUNDS):
+        draws = []
+        for _ in range(_EM_SWEEPS):
+            state = fixed.step(rng, state, data)
+            draws.append((link.augment(rng, state.psi, counts), state.beta))
+        start = fixed.law.log_params
+        best = minimize(_loss, start, args=(fixed, draws, data), method="L-BFGS-B").x
+        fixed = replace(fixed, covariance=fixed.law.with_log_params(best))
+        if np.abs(best - start).max() < 0.02:
+            break
+    _log.info(
+        "MultinomialGP: estimated %s",
+        dict(zip(model.law.param_names, np.exp(best).round(4).tolist(), strict=True)),
+    )
+    return fixed
+
+
+def _loss(
+    theta: FloatArray,
+    model: MultinomialGP,
+    draws: Sequence[tuple[DiagonalPotential, FloatArray]],
+    data: CountField,
+) -> float:
+    """Minus the mean log density of the draws of omega, and minus the log prior."""
+    log_densities = [
+        model.field(theta[None], beta, data).condition(potential).log_normalizer().sum()
+        for potential, beta in draws
+    ]
+    prior = model.law.with_log_params(theta).log_prior()
+    return -float(np.mean(log_densities)) - prior

@@ -39,7 +39,7 @@ class StickFields(FieldModel):
 
     Parameters
     ----------
-    covariance, structure, mean, mean_var, shared, overdispersion
+    covariance, structure, mean, mean_var, shared, overdispersion, hyperparameters
         As in `pgmult.fields.MultinomialGP`.
     """
 
@@ -49,6 +49,7 @@ class StickFields(FieldModel):
     mean_var: Positive = 4.0
     shared: bool = True
     overdispersion: Annotated[float, real(minimum=0.0, maximum=1e6)] = 0.0
+    hyperparameters: Literal["sampled", "empirical_bayes", "fixed"] = "sampled"
 
     def _complete(self) -> None:
         if isinstance(self.mean, str):
@@ -77,6 +78,11 @@ class StickFields(FieldModel):
     def law(self) -> Covariance:
         """The covariance of each stick around its mean, overdispersion included."""
         return _overdispersed(self.covariance, float(self.overdispersion))
+
+    @property
+    def samples_theta(self) -> bool:
+        """Whether there are hyperparameters that a chain draws."""
+        return self.hyperparameters == "sampled" and self.law.num_params > 0
 
     def start(self, data: CountField) -> FloatArray:
         """The log hyperparameters that the covariance comes with."""
