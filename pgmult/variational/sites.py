@@ -171,6 +171,14 @@ class LogisticSite:
         """Whether L is a lower bound."""
         return self.method not in ("delta", "taylor")
 
+    def value(self, psi: FloatArray) -> FloatArray:
+        """Log likelihood of each row."""
+        return self.successes * psi - self.trials * _log1p_exp(psi)
+
+    def slope(self, psi: FloatArray) -> FloatArray:
+        """Its first derivative."""
+        return np.asarray(self.successes - self.trials * expit(psi))
+
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""
         if self.method in _BINOMIAL:
@@ -303,6 +311,14 @@ class CountSite:
             as_real(self.size, "size", above=0.0)
         object.__setattr__(self, "counts", y)
         object.__setattr__(self, "weights", times)
+
+    def value(self, psi: FloatArray) -> FloatArray:
+        """Log likelihood of each row."""
+        return self.expect(psi, np.zeros_like(psi))[0]
+
+    def slope(self, psi: FloatArray) -> FloatArray:
+        """Its first derivative."""
+        return self.expect(psi, np.zeros_like(psi))[1]
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""

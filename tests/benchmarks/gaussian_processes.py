@@ -52,7 +52,7 @@ import pgmult
 from pgmult import DiagonalPotential
 from pgmult.datasets.names import thin, us_names
 from pgmult.fields.covariances import Matern, SquaredExponential
-from pgmult.fields.updates import sample_hyperparameters
+from pgmult.latent.hyperparameters import sample_hyperparameters
 from pgmult.sampling.diagnostics import ess_bulk
 
 YEAR_SCALE, PLACE_SCALE, VAR = 30.0, 5.0, 1.0  # where the covariance is fixed, and prior medians

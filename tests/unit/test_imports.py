@@ -19,6 +19,7 @@ FLOORS = [
     {"sampling"},
     {"formulas"},
     {"variational"},
+    {"latent"},
     {"topics", "sequences", "fields", "regression", "mixtures"},  # families of data
     {"testing", "datasets"},
     {"cli"},

@@ -34,7 +34,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.fields.data import CountField
 from pgmult.fields.models.sticks import StickFields
 from pgmult.fields.priors.field import Field, Trend
-from pgmult.fields.updates import Guess, laplace, matched
+from pgmult.latent.hyperparameters import Guess, laplace, matched
 
 __all__ = ["Approximation", "Around", "approximation", "around", "matching_sites", "slow_sites"]
 

@@ -78,7 +78,7 @@ from pgmult.fields.models.approximation import (
 )
 from pgmult.fields.models.sticks import StickFields
 from pgmult.fields.priors.field import Field, FieldDraw
-from pgmult.fields.updates import sample_hyperparameters
+from pgmult.latent.hyperparameters import sample_hyperparameters
 from pgmult.sampling.diagnostics import ConvergenceWarning, augmentation_rate
 from pgmult.sampling.moves import slice_around, slice_sample
 

@@ -6,7 +6,7 @@ import pytest
 from pgmult import DiagonalPotential
 from pgmult.fields.models import multinomial_gp as gp_model
 from pgmult.fields.models.approximation import Approximation
-from pgmult.fields.updates import Guess
+from pgmult.latent.hyperparameters import Guess
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pgmult.fields.models.approximation import Approximation
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors import dense as gp_prior
 from pgmult.fields.priors.dense import GaussianProcess
-from pgmult.fields.updates import Guess
+from pgmult.latent.hyperparameters import Guess
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from pgmult import DiagonalPotential
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern, SquaredExponential, White
 from pgmult.fields.models.multinomial_gp import MultinomialGPState
-from pgmult.fields.updates import Guess, laplace, matched, sample_hyperparameters
+from pgmult.latent.hyperparameters import Guess, laplace, matched, sample_hyperparameters
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.testing import conditional_ratio, mutant, rejects
 

@@ -14,7 +14,7 @@ from pgmult.fields.models.multinomial_gp import MultinomialGPState
 from pgmult.fields.priors.dense import IndependentFields
 from pgmult.fields.priors.grids import GridProcess
 from pgmult.fields.priors.structures import make_field
-from pgmult.fields.updates import Guess
+from pgmult.latent.hyperparameters import Guess
 from pgmult.testing import mutant, rejects
 
 WHOLE = np.array([[t, s] for t in (0.0, 1.0, 2.5, 3.0) for s in (0.0, 1.0, 2.0)])

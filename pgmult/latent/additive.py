@@ -1,0 +1,291 @@
+"""A latent Gaussian: weights of several terms, seen through a design, given hyperparameters.
+
+    psi = A w + offset,      w ~ N(0, Q(x)^-1),      Q block diagonal over terms,
+
+x all terms' hyperparameters, one after the other. Multiplied by a potential on psi, exp(-psi' J psi
+/ 2 + h' psi) with diagonal J, the law of w is Gaussian with precision Q(x) + A' J A. `absorb` finds
+A' J A and A' h once, and `at` factors the sum for any x. This is one family of Gaussians of those
+that `pgmult.latent.moves` moves through; what the moves ask of it is `Family`.
+
+>>> import numpy as np
+>>> from pgmult.latent.terms import Fixed, Levels
+>>> design = np.column_stack([np.ones(4), np.kron(np.eye(2), np.ones((2, 1)))])
+>>> family = Additive((Fixed(1), Levels(2)), design)
+>>> seen = family.absorb(np.ones(4), np.array([1.0, 1.0, 3.0, 3.0]))
+>>> family.predictor(family.at(family.start(), seen).mean).round(2)
+array([1.59, 1.59, 2.26, 2.26])
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from pgmult.core.typing import FloatArray
+from pgmult.latent.factors import ArrowFactor, DenseFactor, Factor, SparseFactor
+from pgmult.latent.terms import Levels, Term
+
+__all__ = ["Additive", "Conditioned", "Family"]
+
+_MANY_LEVELS = 20  # of a grouping that is worth eliminating first
+_MANY_WEIGHTS = 1500  # besides those, from which on a factor is sparse
+_AFFORDABLE = 3e9  # multiplications for the variances of all predictors
+_DRAWS = 40  # that tell these variances where that is too many
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditioned:
+    """The law of the weights given hyperparameters and a potential.
+
+    Attributes
+    ----------
+    factor : Factor
+        Of the precision.
+    mean : array, ``(num_weights,)``
+    log_evidence : float
+        Log integral of prior times potential over the weights, up to a constant.
+    """
+
+    factor: Factor
+    mean: FloatArray
+    log_evidence: float
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """A draw."""
+        return self.colour(rng.standard_normal(len(self.mean)))
+
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The covariance times a vector."""
+        return self.factor.solve(g)
+
+    def white(self, w: FloatArray) -> FloatArray:
+        """The standard normal numbers that `colour` makes w of."""
+        return self.factor.white(w - self.mean)
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The weights that standard normal numbers stand for."""
+        return self.mean + self.factor.colour(noise)
+
+
+class Family(Protocol):
+    """Gaussian laws of weights by hyperparameters, and how rows see the weights."""
+
+    def log_prior(self, x: FloatArray) -> float:
+        """Log density of hyperparameters, up to a constant."""
+
+    def at(self, x: FloatArray, seen: Any) -> Conditioned:
+        """The law at hyperparameters, given what a potential says of the weights.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If its precision is not positive definite.
+        """
+
+    def absorb(self, J: FloatArray, h: FloatArray) -> Any:
+        """What a potential on the rows says of the weights, whatever the hyperparameters."""
+
+    def predictor(self, w: FloatArray) -> FloatArray:
+        """Predictors of the rows."""
+
+    def pull(self, g: FloatArray) -> FloatArray:
+        """The gradient with respect to the weights of a gradient with respect to predictors."""
+
+
+class Additive:
+    """Terms side by side and their design.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+    design : array or scipy.sparse array, ``(num_rows, num_weights)``
+        A column for each weight, terms one after the other.
+    offset : array, ``(num_rows,)``, or float
+        Added to the predictors.
+    """
+
+    def __init__(self, terms: Sequence[Term], design: Any, offset: FloatArray | float = 0.0):
+        self.terms = tuple(terms)
+        sizes = [term.size for term in self.terms]
+        self.weights = _slices(sizes)
+        self.hyperparameters = _slices([term.num_hyperparameters for term in self.terms])
+        self.design = sparse.csr_array(design)
+        if self.design.shape[1] != sum(sizes):
+            raise ValueError(
+                f"design must have {sum(sizes)} columns, one a weight, got {self.design.shape[1]}"
+            )
+        self._transposed = self.design.T.tocsr()
+        self.offset = np.zeros(self.design.shape[0]) + offset
+        levels = [term.size if isinstance(term, Levels) else 0 for term in self.terms]
+        most = max(levels, default=0)
+        self._is_sparse = sum(sizes) - most > _MANY_WEIGHTS
+        self._first = levels.index(most) if most >= _MANY_LEVELS and not self._is_sparse else None
+        # weights in the order of the factor: those of the first term, then the others
+        order = np.arange(sum(sizes))
+        if self._first is not None:
+            first = self.weights[self._first]
+            order = np.concatenate([order[first], np.delete(order, first)])
+        self._order = order
+
+    @property
+    def num_weights(self) -> int:
+        """Weights of all terms."""
+        return int(self.design.shape[1])
+
+    @property
+    def num_hyperparameters(self) -> int:
+        """Hyperparameters of all terms."""
+        return sum(term.num_hyperparameters for term in self.terms)
+
+    def start(self) -> FloatArray:
+        """Hyperparameters from which a search begins."""
+        return np.concatenate([np.empty(0), *(term.start() for term in self.terms)])
+
+    def is_sd(self) -> Any:
+        """Which hyperparameters are coordinates of standard deviations, which are positive."""
+        each = [np.arange(t.num_hyperparameters) < t.num_sds for t in self.terms]
+        return np.concatenate([np.zeros(0, dtype=np.bool_), *each])
+
+    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights from the prior."""
+        x = np.concatenate([np.empty(0), *(term.sample(rng) for term in self.terms)])
+        nothing = self.absorb(np.zeros(len(self.offset)), np.zeros(len(self.offset)))
+        return x, self.at(x, nothing).sample(rng)
+
+    def log_prior(self, x: FloatArray) -> float:
+        """Log density of hyperparameters, up to a constant."""
+        pairs = zip(self.terms, self.hyperparameters, strict=True)
+        return float(sum(term.log_prior(x[own]) for term, own in pairs))
+
+    def predictor(self, w: FloatArray) -> FloatArray:
+        """Predictors of the rows."""
+        return np.asarray(self.design @ w + self.offset)
+
+    def pull(self, g: FloatArray) -> FloatArray:
+        """A' g."""
+        return np.asarray(self._transposed @ g)
+
+    def part(self, which: int, w: FloatArray) -> FloatArray:
+        """What one term adds to the predictors."""
+        own = np.zeros(self.num_weights)
+        own[self.weights[which]] = w[self.weights[which]]
+        return np.asarray(self.design @ own)
+
+    def absorb(self, J: FloatArray, h: FloatArray) -> tuple[Any, FloatArray]:
+        """A' J A, packed for the factor, and A' (h - J offset)."""
+        gram = (self._transposed @ sparse.diags_array(J) @ self.design).tocsr()
+        return self._packed(gram), self.pull(h - J * self.offset)
+
+    def at(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> Conditioned:
+        """The law of the weights at hyperparameters."""
+        gram, pull = seen
+        own = list(zip(self.terms, self.hyperparameters, self.weights, strict=True))
+        prior_log_det = sum(term.log_det(x[at]) for term, at, _ in own)
+        factor = _Reordered(self._factor(x, gram), self._order)
+        mean = factor.solve(pull)
+        return Conditioned(
+            factor, mean, 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
+        )
+
+    def variances(self, law: Conditioned, rng: np.random.Generator) -> FloatArray:
+        """Of the predictors: exactly where that is affordable, else from draws."""
+        rows, size = self.design.shape
+        assert isinstance(law.factor, _Reordered)
+        inner = law.factor.inner
+        if not isinstance(inner, SparseFactor) and 1.0 * rows * size**2 < _AFFORDABLE:
+            half = inner.forward(np.asarray(self._transposed.todense())[self._order])
+            return np.asarray(np.einsum("pn,pn->n", half, half))
+        draws = (self.design @ (law.sample(rng) - law.mean) for _ in range(_DRAWS))
+        return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
+
+    def _packed(self, gram: Any) -> Any:
+        if self._is_sparse:
+            return gram
+        if self._first is None:
+            return np.asarray(gram.todense())
+        term = self.terms[self._first]
+        assert isinstance(term, Levels)
+        num, d = term.num_levels, term.width
+        dense = gram[self._order][:, self._order]
+        top = dense[: num * d, : num * d].tocoo()
+        blocks = np.zeros((num, d, d))
+        np.add.at(blocks, (top.row // d, top.row % d, top.col % d), top.data)
+        between = np.asarray(dense[: num * d, num * d :].todense()).reshape(num, d, -1)
+        return blocks, between, np.asarray(dense[num * d :, num * d :].todense())
+
+    def _factor(self, x: FloatArray, gram: Any) -> Factor:
+        own = list(zip(self.terms, self.hyperparameters, self.weights, strict=True))
+        if self._is_sparse:
+            parts = [_as_sparse(term.precision(x[at])) for term, at, _ in own]
+            return SparseFactor.of(gram + sparse.block_diag(parts, format="csr"))
+        if self._first is None:
+            return DenseFactor.of(_added(gram, own, x, 0))
+        blocks, between, others = gram
+        term, at, first = own.pop(self._first)
+        rest = [
+            (each, place, slice(w.start - (w.start > first.start) * term.size, None))
+            for each, place, w in own
+        ]
+        mine = term.precision(x[at])
+        mine = mine.reshape(-1, 1, 1) if mine.ndim == 1 else mine
+        return ArrowFactor.of(blocks + mine, between, _added(others, rest, x, 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reordered:
+    """A factor of weights in another order."""
+
+    inner: Any
+    order: Any
+
+    @property
+    def log_det(self) -> float:
+        """Log determinant of the precision."""
+        return float(self.inner.log_det)
+
+    def solve(self, b: FloatArray) -> FloatArray:
+        """The precision's inverse times a vector."""
+        return self._back(self.inner.solve(b[self.order]))
+
+    def colour(self, e: FloatArray) -> FloatArray:
+        """A draw with this precision, of standard normal numbers."""
+        return self._back(self.inner.colour(e))
+
+    def white(self, x: FloatArray) -> FloatArray:
+        """The standard normal numbers that `colour` makes a draw of."""
+        return np.asarray(self.inner.white(x[self.order]))
+
+    def _back(self, x: FloatArray) -> FloatArray:
+        out = np.empty_like(x)
+        out[self.order] = x
+        return out
+
+
+def _slices(sizes: Sequence[int]) -> list[slice]:
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+def _added(gram: FloatArray, own: Any, x: FloatArray, shift: int) -> FloatArray:
+    """A dense matrix with the precisions of terms added in their places."""
+    out = gram.copy()
+    for term, at, weights in own:
+        here = slice(weights.start, weights.start + term.size)
+        precision = term.precision(x[at])
+        if isinstance(precision, np.ndarray) and precision.ndim == 1:
+            np.einsum("ii->i", out)[here] += precision
+        else:
+            out[here, here] += np.asarray(_as_sparse(precision).todense())
+    return out
+
+
+def _as_sparse(precision: Any) -> Any:
+    """A precision as a sparse array, whatever it was given as."""
+    if sparse.issparse(precision):
+        return precision
+    if precision.ndim == 1:
+        return sparse.diags_array(precision)
+    return sparse.block_diag(list(precision), format="csr")

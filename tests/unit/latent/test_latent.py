@@ -1,0 +1,225 @@
+"""Latent Gaussians: factors and laws against dense matrices, moves around exact laws."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from pgmult.latent import additive
+from pgmult.latent.additive import Additive
+from pgmult.latent.approximation import approximate, rough
+from pgmult.latent.factors import ArrowFactor, DenseFactor, SparseFactor
+from pgmult.latent.moves import Point, interweave, leap, swing
+from pgmult.latent.sparse import SparseMatrix
+from pgmult.latent.terms import Basis, Fixed, Levels, Scaled, from_sd, log_sd
+from pgmult.variational.sites import LogisticSite
+
+NUM = 40
+X = np.linspace(-1.0, 1.0, NUM)
+CODES = np.arange(NUM) % 21
+CHAIN = sparse.diags_array([[2.2] * 9, [-1.0] * 8, [-1.0] * 8], offsets=[0, 1, -1])
+TERMS = {
+    "fixed": Fixed(3, 0.7),
+    "levels": Levels(4),
+    "slopes": Levels(5, width=3),
+    "scaled": Scaled(SparseMatrix.of(CHAIN), float(np.linalg.slogdet(CHAIN.toarray())[1])),
+    "basis": Basis(6),
+}
+
+
+def dense_precision(term, x):
+    precision = term.precision(x)
+    if sparse.issparse(precision):
+        return precision.toarray()
+    if precision.ndim == 1:
+        return np.diag(precision)
+    return sparse.block_diag(list(precision)).toarray()
+
+
+def a_family(order=(0, 1, 2)):
+    """Fixed effects, 21 levels with slopes, and a grouping of five."""
+    line = np.column_stack([np.ones(NUM), X])
+    slopes = (CODES[:, None] == np.arange(21))[:, :, None] * line[:, None]
+    parts = [
+        (Fixed(2, 1.0), line),
+        (Levels(21, width=2), slopes.reshape(NUM, -1)),
+        (Levels(5), (np.arange(NUM) // 8)[:, None] == np.arange(5)),
+    ]  # fmt: skip
+    terms, designs = zip(*[parts[i] for i in order], strict=True)
+    return Additive(terms, np.hstack(designs), offset=0.1 * X)
+
+
+@pytest.fixture
+def rows(rng):
+    trials = rng.integers(1, 9, size=NUM).astype(np.float64)
+    return LogisticSite(rng.binomial(trials.astype(int), 0.4).astype(np.float64), trials)
+
+
+class TestFactors:
+    @pytest.fixture
+    def precision(self, rng):
+        """Four blocks of two that meet in three others only."""
+        half = rng.standard_normal((11, 11))
+        full = half @ half.T + 11.0 * np.eye(11)
+        for a in range(4):
+            for b in range(4):
+                if a != b:
+                    full[2 * a : 2 * a + 2, 2 * b : 2 * b + 2] = 0.0
+        return full
+
+    @pytest.mark.parametrize("kind", ["dense", "arrow", "sparse"])
+    def test_all_are_the_same_matrix(self, kind, precision, rng):
+        factor = {
+            "dense": lambda: DenseFactor.of(precision),
+            "arrow": lambda: ArrowFactor.of(
+                np.array([precision[2 * a : 2 * a + 2, 2 * a : 2 * a + 2] for a in range(4)]),
+                precision[:8, 8:].reshape(4, 2, 3),
+                precision[8:, 8:],
+            ),
+            "sparse": lambda: SparseFactor.of(sparse.csc_array(precision)),
+        }[kind]()
+        b, cov = rng.standard_normal(11), np.linalg.inv(precision)
+        np.testing.assert_allclose(factor.log_det, np.linalg.slogdet(precision)[1], rtol=1e-12)
+        np.testing.assert_allclose(factor.solve(b), cov @ b, rtol=1e-9)
+        np.testing.assert_allclose(factor.white(factor.colour(b)), b, rtol=1e-9)
+        root = np.column_stack([factor.colour(e) for e in np.eye(11)])
+        np.testing.assert_allclose(root @ root.T, cov, rtol=1e-8, atol=1e-12)
+
+    @pytest.mark.parametrize("kind", [DenseFactor, SparseFactor])
+    def test_what_is_not_positive_is_refused(self, kind):
+        bad = np.array([[1.0, 2.0], [2.0, 1.0]])
+        with pytest.raises(np.linalg.LinAlgError, match="not positive"):
+            kind.of(bad if kind is DenseFactor else sparse.csc_array(bad))
+
+
+class TestTerms:
+    @pytest.mark.parametrize("name", TERMS)
+    def test_log_determinants(self, name, rng):
+        term = TERMS[name]
+        x = term.sample(rng)
+        expected = np.linalg.slogdet(dense_precision(term, x))[1]
+        assert term.log_det(x) == pytest.approx(expected, rel=1e-9)
+
+    @pytest.mark.parametrize("name", TERMS)
+    def test_weights_grow_with_their_standard_deviation(self, name, rng):
+        """Multiplying a standard deviation by 2 and its weights leaves their law as it is."""
+        term = TERMS[name]
+        x, w = term.sample(rng), rng.standard_normal(term.size)
+        for i in range(term.num_sds):
+            new, moved = x.copy(), w.copy()
+            new[i] = from_sd(2.0 * np.exp(log_sd(x[i])))
+            moved[term.scaled_by(i)] *= 2.0
+            before, after = dense_precision(term, x), dense_precision(term, new)
+            assert moved @ after @ moved == pytest.approx(w @ before @ w, rel=1e-8)
+
+    @pytest.mark.parametrize("name", ["levels", "slopes", "basis"])
+    def test_densities_are_those_of_the_draws(self, name, rng):
+        """Stein's identity: E f'(x) + f(x) d log p(x) / dx = 0."""
+        term = TERMS[name]
+        draws = np.array([term.sample(rng) for _ in range(4000)])
+        here = np.array([term.log_prior(x) for x in draws])
+        assert np.isfinite(here).mean() > 0.999
+        for i in range(draws.shape[1]):
+            step = np.zeros(draws.shape[1])
+            step[i] = 1e-3
+            ahead = np.array([term.log_prior(x + step) for x in draws])
+            behind = np.array([term.log_prior(x - step) for x in draws])
+            inside = np.isfinite(ahead + behind) & (
+                draws[:, i] > 0.05 if i < term.num_sds else True
+            )
+            x = draws[inside, i]
+            slope = (ahead - behind)[inside] / 2e-3
+            # f = x^2 exp(-|x|), which vanishes at the bound of standard deviations
+            stein = x * np.exp(-np.abs(x)) * (2.0 - np.abs(x) + x * slope)
+            assert abs(stein.mean()) < 5.0 * stein.std() / np.sqrt(len(x)) + 5e-3
+
+
+@pytest.mark.parametrize("form", ["dense", "arrow", "sparse"])
+def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
+    monkeypatch.setattr(additive, "_MANY_WEIGHTS", 3 if form == "sparse" else 1500)
+    monkeypatch.setattr(additive, "_MANY_LEVELS", 10**6 if form == "dense" else 20)
+    for order in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+        family = a_family(order)
+        x, _ = family.sample(rng)
+        J, h = rng.gamma(1.0, size=NUM), rng.standard_normal(NUM)
+        law = family.at(x, family.absorb(J, h))
+        pairs = zip(family.terms, family.hyperparameters, strict=True)
+        Q = sparse.block_diag([dense_precision(t, x[own]) for t, own in pairs]).toarray()
+        A = family.design.toarray()
+        P, pull = Q + A.T @ (J[:, None] * A), A.T @ (h - J * family.offset)
+        mean = np.linalg.solve(P, pull)
+        np.testing.assert_allclose(law.mean, mean, rtol=1e-7, atol=1e-9)
+        evidence = 0.5 * (np.linalg.slogdet(Q)[1] - np.linalg.slogdet(P)[1] + pull @ mean)
+        assert law.log_evidence == pytest.approx(evidence, rel=1e-8)
+        if form != "sparse":
+            var = np.einsum("np,pq,nq->n", A, np.linalg.inv(P), A)
+            np.testing.assert_allclose(family.variances(law, rng), var, rtol=1e-7)
+
+
+def test_gradients_of_the_correction(rng, rows):
+    family = a_family()
+    found = rough(family, rows)
+    psi = rng.standard_normal(NUM)
+    slopes = [
+        (found.correction(rows, psi + e) - found.correction(rows, psi - e)) / 2e-5
+        for e in 1e-5 * np.eye(NUM)
+    ]
+    np.testing.assert_allclose(found.gradient(rows, psi), slopes, atol=1e-7)
+
+
+def test_the_approximation_is_near(rows):
+    family = a_family()
+    found = approximate(family, rows)
+    assert found.spread < 0.5
+    assert np.isfinite(found.guess.root).all()
+    assert approximate(family, rows).spread == found.spread
+
+
+class Gaussian:
+    """Rows whose likelihood is a potential: nothing is left to correct."""
+
+    def __init__(self, J, h):
+        self.J, self.h = J, h
+
+    def value(self, psi):
+        return self.h * psi - 0.5 * self.J * psi * psi
+
+    def slope(self, psi):
+        return self.h - self.J * psi
+
+    def expect(self, mean, var):
+        return self.value(mean) - 0.5 * self.J * var, self.slope(mean), -0.5 * self.J
+
+
+def test_around_the_posterior_itself_everything_is_accepted(rng):
+    family = a_family()
+    rows = Gaussian(rng.gamma(2.0, size=NUM), rng.standard_normal(NUM))
+    found = rough(family, rows)
+    np.testing.assert_allclose(found.J, rows.J)
+    x = family.start()
+    law = family.at(x, found.seen)
+    w, draws = law.mean, []
+    for _ in range(400):
+        new = swing(rng, w, law, family, rows, found)
+        assert new is not w
+        w = new
+        draws.append(law.white(w))
+    squares = np.sum(np.square(draws), axis=1)
+    assert stats.kstest(squares, stats.chi2(len(w)).cdf).pvalue > 1e-4
+
+
+def test_moves_change_no_input(rng, rows):
+    family = a_family()
+    found = rough(family, rows)
+    x = family.start()
+    point = Point(x, family.at(x, found.seen).sample(rng))
+    before = [part.copy() for part in point]
+    interweave(rng, point, family, rows)
+    leap(rng, point, family, rows, found)
+    swing(rng, point.w, family.at(x, found.seen), family, rows, found)
+    for mine, theirs in zip(before, point, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_designs_of_other_sizes_are_refused():
+    with pytest.raises(ValueError, match="design must have 3 columns, one a weight, got 2"):
+        Additive((Fixed(3),), np.ones((4, 2)))
