@@ -5,6 +5,7 @@
 
 import numpy as np
 
+import pgmult
 from pgmult import fields, mixtures, regression, sequences, topics
 from pgmult.fields.covariances import GreatCircle, Matern, SquaredExponential
 from pgmult.priors import HalfTScales
@@ -112,6 +113,12 @@ MODELS = {
     "SoftmaxRegression": lambda: (
         regression.SoftmaxRegression(),
         regression.as_counted_rows(X, Y3),
+    ),
+    "AdditiveRegression": lambda: (
+        regression.AdditiveRegression(),
+        pgmult.read({"y": np.array(["a", "b", "c"])[Y3], "x": X[:, 0], "g": GROUPS}).rows(
+            "y ~ x + s(x) + (1 | g)"
+        ),
     ),
     "PoissonRegression": lambda: (
         regression.PoissonRegression(),

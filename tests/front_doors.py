@@ -111,6 +111,18 @@ def labelled():
 
 
 @cache
+def voters():
+    table = {"y": ["a", "b", "c"] * 4, "x": list(X[:, 0]), "g": list("uvuvwwuvuvww")}
+    return table | {"n": [1, 2, 3] * 4}
+
+
+@cache
+def voters_run():
+    data = pgmult.read(voters()).rows("y ~ x + (1 | g)")
+    return pgmult.sample(regression.AdditiveRegression(), data, **FEW)
+
+
+@cache
 def counted():
     return regression.as_counted_rows(X, LABELS)
 
@@ -1171,6 +1183,12 @@ CALLS = {
             "dof": 4.0,
             "scale": np.eye(2),
         },
+    ),
+    "regression.AdditiveRegression": (lambda: regression.AdditiveRegression, lambda: {"kicks": 2}),
+    "regression.predict": (lambda: regression.predict, lambda: {"run": voters_run()}),
+    "regression.poststratify": (
+        lambda: regression.poststratify,
+        lambda: {"run": voters_run(), "census": voters(), "by": "g", "weight": "n"},
     ),
     "regression.fit_logistic_regression": (
         lambda: regression.fit_logistic_regression,

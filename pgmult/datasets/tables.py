@@ -30,6 +30,7 @@ from pgmult.topics.data.documents import DocumentTable
 if TYPE_CHECKING:
     from pgmult.fields.data import CountField
     from pgmult.regression.data import CountedRows, EventRows, LabelledRows
+    from pgmult.regression.models.additive import AdditiveRows
     from pgmult.sequences.data.sequences import Sequences
 
 __all__ = ["Table", "read"]
@@ -155,11 +156,12 @@ class Table(ExactTable):
         groups: str | None = None,
         weights: str | None = None,
         offset: str | None = None,
-    ) -> "LabelledRows | CountedRows | EventRows":
+        order: Sequence[Any] | None = None,
+    ) -> "AdditiveRows | LabelledRows | CountedRows | EventRows":
         """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`."""
         from pgmult.regression.rows import rows_of
 
-        return rows_of(formula, self, groups=groups, weights=weights, offset=offset)
+        return rows_of(formula, self, groups=groups, weights=weights, offset=offset, order=order)
 
 
 def read(

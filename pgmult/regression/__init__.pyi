@@ -1,3 +1,5 @@
+from pgmult.regression.answers import poststratify as poststratify
+from pgmult.regression.answers import predict as predict
 from pgmult.regression.data import CountedRows as CountedRows
 from pgmult.regression.data import EventRows as EventRows
 from pgmult.regression.data import LabelledRows as LabelledRows
@@ -27,6 +29,8 @@ from pgmult.regression.fits.multinomial import (
     fit_stick_breaking_regression as fit_stick_breaking_regression,
 )
 from pgmult.regression.fits.probit import fit_probit_regression as fit_probit_regression
+from pgmult.regression.models.additive import AdditiveRegression as AdditiveRegression
+from pgmult.regression.models.additive import AdditiveRows as AdditiveRows
 from pgmult.regression.models.counts import (
     NegativeBinomialRegression as NegativeBinomialRegression,
 )

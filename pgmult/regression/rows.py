@@ -7,22 +7,27 @@ The right-hand side is that of `pgmult.formulas.language`; ``- 1`` leaves the in
 * ``p(wins, games)``: successes and trials;
 * ``c(red, green, blue)``: counts of several classes.
 
+With a grouping, ``(1 | region)``, or a smooth curve, ``s(age)``, rows are those of an
+`AdditiveRegression`: equal ones are added up.
+
 >>> table = {"age": [20, 30, 40], "wins": [1, 0, 2], "games": [2, 1, 2]}
 >>> rows_of("p(wins, games) ~ age", table)
 LabelledRows(3 rows, 2 covariates, 3 of 5 trials successful)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import brief
-from pgmult.core.labels import Levels
+from pgmult.core.arguments import as_list, brief
+from pgmult.core.labels import Levels, find_labels
+from pgmult.core.orders import as_permutation
 from pgmult.core.tables import Cells, exact_columns, numbers_of
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_counts
 from pgmult.formulas.columns import cells_of_rows
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
@@ -34,6 +39,7 @@ from pgmult.regression.data import (
     as_event_rows,
     as_labelled_rows,
 )
+from pgmult.regression.models.additive import AdditiveRows
 
 __all__ = ["Asked", "ask", "offset_at", "rows_of", "table_column"]
 
@@ -79,8 +85,8 @@ def ask(formula: str, table: Any) -> Asked:
     if design.terms:
         told = ", ".join(term.title for term in design.terms)
         parsed.refuse(
-            f"{told} is a term whose variance is learned, which regressions do not have (effects of"
-            " groups are GroupedLogisticClassifier's; a curve is bs(x, df=5))"
+            f"{told} is a term whose variance is learned, which this regression does not have (take"
+            " AdditiveRegression() on table.rows(formula); a curve is bs(x, df=5), too)"
         )
     if not set(design.names.tolist()) - {"Intercept"}:
         parsed.refuse("it must have a column beside the intercept")
@@ -135,7 +141,8 @@ def rows_of(
     groups: str | None = None,
     weights: str | None = None,
     offset: str | None = None,
-) -> "LabelledRows | CountedRows | EventRows":
+    order: Sequence[Any] | None = None,
+) -> "AdditiveRows | LabelledRows | CountedRows | EventRows":
     """Data of a regression from a table.
 
     Parameters
@@ -144,13 +151,21 @@ def rows_of(
     table : table, data frame, or mapping from name to column
     groups, weights, offset : str, optional
         Columns: see `as_labelled_rows`.
+    order : sequence of classes, optional
+        The class that each stick of an additive regression breaks for; the most frequent first if
+        left out.
 
     Returns
     -------
-    LabelledRows, CountedRows or EventRows
-        For labels of two classes and ``p(successes, trials)``; for more classes and ``c(...)``;
-        for numbers that are not all 0 and 1, which are counts.
+    AdditiveRows, LabelledRows, CountedRows or EventRows
+        For formulas with groupings or smooth curves; else for labels of two classes and
+        ``p(successes, trials)``; for more classes and ``c(...)``; for numbers that are not all 0
+        and 1, which are counts.
     """
+    if _has_terms(formula):
+        if groups is not None or offset is not None:
+            raise ValueError("groups and offset must be in the formula: (1 | group), offset(x)")
+        return _additive(formula, table, weights, order)
     asked, columns = ask(formula, table), exact_columns(table, "table")
     x, y = asked.design.matrix, asked.y
     more: dict[str, Any] = {"predictor_offset": offset_at(asked.design, columns, offset)}
@@ -175,3 +190,59 @@ def rows_of(
     if more.pop("predictor_offset") is not None:
         raise ValueError("offset is for regressions with one predictor a row")
     return as_counted_rows(x, y, **more)
+
+
+def _has_terms(formula: Any) -> bool:
+    """Does a formula have groupings or smooth curves?"""
+    if not isinstance(formula, str):
+        raise TypeError(f"formula must be a string, got {brief(formula)}")
+    factors = (factor for term in parse(formula).terms for factor in term)
+    return any(isinstance(each, Call) and each.function in ("|", "s") for each in factors)
+
+
+def _additive(
+    formula: str, table: Any, weights: str | None, order: Sequence[Any] | None
+) -> AdditiveRows:
+    """Rows of an additive regression: counts of equal ones added up."""
+    columns, parsed = exact_columns(table, "table"), parse(formula)
+    num_rows = len(next(iter(columns.values())).values)
+    if parsed.outcome is None:
+        raise ValueError(f"formula must be 'y ~ columns', got {formula!r}")
+    y, trials = _outcome(parsed.outcome, columns, num_rows, parsed)
+    if trials is not None:
+        counts = np.column_stack([as_counts(y, "successes"), as_counts(trials - y, "trials")])
+        categories = ["success", "failure"]
+    elif isinstance(y, dict):
+        counts = np.column_stack([as_counts(each, name) for name, each in y.items()])
+        categories = list(y)
+    else:
+        known, codes = Levels.of({"y": y})
+        categories = known.names.tolist()
+        counts = (codes[:, None] == np.arange(len(known))).astype(np.int64)
+        if len(known) < 2:
+            only = categories[0]
+            parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {only!r} alone")
+    if weights is not None:
+        counts = counts * as_counts(table_column(columns, weights, "weights"), "weights")[:, None]
+    design = make_design(columns, num_rows, parsed)
+    if order is None:
+        places = np.argsort(-counts.sum(axis=0), kind="stable")
+    else:
+        listed = as_list(order, "order", "classes")
+        codes = find_labels(categories, listed, "order", what="argument")
+        places = as_permutation(codes, len(categories))
+    cells, first = _cells(design)
+    sums = np.zeros((len(first), counts.shape[1]), dtype=np.int64)
+    np.add.at(sums, cells, counts)
+    return AdditiveRows(sums, design.take(first), places, np.asarray(categories))
+
+
+def _cells(design: Design) -> tuple[IntArray, IntArray]:
+    """The cell of each row, and the first row of each: rows of equal covariates share one."""
+    parts = [design.matrix, *(term.design.reshape(len(design.matrix), -1) for term in design.terms)]
+    if design.offset is not None:
+        parts.append(design.offset[:, None])
+    _, first, cells = np.unique(
+        np.column_stack(parts), axis=0, return_index=True, return_inverse=True
+    )
+    return cells.reshape(-1), first

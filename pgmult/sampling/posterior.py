@@ -86,6 +86,7 @@ class Posterior(Draws):
         documents: Callable[..., Any]
         quotes: Callable[..., Any]
         permutation_test: Callable[..., Any]
+        poststratify: Callable[..., Any]
         variance_shares: Callable[..., Any]
         shares_over_time: Callable[..., Any]
     else:

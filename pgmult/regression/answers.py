@@ -1,0 +1,203 @@
+"""What a run of additive regressions says of rows and of populations, in probabilities.
+
+`predict` gives probabilities of categories in rows of a table; `poststratify` averages them over
+the cells of a census, so that a sample that is not representative still tells of a population
+(multilevel regression and poststratification: Gelman and Little 1997; Park, Gelman and Bafumi
+2004). Both are draws; effects of a level that the data lack are drawn from the law of its grouping.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_flag, as_kind, as_seed, brief, under_name
+from pgmult.core.estimands import Estimand
+from pgmult.core.labels import Levels, labels_of
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_nonnegative, as_positive_int
+from pgmult.formulas.columns import as_mapping, cells_of_rows
+from pgmult.formulas.design import Design
+from pgmult.formulas.terms import GroupTerm
+from pgmult.latent.terms import log_sd
+from pgmult.regression.models.additive import AdditiveRows, latent_of
+from pgmult.sampling.posterior import Posterior
+
+__all__ = ["poststratify", "predict"]
+
+
+def predict(
+    run: Posterior,
+    new: Any = None,
+    *,
+    new_levels: bool = False,
+    probability: float = 0.9,
+    max_draws: int = 2000,
+    random_seed: int = 0,
+) -> Estimand:
+    """Probabilities of the categories in rows of a table.
+
+    Parameters
+    ----------
+    run : Posterior
+        Of an `AdditiveRegression`.
+    new : table, optional
+        With the columns that the formula names; the cells of the data if left out.
+    new_levels : bool
+        Whether groupings may have labels that the data lack: their effects are drawn from the law
+        of the grouping, one for all rows of a label.
+    probability : float
+        Of the intervals.
+    max_draws : int
+    random_seed : int
+        Of effects of new levels.
+
+    Returns
+    -------
+    Estimand
+        Axes row and category.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or a label is not known.
+    """
+    data, as_new = _data_of(run), as_flag(new_levels, "new_levels")
+    design, unknown = data.design, []
+    if new is not None:
+        with under_name("new", of="covariates"):
+            design = data.design.like(new, new_levels=as_new)
+        unknown = _unknown(design, as_mapping(new, None))
+    draws = list(_probabilities(run, data, design, unknown, max_draws, random_seed))
+    return Estimand(
+        np.array(draws), ("row", "category"), {"category": data.categories},
+        caption="Probabilities of categories.", probability=probability,
+    )  # fmt: skip
+
+
+def poststratify(
+    run: Posterior,
+    census: Any,
+    *,
+    by: str | None = None,
+    weight: str,
+    new_levels: bool = True,
+    probability: float = 0.9,
+    max_draws: int = 2000,
+    random_seed: int = 0,
+) -> Estimand:
+    """Shares of the categories in a population, whole or in each of its parts.
+
+    Parameters
+    ----------
+    run : Posterior
+        Of an `AdditiveRegression`.
+    census : table
+        A row a cell of the population, with the columns that the formula names.
+    by : str, optional
+        A column of the census: shares are those in each of its labels.
+    weight : str
+        A column of the census: how many people a cell has.
+    new_levels : bool
+        Whether the census may have labels of groupings that the data lack, such as a state without
+        respondents.
+    probability, max_draws, random_seed : as of `predict`
+
+    Returns
+    -------
+    Estimand
+        Axes `by`, if given, and category.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a label is not known or a weight negative.
+    """
+    data = _data_of(run)
+    with under_name("census", of="covariates"):
+        given = as_mapping(census, None)
+    weight = _one_of(weight, "weight", given)
+    by = None if by is None else _one_of(by, "by", given)
+    with under_name("census", of="covariates"):
+        design = data.design.like(given, new_levels=as_flag(new_levels, "new_levels"))
+    size = len(design.matrix)
+    people = as_nonnegative(_cells_of(given, weight, size), f"census[{weight!r}]")
+    labels = [""] * size if by is None else labels_of(_cells_of(given, by, size), by)
+    parts, part = np.unique(np.asarray(labels), return_inverse=True)
+    sizes = np.bincount(part, people)
+    if not (sizes > 0.0).all():
+        empty = str(parts[int(np.argmin(sizes))])
+        raise ValueError(f"{weight} must be positive in each part, got 0 in {empty!r}")
+    shares = (people / sizes[part])[:, None]
+    draws = []
+    unknown = _unknown(design, given)
+    for probs in _probabilities(run, data, design, unknown, max_draws, random_seed):
+        sums = np.zeros((len(parts), data.num_categories))
+        np.add.at(sums, part, shares * probs)
+        draws.append(sums)
+    found = np.array(draws)
+    of = "of the population" if by is None else f"by {by}"
+    axes = ("category",) if by is None else (by, "category")
+    named = {"category": data.categories} | ({} if by is None else {by: parts})
+    return Estimand(
+        found[:, 0] if by is None else found, axes, named,
+        caption=f"Shares of categories {of}.", probability=probability,
+    )  # fmt: skip
+
+
+def _data_of(run: Posterior) -> AdditiveRows:
+    as_kind(run, "run", Posterior)
+    return as_kind(run.data, "run", AdditiveRows, "a run of AdditiveRegression")
+
+
+def _one_of(name: Any, argument: str, given: Mapping[str, Any]) -> str:
+    if not isinstance(name, str) or name not in given:
+        raise ValueError(
+            f"{argument} must name a column of census ({', '.join(given)}), got {brief(name)}"
+        )
+    return name
+
+
+def _cells_of(given: Mapping[str, Any], name: str, size: int) -> NDArray[Any]:
+    return np.asarray(cells_of_rows(given, name, size).values)
+
+
+Unknown = list[tuple[int, IntArray, int]]
+
+
+def _unknown(design: Design, given: Mapping[str, Any]) -> Unknown:
+    """Of each grouping with new labels: its place, the new label of each row or -1, how many."""
+    found: Unknown = []
+    for place, term in enumerate(design.terms):
+        if isinstance(term, GroupTerm) and (term.codes < 0).any():
+            size, new = len(term.codes), term.codes < 0
+            levels, its = Levels.of(
+                {name: _cells_of(given, name, size)[new] for name in term.variables}
+            )
+            codes = np.full(size, -1)
+            codes[new] = its
+            found.append((place, codes, len(levels)))
+    return found
+
+
+def _probabilities(
+    run: Posterior,
+    data: AdditiveRows,
+    design: Design,
+    unknown: Unknown,
+    max_draws: int,
+    random_seed: int,
+) -> Iterator[FloatArray]:
+    """Probabilities of each draw, ``(num_rows, num_categories)``."""
+    rng = np.random.default_rng(as_seed(random_seed))
+    link, family = run.model.link(data), latent_of(design)
+    weights, hyper = run.stack("weights"), run.stack("hyperparameters")
+    count = min(as_positive_int(max_draws, "max_draws"), len(weights))
+    for draw in np.linspace(0, len(weights) - 1, count).astype(np.int64):
+        psi = np.column_stack([family.predictor(w) for w in weights[draw]])
+        for place, codes, size in unknown:
+            sds = np.exp(log_sd(hyper[draw][:, place]))
+            effects = sds * rng.standard_normal((size, len(sds)))
+            psi += np.where((codes >= 0)[:, None], effects[codes], 0.0)
+        yield link.probs(psi)

@@ -1,0 +1,15 @@
+"""What a run of a regression can be asked: its methods."""
+
+from pgmult.core.family import Family, Verb
+
+__all__ = ["REGRESSION"]
+
+_ADDITIVE = ("AdditiveRegression",)
+
+REGRESSION = Family(
+    "regression",
+    {
+        "predict": Verb("pgmult.regression.answers:predict", _ADDITIVE, ("weights",)),
+        "poststratify": Verb("pgmult.regression.answers:poststratify", _ADDITIVE, ("weights",)),
+    },
+)

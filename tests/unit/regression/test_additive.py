@@ -1,0 +1,144 @@
+"""Additive regressions by formula: data, probabilities of rows, shares of populations."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.latent.terms import log_sd
+from pgmult.regression import AdditiveRegression
+from pgmult.regression.rows import rows_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+FORMULA = "vote ~ age + sex + s(year) + (1 | region) + (1 | region:sex)"
+
+
+def make(size=400):
+    rng = np.random.default_rng(0)
+    table = {
+        "vote": rng.choice(["left", "right", "none"], p=[0.5, 0.3, 0.2], size=size),
+        "age": rng.integers(2, 8, size=size) * 10.0,
+        "sex": rng.choice(["f", "m"], size=size),
+        "year": rng.integers(2000, 2008, size=size),
+        "region": rng.choice([10, 20, 30, 40], size=size),
+    }
+    return {name: list(column) for name, column in table.items()}
+
+
+TABLE = make()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows_of(FORMULA, TABLE)
+
+
+@pytest.fixture(scope="module")
+def run(data):
+    return pgmult.sample(
+        AdditiveRegression(), data, draws=60, tune=10, chains=2, random_seed=0, progressbar=False
+    )
+
+
+def test_rows_of_equal_covariates_are_one_cell(data):
+    assert data.num_rows < len(TABLE["vote"])
+    assert data.counts.sum() == len(TABLE["vote"])
+    assert data.categories.tolist() == ["left", "none", "right"]
+    assert data.categories[data.order].tolist() == ["left", "right", "none"]
+
+
+def test_a_row_split_in_two_counts_and_weights_are_the_same_data(data):
+    """Labels, a row a respondent; columns of counts; and a weight a row."""
+    counts = {c: [int(v == c) for v in TABLE["vote"]] for c in data.categories}
+    right = FORMULA.partition("~")[2]
+    wide = rows_of(f"c(left, none, right) ~ {right}", TABLE | counts)
+    half = {name: [*column, *column] for name, column in TABLE.items()} | {"n": [1, 0] * 400}
+    weighted = rows_of(FORMULA, half, weights="n")
+    np.testing.assert_array_equal(wide.counts, data.counts)
+    np.testing.assert_allclose(wide.design.matrix, data.design.matrix)
+    assert weighted.counts.sum() == data.counts.sum()
+
+
+def test_permuted_rows_have_the_same_posterior(data):
+    order = np.random.default_rng(1).permutation(len(TABLE["vote"]))
+    other = rows_of(FORMULA, {k: [v[i] for i in order] for k, v in TABLE.items()})
+    np.testing.assert_array_equal(other.counts, data.counts)
+    np.testing.assert_allclose(other.design.matrix, data.design.matrix, atol=1e-12)
+
+
+def test_probabilities_of_cells_are_those_of_the_state(run, data):
+    found = run.predict()
+    model = run.model
+    for draw in (0, 77):
+        state = model.state_of(run.stack("weights")[draw], run.stack("hyperparameters")[draw])
+        np.testing.assert_allclose(found.draws[draw], model.probs(state, data))
+    np.testing.assert_allclose(run["sds"], np.exp(log_sd(run["hyperparameters"])))
+    alone = run.predict({name: column[:1] for name, column in TABLE.items() if name != "vote"})
+    many = run.predict({name: column for name, column in TABLE.items() if name != "vote"})
+    np.testing.assert_allclose(alone.draws[:, 0], many.draws[:, 0], rtol=1e-12)
+
+
+def test_new_levels_are_drawn_once_for_all_their_rows(run):
+    row = {"age": 30.0, "sex": "f", "year": 2003}
+    new = {name: [value] * 3 for name, value in row.items()} | {"region": [10, 99, 99]}
+    with pytest.raises(ValueError, match="column 'region' must be one of 10, 20, 30, 40, got '99'"):
+        run.predict(new)
+    found = run.predict(new, new_levels=True)
+    np.testing.assert_array_equal(found.draws[:, 1], found.draws[:, 2])
+    assert (found.sd[1] > found.sd[0]).all()
+
+
+def test_labels_find_their_levels_as_numbers_or_as_text(run):
+    row = {"age": [30.0], "sex": ["f"], "year": [2003]}
+    known = run.predict(row | {"region": [20]})
+    for same in ("20", 20.0, np.int64(20)):
+        np.testing.assert_array_equal(run.predict(row | {"region": [same]}).draws, known.draws)
+
+
+def test_shares_are_weighted_means_over_cells(run):
+    census = {
+        "age": [20.0, 30.0, 20.0], "sex": ["f", "m", "m"], "year": [2001, 2001, 2007],
+        "region": [10, 10, 20], "people": [3, 1, 5],
+    }  # fmt: skip
+    rows = run.predict({k: v for k, v in census.items() if k != "people"}).draws
+    by = run.poststratify(census, by="region", weight="people")
+    np.testing.assert_allclose(by.draws[:, 0], 0.75 * rows[:, 0] + 0.25 * rows[:, 1])
+    np.testing.assert_allclose(by.draws[:, 1], rows[:, 2])
+    whole = run.poststratify(census, weight="people")
+    np.testing.assert_allclose(whole.draws, (4 * by.draws[:, 0] + 5 * by.draws[:, 1]) / 9)
+    assert whole.at(category="left").draws.shape == (120,)
+
+
+BAD = {
+    "no tilde": (lambda: rows_of("age + (1 | sex)", TABLE), "formula must be 'y ~ columns'"),
+    "unknown outcome": (
+        lambda: rows_of("party ~ s(age)", TABLE),
+        "must name a column of the table, got 'party'",
+    ),
+    "one label": (
+        lambda: rows_of(FORMULA, TABLE | {"vote": ["left"] * 400}),
+        "must hold two labels or more, got 'left' alone",
+    ),
+    "weights": (
+        lambda: rows_of(FORMULA, TABLE, weights="n"),
+        "weights must name a column of the table",
+    ),
+    "order": (
+        lambda: rows_of(FORMULA, TABLE, order=["left", "none", "far right"]),
+        "argument 'order' must be one of left, none, right, got 'far right'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_rows_are_refused_in_a_sentence(what):
+    call, words = BAD[what]
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_bad_censuses_are_refused_in_a_sentence(run):
+    census = {"age": [20.0], "sex": ["f"], "year": [2001], "region": [10], "n": [0]}
+    with pytest.raises(ValueError, match="n must be positive in each part, got 0 in '10'"):
+        run.poststratify(census, by="region", weight="n")
+    with pytest.raises(ValueError, match=r"weight must name a column of census \(age, sex"):
+        run.poststratify(census, weight="people")
