@@ -97,6 +97,10 @@ MODELS = {
         topics.models.UncollapsedLDA(4, word_concentration=None),
         topics.as_corpus(WORDS),
     ),
+    "UncollapsedLDA fixed alpha": lambda: (
+        topics.models.UncollapsedLDA(4, alpha=0.5),
+        topics.as_corpus(WORDS),
+    ),
     "LogisticRegression": lambda: (regression.LogisticRegression(), rows(Y2)),
     "GroupedLogisticRegression": lambda: (
         regression.GroupedLogisticRegression.like_wang_blei(3),

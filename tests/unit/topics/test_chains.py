@@ -13,11 +13,6 @@ from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.walk import TimedRows, mean_walk
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(31)
-
-
 def random_chains(rng, *, num_rows=3, num_times=6, num_chains=4, persistence=1.0):
     """Chains and a potential in which a third of the times see nothing."""
     shape = num_rows, num_times, num_chains

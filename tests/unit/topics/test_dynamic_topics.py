@@ -8,18 +8,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from same_draws import check_threads_do_not_matter
 
 from pgmult import ConvergenceWarning, MvNormal, NormalInverseWishart, StickBreaking, sample
 from pgmult.testing import conditional_ratio, rejects
 from pgmult.topics import DynamicTopics, as_corpus, as_timed_corpus, split_tokens
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.scores import DocumentCompletion
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(41)
 
 
 @pytest.fixture
@@ -208,13 +202,6 @@ def test_psi_given_omega(state, data):
 # ------------------------------------------------------------------ the model
 
 
-def test_same_seed_same_draws_for_any_number_of_threads():
-    rng = np.random.default_rng(5)
-    data = as_timed_corpus(rng.poisson(0.1, size=(300, 50)), np.arange(300) // 60)
-    model = DynamicTopics(5)
-    check_threads_do_not_matter(model, data)
-
-
 def test_topics_hold_the_words_in_their_places(data, state):
     """Sticks break in the data's order of words, and probabilities come back in the corpus's."""
     topics = state.topics
@@ -315,25 +302,3 @@ def test_driver_keeps_named_variables(data):
 def test_a_corpus_without_times_is_refused(counts):
     with pytest.raises(TypeError, match="need the documents' times, got Corpus"):
         sample(MODEL, as_corpus(counts), draws=1, tune=0, chains=1, progressbar=False)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"num_topics": 1}, ValueError, "num_topics must be at least 2, got 1"),
-        ({"num_topics": 3, "persistence": 1.1}, ValueError, "persistence must be"),
-        ({"num_topics": 3, "persistence": np.nan}, ValueError, "persistence must be"),
-        ({"num_topics": 3, "start_sweeps": 1.0}, TypeError, "start_sweeps must be an integer"),
-        ({"num_topics": 3, "gaussian": NormalInverseWishart.weak(np.zeros(3))}, ValueError, "2 d"),
-        *(
-            ({"num_topics": 3, name: 0.0}, ValueError, f"{name} must be above 0")
-            for name in (
-                "prevalence_shape", "prevalence_scale", "base_var",
-                "initial_shape", "initial_scale", "drift_shape", "drift_scale",
-            )
-        ),
-    ],
-)  # fmt: skip
-def test_bad_models_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
-        DynamicTopics(**arguments)

@@ -7,14 +7,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from same_draws import check_threads_do_not_matter
 from scipy import stats
 
 from pgmult import (
     ConvergenceWarning,
     LogisticNormal,
     MvNormal,
-    NormalInverseWishart,
     polya_gamma,
     sample,
 )
@@ -30,20 +28,6 @@ MEAN = np.array([0.3, -0.5, 0.1, 0.8])
 COV = np.array(
     [[1.5, 0.6, -0.3, 0.2], [0.6, 1.0, 0.1, 0.4], [-0.3, 0.1, 2.0, -0.5], [0.2, 0.4, -0.5, 1.2]]
 )
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(21)
-
-
-@pytest.fixture
-def corpus(rng):
-    """Forty documents of 0 to about 30 tokens, one of them empty, one word never used."""
-    counts = rng.poisson(0.6, size=(40, 25))
-    counts[3] = 0
-    counts[:, 7] = 0
-    return as_corpus(counts, [f"word{v}" for v in range(25)])
 
 
 def conditional_moments(psi, k, mean=MEAN, cov=COV):
@@ -170,13 +154,6 @@ def test_trials_matter_for_longer_documents_only(rng, corpus):
     np.testing.assert_array_equal(changed, corpus.totals > longest - 5)
 
 
-def test_same_seed_same_draws_for_any_number_of_threads():
-    rng = np.random.default_rng(5)
-    corpus = as_corpus(rng.poisson(0.1, size=(300, 50)))
-    model = LogisticNormalTopics(5)
-    check_threads_do_not_matter(model, corpus)
-
-
 def test_log_likelihood_is_the_mixture_probability_of_the_words(rng, corpus):
     model = LogisticNormalTopics(4)
     state = model.prior(rng, corpus)
@@ -237,23 +214,3 @@ def test_kernel_reports_what_it_cannot_draw(rng):
     assert kernel_sweep(rng, psi, counts, cov=np.ones((4, 4)))[0] == -1
     psi[1] = np.nan
     assert kernel_sweep(rng, psi, counts)[0] == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"num_topics": 1}, ValueError, "num_topics must be at least 2, got 1"),
-        ({"num_topics": 2.5}, TypeError, "num_topics must be an integer"),
-        ({"num_topics": 3, "word_concentration": 0.0}, ValueError, "word_concentration"),
-        ({"num_topics": 3, "start_sweeps": -1}, ValueError, "start_sweeps"),
-        ({"num_topics": 3, "approximate_trials": 0}, ValueError, "approximate_trials"),
-        (
-            {"num_topics": 4, "gaussian": NormalInverseWishart.weak(np.zeros(3))},
-            ValueError,
-            "gaussian must have 4 dimensions",
-        ),
-    ],
-)
-def test_bad_models_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
-        LogisticNormalTopics(**arguments)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from same_draws import check_threads_do_not_matter
 from scipy.special import gammaln
 
 from pgmult import load, resume, sample
@@ -33,12 +32,6 @@ def data(formula="~ s(year, knots=5) + (1 | author)", content="~ party + house")
 
 def model(**options):
     return StructuralTopics(3, content=CONTENT, start_sweeps=3, **options)
-
-
-@pytest.mark.parametrize("keywords", [None, WORDS])
-def test_same_seed_same_draws_for_any_number_of_threads(keywords):
-    effects = "free" if keywords else "shared"
-    check_threads_do_not_matter(model(keywords=keywords, random_effects=effects), data())
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from same_draws import check_threads_do_not_matter
 from scipy.special import xlogy
 
 from pgmult import MatrixNormalInverseWishart, load, resume, sample
@@ -21,11 +20,6 @@ from pgmult.topics.scores import DocumentCompletion
 YEARS = np.array([1990.0, 1995.0, 2000.0, 2005.0, 2010.0, 2020.0])
 PARTIES = np.array(["R", "D", "R", "I", "D", "I"])
 COLUMNS = {"year": YEARS, "party": PARTIES}
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(12)
 
 
 @pytest.fixture
@@ -229,27 +223,6 @@ def test_bad_rows_are_refused(corpus, rows, message):
 # ------------------------------------------------------------------ the model
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"num_topics": 1}, ValueError, "num_topics must be at least 2"),
-        ({"num_topics": 3, "word_concentration": -1.0}, ValueError, "word_concentration"),
-        ({"num_topics": 3, "order": [1, 0]}, ValueError, "permutation of 0, ..., 2"),
-        (
-            {
-                "num_topics": 3,
-                "regression": MatrixNormalInverseWishart.weak(np.zeros((4, 3)), np.eye(4)),
-            },
-            ValueError,
-            "regression must have 2 columns",
-        ),
-    ],
-)
-def test_bad_models_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
-        StructuralTopics(**arguments)
-
-
 def test_data_without_the_models_covariates_are_refused(corpus):
     with pytest.raises(TypeError, match=r"a corpus with covariates, got Corpus.*with_covariates"):
         sample(StructuralTopics(3), corpus)
@@ -258,14 +231,6 @@ def test_data_without_the_models_covariates_are_refused(corpus):
     )
     with pytest.raises(ValueError, match=r"must have 2 rows, one a covariate \(Intercept, year\)"):
         sample(model, with_covariates(corpus, {"year": YEARS}))
-
-
-def test_same_seed_same_draws_for_any_number_of_threads():
-    rng = np.random.default_rng(5)
-    counts = rng.poisson(0.1, size=(300, 50))
-    data = with_covariates(counts, {"x": rng.normal(size=300), "y": rng.normal(size=300)})
-    model = StructuralTopics(5)
-    check_threads_do_not_matter(model, data)
 
 
 def test_an_intercept_alone_is_the_correlated_topic_model(corpus):

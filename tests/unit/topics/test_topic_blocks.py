@@ -2,21 +2,14 @@
 
 import numpy as np
 import pytest
-from same_draws import check_shards_do_not_matter
 
-from pgmult.priors import HalfTScales
 from pgmult.sampling.blocks import as_block_model
 from pgmult.topics import (
     LDA,
     CorrelatedTopics,
-    DynamicTopics,
-    LogisticNormalTopics,
-    StructuralTopics,
     as_corpus,
-    as_timed_corpus,
     with_covariates,
 )
-from pgmult.topics.models import UncollapsedLDA
 from pgmult.topics.updates import allocation
 
 COUNTS = np.random.default_rng(6).poisson(0.4, size=(37, 12))
@@ -32,30 +25,6 @@ SMALL = {"num_topics": 3, "start_sweeps": 1, "block_rows": 6}
 
 def structured(formula="~ year", **options):
     return with_covariates(CORPUS, COLUMNS, formula, **options)
-
-
-@pytest.mark.parametrize(
-    ("model", "data"),
-    [
-        (CorrelatedTopics(**SMALL, scales=HalfTScales()), CORPUS),
-        (LogisticNormalTopics(**SMALL), CORPUS),
-        (UncollapsedLDA(**SMALL, word_concentration=None), CORPUS),
-        (UncollapsedLDA(**SMALL, alpha=0.5), CORPUS),
-        (StructuralTopics(**SMALL), structured()),
-        (
-            StructuralTopics(**SMALL, keywords={"one": ["word3"]}),
-            structured("~ s(year) + (1 | author) + (1 | editor)", content="~ party"),
-        ),
-        (DynamicTopics(**SMALL), as_timed_corpus(CORPUS, COLUMNS["year"])),
-    ],
-    ids=[
-        "correlated", "softmax", "lda", "lda of a fixed alpha", "structural", "terms and groups",
-        "dynamic",
-    ],
-)  # fmt: skip
-def test_shards_do_not_matter(model, data):
-    assert as_block_model(model) is model
-    check_shards_do_not_matter(model, data)
 
 
 def test_models_whose_documents_depend_on_each_other_have_no_blocks():
@@ -82,13 +51,6 @@ def test_rows_of_a_corpus_are_views():
     nothing = data.rows(slice(0, 0))
     assert nothing.num_documents == nothing.num_tokens == 0
     assert nothing.vocabulary is data.vocabulary
-
-
-@pytest.mark.parametrize("block_rows", [0, 2.5, "many"])
-def test_a_bad_number_of_rows_a_block_is_refused(block_rows):
-    for kind in (CorrelatedTopics, UncollapsedLDA, DynamicTopics):
-        with pytest.raises((ValueError, TypeError), match="block_rows must be"):
-            kind(3, block_rows=block_rows)
 
 
 def test_words_are_counted_beyond_what_four_bytes_hold(monkeypatch):

@@ -10,30 +10,16 @@ import pytest
 from same_draws import check_threads_do_not_matter
 from scipy import stats
 
-from pgmult import NormalInverseWishart, StickBreaking, sample
+from pgmult import StickBreaking, sample
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.validate import new_key
 from pgmult.priors import HalfTScales
-from pgmult.topics import LDA, CorrelatedTopics, LogisticNormalTopics, as_corpus, split_tokens
+from pgmult.topics import CorrelatedTopics, LogisticNormalTopics, as_corpus, split_tokens
 from pgmult.topics.compiled.tokens import Shares, allocate, pad_columns, pad_rows, sample_tables
 from pgmult.topics.fits import fit_cavi, fit_ctm
 from pgmult.topics.scores import DocumentCompletion
 from pgmult.topics.scores.completion import unigram_log_predictive
 from pgmult.topics.updates.collapsed import collapsed_sweeps, count_topics, random_allocation
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(11)
-
-
-@pytest.fixture
-def corpus(rng):
-    """Forty documents of 0 to about 30 tokens, one of them empty, one word never used."""
-    counts = rng.poisson(0.6, size=(40, 25))
-    counts[3] = 0
-    counts[:, 7] = 0
-    return as_corpus(counts, [f"word{v}" for v in range(25)])
 
 
 def draw_allocation(rng, corpus, theta, topics):
@@ -114,13 +100,6 @@ def test_collapsed_sweep_keeps_its_counts(rng, corpus):
     np.testing.assert_array_equal(end.word_counts, again.word_counts)
     np.testing.assert_array_equal(end.topic_counts.sum(axis=1), corpus.totals)
     assert (end.assignments != start.assignments).any()
-
-
-@pytest.mark.parametrize("model", [CorrelatedTopics(5), LDA(5)], ids=["SB-CTM", "LDA"])
-def test_same_seed_same_draws_for_any_number_of_threads(model):
-    rng = np.random.default_rng(5)
-    corpus = as_corpus(rng.poisson(0.1, size=(300, 50)))
-    check_threads_do_not_matter(model, corpus)
 
 
 def test_log_likelihood_is_the_mixture_probability_of_the_words(rng, corpus):
@@ -235,29 +214,6 @@ def test_completion_refuses_the_wrong_corpus(rng, corpus):
         DocumentCompletion(as_corpus(np.zeros((2, 3), dtype=int)))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"num_topics": 1}, ValueError, "num_topics must be at least 2, got 1"),
-        ({"num_topics": 2.5}, TypeError, "num_topics must be an integer"),
-        ({"num_topics": 3, "word_concentration": 0.0}, ValueError, "word_concentration"),
-        (
-            {"num_topics": 4, "gaussian": NormalInverseWishart.weak(np.zeros(2))},
-            ValueError,
-            "gaussian must have 3 dimensions",
-        ),
-        (
-            {"num_topics": 4, "order": [1, 0]},
-            ValueError,
-            r"permutation of 0, ..., 3",
-        ),
-    ],
-)
-def test_bad_models_are_refused(arguments, error, message):
-    with pytest.raises(error, match=message):
-        CorrelatedTopics(**arguments)
-
-
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_a_sparse_matrix_will_do(rng, corpus):
     """`pgmult.sample` takes what users have; a corpus passes through as it is."""
@@ -269,19 +225,6 @@ def test_a_sparse_matrix_will_do(rng, corpus):
     np.testing.assert_array_equal(from_matrix["mu"], from_corpus["mu"])
     with pytest.raises(ValueError, match=r"data must be non-negative integers, got 0.5"):
         sample(model, np.full((2, 3), 0.5), **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"scales": HalfTScales}, TypeError, "scales must be a prior such as"),
-        ({"scales": 2.0}, TypeError, r"or None, got 2.0 \(float\)"),
-        ({"words": "serial"}, ValueError, "words must be one of parallel, collapsed"),
-    ],
-)
-def test_options_that_are_refused(options, error, words):
-    with pytest.raises(error, match=words):
-        CorrelatedTopics(3, **options)
 
 
 def test_fits_know_no_prior_of_scales(corpus):
