@@ -7,7 +7,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_path
 from pgmult.datasets.files import lines_of, read_file
-from pgmult.mixtures.data import Alignments, as_alignments
+from pgmult.mixtures.expression import Alignments, as_alignments
 
 __all__ = ["read_alignments"]
 

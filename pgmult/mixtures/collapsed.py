@@ -23,7 +23,7 @@ from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.mixtures.compiled.gaussian_mixture import add_distances, weigh_components
-from pgmult.mixtures.data import Alignments, require_alignments
+from pgmult.mixtures.expression import Alignments, require_alignments
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 

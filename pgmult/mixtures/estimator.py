@@ -10,6 +10,7 @@
 """
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = ["CollapsedGaussianMixture"]
 _LEAD = 3.0  # of the logit of a row's cluster at the start, before noise
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CollapsedGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """A mixture of Gaussians whose weights, means and covariances are integrated out.
 
@@ -74,24 +76,13 @@ class CollapsedGaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[mis
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        concentration: float = 0.1,
-        mean_strength: float = 0.01,
-        n_init: int = 5,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.concentration = concentration
-        self.mean_strength = mean_strength
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_components: int = field(default=2, kw_only=False)
+    concentration: float = 0.1
+    mean_strength: float = 0.01
+    n_init: int = 5
+    tol: float = 1e-6
+    max_iter: int = 1000
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> "CollapsedGaussianMixture":
         """Find which rows are of which component.

@@ -32,13 +32,14 @@ then counts are no counts of anything, and none can be simulated.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pgmult.core.arguments import as_kind
+from pgmult.core.labels import is_missing
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
@@ -67,8 +68,45 @@ __all__ = [
 _MOST = 1e12  # of a row's weight or offset: rounding drowns the other rows from there on
 
 
+class _Rows:
+    """Covariates, a row each."""
+
+    __slots__ = ()
+
+    covariates: Any
+
+    @property
+    def num_rows(self) -> int:
+        """Rows, those that say nothing included."""
+        return int(self.covariates.shape[0])
+
+    @property
+    def num_covariates(self) -> int:
+        """Columns of the covariates, an intercept included where there is one."""
+        return int(self.covariates.shape[1])
+
+    def dense(self) -> Self:
+        """These rows with covariates that are not sparse, as samplers need them.
+
+        Raises
+        ------
+        ValueError
+            If they would not fit into memory.
+        """
+        x = self.covariates
+        if not sparse.issparse(x):
+            return self
+        refuse_unaffordable(8.0 * np.prod(x.shape), "covariates", self.num_rows)
+        changed: Self = replace(cast(Any, self), covariates=x.toarray())
+        return changed
+
+    def _told(self, *more: str) -> str:
+        counted = f"{self.num_rows:,} rows, {self.num_covariates:,} covariates"
+        return f"{type(self).__name__}({', '.join([counted, *more])})"
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class LabelledRows:
+class LabelledRows(_Rows):
     """Covariates and counts of successes, a row each, sorted by group. See `as_labelled_rows`.
 
     Attributes
@@ -93,16 +131,6 @@ class LabelledRows:
     given: IntArray
     group_names: NDArray[Any]
     known: FloatArray
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of all groups."""
-        return int(self.covariates.shape[0])
-
-    @property
-    def num_covariates(self) -> int:
-        """Columns of the covariates, an intercept included where there is one."""
-        return int(self.covariates.shape[1])
 
     @property
     def num_groups(self) -> int:
@@ -137,17 +165,6 @@ class LabelledRows:
         """The same rows with other labels."""
         return replace(self, successes=np.asarray(successes, dtype=np.float64))
 
-    def dense(self) -> "LabelledRows":
-        """These rows with covariates that are not sparse, as samplers need them.
-
-        Raises
-        ------
-        ValueError
-            If they would not fit into memory.
-        """
-        x = _dense(self.covariates)
-        return self if x is self.covariates else replace(self, covariates=x)
-
     def whole_trials(self) -> IntArray:
         """Trials as integers, for simulation.
 
@@ -159,11 +176,9 @@ class LabelledRows:
         return _whole(self.trials, "trials")
 
     def __repr__(self) -> str:
-        groups = f" {self.num_groups:,} groups," if self.num_groups > 1 else ""
-        return (
-            f"LabelledRows({self.num_rows:,} rows, {self.num_covariates:,} covariates,{groups}"
-            f" {_brief(self.successes.sum())} of {_brief(self.trials.sum())} trials successful)"
-        )
+        groups = [f"{self.num_groups:,} groups"] if self.num_groups > 1 else []
+        taken, trials = _brief(self.successes.sum()), _brief(self.trials.sum())
+        return self._told(*groups, f"{taken} of {trials} trials successful")
 
 
 @once_a_data_set
@@ -207,10 +222,8 @@ def as_labelled_rows(
     ValueError
         If a number is not finite, a label neither 0 nor 1, lengths differ, or a group is unknown.
     """
-    x = as_matrix(covariates, "covariates")
+    x = _as_columns(covariates)
     num_rows = x.shape[0]
-    if x.shape[1] == 0:
-        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
     y = as_counts(successes, "successes")
     ones = np.ones(num_rows, dtype=np.int64)
     n = ones if trials is None else refuse_sums(as_counts(trials, "trials"), "trials")
@@ -239,7 +252,7 @@ def as_labelled_rows(
     if labels.shape != (num_rows,):
         raise ValueError(f"groups must have shape ({num_rows},), got {labels.shape}")
     for row, label in enumerate(labels.tolist()):
-        if _is_missing(label):
+        if is_missing(label):
             raise ValueError(
                 f"groups must have a label in every row, got {label} at row {row} (leave the row"
                 " out, or give such rows a group of their own)"
@@ -263,7 +276,7 @@ def as_labelled_rows(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class EventRows:
+class EventRows(_Rows):
     """Covariates and counts of events, a row each. See `as_event_rows`.
 
     Attributes
@@ -281,30 +294,12 @@ class EventRows:
     weights: FloatArray
     known: FloatArray
 
-    @property
-    def num_rows(self) -> int:
-        """Rows."""
-        return int(self.covariates.shape[0])
-
-    @property
-    def num_covariates(self) -> int:
-        """Columns of the covariates, an intercept included where there is one."""
-        return int(self.covariates.shape[1])
-
     def with_counts(self, counts: FloatArray | IntArray) -> "EventRows":
         """The same rows with other counts."""
         return replace(self, counts=np.asarray(counts, dtype=np.float64))
 
-    def dense(self) -> "EventRows":
-        """These rows with covariates that are not sparse, as samplers need them."""
-        x = _dense(self.covariates)
-        return self if x is self.covariates else replace(self, covariates=x)
-
     def __repr__(self) -> str:
-        return (
-            f"EventRows({self.num_rows:,} rows, {self.num_covariates:,} covariates,"
-            f" {_brief(float(self.weights @ self.counts))} events)"
-        )
+        return self._told(f"{_brief(float(self.weights @ self.counts))} events")
 
 
 def as_event_rows(
@@ -333,9 +328,7 @@ def as_event_rows(
     ValueError
         If a number is not finite, a count negative, or lengths differ.
     """
-    x = as_matrix(covariates, "covariates")
-    if x.shape[1] == 0:
-        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
+    x = _as_columns(covariates)
     y = as_nonnegative(counts, "counts")
     if y.shape != x.shape[:1]:
         raise ValueError(
@@ -347,11 +340,11 @@ def as_event_rows(
     return EventRows(x, y, times, known)
 
 
-def _dense(covariates: Any) -> Any:
-    if not sparse.issparse(covariates):
-        return covariates
-    refuse_unaffordable(8.0 * np.prod(covariates.shape), "covariates", covariates.shape[0])
-    return covariates.toarray()
+def _as_columns(covariates: Any) -> Any:
+    x = as_matrix(covariates, "covariates")
+    if x.shape[1] == 0:
+        raise ValueError(f"covariates must have shape (rows, covariates), got {x.shape}")
+    return x
 
 
 def refuse_sums(counts: IntArray, name: str) -> IntArray:
@@ -399,16 +392,8 @@ def _brief(count: float) -> str:
     return f"{int(count):,}" if count == int(count) else f"{count:,.6g}"
 
 
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None or is not itself, as nan is; pandas.NA will not say."""
-    try:
-        return label is None or bool(label != label)
-    except TypeError:
-        return True
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class CountedRows:
+class CountedRows(_Rows):
     """Covariates and counts of categories, a row each. See `as_counted_rows`.
 
     Attributes
@@ -447,16 +432,6 @@ class CountedRows:
         object.__setattr__(self, "sticks", sticks)
 
     @property
-    def num_rows(self) -> int:
-        """Rows, those without counts included."""
-        return int(self.covariates.shape[0])
-
-    @property
-    def num_covariates(self) -> int:
-        """Columns of the covariates, an intercept included where there is one."""
-        return int(self.covariates.shape[1])
-
-    @property
     def num_categories(self) -> int:
         """K."""
         return int(self.counts.shape[1])
@@ -492,10 +467,8 @@ class CountedRows:
         return CountedRows(self.covariates, np.asarray(counts, dtype=np.float64), self.order)
 
     def __repr__(self) -> str:
-        return (
-            f"CountedRows({self.num_rows:,} rows, {self.num_covariates:,} covariates,"
-            f" {self.num_categories:,} categories, {_brief(self.counts.sum())} counts)"
-        )
+        counts = _brief(self.counts.sum())
+        return self._told(f"{self.num_categories:,} categories", f"{counts} counts")
 
 
 def require_counted_rows(data: Any) -> CountedRows:

@@ -368,14 +368,15 @@ def correction_of_fit(
     log_likelihood: Callable[[FloatArray], FloatArray], fit: SiteFit, prior: MvNormal
 ) -> FloatArray:
     """`sd_of_correction` of what a fit approximates, with one prior of all vectors."""
-    mean, root = fit.mean, np.linalg.cholesky(fit.cov)
+    mean, root = fit.mean, np.asarray(np.linalg.cholesky(fit.cov), dtype=np.float64)
     mean0, P0 = prior.prior_mean, prior.precision()
     if fit.joint_cov is None:
         return sd_of_correction(log_likelihood, mean, root, mean0, P0)
-    root, each = np.linalg.cholesky(fit.joint_cov)[None], np.eye(len(mean))
+    root = np.asarray(np.linalg.cholesky(fit.joint_cov), dtype=np.float64)[None]
+    P_all = np.asarray(np.kron(np.eye(len(mean)), P0), dtype=np.float64)
     return sd_of_correction(
         lambda weights: log_likelihood(weights.reshape(mean.shape)),
-        mean.reshape(1, -1), root, np.tile(mean0, len(mean)), np.kron(each, P0),
+        mean.reshape(1, -1), root, np.tile(mean0, len(mean)), P_all,
     )  # fmt: skip
 
 

@@ -150,7 +150,8 @@ class GroupMoves:
 
 @once_a_data_set
 def _bases_of(data: Any, model: Any) -> Bases:
-    return find_bases_of(model._groups(data), *model._reference(data), model.update)
+    mean, precision = model._reference(data)
+    return find_bases_of(model._groups(data), mean, precision, model.update)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
