@@ -36,9 +36,9 @@ Given what they share, sequences are independent, so a sweep is made of blocks o
 how it changes (2), draws x and adds up what 3 to 7 need: squares of psi's design for each stick,
 moments of steps and of first states. At the end its states are told how they were moved (5, 7).
 
-The data do not tell (x, A, Q, C) from their image under a change of basis of the state. Look at what
-no basis changes: probabilities, `eigenvalue_moduli` of A, the log likelihood, and, the slowest to
-converge, how strongly the noise of a step shows at once and a step later (`amplitudes` and
+The data do not tell (x, A, Q, C) from their image under a change of basis of the state. Look at
+what no basis changes: probabilities, `eigenvalue_moduli` of A, the log likelihood, and, the slowest
+to converge, how strongly the noise of a step shows at once and a step later (`amplitudes` and
 `lagged_amplitudes`, square roots of the singular values of C Q C' and of C A Q C').
 
 >>> import numpy as np, pgmult
@@ -52,48 +52,30 @@ converge, how strongly the noise of a step shows at once and a step later (`ampl
 """
 
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_real
-from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import FloatArray, IntArray
-from pgmult.links import StickBreaking
-from pgmult.priors.matrix_normal import linear_means
+from pgmult.core.typing import FloatArray
 from pgmult.sampling.blocks import Ask, Sums, as_block_rows, log_likelihood, step
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import ScaleLaw
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models._state_space import (
-    START_SWEEPS,
-    StateSpace,
-    StateSpaceState,
-    state_space_dims,
-)
-from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
-from pgmult.sequences.updates.collapsed import (
-    Augmented,
-    Collapsed,
-    path_share,
-    walk_collapsed,
-)
+from pgmult.sequences.models._state_space import START_SWEEPS, StateSpaceState
+from pgmult.sequences.models._stick_breaking_lds import StickBreakingLDS, stationary
+from pgmult.sequences.updates.collapsed import Augmented, Collapsed, path_share, walk_collapsed
 from pgmult.sequences.updates.dynamics import (
     RegressionSums,
     draw_dynamics,
     draw_initial,
     draw_stationary_dynamics,
     first_sums,
-    sample_stable_prior,
     transition_sums,
 )
-from pgmult.sequences.updates.loadings import sample_rows, uniform_sticks
-from pgmult.sequences.updates.state_level import level_potential, sample_level
-from pgmult.sequences.updates.state_scale import sample_scales, scale_law
+from pgmult.sequences.updates.loadings import sample_rows
 from pgmult.sequences.updates.state_slice import (
     Around,
     paths_are_slow,
@@ -101,18 +83,18 @@ from pgmult.sequences.updates.state_slice import (
     slow_symbol,
     stick_rates,
 )
+from pgmult.sequences.updates.unseen_moves import (
+    level_potential,
+    sample_level,
+    sample_scales,
+    scale_law,
+)
 
 __all__ = ["MultinomialLDS"]
 
 
-def _as_concentration(value: Any, name: str) -> float:
-    number = as_real(value, name)
-    uniform_sticks(2, number)  # refuses what is out of range
-    return number
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDS(StateSpace):
+class MultinomialLDS(StickBreakingLDS):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 
     Parameters
@@ -148,53 +130,15 @@ class MultinomialLDS(StateSpace):
     P active (step, stick) pairs, T steps and U inputs, and memory is O(P + T D**2 + K (D + U)**2).
     """
 
-    initial: Literal["free", "stationary"] = "free"
-    inputs: Literal["both", "dynamics", "emissions"] = "both"
-    concentration: Annotated[float, _as_concentration] = 1.0
     update: Literal["auto", "gibbs", "both"] = "auto"
     block_rows: Annotated[int, as_block_rows] = 256
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = state_space_dims("stick")
     row_dim: ClassVar[str] = "sequence"
     cell_dim: ClassVar[str] = "step"
     asks: ClassVar[bool] = True
     in_blocks: ClassVar[bool] = True
     summary_names: ClassVar[frozenset[str]] = frozenset()
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
-
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """Labels as of every state space; a stick has its symbol's."""
-        labels = StateSpace.coords(self, data)
-        return {**labels, "stick": np.asarray(labels["symbol"])[data.order[:-1]]}
-
-    def link(self, data: Sequences) -> StickBreaking:
-        """The link from psi to probabilities, frequent symbols first."""
-        return StickBreaking(order=data.order)
-
-    def prior(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
-        """A state from the prior."""
-        D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
-        loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
-        loadings = np.sqrt(loading_var) * rng.standard_normal((n, D))
-        emission_weights = np.zeros((n, U))
-        if self.inputs != "dynamics":
-            emission_weights = np.sqrt(self.emission_var) * rng.standard_normal((n, U))
-        mean, var = self._offset_moments(data)
-        offset = mean + np.sqrt(var) * rng.standard_normal(n)
-        prior = self._dynamics(data)
-        if self.initial == "stationary":
-            transition, weights, noise_cov = sample_stable_prior(rng, prior)
-            initial_mean, initial_cov = np.zeros(D), _stationary(transition, noise_cov)
-        else:
-            coefficients, noise_cov = prior.sample(rng)
-            transition, weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
-            initial_mean, initial_cov = self.gaussian_prior.sample(rng)
-        input_weights = weights if self.inputs != "emissions" else np.zeros((D, U))
-        dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
-        return StateSpaceState(
-            self._law_of(data, *dynamics).sample(rng), *dynamics, loadings,
-            emission_weights, offset, loading_var,
-        )  # fmt: skip
 
     def init(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
         """A start from spectral states and the weights and dynamics that go with them.
@@ -348,35 +292,6 @@ class MultinomialLDS(StateSpace):
         """
         return log_likelihood(self, state, data)
 
-    def _psi(
-        self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
-    ) -> FloatArray:
-        return linear_means(self._design(state.states, data)[steps], self._weights(state).T)
-
-    def _offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
-        """Prior mean and variance of each stick's offset."""
-        return uniform_sticks(data.num_symbols, self.concentration)
-
-    def _driving(self, data: Sequences) -> FloatArray | None:
-        return None if self.inputs == "emissions" else data.inputs
-
-    def _emitting(self, data: Sequences) -> FloatArray | None:
-        return None if self.inputs == "dynamics" else data.inputs
-
-    def _law(
-        self, state: StateSpaceState, data: Sequences, seen: DensePotential | None = None
-    ) -> LinearDynamics:
-        return self._law_of(
-            data, state.transition, state.input_weights, state.noise_cov, state.initial_mean,
-            state.initial_cov, seen,
-        )  # fmt: skip
-
-    def _weights(self, state: StateSpaceState) -> FloatArray:
-        columns = [state.loadings, state.offset[:, None]]
-        if self.inputs != "dynamics":
-            columns.insert(1, state.emission_weights)
-        return np.concatenate(columns, axis=1)
-
     def _around(self, state: StateSpaceState, data: Sequences) -> Around:
         """A Gaussian near the law of the states given all else, omega left out."""
         design = self._design(state.states, data)
@@ -386,32 +301,9 @@ class MultinomialLDS(StateSpace):
             (state.initial_mean, state.initial_cov), self._weights(state),
         )  # fmt: skip
 
-    def _coefficients(self, state: StateSpaceState, data: Sequences) -> FloatArray:
-        """Transition and input weights side by side, ``(D, D + U)``, as far as inputs drive."""
-        if self._driving(data) is None:
-            return state.transition
-        return np.concatenate([state.transition, state.input_weights], axis=1)
-
-    def _split(self, coefficients: FloatArray, data: Sequences) -> tuple[FloatArray, FloatArray]:
-        """What `_coefficients` puts side by side; zeros where inputs do not drive."""
-        D = self.state_dim
-        transition = coefficients[:, :D].copy()
-        if self._driving(data) is None:
-            return transition, np.zeros((D, data.num_inputs))
-        return transition, coefficients[:, D:].copy()
-
     def _path_share(self, data: Sequences) -> float:
         """Which share of the sweeps has a path."""
         return path_share(data.whole.num_steps, self.state_dim) if self.initial == "free" else 0.0
-
-    def _weight_moments(
-        self, shape: tuple[int, ...], loading_var: FloatArray, data: Sequences
-    ) -> tuple[FloatArray, FloatArray]:
-        """Prior means and variances of the weights, ``(num_sticks, n)`` each."""
-        mean, var = np.zeros(shape), np.full(shape, self.emission_var)
-        var[:, : self.state_dim] = loading_var
-        mean[:, -1], var[:, -1] = self._offset_moments(data)
-        return mean, var
 
     def _sample_weights(
         self,
@@ -480,7 +372,7 @@ class MultinomialLDS(StateSpace):
             transition, input_weights, noise_cov = draw_stationary_dynamics(
                 rng, prior, later, first, dynamics
             )
-            initial_mean, initial_cov = np.zeros(D), _stationary(transition, noise_cov)
+            initial_mean, initial_cov = np.zeros(D), stationary(transition, noise_cov)
         else:
             transition, input_weights, noise_cov = draw_dynamics(rng, prior, later)
             initial_mean, initial_cov = draw_initial(rng, self.gaussian_prior, first)
@@ -527,9 +419,3 @@ def _rescaled(state: StateSpaceState, g: FloatArray) -> StateSpaceState:
         loadings=state.loadings / g,
         loading_var=state.loading_var / g**2,
     )
-
-
-def _stationary(transition: FloatArray, noise_cov: FloatArray) -> FloatArray:
-    cov = stationary_cov(transition, noise_cov)
-    assert cov is not None  # the prior and the updates keep to stable transitions
-    return cov

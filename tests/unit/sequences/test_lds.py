@@ -18,7 +18,7 @@ from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS, _rescaled
 from pgmult.sequences.updates.dynamics import first_sums, transition_sums
 from pgmult.sequences.updates.spectral_start import spectral_states
-from pgmult.sequences.updates.state_level import level_potential, sample_level
+from pgmult.sequences.updates.unseen_moves import level_potential, sample_level
 from pgmult.testing import conditional_ratio, rejects
 
 INPUTS = np.random.default_rng(9).standard_normal((9, 2))

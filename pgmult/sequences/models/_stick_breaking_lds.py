@@ -1,0 +1,143 @@
+"""The laws of a linear dynamical system under the stick-breaking link: priors, weights, dynamics.
+
+`pgmult.sequences.models.lds` describes the model and samples it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import as_real
+from pgmult.core.potentials import DensePotential
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.links import StickBreaking
+from pgmult.priors.matrix_normal import linear_means
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.models._state_space import (
+    StateSpace,
+    StateSpaceState,
+    state_space_dims,
+)
+from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
+from pgmult.sequences.updates.dynamics import sample_stable_prior
+from pgmult.sequences.updates.loadings import uniform_sticks
+
+__all__ = ["StickBreakingLDS", "stationary"]
+
+
+def _as_concentration(value: Any, name: str) -> float:
+    number = as_real(value, name)
+    uniform_sticks(2, number)  # refuses what is out of range
+    return number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StickBreakingLDS(StateSpace):
+    """What `MultinomialLDS` is, before any data are seen.
+
+    Parameters
+    ----------
+    initial, inputs, concentration
+        As in `MultinomialLDS`.
+    """
+
+    initial: Literal["free", "stationary"] = "free"
+    inputs: Literal["both", "dynamics", "emissions"] = "both"
+    concentration: Annotated[float, _as_concentration] = 1.0
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = state_space_dims("stick")
+
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Labels as of every state space; a stick has its symbol's."""
+        labels = StateSpace.coords(self, data)
+        return {**labels, "stick": np.asarray(labels["symbol"])[data.order[:-1]]}
+
+    def link(self, data: Sequences) -> StickBreaking:
+        """The link from psi to probabilities, frequent symbols first."""
+        return StickBreaking(order=data.order)
+
+    def prior(self, rng: np.random.Generator, data: Sequences) -> StateSpaceState:
+        """A state from the prior."""
+        D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
+        loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
+        loadings = np.sqrt(loading_var) * rng.standard_normal((n, D))
+        emission_weights = np.zeros((n, U))
+        if self.inputs != "dynamics":
+            emission_weights = np.sqrt(self.emission_var) * rng.standard_normal((n, U))
+        mean, var = self._offset_moments(data)
+        offset = mean + np.sqrt(var) * rng.standard_normal(n)
+        prior = self._dynamics(data)
+        if self.initial == "stationary":
+            transition, weights, noise_cov = sample_stable_prior(rng, prior)
+            initial_mean, initial_cov = np.zeros(D), stationary(transition, noise_cov)
+        else:
+            coefficients, noise_cov = prior.sample(rng)
+            transition, weights = coefficients[:D].T.copy(), coefficients[D:].T.copy()
+            initial_mean, initial_cov = self.gaussian_prior.sample(rng)
+        input_weights = weights if self.inputs != "emissions" else np.zeros((D, U))
+        dynamics = transition, input_weights, noise_cov, initial_mean, initial_cov
+        return StateSpaceState(
+            self._law_of(data, *dynamics).sample(rng), *dynamics, loadings,
+            emission_weights, offset, loading_var,
+        )  # fmt: skip
+
+    def _psi(
+        self, state: StateSpaceState, data: Sequences, steps: IntArray | slice = slice(None)
+    ) -> FloatArray:
+        return linear_means(self._design(state.states, data)[steps], self._weights(state).T)
+
+    def _offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
+        """Prior mean and variance of each stick's offset."""
+        return uniform_sticks(data.num_symbols, self.concentration)
+
+    def _weight_moments(
+        self, shape: tuple[int, ...], loading_var: FloatArray, data: Sequences
+    ) -> tuple[FloatArray, FloatArray]:
+        """Prior means and variances of the weights, ``(num_sticks, n)`` each."""
+        mean, var = np.zeros(shape), np.full(shape, self.emission_var)
+        var[:, : self.state_dim] = loading_var
+        mean[:, -1], var[:, -1] = self._offset_moments(data)
+        return mean, var
+
+    def _driving(self, data: Sequences) -> FloatArray | None:
+        return None if self.inputs == "emissions" else data.inputs
+
+    def _emitting(self, data: Sequences) -> FloatArray | None:
+        return None if self.inputs == "dynamics" else data.inputs
+
+    def _law(
+        self, state: StateSpaceState, data: Sequences, seen: DensePotential | None = None
+    ) -> LinearDynamics:
+        return self._law_of(
+            data, state.transition, state.input_weights, state.noise_cov, state.initial_mean,
+            state.initial_cov, seen,
+        )  # fmt: skip
+
+    def _weights(self, state: StateSpaceState) -> FloatArray:
+        columns = [state.loadings, state.offset[:, None]]
+        if self.inputs != "dynamics":
+            columns.insert(1, state.emission_weights)
+        return np.concatenate(columns, axis=1)
+
+    def _coefficients(self, state: StateSpaceState, data: Sequences) -> FloatArray:
+        """Transition and input weights side by side, ``(D, D + U)``, as far as inputs drive."""
+        if self._driving(data) is None:
+            return state.transition
+        return np.concatenate([state.transition, state.input_weights], axis=1)
+
+    def _split(self, coefficients: FloatArray, data: Sequences) -> tuple[FloatArray, FloatArray]:
+        """What `_coefficients` puts side by side; zeros where inputs do not drive."""
+        D = self.state_dim
+        transition = coefficients[:, :D].copy()
+        if self._driving(data) is None:
+            return transition, np.zeros((D, data.num_inputs))
+        return transition, coefficients[:, D:].copy()
+
+
+def stationary(transition: FloatArray, noise_cov: FloatArray) -> FloatArray:
+    cov = stationary_cov(transition, noise_cov)
+    assert cov is not None  # the prior and the updates keep to stable transitions
+    return cov
