@@ -56,6 +56,7 @@ class Written(float):
     """A number of a file together with how it was written there: as labels 1E5 is not 100000."""
 
     __slots__ = ("text",)
+    text: str
 
     def __new__(cls, text: str) -> "Written":
         """The number that `text` writes."""
@@ -106,8 +107,9 @@ def labels_of(column: Iterable[Any], name: str) -> NDArray[np.str_]:
     TypeError
         If a cell can be no label.
     """
-    plain = isinstance(column, np.ndarray) and column.dtype.kind != "M"
-    cells = column.tolist() if plain else list(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind != "M":
+        column = column.tolist()
+    cells = list(column)
     labels = []
     for row, cell in enumerate(cells):
         if is_missing(cell):

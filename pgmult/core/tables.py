@@ -251,14 +251,13 @@ def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
     if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
         raise ValueError(f"a table must not have masked values, got some in column {name}")
     order: tuple[str, ...] | None = None
-    if isinstance(column, np.ndarray):
-        values = column
-    elif isinstance(column, list | tuple | range):
-        values = exact_array(column)
-    else:
+    values: Any = column
+    if not isinstance(column, np.ndarray | list | tuple | range):
         values, order = _of_series(column)
-    if values.dtype.kind == "O" and values.ndim == 1:
-        values = exact_array(_local_times(values.tolist(), name, time_zone))
+    if isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1:
+        values = values.tolist()
+    if not isinstance(values, np.ndarray):
+        values = exact_array(_local_times(list(values), name, time_zone))
     return Cells(values, order)
 
 
@@ -296,7 +295,7 @@ def exact_array(cells: Iterable[Any]) -> NDArray[Any]:
     if all(issubclass(kind, bool | np.bool_ | str | np.datetime64) for kind in kinds):
         if len(kinds) <= 1 and not any("\0" in item for item in items if isinstance(item, str)):
             return np.array(items)
-    elif kinds <= {datetime.date, datetime.datetime}:
+    elif all(issubclass(kind, datetime.date) for kind in kinds):
         return np.array(items, dtype="datetime64[us]")
     elif all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         least, most = min(items), max(items)

@@ -192,7 +192,8 @@ class Coding:
                     self._refuse(f"labels are compared with a label, got {node}")
                 asked = right.text if isinstance(right, Text) else right.value
                 code = find_labels(column.levels, [asked], left.name)[0]
-                return ((column.codes == code) == (operator == "==")).astype(np.float64)
+                same = column.codes == code
+                return np.asarray(same == (operator == "=="), dtype=np.float64)
         first, second = (
             part.value if isinstance(part, Number) else self._number(part, rows, operator)
             for part in (left, right)

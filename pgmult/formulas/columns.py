@@ -41,7 +41,7 @@ class Columns:
 
     def place(self, name: str) -> int:
         """The number of the column of this name."""
-        return self.names.tolist().index(name)
+        return int(np.flatnonzero(self.names == name)[0])
 
     def take(self, rows: IntArray | slice) -> "Columns":
         """Some of the rows."""

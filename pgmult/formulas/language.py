@@ -23,7 +23,7 @@ ValueError: formula '~ {a.rank()}': cannot read '{' (make a column of it first)
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NoReturn
@@ -319,7 +319,7 @@ def _sum(node: Node, formula: Formula) -> tuple[Term, ...]:
         else:
             less = {_key(term) for term in _expanded(part, formula)}
             found = tuple(term for term in found if _key(term) not in less)
-    return _unique(found, formula)
+    return _unique(found)
 
 
 def _signed(node: Node) -> list[tuple[str, Node]]:
@@ -335,12 +335,12 @@ def _signed(node: Node) -> list[tuple[str, Node]]:
 
 def _interaction(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
     left, right = (_expanded(part, formula) for part in parts)
-    return _unique(_products(left, right, formula), formula)
+    return _unique(_products(left, right, formula))
 
 
 def _crossed(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
     left, right = (_expanded(part, formula) for part in parts)
-    return _unique((*left, *right, *_interaction(parts, formula)), formula)
+    return _unique((*left, *right, *_interaction(parts, formula)))
 
 
 def _nested(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
@@ -348,7 +348,7 @@ def _nested(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
     every: Term = ()
     for term in left:
         every = _together(every, term)
-    return _unique((*left, *(_together(every, term) for term in right)), formula)
+    return _unique((*left, *(_together(every, term) for term in right)))
 
 
 def _power(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
@@ -357,7 +357,7 @@ def _power(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
         formula.refuse(f"a power among terms must be 1 to 9, got {times} (I(x ** 2) is arithmetic)")
     found = terms = _expanded(base, formula)
     for _ in range(int(times.value) - 1):
-        found = _unique((*found, *_products(found, terms, formula)), formula)
+        found = _unique((*found, *_products(found, terms, formula)))
     return found
 
 
@@ -379,7 +379,7 @@ def _together(left: Term, right: Term) -> Term:
     return (*left, *(factor for factor in right if str(factor) not in known))
 
 
-def _unique(terms: "list[Term] | Term", formula: Formula) -> tuple[Term, ...]:
+def _unique(terms: Iterable[Term]) -> tuple[Term, ...]:
     found: dict[frozenset[str], Term] = {}
     for term in terms:
         found.setdefault(_key(term), term)
