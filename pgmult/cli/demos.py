@@ -1,6 +1,7 @@
 """``pgmult demo``: first jobs without a download."""
 
 import argparse
+from collections.abc import Callable
 
 from pgmult.cli.actions import Demo
 from pgmult.cli.shared import add_number
@@ -8,7 +9,7 @@ from pgmult.cli.shared import add_number
 __all__ = ["DEMOS"]
 
 
-def _topics(most: int) -> object:
+def _topics(most: int) -> Callable[[argparse.ArgumentParser], None]:
     def add(parser: argparse.ArgumentParser) -> None:
         add_number(parser, "--topics", 2, most, metavar="K")
 
