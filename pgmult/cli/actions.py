@@ -229,8 +229,8 @@ def _report(room: Room, options: Options) -> int:
 
 
 def _compare(room: Room, options: Options) -> int:
-    runs = (StoredRun.open(path, room.family) for path in (options.first, options.second))
-    give(room.compare(*runs, options), options)
+    first, second = (StoredRun.open(p, room.family) for p in (options.first, options.second))
+    give(room.compare(first, second, options), options)
     return 0
 
 

@@ -241,8 +241,12 @@ class Lines(Figure):
         return low, high if high > low else low + 1.0
 
     def _heights(self) -> tuple[float, float]:
-        values = np.concatenate([part for line in self.lines for part in line.heights] or [[0.0]])
-        low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+        values = np.concatenate(
+            [np.zeros(0), *(part for line in self.lines for part in line.heights)]
+        )
+        if not len(values):
+            values = np.zeros(1)
+        low, high = float(values.min()), float(values.max())
         if self.from_zero:
             return 0.0, 1.06 * max(high, 1e-9)
         spread = high - low
