@@ -35,7 +35,6 @@ __all__ = [
     "framed",
     "key",
     "legend_beside",
-    "mark_gaps",
     "new_figure",
     "panels",
     "round_ticks",
@@ -185,14 +184,6 @@ def whole_numbers(axes: Axes, most: int = 8) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, steps=[1, 2, 5, 10]))
-
-
-def mark_gaps(axes: Axes, where: Any, missing: Any, step: float = 1.0) -> None:
-    """Shade the places, ``where[missing]``, at which nothing was observed, as "no data"."""
-    label: str | None = "no data"
-    for x in where[missing]:
-        axes.axvspan(x - step / 2, x + step / 2, color="0.5", alpha=0.15, lw=0, label=label)
-        label = None
 
 
 def legend_beside(axes: Axes, title: str | None = None) -> None:
