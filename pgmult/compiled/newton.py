@@ -12,22 +12,19 @@ def solve_rows(worker, start, stop, matrices, vectors, solutions, is_definite):
     for r in range(start, stop):
         root = matrices[r].copy()
         is_definite[r] = cholesky(root) == 0
-        if not is_definite[r]:
-            continue
-        solutions[r] = vectors[r]
-        solve_with_root(root, solutions[r])
+        if is_definite[r]:
+            solutions[r] = vectors[r]
+            solve_with_root(root, solutions[r])
 
 
 @jit
 def invert_rows(worker, start, stop, matrices, inverses, log_dets, is_definite):
     """Inverses and log determinants of the matrices that are positive definite."""
-    n = matrices.shape[1]
     for r in range(start, stop):
         root = matrices[r].copy()
         is_definite[r] = cholesky(root) == 0
-        if not is_definite[r]:
-            continue
-        log_dets[r] = 0.0
-        for i in range(n):
-            log_dets[r] += 2.0 * math.log(root[i, i])
-        inverses[r] = inverse_from_root(root)
+        if is_definite[r]:
+            log_dets[r] = 0.0
+            for i in range(root.shape[0]):
+                log_dets[r] += 2.0 * math.log(root[i, i])
+            inverses[r] = inverse_from_root(root)
