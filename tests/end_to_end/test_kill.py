@@ -112,11 +112,11 @@ def test_killed_runs_equal_the_unbroken_one(tmp_path, unbroken):
 
 
 STAGES = [
-    *(("_write", i) for i in range(8)),
+    *(("write", i) for i in range(8)),
     *(("replace", i) for i in range(5)),
     *(("mkdir", i) for i in range(4)),
 ]
-QUICK = [("_write", 2), ("replace", 1)]
+QUICK = [("write", 2), ("replace", 1)]
 
 
 @pytest.mark.parametrize(
@@ -129,25 +129,27 @@ def test_killed_between_any_two_writes(tmp_path, unbroken, act, stage):
         "import io, os, signal, sys, warnings\n"
         "from pathlib import Path\n"
         "import pgmult\n"
+        "from pgmult.core import sealed\n"
         "from pgmult.sampling import store\n"
         "from chain_models import Normal, values\n"
         "from test_kill import SETTINGS\n"
         "act, left = sys.argv[2], int(sys.argv[3])\n"
-        "place = {'replace': os, 'mkdir': Path, '_write': store}[act]\n"
+        "place = {'replace': os, 'mkdir': Path, 'write': sealed}[act]\n"
         "proper = getattr(place, act)\n"
         "def dying(path, *content, **options):\n"
         "    global left\n"
         "    left -= 1\n"
         "    if left < 0:\n"
-        "        if act == '_write':\n"
+        "        if act == 'write':\n"
         "            whole = content[0]\n"
         "            if callable(whole):\n"
         "                whole(buffer := io.BytesIO())\n"
         "                whole = buffer.getvalue()\n"
-        "            path.with_name(path.name + '.tmp').write_bytes(whole[: len(whole) // 2])\n"
+        "            path.with_name(path.name + '.0a.tmp').write_bytes(whole[: len(whole) // 2])\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    proper(path, *content, **options)\n"
         "setattr(place, act, dying)\n"
+        "store.write = sealed.write\n"
         "pgmult.sample(Normal(), values(), store=sys.argv[1], cores=1, **SETTINGS)\n"
     )
     here = Path(__file__).parent
@@ -155,7 +157,7 @@ def test_killed_between_any_two_writes(tmp_path, unbroken, act, stage):
     path = tmp_path / "run"
     dead = subprocess.run([sys.executable, "-c", code, path, act, str(stage)], env=environment)
     assert dead.returncode == -9
-    assert act != "_write" or list(path.rglob("*.tmp"))
+    assert act != "write" or list(path.rglob("*.tmp"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if (path / "meta.json").exists():
