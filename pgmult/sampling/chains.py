@@ -35,7 +35,7 @@ from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior, load
-from pgmult.sampling.store import ChainWriter, Counters, rectangle
+from pgmult.sampling.store import ChainWriter, Counters, Settings, rectangle
 
 __all__ = ["Sweep"]
 
@@ -68,23 +68,6 @@ Callback = Callable[[Sweep], Any]
 
 
 @dataclass(frozen=True)
-class _Settings:
-    """The arguments that draws depend on."""
-
-    draws: int
-    tune: int
-    chains: int
-    thin: int
-    entropy: int
-    keep: tuple[str, ...]
-
-    @property
-    def sweeps(self) -> int:
-        """Sweeps of one chain."""
-        return self.tune + self.draws * self.thin
-
-
-@dataclass(frozen=True)
 class _Run:
     """What is sampled: all that draws and their descriptions depend on.
 
@@ -93,7 +76,7 @@ class _Run:
 
     model: Any
     data: Any
-    settings: _Settings
+    settings: Settings
     initvals: Any
     origin: Origin | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -506,7 +489,7 @@ class _Variables:
 class _Memory:
     """Draws in memory, ``(chain, draw, ...)``."""
 
-    def __init__(self, settings: _Settings):
+    def __init__(self, settings: Settings):
         self._settings = settings
         self._lock = threading.Lock()
         self.arrays: dict[str, NDArray[Any]] = {}

@@ -52,19 +52,16 @@ from pgmult.sampling.chains import (
     _Memory,
     _MemoryChain,
     _Run,
-    _Settings,
 )
 from pgmult.sampling.cluster.executors import check_cluster, opened
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
-from pgmult.sampling.store import RunWriter
+from pgmult.sampling.store import MOST_SWEEPS, RunWriter, Settings
 
 __all__ = ["resume", "sample"]
 
-_MOST_SWEEPS = 10**9  # more is a slip: a year, at thirty a second
-_MOST_CHAINS = 10_000
 _SHARED = 2**31  # the spawn key of a start that chains share; theirs are 0, 1, 2, ...
 
 
@@ -170,14 +167,8 @@ def sample(
     _check_model(model)
     _check_place(cluster, shards, cut)
     store = None if store is None else as_path(store, "store")
-    settings = _Settings(
-        draws=as_positive_int(draws, "draws", 1, _MOST_SWEEPS),
-        tune=as_positive_int(tune, "tune", 0, _MOST_SWEEPS),
-        chains=as_positive_int(chains, "chains", 1, _MOST_CHAINS),
-        thin=as_positive_int(thin, "thin", 1, _MOST_SWEEPS),
-        entropy=as_seed(random_seed),
-        keep=_as_keep(keep, model, cluster),
-    )
+    names = _as_keep(keep, model, cluster)
+    settings = Settings(draws, tune, chains, thin, as_seed(random_seed), names)
     initvals = list(initvals) if isinstance(initvals, tuple) else initvals
     _check_model_in_blocks(cluster, model, settings.keep)
     if cluster is not None and store is None:
@@ -263,14 +254,13 @@ def resume(
         if model is None or data is None:
             _check_decodable(meta, store, modules)
         model, data, initvals = _checked_inputs(writer, model, data, modules)
-        settings = _Settings(**meta["settings"])
+        settings = Settings(**meta["settings"])
         counters = [writer.counters(i) for i in range(settings.chains)]
         longest = max(chain.kept for chain in counters)
         if draws is not None:
-            draws = as_positive_int(draws, "draws", 1, _MOST_SWEEPS)
-            if draws < longest:
-                raise ValueError(f"draws must be at least {longest}, which are kept; got {draws}")
             settings = replace(settings, draws=draws)
+            if settings.draws < longest:
+                raise ValueError(f"draws must be at least {longest}, which are kept; got {draws}")
         if meta["version"] != __version__:
             warnings.warn(
                 f"{store} was begun by pgmult {meta['version']} and goes on with {__version__}:"
@@ -314,7 +304,7 @@ def _check_place(cluster: Any, shards: int | None, cut: int | None) -> None:
     check_cluster(cluster)
     for name, value in (("shards", shards), ("cut", cut)):
         if value is not None:
-            as_positive_int(value, name, 1, _MOST_SWEEPS)
+            as_positive_int(value, name, 1, MOST_SWEEPS)
             if cluster is None:
                 raise ValueError(f"{name} must be left out where there is no cluster, got {value}")
 
@@ -363,7 +353,7 @@ def _as_keep(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
 
 
 def _begin(
-    starts: Any, initvals: Any, model: Any, data: Any, settings: _Settings, cores: int | None
+    starts: Any, initvals: Any, model: Any, data: Any, settings: Settings, cores: int | None
 ) -> tuple[Any, dict[str, Any]]:
     """Initial values, and what the posterior's attributes are to say of where chains began."""
     if isinstance(starts, str) and as_choice(starts, "starts", ("own", "shared")) == "own":

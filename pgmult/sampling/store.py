@@ -37,12 +37,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.mapped import ArrayFile, MappedArray
+from pgmult.core.parameters import Checked, whole
 from pgmult.core.sealed import (
     locked,
     parsed_array,
@@ -59,10 +60,12 @@ from pgmult.core.sealed import (
 from pgmult.sampling.codec import decode, encode
 
 __all__ = [
+    "MOST_SWEEPS",
     "ChainWriter",
     "Counters",
     "Run",
     "RunWriter",
+    "Settings",
     "StoredDraws",
     "flat_entries",
     "read_bundle",
@@ -81,7 +84,9 @@ FLUSH_BYTES = 2**25
 _PART = re.compile(r"((\w+)\.(\d{9,})-(\d{9,}))\.([0-9a-f]{8})\.npy")
 _CHAIN = re.compile(r"chain-\d+")
 _BEFORE_DATA = re.compile(r"lock|coords\.npz|meta\.json|(coords|meta|inputs)\..*\.tmp")
-_LEAST = {"draws": 1, "tune": 0, "chains": 1, "thin": 1, "entropy": 0}
+_MOST_CHAINS = 10_000
+MOST_SWEEPS = 10**9
+"""More are a slip: a year, at thirty a second."""
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and dtype of one draw of a variable."""
@@ -118,6 +123,23 @@ class Part:
                     f" of {dtype} {shape} are expected"
                 )
         return array
+
+
+@dataclass(frozen=True)
+class Settings(Checked):
+    """The arguments of `pgmult.sample` that draws depend on."""
+
+    draws: Annotated[int, whole(1, MOST_SWEEPS)]
+    tune: Annotated[int, whole(0, MOST_SWEEPS)]
+    chains: Annotated[int, whole(1, _MOST_CHAINS)]
+    thin: Annotated[int, whole(1, MOST_SWEEPS)]
+    entropy: Annotated[int, whole(0)]
+    keep: tuple[str, ...]
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps of one chain."""
+        return self.tune + self.draws * self.thin
 
 
 class Counters(NamedTuple):
@@ -557,18 +579,10 @@ def _check_meta(meta: Any) -> None:
         _check_types(meta["model"], {"$class": str, "fields": dict})
     if "settings" in meta:
         _check_types(meta, {"settings": dict, "data_type": str, "model": dict})
-        settings = meta["settings"]
-        _check_types(settings, dict.fromkeys(_LEAST, int) | {"keep": list})
+        settings = Settings(**meta["settings"])
         _check_types(meta["attrs"], {"model": str, "draws": int})
-        for name, least in _LEAST.items():
-            if settings[name] < least:
-                raise ValueError(f"{name} must be at least {least}, got {settings[name]}")
-        same = (
-            settings["chains"] == meta["chains"]
-            and settings["keep"] == list(meta["dims"])
-            and settings["draws"] == meta["attrs"]["draws"]
-        )
-        if not same or len(settings) > len(_LEAST) + 1:
+        told = settings.chains, list(settings.keep), settings.draws
+        if told != (meta["chains"], list(meta["dims"]), meta["attrs"]["draws"]):
             raise ValueError("its settings contradict what else it says")
 
 
