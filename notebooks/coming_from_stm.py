@@ -48,7 +48,6 @@ from pgmult.topics import (
     content,
     difference,
     effects,
-    predictive_checks,
     top_words,
     topic_correlations,
     topic_stability,
@@ -195,7 +194,7 @@ for sign in strongest_pairs(topic_correlations(run).excess(), 2):
 coherence, exclusive = u_mass(by_probability, corpus), exclusivity(mean_topics(run))
 for k in (0, 1, 2):
     print(f"topic {k}: coherence {coherence[k]:.0f}, exclusivity {exclusive[k]:.1f}")
-predictive_checks(run)
+run.check()
 
 # %%
 permutation_test(run, "party")
@@ -217,7 +216,7 @@ permutation_test(run, "party")
 # | `stm(content=)` | `with_covariates(..., content="~ ...")`; several factors as a tree |
 # | `s`, `bs`, `ns` | `s(x)` penalised; `bs`, `cr`, `cs`, `cc`, `poly` as they stand |
 # | – | `(1 \| author)`: authors, schools, crossed too; `variance_shares` |
-# | `selectModel`, `manyTopics`, `multiSTM` | `chains=`, `topic_stability`; `match_runs` |
+# | `selectModel`, `manyTopics`, `multiSTM` | `chains=`, `topic_stability`; `run.compare(other)` |
 # | `init.type` | `find_start` |
 # | `searchK` | `search_num_topics`, scores paired by document |
 # | `labelTopics` | `top_words(run, by="probability" \| "frex" \| "lift" \| "relevance")` |
@@ -229,10 +228,10 @@ permutation_test(run, "party")
 # | `plot.STM(type = "perspectives")` | `content(run).words(...).plot()` |
 # | `topicCorr`, its `plot` | `topic_correlations`, `.excess()`, `.graph(labels)` |
 # | `topicQuality`, `semanticCoherence`, `exclusivity` | `u_mass`, `npmi`, `exclusivity` |
-# | `checkResiduals` | `predictive_checks` |
+# | `checkResiduals` | `run.check()` |
 # | `permutationTest` | `permutation_test` |
 # | `make.heldout`, `eval.heldout` | `split_tokens`, `DocumentCompletion` |
-# | `alignCorpus`, `fitNewDocuments` | `transform`; its draws by `fold_in` |
+# | `alignCorpus`, `fitNewDocuments` | `run.predict(new)`; its draws by `fold_in` |
 # | `thetaPosterior` | `run["theta"]` with `keep=(*model.default_keep, "theta")` |
 # | `toLDAvis`, `writeLdac`, `convertCorpus` | `export(run, folder)` |
 # | `cloud` | none; `top_word_bars` shows how sure words are |

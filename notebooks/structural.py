@@ -24,7 +24,7 @@
 import warnings
 
 import pgmult
-from pgmult.topics import StructuralTopics, content, difference, effects, topic_stability, transform
+from pgmult.topics import StructuralTopics, content, difference, effects, topic_stability
 from pgmult.topics.summaries import permutation_test
 
 corpus = pgmult.datasets.state_of_the_union()
@@ -133,7 +133,7 @@ new = pgmult.read(
         "president": ["Dwight D. Eisenhower", "somebody new"],
     }
 )
-found = transform(run, new.corpus("text"))
+found = run.predict(new.corpus("text"))
 print(found)
 for name, mean in zip(found.topics.documents, found.topics.mean, strict=True):
     best = mean.argmax()

@@ -42,7 +42,7 @@ SHARES = np.array([[0.5, 0.3, 0.2]] * 6)
 FIELD_COUNTS = np.random.default_rng(2).multinomial(9, [0.5, 0.3, 0.2], size=6)
 
 
-ROOMS = {"topics": ("data", "fits", "models", "report", "scores", "starts", "summaries")}
+ROOMS = {"topics": ("data", "fits", "models", "reports", "scores", "starts", "summaries")}
 """Rooms of a family that have public names of their own."""
 
 
@@ -183,7 +183,7 @@ def completion():
 
 @cache
 def report():
-    return topics.topic_report(topic_draws(), title="t", num_words=2)
+    return topics.report(topic_draws(), title="t", num_words=2)
 
 
 def transformer():
@@ -601,7 +601,7 @@ CALLS = {
         lambda: {"posterior": topic_draws(), "topic": 1, "texts": ["a text"] * 8, "max_draws": 2},
     ),
     "topics.predictive_checks": (
-        lambda: topics.predictive_checks,
+        lambda: topics.check,
         lambda: {"posterior": topic_draws(), "groups": {"half": list("aaaabbbb")}, "max_draws": 2},
     ),
     "topics.content": (
@@ -635,7 +635,7 @@ CALLS = {
         },
     ),
     "topics.transform": (
-        lambda: topics.transform,
+        lambda: topics.predict,
         lambda: {
             "posterior": structural_posterior(),
             "corpus": table_corpus(),
@@ -746,7 +746,7 @@ CALLS = {
     ),
     "topics.CompletionScore.on": (lambda: completion().score().on, lambda: {"part": corpus()}),
     "topics.match_runs": (
-        lambda: topics.match_runs,
+        lambda: topics.compare,
         lambda: {"first": topic_draws(), "second": topic_draws()},
     ),
     "topics.mean_topics": (
@@ -803,7 +803,7 @@ CALLS = {
         lambda: {"topics": PI, "shares": np.array([0.4, 0.6])},
     ),
     "topics.topic_report": (
-        lambda: topics.topic_report,
+        lambda: topics.report,
         lambda: {"posterior": topic_draws(), "title": "t", "num_words": 2, "random_seed": 1},
     ),
     "topics.TopicTransformer": (

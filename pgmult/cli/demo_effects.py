@@ -18,7 +18,7 @@ from pgmult.datasets import state_of_the_union
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.models.structural import StructuralTopics
-from pgmult.topics.report.contents import run_facts
+from pgmult.topics.reports.contents import run_facts
 from pgmult.topics.summaries.content import content
 from pgmult.topics.summaries.effects import Difference, difference, effects
 

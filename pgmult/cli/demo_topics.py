@@ -23,7 +23,7 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.lda import LDA
-from pgmult.topics.report.contents import run_facts
+from pgmult.topics.reports.contents import run_facts
 from pgmult.topics.scores.completion import (
     CompletionScore,
     DocumentCompletion,

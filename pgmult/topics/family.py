@@ -13,13 +13,13 @@ TOPICS = Family(
     "topics",
     {
         "predict": Verb(
-            "pgmult.topics.fits.transform:transform", ("CorrelatedTopics", *_WITH_COVARIATES)
+            "pgmult.topics.fits.transform:predict", ("CorrelatedTopics", *_WITH_COVARIATES)
         ),
         "effects": Verb(f"{_SUMMARIES}.effects:effects", _WITH_COVARIATES),
         "content": Verb(f"{_SUMMARIES}.content:content", keeps=("group_topics",)),
-        "check": Verb(f"{_SUMMARIES}.checks:predictive_checks", keeps=_SHARES, hint=_HINT),
-        "compare": Verb(f"{_SUMMARIES}.matching:match_runs", keeps=("topics",)),
-        "report": Verb("pgmult.topics.report.report:topic_report", keeps=("topics",)),
+        "check": Verb(f"{_SUMMARIES}.checks:check", keeps=_SHARES, hint=_HINT),
+        "compare": Verb(f"{_SUMMARIES}.matching:compare", keeps=("topics",)),
+        "report": Verb("pgmult.topics.reports.report:report", keeps=("topics",)),
         "export": Verb("pgmult.topics.exports:export", keeps=("topics",)),
         "topics": Verb(f"{_SUMMARIES}.words:top_words", keeps=("topics",)),
         "stability": Verb(f"{_SUMMARIES}.stability:topic_stability", keeps=("topics",)),

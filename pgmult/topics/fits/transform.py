@@ -7,7 +7,7 @@
 ...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> new = pgmult.topics.as_corpus([[3, 1, 0], [0, 0, 2]], ["c", "a", "z"], ["one", "two"])
->>> found = transform(posterior, new)
+>>> found = predict(posterior, new)
 >>> found.topics.mean.shape, found.unknown_tokens, found.empty
 ((2, 2), 2, ['two'])
 """
@@ -32,7 +32,7 @@ from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.summaries.documents import DocumentTopics
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
-__all__ = ["NewDocuments", "align_words", "transform"]
+__all__ = ["NewDocuments", "align_words", "predict"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +141,7 @@ def _parts(counts: Any) -> tuple[Any, Any, Any]:
     return bare.indptr, bare.words, bare.counts
 
 
-def transform(
+def predict(
     posterior: Posterior,
     corpus: Any,
     covariates: Any = None,

@@ -44,7 +44,7 @@ from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, best_chain, mean_topics
 
-__all__ = ["Dependence", "PredictiveChecks", "predictive_checks"]
+__all__ = ["Dependence", "PredictiveChecks", "check"]
 
 _SMALL = 0.05
 _BLOCK = 2**23  # numbers in memory at a time
@@ -205,7 +205,7 @@ def _p_text(p: float, num_draws: int) -> str:
     return f"<{1.0 / num_draws:.2g}" if p == 0.0 else f"{p:.2f}"
 
 
-def predictive_checks(
+def check(
     posterior: Posterior,
     *,
     groups: Mapping[str, Any] | str | Sequence[str] | None = None,

@@ -40,7 +40,7 @@ __all__ = [
     "align_topics",
     "aligned_chains",
     "best_chain",
-    "match_runs",
+    "compare",
     "match_topics",
     "mean_topics",
 ]
@@ -264,7 +264,7 @@ class RunMatches(Tabled):
         return "\n".join(lines)
 
 
-def match_runs(
+def compare(
     first: Draws,
     second: Draws,
     *,

@@ -297,7 +297,7 @@ class TestShow:
 
     def test_one_topic_by_another_score_with_its_documents(self, capsys, corpus, tmp_path):
         from pgmult.datasets import read_corpus
-        from pgmult.topics import topic_report
+        from pgmult.topics import report as topic_report
 
         out = tmp_path / "run"
         fit(capsys, corpus, out, *SMALL, "--keep-theta")
@@ -362,7 +362,7 @@ class TestShow:
         """The sticks of a run with another order are read in that order."""
         from pgmult.datasets import read_corpus
         from pgmult.sampling import Origin
-        from pgmult.topics import topic_report
+        from pgmult.topics import report as topic_report
         from pgmult.topics.summaries import strongest_pairs
 
         model = CorrelatedTopics(3, order=[2, 0, 1])

@@ -10,7 +10,8 @@ import scipy.io
 
 import pgmult
 from pgmult.datasets import read, read_ldac
-from pgmult.topics import CorrelatedTopics, StructuralTopics, as_corpus, export, transform
+from pgmult.topics import CorrelatedTopics, StructuralTopics, as_corpus, export
+from pgmult.topics import predict as transform
 from pgmult.topics.exports import ldavis
 from pgmult.topics.fits.transform import align_words
 

@@ -16,13 +16,19 @@ from pgmult.topics import (
     difference,
     document_topics,
     effects,
-    match_runs,
-    predictive_checks,
     quotes,
     topic_correlations,
-    topic_report,
     topic_stability,
     with_covariates,
+)
+from pgmult.topics import (
+    check as predictive_checks,
+)
+from pgmult.topics import (
+    compare as match_runs,
+)
+from pgmult.topics import (
+    report as topic_report,
 )
 from pgmult.topics.data.documents import DocumentTable
 from pgmult.topics.exports import export

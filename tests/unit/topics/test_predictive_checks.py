@@ -15,8 +15,10 @@ from pgmult.topics import (
     CorrelatedTopics,
     StructuralTopics,
     as_corpus,
-    predictive_checks,
     with_covariates,
+)
+from pgmult.topics import (
+    check as predictive_checks,
 )
 from pgmult.topics.summaries import checks, permutation_test
 from pgmult.topics.summaries.permutation import proportions

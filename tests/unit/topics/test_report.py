@@ -13,8 +13,9 @@ from html_pages import parsed
 
 from pgmult import Posterior
 from pgmult.sampling import Origin
-from pgmult.topics import CorrelatedTopics, as_corpus, plots, top_words, topic_report
-from pgmult.topics.report.contents import run_facts
+from pgmult.topics import CorrelatedTopics, as_corpus, plots, top_words
+from pgmult.topics import report as topic_report
+from pgmult.topics.reports.contents import run_facts
 from pgmult.topics.scores.completion import CompletionScore, HeldOutScore, compare_scores
 from pgmult.topics.summaries import RunMatches, TopicCorrelations, exclusivity, npmi, word_scores
 

@@ -13,8 +13,10 @@ from pgmult.topics import (
     split_tokens,
     top_words,
     topic_correlations,
-    topic_report,
     topic_stability,
+)
+from pgmult.topics import (
+    report as topic_report,
 )
 from pgmult.topics.scores import completion_by_seconds
 from pgmult.topics.summaries import align_topics, mean_topics, representative_documents, word_scores

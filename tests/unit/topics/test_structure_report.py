@@ -16,9 +16,11 @@ from pgmult.topics import (
     as_corpus,
     difference,
     effects,
-    topic_report,
     topic_stability,
     with_covariates,
+)
+from pgmult.topics import (
+    report as topic_report,
 )
 from pgmult.topics.data.documents import DocumentTable
 

@@ -14,9 +14,11 @@ from pgmult.topics import (
     LogisticNormalTopics,
     as_corpus,
     document_topics,
-    match_runs,
     top_words,
     topic_correlations,
+)
+from pgmult.topics import (
+    compare as match_runs,
 )
 from pgmult.topics.summaries import (
     TopicCorrelations,

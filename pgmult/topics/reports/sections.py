@@ -12,9 +12,9 @@ from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.reports import Section
 from pgmult.core.tabled import Column, Table, number, wrapped_pieces
 from pgmult.topics.plots import trace
-from pgmult.topics.report.contents import COHERENCE_WORDS, DIVERSITY_WORDS, Contents
-from pgmult.topics.report.looks import SCRIPT
-from pgmult.topics.report.structure import Structure
+from pgmult.topics.reports.contents import COHERENCE_WORDS, DIVERSITY_WORDS, Contents
+from pgmult.topics.reports.looks import SCRIPT
+from pgmult.topics.reports.structure import Structure
 from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords
 from pgmult.topics.summaries.correlations import TopicCorrelations, strongest_pairs

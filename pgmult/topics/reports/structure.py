@@ -13,7 +13,7 @@ import numpy as np
 from pgmult.core.typing import IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.summaries.checks import PredictiveChecks, predictive_checks
+from pgmult.topics.summaries.checks import PredictiveChecks, check
 from pgmult.topics.summaries.content import Content, GroupWords, content
 from pgmult.topics.summaries.effects import (
     Difference,
@@ -116,7 +116,7 @@ def structure_of(
             groups: list[str] = [name for name in few if "group_topics" not in posterior]
             if data.content is not None:
                 groups = [*groups, *data.content.names]
-            checks = predictive_checks(
+            checks = check(
                 posterior, groups=groups or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed
             ).take(order, names)
     variances = variance_shares(posterior) if data.design.terms else None

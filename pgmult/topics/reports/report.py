@@ -11,12 +11,12 @@ from pgmult.core.reports import Report
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.report.contents import Contents, contents_of, run_facts
-from pgmult.topics.report.looks import STYLE
-from pgmult.topics.report.sections import one_topic, script_of, sections_of
+from pgmult.topics.reports.contents import Contents, contents_of, run_facts
+from pgmult.topics.reports.looks import STYLE
+from pgmult.topics.reports.sections import one_topic, script_of, sections_of
 from pgmult.topics.scores.completion import HeldOutScore
 
-__all__ = ["TopicReport", "topic_report"]
+__all__ = ["TopicReport", "report"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class TopicReport(Report):
         return Report(title, [], sections)
 
 
-def topic_report(
+def report(
     posterior: Posterior,
     page: str | os.PathLike[str] | None = None,
     *,
@@ -99,8 +99,8 @@ def topic_report(
         num_documents=num_documents, rank_for_page=rank_for_page, covariates=covariates,
         random_seed=random_seed,
     )  # fmt: skip
-    report = TopicReport(
+    made = TopicReport(
         title, found.verdict, sections_of(found), dict(facts), STYLE, script_of(found), found=found
     )
-    report.save(page)
-    return report
+    made.save(page)
+    return made

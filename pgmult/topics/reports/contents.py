@@ -20,7 +20,7 @@ from pgmult.sampling.convergence import ESS_PER_CHAIN_LIMIT
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import as_draws
-from pgmult.topics.report.structure import Structure, structure_of
+from pgmult.topics.reports.structure import Structure, structure_of
 from pgmult.topics.scores.completion import HeldOutScore
 from pgmult.topics.summaries.coherence import exclusivity, npmi, topic_diversity
 from pgmult.topics.summaries.correlations import (
@@ -123,7 +123,7 @@ def contents_of(
     covariates: bool = True,
     random_seed: int = 0,
 ) -> Contents:
-    """Compute what `pgmult.topics.topic_report` tells, which describes the arguments."""
+    """Compute what `pgmult.topics.report` tells, which describes the arguments."""
     as_draws(as_kind(posterior, "posterior", Posterior), "topics")
     if "log_likelihood" not in posterior.sample_stats:
         raise ValueError("posterior must hold the log likelihood in its sample_stats")

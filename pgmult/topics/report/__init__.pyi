@@ -1,1 +1,0 @@
-from pgmult.topics.report.report import TopicReport as TopicReport

@@ -1,0 +1,1 @@
+from pgmult.topics.reports.report import TopicReport as TopicReport
