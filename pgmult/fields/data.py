@@ -178,6 +178,8 @@ def as_field(
         raise ValueError(
             f"counts must have shape (rows, categories), two categories or more, got {table.shape}"
         )
+    if (total := float(table.sum(dtype=np.float64))) >= 2.0**63:
+        raise ValueError(f"counts must add up to less than 2**63, got {total:.3g}")
     if len(x) != len(table):
         raise ValueError(f"inputs and counts must have as many rows, got {len(x)} and {len(table)}")
     if x.size == 0:

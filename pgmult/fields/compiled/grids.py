@@ -14,12 +14,65 @@ Grids are flat vectors whose last axis is padded with zeros to whole vectors of 
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.simd import WIDTH, add_product, load, splat, store
 from pgmult.compiled.streams import normal, open_stream
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+
+class Plan(NamedTuple):
+    """Columns, and the roots of the axes' covariances in which their preconditioner is diagonal.
+
+    Attributes
+    ----------
+    columns : int array, ``(number,)``
+    scales : array, ``(number,)``
+        Of the preconditioner of each column.
+    spectrum : array, ``(num_coordinates,)``
+        The preconditioner's diagonal before it is scaled, padded.
+    sizes, ranks : int arrays, ``(num_axes,)``
+        Points and coordinates of each axis.
+    roots, transposes : arrays
+        Matrices from coordinates to points and back, one axis after the other.
+    root_places, transpose_places : int arrays, ``(num_axes,)``
+        Where each begins.
+    """
+
+    columns: _Ints
+    scales: _Floats
+    spectrum: _Floats
+    sizes: _Ints
+    ranks: _Ints
+    roots: _Floats
+    root_places: _Ints
+    transposes: _Floats
+    transpose_places: _Ints
+
+
+class Found(NamedTuple):
+    """What is found of the columns of a plan.
+
+    Attributes
+    ----------
+    fields : array, ``(number, cells)``
+        Means or draws.
+    errors : array, ``(number,)``
+        The estimated root mean square of a column's error in posterior standard deviations:
+        sqrt(r' M^-1 r / number of coordinates) for residual r and preconditioner M.
+    tilts : array, ``(number, cells)``
+        The h of each system, noise included.
+    """
+
+    fields: _Floats
+    errors: _Floats
+    tilts: _Floats
 
 
 @jit
@@ -109,18 +162,18 @@ def _weighted(x, weights):
 
 
 @jit
-def solve_columns(
-    worker, start, stop, key, columns, is_draw, J, h, roots, root_places, transposes,
-    transpose_places, sizes, ranks, spectrum, scales, num_coordinates, tolerance, max_iterations,
-    out, errors, tilts,
-):  # fmt: skip
-    """Mean or draw of some columns by preconditioned conjugate gradients, ``(number, cells)``.
+def solve_columns(worker, start, stop, key, is_draw, J, h, plan, tolerance, max_iterations, found):
+    """Mean or draw of some columns by preconditioned conjugate gradients.
 
-    `errors` gets the estimated root mean square of a column's error in posterior standard
-    deviations: sqrt(r' M^-1 r / num_coordinates) for residual r and preconditioner M. It is beyond
-    `tolerance` where `max_iterations` did not do. `tilts` gets the h of each system, (number,
-    cells), noise included. Returns the largest number of iterations.
+    A column's error is beyond `tolerance` where `max_iterations` did not do. Returns the largest
+    number of iterations.
     """
+    columns, scales, spectrum, sizes, ranks = plan[:5]
+    roots, root_places, transposes, transpose_places = plan[5:]
+    out, errors, tilts = found
+    num_coordinates = 1
+    for rank in ranks:
+        num_coordinates *= rank
     size, cells = spectrum.shape[0], J.shape[1]
     longest = max(padded(ranks[-1]), padded(sizes[-1]))  # of any grid from one to the other
     for a in range(sizes.shape[0] - 1):

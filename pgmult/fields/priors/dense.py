@@ -19,9 +19,10 @@ array([[0.8  ],
        [0.485]])
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -257,24 +258,27 @@ class IndependentFields(Field):
             [f.condition(column) for f, column in zip(self.fields, columns, strict=True)]
         )
 
+    def _each(self, ask: Callable[[Field, int], Any]) -> Any:
+        """What each field says, side by side: an array, or several."""
+        said = [ask(field, k) for k, field in enumerate(self.fields)]
+        if not isinstance(said[0], tuple):
+            return np.concatenate(said, axis=-1)
+        return tuple(np.concatenate(parts, axis=-1) for parts in zip(*said, strict=True))
+
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the sites, ``(n, num_columns)``."""
-        return np.concatenate([field.sample(rng) for field in self.fields], axis=1)
+        return np.asarray(self._each(lambda f, k: f.sample(rng)))
 
     def sample_with_trend(
         self, rng: np.random.Generator, trend: Trend
     ) -> tuple[FloatArray, FloatArray]:
         """A joint draw of the columns and of a trend added to them."""
-        trends = self._trends(trend)
-        pairs = [f.sample_with_trend(rng, t) for f, t in zip(self.fields, trends, strict=True)]
-        return (
-            np.concatenate([columns for columns, _ in pairs], axis=1),
-            np.concatenate([beta for _, beta in pairs], axis=1),
-        )
+        columns, beta = self._each(lambda f, k: f.sample_with_trend(rng, _column(trend, k)))
+        return columns, beta
 
     def mean(self) -> FloatArray:
         """Means at the sites, ``(n, num_columns)``."""
-        return np.concatenate([field.mean() for field in self.fields], axis=1)
+        return np.asarray(self._each(lambda f, k: f.mean()))
 
     def with_mean(self, mean: FloatArray) -> "IndependentFields":
         """The same with another prior mean at the sites, ``(n, num_columns)``."""
@@ -287,57 +291,46 @@ class IndependentFields(Field):
 
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
         """The noise of each column."""
-        parts = (f.whiten(rng, values[:, [k]]) for k, f in enumerate(self.fields))
-        return np.concatenate(list(parts), axis=1)
+        return np.asarray(self._each(lambda f, k: f.whiten(rng, values[:, [k]])))
 
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values that noise makes, ``(n, num_columns)``."""
-        parts = (f.colour(noise[:, [k]]) for k, f in enumerate(self.fields))
-        return np.concatenate(list(parts), axis=1)
+        return np.asarray(self._each(lambda f, k: f.colour(noise[:, [k]])))
 
     def log_normalizer(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
-        return np.concatenate([field.log_normalizer() for field in self.fields])
+        return np.asarray(self._each(lambda f, k: f.log_normalizer()))
 
     def log_normalizer_with_trend(self, trend: Trend) -> FloatArray:
         """The same, ``(num_columns,)``, with a trend added and integrated out."""
-        pairs = zip(self.fields, self._trends(trend), strict=True)
-        return np.concatenate([field.log_normalizer_with_trend(part) for field, part in pairs])
+        return np.asarray(self._each(lambda f, k: f.log_normalizer_with_trend(_column(trend, k))))
 
     def mean_with_trend(self, trend: Trend) -> tuple[FloatArray, FloatArray]:
         """Means of the columns, a trend included, and of its coefficients."""
-        trends = self._trends(trend)
-        pairs = [f.mean_with_trend(part) for f, part in zip(self.fields, trends, strict=True)]
-        return (
-            np.concatenate([mean for mean, _ in pairs], axis=1),
-            np.concatenate([beta for _, beta in pairs], axis=1),
-        )
+        mean, beta = self._each(lambda f, k: f.mean_with_trend(_column(trend, k)))
+        return mean, beta
 
     def predict(
         self, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Means and variances at new inputs, ``(m, num_columns)`` each."""
         means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
-        pairs = [f.predict(new_inputs, m) for f, m in zip(self.fields, means, strict=True)]
-        return (
-            np.concatenate([mean for mean, _ in pairs], axis=1),
-            np.concatenate([var for _, var in pairs], axis=1),
-        )
+        mean, var = self._each(lambda f, k: f.predict(new_inputs, means[k]))
+        return mean, var
 
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike | None = None
     ) -> FieldDraw:
         """A joint draw at the sites and at new inputs, and `predict` at the latter."""
         means = self._new_means(new_mean, len(as_inputs(new_inputs, "new_inputs")))
-        draws = [f.draw(rng, new_inputs, m) for f, m in zip(self.fields, means, strict=True)]
-        return FieldDraw(*(np.concatenate(parts, axis=1) for parts in zip(*draws, strict=True)))
-
-    def _trends(self, trend: Trend) -> Sequence[Trend]:
-        columns = range(len(self.fields))
-        return [trend._replace(centre=trend.centre[:, [k]]) for k in columns]
+        return FieldDraw(*self._each(lambda f, k: f.draw(rng, new_inputs, means[k])))
 
     def _new_means(self, new_mean: ArrayLike | None, num_new: int) -> Sequence[FloatArray | None]:
         if new_mean is None:
             return [None] * len(self.fields)
         wide = np.broadcast_to(as_finite(new_mean, "new_mean"), (num_new, len(self.fields)))
         return [wide[:, [k]] for k in range(len(self.fields))]
+
+
+def _column(trend: Trend, k: int) -> Trend:
+    return trend._replace(centre=trend.centre[:, [k]])

@@ -38,7 +38,7 @@ from pgmult.core.parameters import Positive
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_generator, new_key
 from pgmult.fields.compiled.elimination import semidefinite_root
-from pgmult.fields.compiled.grids import padded, solve_columns
+from pgmult.fields.compiled.grids import Found, Plan, padded, solve_columns
 from pgmult.fields.compiled.low_rank import factor_columns
 from pgmult.fields.covariances import Covariance, Product
 from pgmult.fields.inputs import find_rows
@@ -164,7 +164,7 @@ class GridProcess(StructuredField):
         n, num_columns = self.shape
         add = csr_array((np.ones(n), (cells[:n], np.arange(n))), shape=(math.prod(whole), n))
         J, h = (np.ascontiguousarray((add @ values).T) for values in self._centred())
-        ranks, plans = _plans(axes, J, whole)
+        plans = _plans(axes, J, whole)
         key = NO_KEY if rng is None else new_key(rng)
 
         def solve(h: FloatArray, *, is_draw: bool) -> tuple[FloatArray, FloatArray]:
@@ -172,15 +172,14 @@ class GridProcess(StructuredField):
             out, tilts = np.zeros((2, num_columns, math.prod(whole)))
             errors = np.empty(num_columns)
             for plan in plans:
-                part, part_tilts = np.zeros((2, len(plan.columns), math.prod(whole)))
-                part_errors = np.empty(len(part))
+                number = len(plan.columns)
+                fields, part_tilts = np.zeros((2, number, math.prod(whole)))
+                part = Found(fields, np.empty(number), part_tilts)
                 over_rows(
-                    solve_columns, len(part), key, plan.columns, is_draw, J, h, *plan.expand,
-                    *plan.collapse, sizes, ranks, plan.spectrum, plan.scales, math.prod(ranks),
-                    self.tolerance, self.max_iterations, part, part_errors, part_tilts, grain=1,
+                    solve_columns, number, key, is_draw, J, h, plan, self.tolerance,
+                    self.max_iterations, part, grain=1,
                 )  # fmt: skip
-                errors[plan.columns] = part_errors
-                out[plan.columns], tilts[plan.columns] = part, part_tilts
+                out[plan.columns], errors[plan.columns], tilts[plan.columns] = part
             self._check(errors)
             return out, tilts
 
@@ -268,20 +267,8 @@ def _trend_of(
     return np.asarray(np.linalg.solve(precision, tilt[..., None])[..., 0])
 
 
-class _Plan(NamedTuple):
-    """Columns, and the roots of the axes' covariances in which their preconditioner is diagonal."""
-
-    columns: IntArray
-    expand: tuple[FloatArray, IntArray]
-    collapse: tuple[FloatArray, IntArray]
-    spectrum: FloatArray
-    scales: FloatArray
-
-
-def _plans(
-    axes: tuple[_Axis, ...], J: FloatArray, whole: tuple[int, ...]
-) -> tuple[IntArray, list[_Plan]]:
-    """Ranks of the axes, and one plan for the columns whose J has much the same shape.
+def _plans(axes: tuple[_Axis, ...], J: FloatArray, whole: tuple[int, ...]) -> list[Plan]:
+    """One plan for the columns whose J has much the same shape.
 
     Columns whose sums of J along an axis differ in shape from those of all columns, by more than
     `_ALIKE`, have plans of their own. That depends on J alone, never on noise.
@@ -302,22 +289,23 @@ def _plans(
     roots = [semidefinite_root(axis.cov(), _TINY) for axis in axes]
     ranks = np.array([len(root) for root in roots])
 
-    def plan(columns: IntArray, margins: Sequence[FloatArray]) -> _Plan:
+    def plan(columns: IntArray, margins: Sequence[FloatArray]) -> Plan:
         bases, spectra = [], []
         for root, margin in zip(roots, margins, strict=True):
             values, vectors = np.linalg.eigh((root * (margin / (margin.sum() or 1.0))) @ root.T)
             bases.append(root.T @ vectors)
             spectra.append(np.maximum(values, 0.0))
         spectra[-1] = np.pad(spectra[-1], (0, int(padded(ranks[-1])) - ranks[-1]))
-        return _Plan(
-            columns, _flattened(bases), _flattened([basis.T for basis in bases]),
-            reduce(np.multiply.outer, spectra).ravel(), scales[columns],
+        return Plan(
+            columns, scales[columns], reduce(np.multiply.outer, spectra).ravel(),
+            np.array([len(axis.points) for axis in axes]), ranks,
+            *_flattened(bases), *_flattened([basis.T for basis in bases]),
         )  # fmt: skip
 
     plans = [plan(np.array([c]), [margin[c] for margin in own]) for c in np.flatnonzero(alone)]
     if not alone.all():
         plans.append(plan(np.flatnonzero(~alone), together))
-    return ranks, plans
+    return plans
 
 
 def _groups(covariance: Covariance, num_columns: int) -> list[tuple[list[int], list[Covariance]]]:

@@ -118,6 +118,7 @@ def test_labels_that_disagree_are_refused(build, message):
         (lambda: as_field(INPUTS[:3], COUNTS), "as many rows, got 3 and 4"),
         (lambda: as_field([[np.nan]], [[1, 2]]), "inputs must be finite, got nan at row 0"),
         (lambda: as_field(INPUTS, COUNTS - 1), "non-negative integers, got -1"),
+        (lambda: as_field(INPUTS, 0 * COUNTS + 2**62), r"add up to less than 2\*\*63"),
         (lambda: as_field(INPUTS, COUNTS / 10.0), "did you pass proportions"),
         (lambda: as_field(INPUTS, COUNTS[:, 0]), "two categories or more"),
         (lambda: as_field(INPUTS, COUNTS[:, :1]), "two categories or more"),

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.stats
-from same_draws import check_threads_do_not_matter
 from scipy.special import digamma, polygamma
 
 import pgmult
@@ -240,11 +239,6 @@ def test_one_state_has_one_law_at_new_inputs():
     np.testing.assert_array_equal(MODEL.psi_new_mean(again, DATA), MODEL.psi_new_mean(state, DATA))
     other = MODEL.step(np.random.default_rng(10), state, DATA)
     assert (MODEL.psi_new_mean(other, DATA) != MODEL.psi_new_mean(state, DATA)).all()
-
-
-@models
-def test_threads_do_not_matter(model):
-    check_threads_do_not_matter(model, DATA)
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

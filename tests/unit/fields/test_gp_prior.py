@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.compiled.dense_fields import lower_root
 from pgmult.fields.covariances import Constant, Linear, Matern, SquaredExponential, White
@@ -156,12 +155,6 @@ def test_roots(n):
     assert failed == -1
     np.testing.assert_array_equal(root, np.tril(root))
     np.testing.assert_allclose(root @ root.T, low @ low.T, atol=1e-11 * n)
-
-
-def test_draws_do_not_depend_on_threads():
-    one = FIELD.sample(np.random.default_rng(8))
-    with row_threads(3):
-        np.testing.assert_array_equal(FIELD.sample(np.random.default_rng(8)), one)
 
 
 def test_columns_with_covariances_of_their_own():

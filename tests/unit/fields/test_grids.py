@@ -5,7 +5,6 @@ import pytest
 from numba.core import config
 from oracle.gaussian_field import assert_drawn_from, dense_law
 
-from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.covariances import Constant, Matern, Periodic, SquaredExponential, White
 from pgmult.fields.priors.grids import GridProcess
@@ -117,18 +116,6 @@ def test_without_potential_it_is_the_prior():
     np.testing.assert_array_equal(field.log_normalizer(), [0.0])
     np.testing.assert_allclose(field.predict(new)[1][:, 0], 1.5, atol=1e-11)
     assert np.isfinite(field.sample(np.random.default_rng(0))).all()
-
-
-def test_threads_do_not_change_draws():
-    inputs, new, potential = problem(columns=9)
-    field = GridProcess(COVARIANCES["three axes"], inputs).condition(potential)
-
-    def run(threads):
-        with row_threads(threads):
-            return field.draw(np.random.default_rng(0), new)
-
-    for one, two in zip(run(1), run(2), strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 def test_axes_are_groups_of_columns_that_factors_share():

@@ -7,7 +7,6 @@ import pytest
 from numba.core import config
 from oracle.gaussian_field import assert_drawn_from, dense_law
 
-from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.covariances import Matern, SquaredExponential
 from pgmult.fields.priors.inducing_points import InducingProcess
@@ -88,17 +87,6 @@ def test_draws_have_the_law_of_the_field_it_defines():
     assert_drawn_from(field.draw(np.random.default_rng(2), NEW).new_values.T, mean[8:], cov[8:, 8:])
     for got, expected in zip(drawn[2:], field.predict(NEW), strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-12)
-
-
-def test_threads_do_not_change_draws():
-    field = InducingProcess(Matern(0.5), INPUTS, num_points=9).condition(DiagonalPotential(J, H))
-
-    def run(threads):
-        with row_threads(threads):
-            return field.draw(np.random.default_rng(0), NEW)
-
-    for one, two in zip(run(1), run(2), strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 def test_refuses_no_points():

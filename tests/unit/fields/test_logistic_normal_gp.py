@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from same_draws import check_threads_do_not_matter
 from scipy.special import logsumexp
 from scipy.stats import kstest, norm
 
@@ -148,16 +147,6 @@ class TestModel:
         data = as_field([0.0, 1.0], [[8, 0], [31, 0]])
         mean = LogisticNormalGP(COVARIANCE, mean="empirical")._mean(data)
         assert mean[0] - mean[1] == pytest.approx(np.log(39.5 / 0.5))
-
-    @pytest.mark.parametrize("hyperparameters", ["fixed", "sampled"])
-    def test_any_number_of_threads(self, hyperparameters):
-        rng = np.random.default_rng(6)
-        data = as_field(
-            rng.normal(size=(50, 2)), rng.poisson(1.0, (50, 4)), rng.normal(size=(9, 2))
-        )
-        check_threads_do_not_matter(
-            LogisticNormalGP(COVARIANCE, "empirical", hyperparameters), data
-        )
 
     def test_fixed_hyperparameters_stay(self):
         state = MODEL.step(np.random.default_rng(7), MODEL.init(RNG, DATA), DATA)

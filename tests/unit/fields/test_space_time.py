@@ -5,7 +5,6 @@ import pytest
 from numba.core import config
 from oracle.gaussian_field import assert_drawn_from, dense_law
 
-from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.compiled.elimination import eliminate, row_stride, semidefinite_root
 from pgmult.fields.covariances import (
@@ -183,18 +182,6 @@ def test_conditioning_twice_multiplies():
     np.testing.assert_allclose(
         field.condition(half).condition(half).mean(), field.condition(potential).mean(), atol=1e-13
     )
-
-
-def test_threads_do_not_change_draws():
-    inputs, new, potential = problem(columns=9)
-    field = SpaceTimeProcess(TERMS["sum"], inputs).condition(potential)
-
-    def run(threads):
-        with row_threads(threads):
-            return field.draw(np.random.default_rng(0), new)
-
-    for one, two in zip(run(1), run(2), strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 def test_time_is_found_or_named():

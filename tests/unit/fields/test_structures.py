@@ -7,6 +7,7 @@ import pytest
 from numba.core import config
 from oracle.gaussian_field import assert_drawn_from
 
+from pgmult.compiled.rows import row_threads
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.fields.covariances import Matern, SquaredExponential
 from pgmult.fields.priors import structures as choices
@@ -52,6 +53,12 @@ def test_all_structures_compute_the_same(structure, kind):
     np.testing.assert_allclose(field.log_normalizer(), dense.log_normalizer(), atol=1e-8)
     for got, expected in zip(field.predict(new), dense.predict(new), strict=True):
         np.testing.assert_allclose(got, expected, atol=1e-8)
+    draws = []
+    for threads in (1, 2):
+        with row_threads(threads):
+            draws.append(field.draw(np.random.default_rng(1), new))
+    for one, two in zip(*draws, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize(
