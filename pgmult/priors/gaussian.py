@@ -19,6 +19,7 @@ array([[0.75, 0.  ]])
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +35,7 @@ from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.arguments import as_real
 from pgmult.core.machine import refuse_unaffordable
+from pgmult.core.parameters import Checked, real
 from pgmult.core.potentials import DensePotential, DiagonalPotential, as_potential
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import (
@@ -284,7 +286,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NormalInverseWishart:
+class NormalInverseWishart(Checked):
     """The conjugate prior of a Gaussian's mean and covariance.
 
     Sigma ~ IW(scale, dof), with E[Sigma] = scale / (dof - n - 1), and mu | Sigma ~ N(mean, Sigma /
@@ -301,19 +303,13 @@ class NormalInverseWishart:
         Symmetric positive definite.
     """
 
-    mean: FloatArray
-    strength: float
+    mean: Annotated[FloatArray, as_finite, "dim"]
+    strength: Annotated[float, real(above=0.0)]
     dof: float
-    scale: FloatArray
+    scale: Annotated[FloatArray, as_spd, "dim", "dim"]
 
-    def __post_init__(self) -> None:
-        mean = as_finite(self.mean, "mean")
-        if mean.ndim != 1:
-            raise ValueError(f"mean must have shape (n,), got {mean.shape}")
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "scale", as_spd(self.scale, "scale", len(mean), "mean"))
-        as_real(self.strength, "strength", above=0.0)
-        as_real(self.dof, "dof", above=len(mean) - 1)  # else the prior is improper
+    def _complete(self) -> None:
+        as_real(self.dof, "dof", above=len(self.mean) - 1)  # else the prior is improper
 
     @classmethod
     def weak(cls, mean: ArrayLike, var: float = 1.0, rows: float = 2.0) -> "NormalInverseWishart":

@@ -20,12 +20,14 @@ array([[-0.98],
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart, scatter
 from pgmult.core.arguments import as_real
+from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_spd, new_key
 from pgmult.priors.gaussian import inverse_wishart_log_density, lower_cholesky
@@ -39,7 +41,7 @@ def linear_means(covariates: FloatArray, coefficients: FloatArray) -> FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MatrixNormalInverseWishart:
+class MatrixNormalInverseWishart(Checked):
     """The conjugate prior of a multivariate linear regression.
 
     Attributes
@@ -59,22 +61,13 @@ class MatrixNormalInverseWishart:
         If the prior would be improper or shapes do not agree.
     """
 
-    mean: FloatArray
-    row_precision: FloatArray
+    mean: Annotated[FloatArray, as_finite, "covariate", "dim"]
+    row_precision: Annotated[FloatArray, as_spd, "covariate", "covariate"]
     dof: float
-    scale: FloatArray
+    scale: Annotated[FloatArray, as_spd, "dim", "dim"]
 
-    def __post_init__(self) -> None:
-        mean = as_finite(self.mean, "mean")
-        if mean.ndim != 2 or 0 in mean.shape:
-            raise ValueError(f"mean must have shape (p, n), p and n >= 1, got {mean.shape}")
-        p, n = mean.shape
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(
-            self, "row_precision", as_spd(self.row_precision, "row_precision", p, "mean")
-        )
-        object.__setattr__(self, "scale", as_spd(self.scale, "scale", n, "mean"))
-        as_real(self.dof, "dof", above=n - 1)  # else the prior is improper
+    def _complete(self) -> None:
+        as_real(self.dof, "dof", above=len(self.scale) - 1)  # else the prior is improper
 
     @classmethod
     def weak(

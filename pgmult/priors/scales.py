@@ -13,18 +13,19 @@ has one more exact step, `given`, and goes on as before with the conjugate prior
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from pgmult.compiled.linalg import invert_positive_definite
-from pgmult.core.arguments import as_real
+from pgmult.core.parameters import Checked, real
 from pgmult.core.typing import FloatArray
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 
 __all__ = ["CommonScale", "CovarianceScales", "HalfTScales"]
 
+_Positive = Annotated[float, real(above=0.0, minimum=1e-100, maximum=1e100)]
 Conjugate = TypeVar("Conjugate", NormalInverseWishart, MatrixNormalInverseWishart)
 
 
@@ -40,7 +41,7 @@ class CovarianceScales(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HalfTScales:
+class HalfTScales(Checked):
     r"""Every standard deviation of Sigma half-t, whatever the others are (Huang and Wand 2013).
 
     With n coordinates, and in place of the `dof` and `scale` of the prior that it is used with::
@@ -61,11 +62,8 @@ class HalfTScales:
         > 0; of the half-t, in units of psi.
     """
 
-    dof: float = 2.0
-    scale: float = 2.5
-
-    def __post_init__(self) -> None:
-        _check_positive(self, "dof", "scale")
+    dof: _Positive = 2.0
+    scale: _Positive = 2.5
 
     def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
         """The conjugate prior, its scales drawn from theirs."""
@@ -82,7 +80,7 @@ class HalfTScales:
 
 
 @dataclass(frozen=True, slots=True)
-class CommonScale:
+class CommonScale(Checked):
     """One factor of the whole scale matrix, learned: Sigma | s ~ IW(s scale, dof).
 
     ``s ~ Gamma(shape, rate)``, and given Sigma ``s ~ Gamma(shape + dof n / 2, rate + tr(scale
@@ -94,11 +92,8 @@ class CommonScale:
         > 0.
     """
 
-    shape: float = 2.0
-    rate: float = 2.0
-
-    def __post_init__(self) -> None:
-        _check_positive(self, "shape", "rate")
+    shape: _Positive = 2.0
+    rate: _Positive = 2.0
 
     def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
         """The conjugate prior, its scale drawn from its own."""
@@ -112,9 +107,3 @@ class CommonScale:
 
     def _with(self, s: float, prior: Conjugate) -> Conjugate:
         return replace(prior, scale=max(s, 1e-200) * prior.scale)
-
-
-def _check_positive(prior: "HalfTScales | CommonScale", *names: str) -> None:
-    for name in names:
-        value = as_real(getattr(prior, name), name, above=0.0, minimum=1e-100, maximum=1e100)
-        object.__setattr__(prior, name, value)

@@ -21,11 +21,6 @@ CODES = np.where(np.arange(12) == 7, -1, np.arange(12) % 5)
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(8)
-
-
-@pytest.fixture
 def problem(rng):
     """A grouping of 5 levels beside a curve of 3, one row of no level; and all of it, dense."""
     x = np.column_stack([np.ones(12), rng.normal(size=12)])

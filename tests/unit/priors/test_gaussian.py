@@ -15,11 +15,6 @@ def random_spd(rng, n):
     return root @ root.T + 0.5 * np.eye(n)
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(7)
-
-
 def staircase_potential(rng, rows, n):
     """Row r reaches only its first r % (n + 1) coordinates, as sticks of short documents do."""
     reached = np.arange(n) < (np.arange(rows) % (n + 1))[:, None]

@@ -23,11 +23,6 @@ def shuffled(matrix, rng):
     return sparse.csr_array(matrix)[order][:, order]
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(11)
-
-
 def potential(rng, rows, n):
     J = np.where(rng.random((rows, n)) < 0.5, rng.gamma(1.0, size=(rows, n)), 0.0)
     return DiagonalPotential(J, np.where(J > 0.0, rng.normal(size=(rows, n)), 0.0))

@@ -12,11 +12,6 @@ VARIANCES = np.array([0.3, 1.7, 0.05])
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(8)
-
-
-@pytest.fixture
 def prior(rng):
     precision = np.array([[2.0, 0.3], [0.3, 1.0]])
     return MatrixNormalInverseWishart(rng.normal(size=(2, 2)), precision, 6.0, SPD)

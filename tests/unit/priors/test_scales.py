@@ -18,11 +18,6 @@ SIGMA = np.array([[1.5, 0.4, -0.2], [0.4, 0.7, 0.1], [-0.2, 0.1, 2.0]])
 HALF_T, COMMON = HalfTScales(3.0, 1.7), CommonScale(1.5, 0.7)
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(8)
-
-
 def test_standard_deviations_are_half_t_and_correlations_uniform(rng):
     scales, draws = HalfTScales(2.0, 1.3), 4000
     covs = np.array([scales.sample(rng, NIW).sample(rng)[1] for _ in range(draws)])
