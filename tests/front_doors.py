@@ -987,50 +987,10 @@ CALLS = {
         lambda: fit_of(sequences.SequenceForecaster, n_components=1, **CHAINS),
         lambda: {"X": ["ABBA", "BAB"]},
     ),
-    "datasets.Table.sequences": (
-        lambda: (
-            datasets.read(
-                {"who": ["a", "a", "b"], "day": [1, 3, 1], "state": ["x", "y", "x"], "n": [1, 2, 1]}
-            ).sequences
-        ),
-        lambda: {
-            "symbol": "state",
-            "sequence": "who",
-            "time": "day",
-            "every": None,
-            "week_start": "monday",
-            "count": "n",
-            "order": "frequency",
-        },
-    ),
     # fields
     "fields.as_field": (
         lambda: fields.as_field,
         lambda: {"inputs": TIMES, "counts": FIELD_COUNTS, "new_inputs": [7.0]},
-    ),
-    "datasets.Table.rows": (
-        lambda: datasets.read({"x": [1.0, 2.0, 3.0], "y": ["a", "b", "a"], "n": [1, 2, 1]}).rows,
-        lambda: {"formula": "y ~ x", "groups": None, "weights": "n", "offset": "x"},
-    ),
-    "datasets.Table.field": (
-        lambda: (
-            datasets.read(
-                {
-                    "year": [1, 1, 2],
-                    "place": ["a", "b", "a"],
-                    "name": ["x", "y", "y"],
-                    "n": [1, 2, 3],
-                }
-            ).field
-        ),
-        lambda: {
-            "inputs": ["year", "place"],
-            "category": "name",
-            "count": "n",
-            "new_inputs": {"year": [3], "place": ["b"]},
-            "places": {"place": {"a": 1.0, "b": 2.0}},
-            "order": "frequency",
-        },
     ),
     "fields.MultinomialGP": (
         lambda: fields.MultinomialGP,
@@ -1403,6 +1363,46 @@ CALLS = {
     "datasets.Table.corpus": (
         lambda: datasets.read({"text": ["some text", "other"], "n": [1, 2]}).corpus,
         lambda: {"text": "text", "min_documents": 1, "ngrams": 2, "stop_words": ["some"]},
+    ),
+    "datasets.Table.sequences": (
+        lambda: (
+            datasets.read(
+                {"who": ["a", "a", "b"], "day": [1, 3, 1], "state": ["x", "y", "x"], "n": [1, 2, 1]}
+            ).sequences
+        ),
+        lambda: {
+            "symbol": "state",
+            "sequence": "who",
+            "time": "day",
+            "every": None,
+            "week_start": "monday",
+            "count": "n",
+            "order": "frequency",
+        },
+    ),
+    "datasets.Table.rows": (
+        lambda: datasets.read({"x": [1.0, 2.0, 3.0], "y": ["a", "b", "a"], "n": [1, 2, 1]}).rows,
+        lambda: {"formula": "y ~ x", "groups": None, "weights": "n", "offset": "x"},
+    ),
+    "datasets.Table.field": (
+        lambda: (
+            datasets.read(
+                {
+                    "year": [1, 1, 2],
+                    "place": ["a", "b", "a"],
+                    "name": ["x", "y", "y"],
+                    "n": [1, 2, 3],
+                }
+            ).field
+        ),
+        lambda: {
+            "inputs": ["year", "place"],
+            "category": "name",
+            "count": "n",
+            "new_inputs": {"year": [3], "place": ["b"]},
+            "places": {"place": {"a": 1.0, "b": 2.0}},
+            "order": "frequency",
+        },
     ),
     "datasets.read_ldac": (
         lambda: datasets.read_ldac,

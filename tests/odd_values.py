@@ -140,6 +140,17 @@ VALUES = {
     "series": lambda: _series([1, 2, 3]),
     "series of strings": lambda: _series(["a", "b", "a"]),
     "categorical": lambda: _series(["a", "b", "a"], dtype="category"),
+    "nullable integers": lambda: _series([9007199254740993, None, 1], dtype="Int64"),
+    "nullable strings": lambda: _series(["a", None, "b"], dtype="string"),
+    "times of a zone": lambda: _series(["2024-03-01T00:30+02:00"] * 3, dtype="datetime64[ns, UTC]"),
+    "times of two zones": lambda: [
+        datetime.datetime(2024, 3, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=hours)))
+        for hours in (1, 2, 1)
+    ],
+    "ids of 19 digits": lambda: [1234567890123456789, 1234567890123456788, 2**63 + 1],
+    "ids of 19 digits in text": lambda: ["1234567890123456789", "1E5", "100000"],
+    "hostile text": lambda: ["a<script>alert(1)</script>", "=1+1", "~ {raise}"],
+    "a hostile formula": lambda: "y ~ __import__('os').system('true') + {raise}",
     "a generator of numpy": lambda: np.random.default_rng(0),
     "a legacy generator": lambda: np.random.RandomState(0),
 }

@@ -204,10 +204,9 @@ def _repeats(corpus: Any) -> int:
 
 def _complete(table: Any, formulas: list[str]) -> tuple[Any, int]:
     """The rows of a table that have a value of every column a formula names."""
-    import re
+    from pgmult.formulas.language import parse
 
-    text = " ".join(formulas)
-    named = [name for name in table.columns if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+    named = [name for text in formulas for name in parse(text).columns if name in table.columns]
     missing = table.missing(*named)
     return table[~missing], int(missing.sum())
 

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_banded
+from scipy.interpolate import CubicSpline
 
 from pgmult.core.typing import FloatArray
 
-__all__ = ["BASES", "OPERATORS", "ROWWISE", "State", "known_functions"]
+__all__ = ["BASES", "OPERATORS", "ROWWISE", "State", "known_functions", "natural_spline"]
 
 State = dict[str, NDArray[Any]]
 
@@ -202,57 +202,29 @@ def _places(
 
 def _at_knots(x: FloatArray, knots: FloatArray, cyclic: bool) -> FloatArray:
     """What the values at each knot add to a spline at x, ``(len(x), num_values)``."""
-    first, last = knots[0], knots[-1]
-    if cyclic:
-        x = x.copy()
-        above, below = x > last, x < first
-        x[above] = first + (x[above] - last) % (last - first)
-        x[below] = last - (first - x[below]) % (last - first)
-    j = np.clip(np.searchsorted(knots, x) - 1, 0, len(knots) - 2)
-    h = np.diff(knots)
-    width, after, before = h[j], knots[j + 1] - x, x - knots[j]
-    cubed_after = after * after * after / (6.0 * width)
-    cubed_after[x > last] = 0.0
-    cubed_before = before * before * before / (6.0 * width)
-    cubed_before[x < first] = 0.0
-    values = len(knots) - cyclic
-    unit, bends = np.identity(values), _bends_of_circle(h) if cyclic else _bends(h)
-    right = (j + 1) % values
-    return np.asarray((
-        after / width * unit[j].T
-        + before / width * unit[right].T
-        + (cubed_after - width * after / 6.0) * bends[j].T
-        + (cubed_before - width * before / 6.0) * bends[right].T
-    ).T)  # fmt: skip
+    if not cyclic:
+        return natural_spline(knots, np.eye(len(knots)), x)
+    circle = np.vstack([np.eye(len(knots) - 1), np.eye(1, len(knots) - 1)])
+    around = knots[0] + (x - knots[0]) % (knots[-1] - knots[0])
+    return np.asarray(CubicSpline(knots, circle, bc_type="periodic")(around))
 
 
-def _bends(h: FloatArray) -> FloatArray:
-    """Second derivatives at the knots of a natural spline, of its values there."""
-    count = len(h) + 1
-    if count == 2:  # a straight line
-        return np.zeros((2, 2))
-    off = h[1:-1] / 6.0
-    banded = np.array([np.r_[0.0, off], (h[:-1] + h[1:]) / 3.0, np.r_[off, 0.0]])
-    slopes = np.zeros((count - 2, count))
-    rows = np.arange(count - 2)
-    slopes[rows, rows], slopes[rows, rows + 2] = 1.0 / h[:-1], 1.0 / h[1:]
-    slopes[rows, rows + 1] = -slopes[rows, rows] - slopes[rows, rows + 2]
-    inner = solve_banded((1, 1), banded, slopes)
-    return np.vstack([np.zeros(count), inner, np.zeros(count)])
+def natural_spline(knots: FloatArray, values: FloatArray, x: FloatArray) -> FloatArray:
+    """Natural cubic splines through values at knots, straight beyond the first and the last.
 
+    Parameters
+    ----------
+    knots : array, ``(num_knots,)``
+    values : array, ``(num_knots, num_curves)``
+    x : array, ``(num_rows,)``
 
-def _bends_of_circle(h: FloatArray) -> FloatArray:
-    """The same of a spline whose last knot is its first."""
-    n = len(h)
-    b, d = np.zeros((n, n)), np.zeros((n, n))
-    for i in range(n):
-        k = (i - 1) % n
-        b[i, i] += (h[k] + h[i]) / 3.0
-        d[i, i] += -1.0 / h[k] - 1.0 / h[i]
-        for row, column in ((i, k), (k, i)):
-            b[row, column] += h[k] / 6.0
-            d[row, column] += 1.0 / h[k]
-    return np.asarray(np.linalg.solve(b, d))
+    Returns
+    -------
+    array, ``(num_rows, num_curves)``
+    """
+    spline = CubicSpline(knots, values, bc_type="natural")
+    inside = np.clip(x, knots[0], knots[-1])
+    return np.asarray(spline(inside) + spline(inside, 1) * (x - inside)[:, None])
 
 
 BASES: Mapping[str, Callable[..., tuple[FloatArray, State]]] = {

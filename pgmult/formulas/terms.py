@@ -29,6 +29,7 @@ from scipy.interpolate import CubicSpline
 
 from pgmult.core.labels import Levels
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.functions import natural_spline
 
 __all__ = ["GroupTerm", "SplineTerm", "Term", "are_free", "spline_term"]
 
@@ -167,9 +168,7 @@ class SplineTerm:
 
         Beyond the first and last knot the curve goes on straight.
         """
-        spline = CubicSpline(self.knots, self.bends, bc_type="natural")
-        inside = np.clip(x, self.knots[0], self.knots[-1])
-        curves = spline(inside) + spline(inside, 1) * (x - inside)[:, None]
+        curves = natural_spline(self.knots, self.bends, x)
         curves -= self.line[0] + x[:, None] * self.line[1]
         return np.concatenate([curves * m[:, None] for m in multipliers.T], axis=1)
 
