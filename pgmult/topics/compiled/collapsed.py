@@ -16,7 +16,7 @@ rejection, hence exact. The split is that of Yao, Mimno and McCallum (2009), who
 a term for every topic of the word.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,8 @@ class Tallies(NamedTuple):
     """
 
     topic_counts: NDArray[np.int64]
-    word_counts: NDArray[np.int64]
-    totals: NDArray[np.int64]
+    word_counts: NDArray[Any]
+    totals: NDArray[Any]
 
 
 class _Bounds(NamedTuple):

@@ -11,7 +11,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_real, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.data.corpus import Corpus, as_num_topics
-from pgmult.topics.fits._documents import as_words
+from pgmult.topics.fits.mean_field import as_words
 from pgmult.topics.starts.searches import START_SWEEPS, leaf
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 

@@ -138,12 +138,11 @@ def fold_in(
     for draw in used:
         centre, which, covariances = prior.at(int(draw))
         theta = np.empty((count, num_topics))
+        precisions = np.asarray(np.linalg.inv(covariances), dtype=np.float64)
         here = prior.topics(int(draw)) if prior.groups else np.asarray(topics[draw], np.float64)
         statuses = over_rows(
             kernels.fold_in, count, new_key(rng), ids, tokens.entries,
-            kernels.Given(
-                np.ascontiguousarray(here.T), np.linalg.inv(covariances), which, centre, order
-            ),
+            kernels.Given(np.ascontiguousarray(here.T), precisions, which, centre, order),
             sweeps + (warm_up if draw == used[0] else 0), psi, theta,
         )  # fmt: skip
         failed = [status - 1 for status in statuses if status]

@@ -54,7 +54,7 @@ from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.topics.data.corpus import Corpus, corpus_from
-from pgmult.topics.fits._documents import as_words
+from pgmult.topics.fits.mean_field import HasHistory, as_words
 from pgmult.topics.scores.completion import CompletionScore
 from pgmult.variational.ascent import Climb, has_settled
 
@@ -68,7 +68,7 @@ _LEAST_VAR = 1e-6  # of sigma^2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LanguageModelFit:
+class LanguageModelFit(HasHistory):
     """q(theta) of each group, and the prior of groups and words: a `pgmult.variational.Fit`.
 
     Attributes
@@ -97,16 +97,6 @@ class LanguageModelFit:
     converged: bool
 
     is_bound: ClassVar[bool] = False
-
-    @property
-    def objective(self) -> float:
-        """The approximate log evidence at the result."""
-        return float(self.history[-1])
-
-    @property
-    def num_iterations(self) -> int:
-        """Estimates of mu and sigma^2, that which they started from among them."""
-        return len(self.history)
 
     @property
     def concentration(self) -> FloatArray:

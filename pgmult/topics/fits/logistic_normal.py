@@ -55,14 +55,15 @@ from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.compiled import variational_ctm as compiled
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.fits._documents import as_words, word_counts
 from pgmult.topics.fits.mean_field import (
     MeanFieldFit,
     antithetic_half,
     as_precision,
+    as_words,
     num_pieces,
     refuse_failed,
     refuse_scales,
+    word_counts,
 )
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
 from pgmult.topics.starts.searches import START_SWEEPS, leaf

@@ -1,21 +1,29 @@
-"""What the variational fits of topic models share: their answers, and q of documents."""
+"""What the variational fits of topic models share: their loop, their answers, q of documents."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray
+from pgmult.topics.compiled.variational_topics import expected_word_counts
 from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.variational.ascent import has_settled
 
 __all__ = [
+    "HasHistory",
     "MeanFieldFit",
     "antithetic_half",
     "as_precision",
+    "as_words",
     "num_pieces",
     "refuse_failed",
     "refuse_scales",
+    "until_settled",
+    "word_counts",
 ]
 
 _POINTS = 32  # antithetic pairs that a posterior mean of theta averages over
@@ -32,16 +40,21 @@ class HasTheta(Protocol):
 Documents = TypeVar("Documents", bound=HasTheta)
 
 
-class MeanFieldFit(ABC, Generic[Documents]):
-    """A `pgmult.variational.Fit` with a history, which infers documents.
+def until_settled(values: Iterator[float], most: int, tolerance: float) -> tuple[FloatArray, bool]:
+    """Iterate a fit that yields its objective, until that settles or there are `most` values.
 
-    Attributes
-    ----------
-    history : array, ``(num_iterations,)``
+    Returns all values, and whether the last changed by less than `tolerance` of itself.
     """
+    history: list[float] = []
+    while len(history) < most and not has_settled(history, tolerance):
+        history.append(next(values))
+    return np.array(history), has_settled(history, tolerance)
+
+
+class HasHistory:
+    """The answers of a `pgmult.variational.Fit` that follow from its history."""
 
     __slots__ = ()
-
     history: FloatArray
 
     @property
@@ -53,6 +66,17 @@ class MeanFieldFit(ABC, Generic[Documents]):
     def num_iterations(self) -> int:
         """How long the history is."""
         return len(self.history)
+
+
+class MeanFieldFit(HasHistory, ABC, Generic[Documents]):
+    """A `pgmult.variational.Fit` with a history, which infers documents.
+
+    Attributes
+    ----------
+    history : array, ``(num_iterations,)``
+    """
+
+    __slots__ = ()
 
     def infer(self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500) -> Documents:
         """The q of documents, seen before or not, given what was fitted.
@@ -89,6 +113,33 @@ class MeanFieldFit(ABC, Generic[Documents]):
     @abstractmethod
     def _infer(self, corpus: Corpus, tolerance: float, max_steps: int) -> Documents:
         """`infer` of a corpus and limits that have been checked."""
+
+
+def as_words(counts: Any, name: str = "corpus") -> Corpus:
+    """A corpus with at least one token."""
+    corpus = corpus_from(counts, name)
+    if corpus.num_tokens == 0:
+        raise ValueError(f"{name} must have at least one token, got {corpus!r}")
+    return corpus
+
+
+def word_counts(
+    corpus: Corpus, weights: FloatArray, theta: FloatArray, by_word: FloatArray
+) -> FloatArray:
+    """Expected tokens of words in topics, ``(num_topics, num_words)``.
+
+    Each word sums over its documents in order, so the threads' split does not show.
+    """
+    entries = np.argsort(corpus.words, kind="stable")
+    sizes = np.bincount(corpus.words, minlength=corpus.num_words)
+    word_indptr = np.concatenate([[0], np.cumsum(sizes)])
+    documents = np.repeat(np.arange(corpus.num_documents), np.diff(corpus.indptr))[entries]
+    out = np.empty(by_word.shape)
+    over_rows(
+        expected_word_counts, corpus.num_words, (word_indptr, documents, entries), weights, theta,
+        by_word, out,
+    )  # fmt: skip
+    return np.ascontiguousarray(out.T)
 
 
 def as_precision(cov: FloatArray) -> FloatArray:

@@ -38,6 +38,7 @@ speed and for streams, and Gibbs (`pgmult.sample`) for uncertainty.
 True
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,18 +63,19 @@ from pgmult.topics.compiled.variational_topics import (
     sum_covariances,
 )
 from pgmult.topics.data.corpus import Corpus, as_corpus
-from pgmult.topics.fits._documents import as_words, word_counts
 from pgmult.topics.fits.mean_field import (
     MeanFieldFit,
     antithetic_half,
     as_precision,
+    as_words,
     num_pieces,
     refuse_failed,
     refuse_scales,
+    until_settled,
+    word_counts,
 )
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.starts.searches import START_SWEEPS
-from pgmult.variational.ascent import has_settled
 
 __all__ = ["Bound", "DocumentPosterior", "VariationalTopics", "fit_cavi", "fit_svi"]
 
@@ -390,19 +392,20 @@ def fit_cavi(
     corpus = as_words(corpus)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     tolerance = as_real(tolerance, "tolerance", above=0.0)
-    history: list[float] = []
+    rng = np.random.default_rng(as_seed(random_seed))
     with row_threads(as_cores(cores)):
-        q = VariationalTopics.start(
-            np.random.default_rng(as_seed(random_seed)), model, corpus, start_sweeps=start_sweeps
-        )
-        documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS)
-        history.append(q.bound(documents).total)
-        while len(history) < max_iterations and not has_settled(history, tolerance):
-            q = q._toward(documents, 1.0, 1.0)
-            documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, documents)
-            history.append(q.bound(documents).total)
-    converged = has_settled(history, tolerance)
-    return replace(q, method="cavi", history=np.array(history), converged=converged)
+        q = VariationalTopics.start(rng, model, corpus, start_sweeps=start_sweeps)
+
+        def bounds() -> Iterator[float]:
+            nonlocal q
+            documents = None
+            while True:
+                documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, documents)
+                yield q.bound(documents).total
+                q = q._toward(documents, 1.0, 1.0)
+
+        history, converged = until_settled(bounds(), max_iterations, tolerance)
+    return replace(q, method="cavi", history=history, converged=converged)
 
 
 def fit_svi(
@@ -453,23 +456,25 @@ def fit_svi(
     _step_size(1, delay, forgetting)
     rng = np.random.default_rng(as_seed(random_seed))
     counts, total = corpus.to_csr(), corpus.num_documents
-    history: list[float] = []
     with row_threads(as_cores(cores)):
         some = rng.permutation(np.flatnonzero(corpus.totals))[: 4 * batch_size]
         first = as_corpus(counts[np.sort(some)])
         q = VariationalTopics.start(rng, model, first, total, start_sweeps=start_sweeps)
-        while len(history) < max_epochs and not has_settled(history, tolerance):
-            shuffled = rng.permutation(total)
-            batches = np.array_split(shuffled, max(1, round(total / batch_size)))
-            bounds = []
-            for rows in batches:
-                minibatch = as_corpus(counts[rows])
-                documents = q._infer(minibatch, _FIT_TOLERANCE, _FIT_STEPS)
-                bounds.append(q.bound(documents, total).total)
-                step_size = _step_size(q.num_updates + 1, delay, forgetting)
-                q = q._toward(documents, total / len(rows), step_size)
-            history.append(float(np.mean(bounds)))
-    return replace(q, history=np.array(history), converged=has_settled(history, tolerance))
+
+        def means() -> Iterator[float]:
+            nonlocal q
+            while True:
+                shuffled = rng.permutation(total)
+                bounds = []
+                for rows in np.array_split(shuffled, max(1, round(total / batch_size))):
+                    documents = q._infer(as_corpus(counts[rows]), _FIT_TOLERANCE, _FIT_STEPS)
+                    bounds.append(q.bound(documents, total).total)
+                    step_size = _step_size(q.num_updates + 1, delay, forgetting)
+                    q = q._toward(documents, total / len(rows), step_size)
+                yield float(np.mean(bounds))
+
+        history, converged = until_settled(means(), max_epochs, tolerance)
+    return replace(q, history=history, converged=converged)
 
 
 def _scale(there: int, num_documents: int | None) -> float:
