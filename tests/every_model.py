@@ -189,5 +189,9 @@ MODELS = {
         sequences.as_vector_sequences(VECTORS),
     ),
     "MultinomialHMM": lambda: (sequences.MultinomialHMM(num_states=3), symbols()),
+    "MultinomialHMM sticky": lambda: (
+        sequences.MultinomialHMM(3, stickiness=None, start_tries=2, start_sweeps=2),
+        symbols(),
+    ),
     "TranscriptExpression": lambda: (mixtures.TranscriptExpression(), alignments()),
 }

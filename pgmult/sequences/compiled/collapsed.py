@@ -26,7 +26,8 @@ from pgmult.compiled.linalg import (
     solve_with_root,
 )
 
-_Floats, _Ints = NDArray[np.float64], NDArray[np.int64]
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
 
 
 class Chain(NamedTuple):

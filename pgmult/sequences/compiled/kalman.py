@@ -41,7 +41,8 @@ from pgmult.compiled.linalg import (
 from pgmult.compiled.streams import normal, open_stream
 
 ASYMMETRIC, INDEFINITE, NOT_FINITE = 1, 2, 3
-_Floats, _Ints = NDArray[np.float64], NDArray[np.int64]
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
 
 
 class Law(NamedTuple):

@@ -48,7 +48,8 @@ from pgmult.compiled.simd import (
 )
 from pgmult.compiled.streams import normal, open_stream
 
-_Floats, _Ints = NDArray[np.float64], NDArray[np.int64]
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
 
 
 class Stretches(NamedTuple):

@@ -259,8 +259,9 @@ class LinearDynamics:
         bases = size * np.concatenate([[0], longest.cumsum()])
         shape = len(cut.begins), D
         diagonals, joint_linear, behind_linear = np.zeros((3, *shape))
+        joints, links, behind = np.zeros((3, *shape, D))
         left = kalman_blocks.Reduced(
-            bases, np.empty(bases[-1]), diagonals, *np.zeros((3, *shape, D)), joint_linear,
+            bases, np.empty(bases[-1]), diagonals, joints, links, behind, joint_linear,
             behind_linear, np.empty(shape[0]),
         )  # fmt: skip
         out = np.empty((steps, D))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.stats
-from same_draws import check_threads_do_not_matter
 
 from pgmult import MatrixNormalInverseWishart
 from pgmult.sequences import as_sequences
@@ -194,10 +193,6 @@ def test_vectors_of_symbols_and_counts():
     named = as_vector_sequences(as_sequences(["abc"]))
     assert MODEL.coords(named)["symbol"].tolist() == ["a", "b", "c"]
     assert MODEL.coords(vectors) == {}
-
-
-def test_threads_do_not_matter():
-    check_threads_do_not_matter(MODEL, DATA)
 
 
 @pytest.mark.parametrize("state_dim", [1, 5])  # more factors than coordinates, too

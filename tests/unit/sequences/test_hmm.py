@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from same_draws import check_threads_do_not_matter
 from scipy.special import logsumexp, xlogy
 
 from pgmult import Dirichlet
@@ -270,13 +269,6 @@ def test_concentrations_given_states_with_rows_integrated_out():
 
 
 # ------------------------------------------------------------------ the model
-
-
-def test_threads_do_not_matter():
-    rng = np.random.default_rng(0)
-    data = as_sequences([rng.integers(5, size=n) for n in (30, 7, 12, 1)], num_symbols=5)
-    model = MultinomialHMM(3, stickiness=None, start_tries=2, start_sweeps=2)
-    check_threads_do_not_matter(model, data)
 
 
 def test_names_of_symbols_and_sequences():

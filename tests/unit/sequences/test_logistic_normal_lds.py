@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from same_draws import check_threads_do_not_matter
 from scipy.stats import multinomial
 
 import pgmult
@@ -60,11 +59,6 @@ def test_the_state_space_is_the_models(inputs):
             psi += state.emission_weights @ one.inputs[s]
         log_probs = MODEL.link(one).log_probs(psi) @ one.to_csr().toarray()[s]
         np.testing.assert_allclose(log_p[s], np.log(np.exp(log_probs).mean()), atol=0.05)
-
-
-@pytest.mark.slow
-def test_threads():
-    check_threads_do_not_matter(MODEL, make_data())
 
 
 @pytest.mark.slow
