@@ -11,7 +11,7 @@ import html
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Markup", "joined", "tag"]
+__all__ = ["Markup", "joined", "paragraphs", "tag"]
 
 _VOID = frozenset({"br", "input", "meta"})
 _SHAPES = frozenset({"circle", "line", "path", "polygon", "polyline", "rect"})
@@ -56,6 +56,11 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
 def joined(*children: Any) -> Markup:
     """Children of `tag` one after the other, without an element around them."""
     return Markup("".join(_each(children)))
+
+
+def paragraphs(lines: Iterable[str]) -> Markup:
+    """Each line a paragraph."""
+    return joined(tag("p", line) for line in lines)
 
 
 def _each(children: Iterable[Any]) -> Iterable[str]:

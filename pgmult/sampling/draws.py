@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
-from pgmult.core.notebook import columns_html
+from pgmult.core.markup import joined, paragraphs
+from pgmult.core.tabled import Column, Table
 from pgmult.core.typing import Linked, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
@@ -261,9 +262,11 @@ class Draws(Mapping[str, NDArray[Any]]):
 
     def _repr_html_(self) -> str:
         sizes = self._sizes()
-        columns = {"variable": list(sizes), "axes": [own or "-" for own in sizes.values()]}
+        axes = [own or "-" for own in sizes.values()]
+        columns = [Column("variable", list(sizes), "variable"), Column("axes", axes, "axes")]
         title = f"Posterior: {self.num_chains} chains x {self.num_draws} draws"
-        return columns_html(columns, title, ["numbers: .summary()"], most=None)
+        below = paragraphs(["numbers: .summary()"])
+        return joined(paragraphs([title]), Table("", columns).html(), below)
 
     def __repr__(self) -> str:
         width = max((len(name) for name in self), default=0)

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_strings
-from pgmult.core.notebook import columns_html
+from pgmult.core.markup import joined, paragraphs
+from pgmult.core.tabled import Column, Table
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.draws import Draws
@@ -120,10 +122,10 @@ class Summary:
 
     def _repr_html_(self) -> str:
         shown, notes = self._shown()
-        cells = {
-            name: [_cell(name, values[i]) for i in shown] for name, values in self.columns.items()
-        }
-        return columns_html({"": [self.rows[i] for i in shown], **cells}, notes=notes, most=None)
+        columns = [Column("entry", [self.rows[i] for i in shown], "entry")]
+        for name, values in self.columns.items():
+            columns.append(Column(name, values[shown], name, partial(_cell, name)))
+        return joined(Table("", columns).html(), paragraphs(notes))
 
     def __str__(self) -> str:
         shown, notes = self._shown()

@@ -21,7 +21,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_probability, as_seed, brief
-from pgmult.core.notebook import lines_html
+from pgmult.core.markup import paragraphs
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, corpus_from
@@ -91,7 +91,7 @@ class NewDocuments:
         return self.topics.to_dataframe()
 
     def _repr_html_(self) -> str:
-        return lines_html(str(self).splitlines()) + self.topics._repr_html_()
+        return paragraphs(str(self).splitlines()) + self.topics._repr_html_()
 
 
 def align_words(

@@ -27,7 +27,7 @@ import numpy as np
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_kind, brief
-from pgmult.core.notebook import lines_html
+from pgmult.core.markup import paragraphs
 from pgmult.core.scores import mean_by_token, paired_difference
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, variable
@@ -112,7 +112,7 @@ class CompletionScore:
         return as_frame({"document": numbers, "log_predictive": self.by_document})
 
     def _repr_html_(self) -> str:
-        return lines_html([str(self)])
+        return paragraphs([str(self)])
 
 
 def _check_tokens(held_out: Any, name: str = "held_out") -> None:

@@ -65,7 +65,7 @@ from scipy.special import logsumexp
 from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_kind, as_list, as_repeats, as_seed
 from pgmult.core.machine import as_cores
-from pgmult.core.notebook import lines_html
+from pgmult.core.markup import paragraphs
 from pgmult.core.scores import mean_by_token
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray
@@ -144,7 +144,7 @@ class DocumentScore:
         )
 
     def _repr_html_(self) -> str:
-        return lines_html([str(self)])
+        return paragraphs([str(self)])
 
 
 def topic_draws(posterior: Draws, *, max_draws: int = 20) -> list[TopicDraw]:

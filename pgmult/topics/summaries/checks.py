@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_list, as_seed
-from pgmult.core.notebook import lines_html
+from pgmult.core.markup import paragraphs
 from pgmult.core.tabled import WIDTH, Column, Table, number, wrapped
 from pgmult.core.tables import as_frame
 from pgmult.core.typing import FloatArray, IntArray
@@ -196,7 +196,7 @@ class PredictiveChecks:
         return as_frame({"of": of, **columns})
 
     def _repr_html_(self) -> str:
-        return lines_html(self.verdict) + "".join(one._repr_html_() for one in self.tables())
+        return paragraphs(self.verdict) + "".join(one._repr_html_() for one in self.tables())
 
 
 def _p_text(p: float, num_draws: int) -> str:

@@ -9,7 +9,6 @@ import pytest
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
-from pgmult.core.notebook import columns_html
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.tabled import Column, Table
 from pgmult.core.tables import as_years
@@ -182,16 +181,6 @@ def test_both_renderers_draw_the_same():
     assert "TX" in texts
     with pytest.raises(ValueError, match="unknown states: ny"):
         Tiles({"ny": (0.25, 0.2, 0.3)}, "map")
-
-
-def test_tables_in_notebooks_are_short():
-    page = columns_html({"n": np.arange(30), "<x>": np.full(30, 0.123456)}, notes=["so"])
-    reader = parsed(page)
-    assert page.count("<tr>") == 21
-    assert "10 more rows" in reader.text
-    assert "<x>" in reader.text
-    assert "0.1235" in reader.text
-    assert page.count("<tr>") < columns_html({"n": np.arange(30)}, most=None).count("<tr>")
 
 
 def test_checks_advise_on_what_is_odd():
