@@ -1146,6 +1146,15 @@ CALLS = {
     ),
     "regression.AdditiveRegression": (lambda: regression.AdditiveRegression, lambda: {"kicks": 2}),
     "regression.predict": (lambda: regression.predict, lambda: {"run": voters_run()}),
+    "regression.effects": (
+        lambda: regression.effects,
+        lambda: {"run": voters_run(), "column": "g", "values": ["u", "v"]},
+    ),
+    "regression.compare": (
+        lambda: regression.compare,
+        lambda: {"run": voters_run(), "other": voters_run(), "held_out": voters()},
+    ),
+    "regression.report": (lambda: regression.report, lambda: {"run": voters_run()}),
     "regression.poststratify": (
         lambda: regression.poststratify,
         lambda: {"run": voters_run(), "census": voters(), "by": "g", "weight": "n"},

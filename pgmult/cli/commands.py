@@ -1,5 +1,5 @@
-"""The command line: ``pgmult demo``, ``topics``, ``fields``, ``sequences``, ``warmup``,
-``doctor``.
+"""The command line: ``pgmult demo``, ``topics``, ``fields``, ``sequences``, ``regression``,
+``warmup``, ``doctor``.
 
 A family of data has a room in a file of its own; the actions of all rooms are in
 `pgmult.cli.actions`. Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one
@@ -17,6 +17,7 @@ from pgmult.cli.actions import add_demo, add_room
 from pgmult.cli.demos import DEMOS
 from pgmult.cli.doctor import _doctor, _warmup
 from pgmult.cli.fields import ROOM as FIELDS
+from pgmult.cli.regression import ROOM as REGRESSION
 from pgmult.cli.sequences import ROOM as SEQUENCES
 from pgmult.cli.shared import INTERRUPTED, complain, show_warning
 from pgmult.cli.topics import ROOM as TOPICS
@@ -74,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     demos = demo.add_subparsers(required=True, metavar="FAMILY")
     for one in DEMOS:
         add_demo(demos, one)
-    for room in (TOPICS, FIELDS, SEQUENCES):
+    for room in (TOPICS, FIELDS, SEQUENCES, REGRESSION):
         add_room(commands, room)
 
     warmup = commands.add_parser("warmup", help="compile now, so that the next process starts warm")

@@ -1,3 +1,5 @@
+from pgmult.regression.answers import compare as compare
+from pgmult.regression.answers import effects as effects
 from pgmult.regression.answers import poststratify as poststratify
 from pgmult.regression.answers import predict as predict
 from pgmult.regression.data import CountedRows as CountedRows
@@ -44,3 +46,4 @@ from pgmult.regression.models.multinomial import (
 from pgmult.regression.models.scaled import HalfT as HalfT
 from pgmult.regression.models.scaled import Horseshoe as Horseshoe
 from pgmult.regression.models.scaled import ScaledRegression as ScaledRegression
+from pgmult.regression.report import report as report

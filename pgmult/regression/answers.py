@@ -6,15 +6,24 @@ the cells of a census, so that a sample that is not representative still tells o
 2004). Both are draws; effects of a level that the data lack are drawn from the law of its grouping.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_flag, as_kind, as_seed, brief, under_name
+from pgmult.core.arguments import (
+    as_choice,
+    as_flag,
+    as_kind,
+    as_list,
+    as_seed,
+    brief,
+    under_name,
+)
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import Levels, labels_of
+from pgmult.core.reports import Report
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
@@ -22,9 +31,10 @@ from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm
 from pgmult.latent.terms import log_sd
 from pgmult.regression.models.additive import AdditiveRows, latent_of
+from pgmult.regression.rows import outcomes_of
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["poststratify", "predict"]
+__all__ = ["compare", "effects", "group_shares", "log_scores", "poststratify", "predict"]
 
 
 def predict(
@@ -146,6 +156,139 @@ def poststratify(
     )  # fmt: skip
 
 
+def effects(
+    run: Posterior,
+    column: str,
+    values: Sequence[Any] | None = None,
+    *,
+    probability: float = 0.9,
+    max_draws: int = 1000,
+    random_seed: int = 0,
+) -> Estimand:
+    """Probabilities of the categories if a column had certain values in all rows.
+
+    Averages over the respondents, all else as it is. ``found.difference(column, a, b)`` compares
+    two values.
+
+    Parameters
+    ----------
+    run : Posterior
+        Of an `AdditiveRegression`.
+    column : str
+        One that the formula names.
+    values : sequence, optional
+        Labels, or numbers; if left out, all labels, or the 10, 50 and 90 % quantiles.
+    probability, max_draws, random_seed : as of `predict`
+
+    Returns
+    -------
+    Estimand
+        Axes `column` and category.
+
+    Raises
+    ------
+    ValueError
+        If the formula does not name the column, or a label is not known.
+    """
+    data = _data_of(run)
+    design, respondents = data.design, data.counts.sum(axis=1)
+    given = _table_of(design)
+    as_choice(column, "column", given)
+    if values is None:
+        known = np.asarray(given[column])
+        if known.dtype.kind == "f":
+            each = np.repeat(known, respondents)
+            values = np.unique(np.quantile(each, [0.1, 0.5, 0.9], method="nearest")).tolist()
+        else:
+            values = np.unique(known).tolist()
+    draws = []
+    for value in as_list(values, "values", "numbers or labels"):
+        with under_name("values", of="covariates"):
+            there = design.like({**given, column: [value] * len(respondents)})
+        found = _probabilities(run, data, there, [], max_draws, random_seed)
+        draws.append([respondents @ probs / respondents.sum() for probs in found])
+    return Estimand(
+        np.array(draws).swapaxes(0, 1), (column, "category"),
+        {column: list(values), "category": data.categories},
+        caption=f"Probabilities of categories if all had this {column}.", probability=probability,
+    )  # fmt: skip
+
+
+def group_shares(run: Posterior, term: GroupTerm, max_draws: int = 1000) -> Estimand:
+    """Mean probabilities of the respondents in each level of a grouping of the formula."""
+    data = _data_of(run)
+    respondents = data.counts.sum(axis=1)
+    people = np.bincount(term.codes, respondents, len(term.known))
+    draws = []
+    for probs in _probabilities(run, data, data.design, [], max_draws, 0):
+        sums = np.zeros((len(people), data.num_categories))
+        np.add.at(sums, term.codes, respondents[:, None] * probs)
+        draws.append(sums / np.maximum(people, 1)[:, None])
+    name = ":".join(term.variables)
+    return Estimand(
+        np.array(draws), (name, "category"), {name: term.levels, "category": data.categories},
+        caption=f"Mean probabilities of respondents by {name}.",
+    )  # fmt: skip
+
+
+def log_scores(run: Posterior, max_draws: int = 1000) -> FloatArray:
+    """Log probability of a new respondent, in each cell and category.
+
+    Estimated from the respondents themselves, less what fitting them gains: the widely applicable
+    information criterion (Vehtari, Gelman and Gabry 2017, eq. 12), a respondent each.
+
+    Returns
+    -------
+    array, ``(num_rows, num_categories)``
+    """
+    data = _data_of(run)
+    sums, number = np.zeros((3, *data.counts.shape)), 0
+    for probs in _probabilities(run, data, data.design, [], max_draws, 0):
+        log_probs = np.log(np.maximum(probs, 1e-300))
+        sums += np.array([probs, log_probs, log_probs**2])
+        number += 1
+    mean, log_mean, log_square = sums / number
+    spread = (log_square - log_mean**2) * number / max(number - 1, 1)
+    return np.asarray(np.log(np.maximum(mean, 1e-300)) - spread)
+
+
+def compare(run: Posterior, other: Posterior, held_out: Any) -> Report:
+    """Which of two runs predicts rows better that neither was shown.
+
+    Parameters
+    ----------
+    run, other : Posterior
+        Of an `AdditiveRegression` each, of the same outcome; their formulas may differ.
+    held_out : table
+        With all columns that the formulas name, and the outcome.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or the runs have other categories.
+    """
+    each = []
+    for one in (run, as_kind(other, "other", Posterior)):
+        data = _data_of(one)
+        counts = outcomes_of(str(data.design.formula), held_out, data.categories)
+        mean = predict(one, held_out, new_levels=True, max_draws=400).mean
+        each.append((counts, np.sum(counts * np.log(np.maximum(mean, 1e-300)), axis=1)))
+    (counts, first), (theirs, second) = each
+    if not np.array_equal(counts, theirs):
+        raise ValueError("other must be a run of the same categories as run")
+    number = counts.sum()
+    gain = (first - second).sum() / number
+    error = float(np.sqrt(len(first)) * (first - second).std() / number)
+    word = "better than" if gain > 2 * error else "worse than" if gain < -2 * error else "like"
+    return Report(
+        "Two runs",
+        [
+            f"The first predicts {number:,} respondents that neither was shown {word} the second:"
+            f" {gain:+.4f} ± {error:.4f} nats each, paired by row."
+        ],
+    )
+
+
 def _data_of(run: Posterior) -> AdditiveRows:
     as_kind(run, "run", Posterior)
     return as_kind(run.data, "run", AdditiveRows, "a run of AdditiveRegression")
@@ -161,6 +304,20 @@ def _one_of(name: Any, argument: str, given: Mapping[str, Any]) -> str:
 
 def _cells_of(given: Mapping[str, Any], name: str, size: int) -> NDArray[Any]:
     return np.asarray(cells_of_rows(given, name, size).values)
+
+
+def _table_of(design: Design) -> dict[str, Any]:
+    """The columns that a design was made from."""
+    columns, given = design.columns, {}
+    for place, name in enumerate(columns.names.tolist()):
+        values = columns.values[:, place]
+        labels = np.asarray(columns.levels_of(place))
+        given[name] = labels[values.astype(np.int64)] if len(labels) else values
+    for term in design.terms:
+        if isinstance(term, GroupTerm):
+            for j, name in enumerate(term.variables):
+                given.setdefault(name, term.known.labels[term.codes, j])
+    return given
 
 
 Unknown = list[tuple[int, IntArray, int]]

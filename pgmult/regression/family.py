@@ -11,5 +11,8 @@ REGRESSION = Family(
     {
         "predict": Verb("pgmult.regression.answers:predict", _ADDITIVE, ("weights",)),
         "poststratify": Verb("pgmult.regression.answers:poststratify", _ADDITIVE, ("weights",)),
+        "effects": Verb("pgmult.regression.answers:effects", _ADDITIVE, ("weights",)),
+        "compare": Verb("pgmult.regression.answers:compare", _ADDITIVE, ("weights",)),
+        "report": Verb("pgmult.regression.report:report", _ADDITIVE, ("weights",)),
     },
 )

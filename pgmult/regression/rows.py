@@ -41,7 +41,7 @@ from pgmult.regression.data import (
 )
 from pgmult.regression.models.additive import AdditiveRows
 
-__all__ = ["Asked", "ask", "offset_at", "rows_of", "table_column"]
+__all__ = ["Asked", "ask", "offset_at", "outcomes_of", "rows_of", "table_column"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,22 +206,10 @@ def _additive(
     """Rows of an additive regression: counts of equal ones added up."""
     columns, parsed = exact_columns(table, "table"), parse(formula)
     num_rows = len(next(iter(columns.values())).values)
-    if parsed.outcome is None:
-        raise ValueError(f"formula must be 'y ~ columns', got {formula!r}")
-    y, trials = _outcome(parsed.outcome, columns, num_rows, parsed)
-    if trials is not None:
-        counts = np.column_stack([as_counts(y, "successes"), as_counts(trials - y, "trials")])
-        categories = ["success", "failure"]
-    elif isinstance(y, dict):
-        counts = np.column_stack([as_counts(each, name) for name, each in y.items()])
-        categories = list(y)
-    else:
-        known, codes = Levels.of({"y": y})
-        categories = known.names.tolist()
-        counts = (codes[:, None] == np.arange(len(known))).astype(np.int64)
-        if len(known) < 2:
-            only = categories[0]
-            parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {only!r} alone")
+    categories, counts = _counts(parsed, columns, num_rows)
+    if len(categories) < 2:
+        only = categories[0]
+        parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {only!r} alone")
     if weights is not None:
         counts = counts * as_counts(table_column(columns, weights, "weights"), "weights")[:, None]
     design = make_design(columns, num_rows, parsed)
@@ -246,3 +234,36 @@ def _cells(design: Design) -> tuple[IntArray, IntArray]:
         np.column_stack(parts), axis=0, return_index=True, return_inverse=True
     )
     return cells.reshape(-1), first
+
+
+def _counts(
+    parsed: Formula, columns: Mapping[str, Cells], num_rows: int
+) -> tuple[list[str], IntArray]:
+    """Classes of an outcome, and their counts in each row."""
+    if parsed.outcome is None:
+        raise ValueError(f"formula must be 'y ~ columns', got {parsed.text!r}")
+    y, trials = _outcome(parsed.outcome, columns, num_rows, parsed)
+    if trials is not None:
+        counts = [as_counts(y, "successes"), as_counts(trials - y, "trials less successes")]
+        return ["success", "failure"], np.column_stack(counts)
+    if isinstance(y, dict):
+        return list(y), np.column_stack([as_counts(each, name) for name, each in y.items()])
+    known, codes = Levels.of({"y": y})
+    return known.names.tolist(), (codes[:, None] == np.arange(len(known))).astype(np.int64)
+
+
+def outcomes_of(formula: str, table: Any, categories: Sequence[str] | NDArray[np.str_]) -> IntArray:
+    """Counts of given classes in the rows of a table, ``(num_rows, num_classes)``.
+
+    Raises
+    ------
+    ValueError
+        If the table has another class.
+    """
+    columns = exact_columns(table, "table")
+    num_rows = len(next(iter(columns.values())).values)
+    found, counts = _counts(parse(formula), columns, num_rows)
+    places = find_labels(categories, found, "outcome")
+    out = np.zeros((num_rows, len(categories)), dtype=np.int64)
+    out[:, places] = counts
+    return out

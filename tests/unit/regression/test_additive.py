@@ -1,11 +1,15 @@
 """Additive regressions by formula: data, probabilities of rows, shares of populations."""
 
+import csv
+
 import numpy as np
 import pytest
 
 import pgmult
+from pgmult.cli import commands as cli
 from pgmult.latent.terms import log_sd
 from pgmult.regression import AdditiveRegression
+from pgmult.regression.answers import log_scores
 from pgmult.regression.rows import rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -142,3 +146,73 @@ def test_bad_censuses_are_refused_in_a_sentence(run):
         run.poststratify(census, by="region", weight="n")
     with pytest.raises(ValueError, match=r"weight must name a column of census \(age, sex"):
         run.poststratify(census, weight="people")
+
+
+def test_effects_are_averages_over_respondents(run, data):
+    found = run.effects("sex")
+    probs = run.predict({**{k: v for k, v in TABLE.items() if k != "vote"}, "sex": ["f"] * 400})
+    np.testing.assert_allclose(found.draws[:, 0], probs.draws.mean(axis=1), rtol=1e-9)
+    gap = found.difference("sex", "f", "m")
+    np.testing.assert_array_equal(gap.draws, -found.difference("sex", "m", "f").draws)
+    assert run.effects("age", [20, 30.0]).labels["age"] == [20, 30.0]
+    with pytest.raises(ValueError, match="column must be one of age, sex, year, region, got"):
+        run.effects("vote")
+
+
+def test_scores_of_respondents_are_below_those_that_were_fitted(run, data):
+    scores = log_scores(run)
+    fitted = np.log(run.predict().mean)
+    assert (scores < fitted).all()
+    assert np.sum(data.counts * (fitted - scores)) > 1.0
+
+
+def test_runs_are_compared_on_rows_that_they_have_not_seen(run, data):
+    signal = {**TABLE, "vote": [("left", "right")[s == "f"] for s in TABLE["sex"]]}
+    told = run.compare(run, signal)
+    assert "like the second: +0.0000 ± 0.0000 nats" in told.verdict[0]
+    rows = rows_of("vote ~ sex + (1 | region)", signal | {"vote": [*signal["vote"][:-1], "none"]})
+    right = pgmult.sample(
+        AdditiveRegression(), rows, draws=40, tune=10, chains=1, random_seed=0, progressbar=False
+    )
+    assert "better than the second" in right.compare(run, signal).verdict[0]
+
+
+def test_the_report_says_what_was_found_and_keeps_text_text(tmp_path):
+    hostile = "a<script>alert(1)</script>"
+    table = TABLE | {"region": [hostile if r == 10 else r for r in TABLE["region"]]}
+    draws = pgmult.sample(
+        AdditiveRegression(), rows_of("vote ~ age + (1 | region)", table), draws=20, tune=5,
+        chains=2, random_seed=0, progressbar=False,
+    )  # fmt: skip
+    told = draws.report(tmp_path / "page.html", title=hostile)
+    assert told.verdict[0].startswith("400 respondents in ")
+    assert any(line.startswith("By region, ") for line in told.verdict)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    assert "a&lt;script&gt;" in page
+
+
+def test_the_command_line_goes_from_a_survey_to_shares(tmp_path, capsys):
+    write(tmp_path / "survey.csv", TABLE)
+    write(tmp_path / "census.csv", {"sex": ["f", "m"], "region": [10, 50], "people": [3, 4]})
+    formula = "vote ~ sex + (1 | region)"
+    few = ["--draws", "10", "--tune", "5", "--chains", "2", "--quiet"]
+    out = tmp_path / "run"
+    fit = ["regression", "fit", str(tmp_path / "survey.csv"), formula, "--out", str(out), *few]
+    assert cli.main(fit) == 0
+    assert (out / "report.html").exists()
+    assert "400 respondents" in capsys.readouterr().out
+    census = [str(tmp_path / "census.csv"), "--by", "region", "--weight", "people"]
+    assert cli.main(["regression", "poststratify", str(out), *census]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "region,category,mean,sd,lower,upper"
+    assert cli.main(["regression", "effects", str(out), "sex", "--difference", "f", "m"]) == 0
+    again = ["regression", "fit", str(tmp_path / "survey.csv"), "vote ~ sex", "--out", f"{out}2"]
+    assert cli.main([*again, *few]) == 2
+    assert "formula must have a grouping or a curve" in capsys.readouterr().err
+
+
+def write(path, columns):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
