@@ -1,4 +1,4 @@
-"""Does the model make such fields of counts, and does another one say better what comes?
+"""Checks of a fitted field: replicated counts against the data, and one run against another.
 
 >>> import numpy as np, pgmult
 >>> from pgmult.fields.covariances import Matern

@@ -1,7 +1,7 @@
-"""A scikit-learn face of multinomial Gaussian processes.
+"""A scikit-learn estimator of multinomial Gaussian processes.
 
-Counts, or labels, of categories at inputs come in; their probabilities at any inputs come out, with
-intervals, and the length scales of the covariance in the units of the inputs.
+It is fitted to counts, or labels, of categories at inputs, and predicts their probabilities at any
+inputs, with intervals. Length scales of the covariance are in the units of the inputs.
 
 >>> import numpy as np
 >>> from pgmult.fields import MultinomialGPClassifier

@@ -1,8 +1,7 @@
-"""Inputs, tables of coordinates: read, paired by labels, taken apart into their distinct rows.
+"""Inputs, tables of coordinates: read, paired by labels, and reduced to their distinct rows.
 
-A list or an array has no labels, and its place is all that there is to go by. Where both of two
-tables have labels, what agrees in them is put together and what does not is refused: a column is
-never taken for another one because it stands where that stood.
+Rows and columns of two tables are paired by their labels where both have them, and labels that do
+not agree are refused. Lists and arrays have no labels and are paired by position.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-r"""What a multinomial Gaussian process says of the categories at its new inputs.
+r"""Predicted probabilities of the categories of a field, with intervals and scores.
 
-Draws of psi at the new inputs are averaged over, and where the posterior kept ``psi_new_mean`` and
-``psi_new_var`` each draw counts with its whole law given omega (Rao and Blackwell): given omega the
-sticks are independent normals, so that
+Predictions average over the draws of the posterior. Where it kept ``psi_new_mean`` and
+``psi_new_var``, means and scores average over the law of psi given omega as well, which is more
+accurate (Rao-Blackwellisation): given omega the sticks are independent normals, so that
 
     E[pi_k | omega]  =  E[sigma(psi_k)] prod_{j<k} E[sigma(-psi_j)]
     p(x* | omega)    =  coefficient  prod_k E[sigma(psi_k)^x_k sigma(-psi_k)^(N_k - x_k)]

@@ -1,8 +1,8 @@
 r"""Scores of predicted probabilities against counts, a row an input (a place and a time).
 
 *Overlap of extremes.* How many of the r most (or least) frequent categories were predicted to be
-among the r most (least) probable? Small counts tie: then the answer is the luck of a sort, unless
-it is averaged over all ways to break the ties. With A categories above the value at rank r and T
+among the r most (least) probable? Small counts have ties, and the answer is averaged over all ways
+to break them. With A categories above the value at rank r and T
 tied at it, a category is among the first r with probability
 
     1 above,    (r - A) / T tied,    0 below,
@@ -20,10 +20,10 @@ the central interval of probability q with probability exactly q. `coverage` ave
 probability instead of drawing: it is right for counts as well as for probabilities, and for few
 draws.
 
-*Calibration.* `calibration` puts held-out counts to draws of them: coverage, the histogram of their
-ranks among the draws (the probability integral transform, randomness averaged out as above), and
-how often categories said to be among the first with probability p are; and says in words what that
-means and what to try.
+*Calibration.* `calibration` compares held-out counts with draws of them: coverage; the histogram of
+their ranks among the draws (the probability integral transform, averaged over ties as above); and
+how often categories that were predicted to be among the first with probability p are. It says in
+words what the result means and what to try.
 
 >>> import numpy as np
 >>> counts = np.array([[5, 3, 0, 0], [2, 2, 2, 1]])

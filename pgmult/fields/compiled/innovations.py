@@ -1,14 +1,14 @@
-"""The noise that a field over times and places is made of, at known cells: innovations.
+"""Innovations of a field over times and places: the standard normal noise it is computed from.
 
-With the state of `pgmult.fields.compiled.space_time`, let a filter see the field itself, without
-noise, one time after another. What it does not foresee at time t is L_t xi_t, xi_t independent
-standard normals: their law does not depend on the covariance, and they and the field determine each
-other, as if a dense covariance had been factored in the order of time::
+With the state of `pgmult.fields.compiled.space_time`, let a filter observe the field itself,
+without noise, one time after another. Its prediction error at time t is L_t xi_t, with xi_t
+independent standard normals whose law does not depend on the covariance. The xi_t and the field
+determine each other, as in a Cholesky factorisation of the dense covariance in the order of time::
 
     f_t = H x_t + L_t xi_t,    x_{t+1} = A_{t+1} (x_t + G_t xi_t)
 
-L_t and G_t are the same for all columns. Where the past or earlier places leave no variance, L_t
-has a column of zeros, and the field says nothing of that xi.
+L_t and G_t are the same for all columns. Where the past and earlier places determine the field,
+L_t has a column of zeros, and that entry of xi_t cannot be found from the field.
 
 O(T S**3 q**2) once and O(T S**2 q) a column, for T times, S places, q blocks of a state.
 """

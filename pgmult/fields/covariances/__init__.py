@@ -1,7 +1,7 @@
 """Covariance functions of Gaussian processes: families, combinations, spheres, hyperparameters.
 
-Every family is a correlation (1 at distance 0); a number in front is the variance, so that no two
-parameters of a product say the same thing. Families act on the columns named by ``active`` and are
+Every family is a correlation (1 at distance 0); a number in front is the variance, so that the
+parameters of a product are identified. Families act on the columns named by ``active`` and are
 combined by ``+`` and ``*``.
 
 >>> import numpy as np
@@ -12,19 +12,19 @@ array([[2.1  , 0.967],
 >>> covariance.param_names
 ('Constant.var', 'Matern.length_scale', 'White.var')
 
-Which one? What real data need is seldom what makes a smooth picture. Start with
+Which one? Real data are usually rougher than smooth covariances allow. Start with
 
-* time: ``Matern(1.5)``, or ``Matern(0.5)`` for what is re-decided every year; ``Matern(2.5)`` and
-  `SquaredExponential` only for what physics makes smooth. A smooth covariance learns short length
-  scales from rough data, and is then sure of itself between points, and wrong beyond them.
+* time: ``Matern(1.5)``, or ``Matern(0.5)`` for quantities that are decided anew every year. Use
+  ``Matern(2.5)`` and `SquaredExponential` only for what is known to be smooth: from rough data they
+  learn short length scales, and their intervals are then too narrow between and beyond the data.
 * places: ``Matern(0.5)`` or ``Matern(1.5)`` of the coordinates (`GreatCircle` for large maps).
-* what a place has to itself: ``+ Constant(1.0) * White(active=places)``, a level of its own, or
-  ``Matern(1.5, active=[time]) * White(active=places)``, a path of its own. Without one, a place
-  without data gets the certainty of its neighbours.
-* what a row has to itself: ``MultinomialGP(..., overdispersion=0.05)``, where counts are large:
-  without it all that births, readers or reads do in common is taken for signal.
+* effects of single places: ``+ Constant(1.0) * White(active=places)`` for a level of each, or
+  ``Matern(1.5, active=[time]) * White(active=places)`` for a path of each. Without one, intervals
+  at places without data are as narrow as those of their neighbours.
+* effects of single rows: ``MultinomialGP(..., overdispersion=0.05)``, where counts are large.
+  Without it, variation that all counts of a row share is taken for signal.
 
-Then hold out what you want to predict, a cell, a place or the last years, and ask
+Then hold out what you want to predict, a cell, a place or the last years, and use
 `FieldPredictions.calibration`. Twelve girls' names at full counts, twelve states, fifty years: what
 95 % intervals held of hidden counts (``tests/benchmarks/gaussian_fields.py coverage``)::
 

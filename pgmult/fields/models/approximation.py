@@ -1,18 +1,19 @@
-r"""The Gaussian near the posterior of a multinomial Gaussian process: what exact moves go around.
+r"""A Gaussian approximation of the posterior of a multinomial Gaussian process, for exact moves.
 
-Sites (J, h) in the likelihood's place. They begin with expected curvatures
-(`StickBreaking.expected_sites`) at the means and variances that they themselves lead to, the
-nearest Gaussian in the sense of KL(q || posterior) (Opper and Archambeau 2009, "The variational
-Gaussian approximation revisited"), and go on to sites whose marginals have the moments that the
-likelihood in a site's place would give them (Minka 2001, "Expectation propagation"): these are wide
-enough where counts are empty for years, where the posterior has a long tail on one side. A Gaussian
-around the mode would be far worse where counts are small. Variances are those of a few draws, which
-every structure has. Where hyperparameters are sampled, the sites are those at the mode of their
-density given the sites, and means and covariances of that density are found as well.
+The likelihood of each site is replaced by a Gaussian potential (J, h). The search has two stages.
+First the potentials are expected curvatures (`StickBreaking.expected_sites`) at the means and
+variances that they imply: the Gaussian q that minimises KL(q || posterior) (Opper and Archambeau
+2009, "The variational Gaussian approximation revisited"). Then each potential is changed so that
+the moments of its site are those that the exact likelihood of the site would give (Minka 2001,
+"Expectation propagation"). This makes q wide enough where counts are empty for years, and the
+posterior has a long tail on one side; an expansion around the mode would be far worse for small
+counts. Variances are estimated from a few draws, which every structure can make. Where
+hyperparameters are sampled, the potentials are found at the mode of their density, and the mean and
+covariance of that density are found as well.
 
-What is left of the likelihood is the *correction*, log L(psi) - sum(h psi - J psi^2 / 2), a sum
-over the sites of a stick. Its variance under the approximation, the `spread`, tells how near that
-is: 0.1 for hundreds of sites of names at full counts, 1 for thousands of sites of few counts.
+The *correction* of a stick is its log likelihood less the potentials, log L(psi) - sum(h psi - J
+psi^2 / 2) over the sites. Its variance under the approximation, the `spread`, measures the quality:
+0.1 for hundreds of sites of names at full counts, 1 for thousands of sites of few counts.
 
 >>> import numpy as np
 >>> from pgmult.fields import MultinomialGP, as_field
@@ -47,14 +48,14 @@ _SLOW = 0.02  # of a site's augmentation rate: one effective draw in a hundred s
 
 
 class Approximation(NamedTuple):
-    """Of the posterior, found from the data and the covariance that the model comes with.
+    """A Gaussian approximation of the posterior, from the data and the model's covariance.
 
     Attributes
     ----------
     potential : DiagonalPotential, ``(num_sites, num_categories - 1)``
-        In the likelihood's place.
+        Replaces the likelihood.
     guess : Guess
-        The law that the log hyperparameters roughly have; without spread where they are fixed.
+        Approximate law of the log hyperparameters; its variances are 0 where they are fixed.
     spread : array, ``(num_categories - 1,)``
         Variance of each stick's correction.
     mean, var : array, ``(num_sites, num_categories - 1)``
@@ -109,7 +110,7 @@ def joined(psi: FloatArray, beta: FloatArray) -> FloatArray:
 def around(
     model: StickFields, potential: DiagonalPotential, log_params: bytes, data: CountField
 ) -> Around:
-    """At hyperparameters given as the bytes of their logarithms: a sweep asks again and again."""
+    """The approximation at hyperparameters given as the bytes of their logarithms, cached."""
     theta, trend = model.start(data), model.trend(data)
     theta = np.frombuffer(log_params).reshape(theta.shape)
     field = model.field(theta, np.zeros_like(trend.centre), data).condition(potential)
@@ -118,7 +119,7 @@ def around(
 
 @lru_cache(maxsize=16)
 def approximation(model: StickFields, data: CountField) -> Approximation:
-    """Found once for a model and its data, by a stream of its own."""
+    """The approximation for a model and its data, found once, with random numbers of its own."""
     rng = np.random.default_rng(0)
     link, counts, trend = model.link(data), data.site_counts(), model.trend(data)
     taken, reaching = model.binomials(data)
@@ -181,10 +182,10 @@ def matching_sites(
     taken: FloatArray,
     reaching: FloatArray,
 ) -> DiagonalPotential:
-    """Sites that give psi ~ N(mean, var) the moments that its likelihood in their place would.
+    """A damped step to potentials that give psi ~ N(mean, var) the moments of its likelihood.
 
-    Most of the way there, by a sum over an even grid. Where likelihood and site agree it makes no
-    difference whether `var` is right. All arrays are ``(num_sites, num_sticks)``.
+    The moments are sums over an even grid. All arrays are ``(num_sites, num_sticks)``. Where a
+    potential equals the likelihood already, an error in `var` does not matter.
     """
     J, h = potential.J, potential.h
     var = np.maximum(var, 1e-200)
@@ -208,7 +209,7 @@ def matching_sites(
 
 
 def _proper(potential: DiagonalPotential) -> DiagonalPotential:
-    """Where J underflowed, nothing: fields divide by its root."""
+    """The potential with J and h set to 0 where J underflowed: fields divide by its root."""
     kept = potential.J > 1e-12
     return DiagonalPotential(np.where(kept, potential.J, 0.0), np.where(kept, potential.h, 0.0))
 

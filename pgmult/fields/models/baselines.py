@@ -1,4 +1,4 @@
-r"""What a multinomial Gaussian process has to beat: regression on shares, and standing still.
+r"""Baselines for multinomial Gaussian processes: regression on shares, and the last shares seen.
 
 `RawGP` turns each row of counts into smoothed shares, takes their sticks, and regresses those on
 the inputs as if they had been observed with one Gaussian noise (Linderman, Johnson and Adams 2015,
@@ -12,8 +12,8 @@ maximise
 
     sum_k log N(y_k; mean_k, covariance(S, S) + noise_var I)
 
-are found by `RawGP.learned`. It does not know that 3 of 4 says less than 300 of 400, nor that a
-count of 0 among 50 is no share of 0.002.
+are found by `RawGP.learned`. It ignores that a share of 3 in 4 is less certain than one of 300 in
+400, and takes a count of 0 in 50 for an observed share of 0.002.
 
 `Static` carries each place's last observed shares forward.
 

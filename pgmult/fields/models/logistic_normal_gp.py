@@ -13,14 +13,14 @@ z standard normal and root root' = covariance(sites, sites), to whose diagonal 1
 variance is added: smooth covariances are singular to rounding. A sweep:
 
 1. hyperparameters | z, x      slice updates, z fixed and f moving along (Murray and Adams 2010)
-2. f_k + g for all k           the direction that the softmax does not see, an exact draw
+2. f_k + g for all k           the direction in which probabilities are constant, an exact draw
 3. f_k | the other f, x        elliptical slices, `restarts` of them for each k
 4. f at new inputs | f         Gaussian
 
-Two things make step 3 quick. The sums of exponentials are kept, so that a try for one function
-costs O(n), not O(n K). And the K draws of the prior that the ellipses need, O(n^2 K), serve more
-than once: a function and its partner are rotated *together*, which leaves their joint law
-invariant, and at every restart each function takes up another's partner.
+Two things make step 3 quick. The sums of exponentials are kept, so that a proposal for one function
+costs O(n), not O(n K). And the K draws of the prior that define the ellipses, O(n^2 K), are used
+more than once: a function and the draw that it is paired with are rotated *together*, which leaves
+their joint law invariant, and each restart pairs the functions with the draws anew.
 
 *Identification.* Adding one function to all K changes no probability; the prior alone identifies
 it. Look at `pi`, not at `psi`.

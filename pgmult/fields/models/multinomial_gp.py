@@ -8,14 +8,16 @@ their probabilities K - 1 sticks, each a Gaussian process around a mean linear i
     psi_k(s)      = features(s)' beta_k + g_k(s),    g_k ~ GP(0, covariance_theta)
     x_i           ~ Multinomial(N_i, stick-breaking(psi(s_i)))   i = 1..n
 
-The likelihood is nearly Gaussian in psi, whatever the counts, and the Gaussian is found before the
-chain starts (`pgmult.fields.models.approximation`). A sweep of ``method="slice"`` is
+As a function of psi the likelihood is nearly Gaussian, whatever the counts, and that Gaussian is
+found before the chain starts (`pgmult.fields.models.approximation`). A sweep of ``method="slice"``
+is
 
-1. theta, beta, psi | x        in some of the sweeps: theta by the approximation, with psi and beta
-                               integrated out; psi and beta are carried along by the noise that the
-                               approximation makes them of; accepted by what it lacks
-2. beta, psi | theta, x        an elliptical slice update around the approximation, of all sites and
-                               coefficients of a stick, for each stick
+1. theta, beta, psi | x        in some of the sweeps: theta is proposed from its posterior under the
+                               approximation, with psi and beta integrated out; psi and beta are
+                               recomputed from the same standard normal noise; the proposal is
+                               accepted by the ratio of likelihood to approximation
+2. beta, psi | theta, x        for each stick, an elliptical slice update around the approximation
+                               of all its sites and coefficients
 
 Given omega the sticks are independent Gaussian fields, so a sweep of ``"polya_gamma"`` draws
 
@@ -26,17 +28,19 @@ Given omega the sticks are independent Gaussian fields, so a sweep of ``"polya_g
 5. var and g along sqrt(var) | x  likewise, where the covariance has a free factor var and step 2
                                was taken
 
-Of N observations that reach a stick and one that stops there omega remembers all N, so that rare
-categories creep (Johndrow et al. 2019, "MCMC for imbalanced categorical data"): with a century of
-names at full counts a third of the empty cells have less than one effective draw in a hundred
-sweeps, and so have the hyperparameters. Slices have 0.3 or more. ``"auto"`` takes them alone where
-the correction that the approximation needs has a variance of 4 at most, in every stick, and both
-for psi, one after the other, where some stick has more, as with thousands of sites of few counts,
-and in a tenth of the other sweeps: omega frees a stick that slices leave in a tail.
-On a "grid" of thousands of inputs with gaps nothing is carried: omega moves theta there.
+The Pólya-gamma sweep mixes slowly for rare categories. Where N observations reach a stick and one
+of them stops there, omega is as large as N, and psi moves little (Johndrow et al. 2019, "MCMC for
+imbalanced categorical data"): for names of a century at full counts, a third of the empty cells and
+the hyperparameters have less than one effective draw in a hundred sweeps. Slice updates have 0.3 or
+more a sweep. ``"auto"`` uses slice updates alone where the variance of the correction (log
+likelihood less approximation) is at most 4 in every stick. Where it is larger, as with thousands of
+sites of few counts, a sweep makes both updates of psi. It also makes both in a tenth of the other
+sweeps, since a slice update moves slowly when a stick is in a tail of the posterior. On a "grid" of
+thousands of inputs with gaps the proposal of theta is not available, and the Pólya-gamma sweep
+updates theta.
 
-Sites are the distinct inputs, new inputs among them: there omega is 0, so psi at the new inputs is
-drawn along with the rest, from its law given omega.
+Sites are the distinct inputs, new inputs included. Without counts omega is 0, so psi at the new
+inputs is drawn with the rest, from its law given omega.
 
 >>> import numpy as np, pgmult
 >>> from pgmult.fields.covariances import Matern

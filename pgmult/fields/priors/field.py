@@ -1,8 +1,8 @@
-"""Gaussian laws of many independent functions at n inputs, times a diagonal potential: their verbs.
+"""Gaussian laws of many independent functions at n inputs, times a diagonal potential: methods.
 
-A `Field` is whatever has these verbs. A `Process` has one covariance function for all columns. The
-dense `pgmult.fields.GaussianProcess` computes them by itself; a `StructuredField` has them all from
-one method, `_solve`.
+`Field` lists the methods. A `Process` has one covariance function for all columns. The dense
+`pgmult.fields.GaussianProcess` computes each of them by itself; a `StructuredField` derives them
+all from one method, `_solve`.
 """
 
 from abc import ABC, abstractmethod
@@ -122,17 +122,16 @@ class Field(Checked, ABC):
 
     @abstractmethod
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
-        """The standard normal noise that the prior makes the values of, ``(m, num_columns)``.
+        """Standard normal noise from which the prior computes the values, ``(m, num_columns)``.
 
-        Potentials are not looked at. Where the values do not say what the noise was, as where the
-        covariance is singular, it is drawn. Of all covariances, the same noise has the same shape
-        and law: ``there.colour(here.whiten(rng, values))`` carries values from one prior to
-        another, without loss.
+        Potentials are ignored. Where the values do not determine the noise, as where the covariance
+        is singular, it is drawn. The noise has the same shape and law for every covariance, so
+        ``there.colour(here.whiten(rng, values))`` turns a draw of one prior into one of another.
         """
 
     @abstractmethod
     def colour(self, noise: FloatArray) -> FloatArray:
-        """The values that noise makes, ``(n, num_columns)``: `whiten` backwards."""
+        """The values computed from the noise, ``(n, num_columns)``: the inverse of `whiten`."""
 
     @abstractmethod
     def log_normalizer(self) -> FloatArray:
@@ -271,7 +270,7 @@ class Solved(NamedTuple):
 
 
 class StructuredField(Process):
-    """The verbs of a field, from one method, `_solve`."""
+    """All methods of a field, derived from one, `_solve`."""
 
     __slots__ = ()
 
