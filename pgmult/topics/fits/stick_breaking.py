@@ -19,13 +19,13 @@ Nothing is estimated by Monte Carlo. q(psi_d) is the prior under E Sigma^-1 time
 J_k = E N_k tanh(xi_k / 2) / (2 xi_k), h_k = E x_k - E N_k / 2: its mean is
 V_d (h + E[Sigma^-1] E mu), without the inverse that the appendix prints after the bracket.
 
-Mean field is too sure of itself, and the bound of log sigma adds to it. On three topics of disjoint
-words, 200 documents of 40 words each, sticks have standard deviations some 30 % too small, Sigma is
-some 40 % too small, and most word probabilities have standard deviations several times too small.
-Posterior means of theta differ from those of Gibbs by about a third of a posterior standard
-deviation, those of word probabilities by about one; where topics share a third or more of their
-words, by half and by one and a half, as far as one slowly mixing chain can tell. Use mean field for
-speed and for streams, and Gibbs (`pgmult.sample`) for uncertainty.
+Mean-field posteriors are too narrow, and the bound of log sigma narrows them further. On three
+topics of disjoint words, 200 documents of 40 words each, sticks have standard deviations some 30 %
+too small, Sigma is some 40 % too small, and most word probabilities have standard deviations
+several times too small. Posterior means of theta differ from those of Gibbs by about a third of a
+posterior standard deviation, those of word probabilities by about one; where topics share a third
+or more of their words, by half and by one and a half, as far as one slowly mixing chain can tell.
+Use mean field for speed and for streams, and Gibbs (`pgmult.sample`) for uncertainty.
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))

@@ -87,7 +87,7 @@ class CorrelatedTopics(NormalTopics):
         size, so that early sticks are large topics.
     start_sweeps : int
         A chain starts from a search of its own, of this many collapsed sweeps of latent Dirichlet
-        allocation: the basin where it ends is the one that the chain describes. See
+        allocation, and stays near the mode of the posterior where the search ended. See
         `pgmult.topics.find_start` for longer searches and for how far to trust each topic.
     scales : HalfTScales or CommonScale, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `gaussian` fixes otherwise.

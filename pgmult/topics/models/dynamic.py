@@ -25,10 +25,12 @@ they change) and prevalence_drift (how fast topics rise and fall). A sweep:
    along with all its chains
 6. base | eta                             Gaussian
 
-Two things would crawl. Chains of rare words given Pólya-gamma variables: of N tokens that reach a
-stick and one that stops there, they remember all N (Johndrow et al. 2019, "MCMC for imbalanced
-categorical data"), so step 4 does without. Variances given thousands of sticks: step 3 integrates
-out what would hold them, and step 5 keeps surrogate data instead (`pgmult.topics.priors.chains`).
+Two simpler updates would mix slowly and are avoided. Pólya-gamma variables would make the chains
+of rare words take short steps: the more tokens reach a stick, the shorter, even if almost none
+stops there and the data say little (Johndrow et al. 2019, "MCMC for imbalanced categorical data").
+So step 4 slices. Variances given eta could hardly move, since thousands of sticks determine them.
+So step 3 integrates mu and Sigma out, and step 5 conditions on surrogate data in place of eta
+(`pgmult.topics.priors.chains`).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
@@ -225,7 +227,7 @@ class DynamicTopics(NormalTopics):
         return TimedCorpus(words, data.times, data.time_labels, data.order)
 
     def words_of(self, data: TimedCorpus) -> Corpus:
-        """The words, whenever they were written: the search for starts ignores it."""
+        """The words without their times, which the search for starts ignores."""
         return data.corpus
 
     def start_concentration(self) -> float:

@@ -12,8 +12,8 @@ The baseline that a correlated topic model must beat (Blei, Ng and Jordan 2003):
 (Griffiths and Steyvers 2004): few sweeps, each of them serial. `UncollapsedLDA` has theta and the
 topics and draws all of z at once, documents in parallel, but mixes slower. Their posterior is the
 same. alpha and eta are drawn given z alone by an exact augmentation in both
-(`pgmult.topics.updates.concentrations`). A fixed symmetric alpha of 1 is a straw man; a learned one
-is a strong baseline (Wallach, Mimno and McCallum 2009).
+(`pgmult.topics.updates.concentrations`). With a learned alpha the model predicts much better than
+with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
 
 >>> import numpy as np, pgmult
 >>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 30))
@@ -231,8 +231,8 @@ class LDA(_DirichletTopics):
 class UncollapsedLDAState:
     """One point of the chain.
 
-    Theta is a draw given all else, made anew whenever it is asked for: so alpha may be drawn with
-    theta integrated out, after the documents.
+    Theta is not stored: `UncollapsedLDA.theta` draws it given topic counts and alpha, from these
+    seeds. So alpha may be drawn with theta integrated out, after the documents.
 
     Attributes
     ----------

@@ -19,11 +19,11 @@ regression of psi on the covariates. Three things are there if the data or the m
   own, where authors differ most in other topics than documents do (`pgmult.priors.free_effects`);
 * groups of documents with words of their own, phi_gk ~ Dir(c_k topics_k): the content covariates of
   stm, by table counts (`pgmult.topics.updates.content`);
-* keywords, for topics that are to be about something (`pgmult.topics.updates.keywords`).
+* keywords, which say in advance what some topics are about (`pgmult.topics.updates.keywords`).
 
-A coefficient lives on a stick, and what it does to a topic depends on the sticks before it. So read
-effects from `pgmult.topics.effects`: the expected topic proportions E[theta | x] at covariates x,
-and differences of them.
+Coefficients are those of sticks, and the proportion of a topic depends on all sticks up to its own.
+So do not read them one by one: `pgmult.topics.effects` gives the expected topic proportions
+E[theta | x] at covariates x, and differences of them.
 
 >>> import numpy as np, pgmult
 >>> rng = np.random.default_rng(0)
@@ -165,9 +165,9 @@ class StructuralTopics(GaussianTopics):
     scales : HalfTScales or CommonScale, optional
         Prior of the scales of Sigma (`pgmult.priors.scales`), which `regression` fixes otherwise.
     random_effects : {"shared", "free"}
-        Covariance of the effects of a grouping, ``(1 | author)``. Shared: that of documents, times
-        a size that is learned. Free: any; of K (K - 1) / 2 numbers to learn, from many levels. The
-        bends of ``s(x)`` share in either case.
+        Covariance of the effects of a grouping, ``(1 | author)``. Shared: Sigma times a number that
+        is learned. Free: any covariance; it has K (K - 1) / 2 numbers to learn, which takes many
+        levels. Curves ``s(x)`` have a shared covariance in either case.
     effect_scale : float
         The standard deviation of a random term's effects, in units of that of psi given all
         covariates, is half-t with 3 degrees of freedom and this scale; where it is free, that of

@@ -8,13 +8,13 @@ Row r holds num_chains chains that share their variances; chain i of every row s
 Diagonal potentials keep this form, so draws and the normaliser take O(num_times) a chain. The
 normaliser as a function of the variances is their likelihood with the chains integrated out.
 
-Binomial counts of logits x are no potential. Given them, chains move by elliptical slices around a
-Gaussian (`slice`), and variances together with all chains of a row (`log_place`), given *surrogate
-data* (Murray and Adams 2010, "Slice sampling covariance hyperparameters of latent Gaussian
-models"): g = x + noise, about as precise as the counts are, stand in for them, and the numbers from
-which `place` makes x given g stay when variances change. Neither x, whose thousands of steps leave
-their variance no room, nor Pólya-gamma variables, which know more of rare words than counts do,
-hold a variance where it is.
+The likelihood of binomial counts with logits x is not Gaussian. Given such counts, chains move by
+elliptical slices around a Gaussian approximation (`slice`). A variance moves together with all
+chains of its row (`log_place`), given *surrogate data* (Murray and Adams 2010, "Slice sampling
+covariance hyperparameters of latent Gaussian models"): g = x + noise, about as precise as the
+counts. The standard normal numbers from which `place` makes x given g are kept, so x follows when a
+variance changes. Given x itself a variance could hardly move, because its thousands of steps
+determine it.
 
 >>> import numpy as np
 >>> from pgmult.core.arguments import as_share

@@ -5,7 +5,7 @@
 Steps in units of Sigma make the means at all times matrix normal given Sigma, with a tridiagonal
 precision between times: a `MatrixNormalInverseWishart` whose covariates say the time. Given
 drift_var everything is conjugate, so drift_var has a likelihood with all else integrated out.
-`TimedRows` holds what rows have to say, so that it costs the same for any number of rows.
+`TimedRows` are the sufficient statistics of rows: what follows costs the same for any number.
 
 >>> import numpy as np
 >>> from pgmult import NormalInverseWishart

@@ -1,8 +1,8 @@
 """Searches for a good allocation of tokens to topics.
 
-Topic posteriors have modes that no chain leaves, so where a chain starts decides which one it will
-describe. A search is cheaper than sampling: topics and theta are integrated out, and allocations
-may be taken apart and put together as no exact move can.
+The posterior of topics has many modes, and in practice a chain stays in the one where it starts.
+So starts are searched for. A search is cheaper than sampling, since topics and theta are integrated
+out, and it may split and join topics in ways that no exact sampler can.
 
 * ``plain``: one chain of collapsed sweeps, alpha learned once topics have formed.
 * ``merge``: half as many topics again as are wanted, then the pairs that F says to be one are

@@ -54,8 +54,8 @@ def kept_counts(topic_counts: IntArray) -> NDArray[np.int32]:
 class WordTables:
     """What draws of z read of the topics, and write of the words.
 
-    Both are as large as the topics are, and may be more than a block of documents: all blocks that
-    are done one after the other in a sweep share them.
+    Both are as large as the topics, which may be larger than a block of documents, so all blocks
+    that a thread draws in a sweep share them.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class AllocatedTopics:
     def _allocate(
         self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None
     ) -> tuple[IntArray, tuple[IntArray, ...]]:
-        """Draw z of a block of documents, and what to say of its words: nothing, with `tables`."""
+        """Draw z of a block of documents: topic counts, and word counts if there are no tables."""
         own = tables or self.sweep_tables(state, data)
         topic_counts = own.allocate(rng, self._corpus_of(data), self.theta(state, data))
         return topic_counts, () if tables else own.counts()

@@ -1,15 +1,15 @@
 """Sticks of documents given their topic counts and a Gaussian prior: two exact steps.
 
-*Together*: all sticks in one Gaussian draw given one Pólya-gamma omega each. It moves along the
-correlations of the prior, and so lets the covariance move, too; topics that a document passes by
-are held by their omega.
+*Together*: all sticks in one Gaussian draw given one Pólya-gamma omega each. It takes long steps
+along the correlations of the prior, which the covariance needs to mix well, and short ones for
+topics that a document does not use.
 
 *By use*: sticks of topics that a document uses are drawn together given omega; then every stick is
-proposed from its prior given the others, omega summed out, which moves the topics that a document
-passes by. It costs a third as much (`pgmult.topics.compiled.sticks` says why, and does it), and
-documents of few words crawl along the correlations.
+proposed from its prior given the others, omega integrated out. It takes long steps for topics that
+a document does not use, and short ones along correlations in documents of few words. It costs a
+third as much: see `pgmult.topics.compiled.sticks`.
 
-Each is better where the other is slow, so a sweep takes one of them at random.
+Each mixes well where the other does not, so a sweep takes one of them at random.
 """
 
 import numpy as np
