@@ -1,4 +1,4 @@
-"""A scikit-learn face of mixtures of Gaussians by collapsed variational Bayes.
+"""A scikit-learn estimator of mixtures of Gaussians by collapsed variational Bayes.
 
 >>> import numpy as np
 >>> from pgmult.mixtures import CollapsedGaussianMixture

@@ -1,4 +1,4 @@
-"""Labels and counts from covariates: data, models, fits and scikit-learn's faces of them."""
+"""Labels and counts from covariates: data, models, fits and scikit-learn estimators."""
 
 from pgmult.core.lazy import public_names
 

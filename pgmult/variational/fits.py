@@ -364,20 +364,30 @@ def _unpack(prior: MvNormal, count: int, size: int) -> tuple[FloatArray, FloatAr
     return np.broadcast_to(mean, (count, size)), prior.precision()
 
 
-def correction_of_fit(
-    log_likelihood: Callable[[FloatArray], FloatArray], fit: SiteFit, prior: MvNormal
-) -> FloatArray:
-    """`sd_of_correction` of what a fit approximates, with one prior of all vectors."""
-    mean, root = fit.mean, np.asarray(np.linalg.cholesky(fit.cov), dtype=np.float64)
-    mean0, P0 = prior.prior_mean, prior.precision()
+def correction_of_fit(fit: SiteFit, design: Design, site: Site, prior: MvNormal) -> FloatArray:
+    """`sd_of_correction` of what a fit approximates.
+
+    Parameters
+    ----------
+    fit : SiteFit
+    design, site : Design and Site
+        Of the same rows; any site of theirs will do, for F(psi, 0) is the log likelihood.
+    prior : MvNormal
+        Of each vector of weights.
+    """
+    shape, (mean0, P0) = fit.mean.shape, (prior.prior_mean, prior.precision())
+
+    def log_likelihood(weights: FloatArray) -> FloatArray:
+        psi = design.project(weights.reshape(shape))
+        return design.total(site.expect(psi, np.zeros_like(psi))[0])
+
     if fit.joint_cov is None:
-        return sd_of_correction(log_likelihood, mean, root, mean0, P0)
+        root = np.asarray(np.linalg.cholesky(fit.cov), dtype=np.float64)
+        return sd_of_correction(log_likelihood, fit.mean, root, mean0, P0)
     root = np.asarray(np.linalg.cholesky(fit.joint_cov), dtype=np.float64)[None]
-    P_all = np.asarray(np.kron(np.eye(len(mean)), P0), dtype=np.float64)
-    return sd_of_correction(
-        lambda weights: log_likelihood(weights.reshape(mean.shape)),
-        mean.reshape(1, -1), root, np.tile(mean0, len(mean)), P_all,
-    )  # fmt: skip
+    P_all = np.asarray(np.kron(np.eye(len(fit.mean)), P0), dtype=np.float64)
+    mean, prior_mean = fit.mean.reshape(1, -1), np.tile(mean0, len(fit.mean))
+    return sd_of_correction(log_likelihood, mean, root, prior_mean, P_all)
 
 
 def sd_of_correction(

@@ -21,11 +21,14 @@ from pgmult.core.sklearn import as_seed, refuse_dates
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, place_of
 from pgmult.priors.gaussian import MvNormal
-from pgmult.regression.data import as_row_numbers
+from pgmult.regression.data import LabelledRows, as_row_numbers
 from pgmult.regression.models.scaled import HalfT, Horseshoe, ScaledRegression
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
+from pgmult.variational.designs import Rows
+from pgmult.variational.fits import SiteFit, correction_of_fit
+from pgmult.variational.sites import LogisticSite
 
 __all__ = [
     "ApproximationWarning",
@@ -36,6 +39,7 @@ __all__ = [
     "LinearPredictor",
     "Moments",
     "as_variance",
+    "correction_of_rows",
     "log_of",
     "moments",
 ]
@@ -63,6 +67,12 @@ def moments(draws: FloatArray) -> Moments:
     mean = draws.mean(axis=0)
     away = draws - mean
     return mean, np.einsum("ski,skj->kij", away, away) / max(len(draws) - 1, 1)
+
+
+def correction_of_rows(fit: SiteFit, rows: LabelledRows, prior: MvNormal) -> FloatArray:
+    """How far the posterior of each group's weights is from its Gaussian."""
+    design = Rows(rows.covariates, rows.offsets, rows.known)
+    return correction_of_fit(fit, design, LogisticSite(rows.successes, rows.trials, "delta"), prior)
 
 
 def log_of(probs: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""scikit-learn face of log-linear regressions of counts: Poisson and negative binomial.
+"""A scikit-learn estimator of log-linear regressions of counts: Poisson and negative binomial.
 
 >>> import numpy as np
 >>> from pgmult.regression import CountRegressor
@@ -128,13 +128,7 @@ class CountRegressor(RegressorMixin, FixedPrior):  # type: ignore[misc]
             self.log_evidence_, self.n_iter_ = fit.objective, fit.num_iterations
             self._warn_unless(fit.converged)
             rows, site = Rows(x, known=known), count_site(data, fit.size)
-
-            def log_likelihood(weights: FloatArray) -> FloatArray:
-                psi = rows.project(weights)
-                return rows.total(site.expect(psi, np.zeros_like(psi))[0])
-
-            sds = correction_of_fit(log_likelihood, fit.weights, prior)
-            self._warn_of_corrections(sds, x.shape[1])
+            self._warn_of_corrections(correction_of_fit(fit, rows, site, prior), x.shape[1])
             return self
         model: Any = PoissonRegression(prior)
         if self.distribution == "negative_binomial":

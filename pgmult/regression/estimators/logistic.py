@@ -1,4 +1,4 @@
-"""scikit-learn faces of Bayesian logistic regression, of one set of rows and of groups.
+"""scikit-learn estimators of Bayesian logistic regression, of one set of rows and of groups.
 
 >>> import numpy as np
 >>> from pgmult.regression import LogisticClassifier
@@ -32,6 +32,7 @@ from pgmult.regression.estimators._linear import (
     HasColumns,
     LinearClassifier,
     as_variance,
+    correction_of_rows,
     log_of,
 )
 from pgmult.regression.fits.logistic import (
@@ -41,8 +42,7 @@ from pgmult.regression.fits.logistic import (
 )
 from pgmult.regression.models.logistic import GroupedLogisticRegression, LogisticRegression
 from pgmult.sampling.posterior import Posterior
-from pgmult.variational.designs import Rows, predictor_vars
-from pgmult.variational.fits import SiteFit, correction_of_fit
+from pgmult.variational.designs import predictor_vars
 from pgmult.variational.sites import LOGISTIC_METHODS
 
 __all__ = ["GroupedLogisticClassifier", "LogisticClassifier"]
@@ -54,7 +54,7 @@ _DRAWS = 256  # in a block of predictions
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Logistic(LinearClassifier):
-    """What the two faces share: labels, and averages over q."""
+    """What the two estimators share: labels, and averages over q."""
 
     average: str = "quadrature"
 
@@ -307,7 +307,7 @@ class LogisticClassifier(_Logistic, FixedPrior):
             fit = fit_logistic_regression(
                 model, data, method=self.method, tolerance=self.tol, max_iterations=self.max_iter
             )
-            corrections.append(_correction(fit, data, prior))
+            corrections.append(correction_of_rows(fit, data, prior))
             results.append(fit)
         self.weight_var_ = np.array(variances) if self.multilabel_ else variances[0]
         self._warn_of_scales(X, self.weight_var_.max(axis=0) if self.multilabel_ else variances[0])
@@ -484,7 +484,7 @@ class GroupedLogisticClassifier(_Logistic):
         self._fitted = model, data, fit
         self._warn_unless(fit.converged)
         own = MvNormal(fit.mu, fit.Sigma)
-        self._warn_of_corrections(_correction(fit.weights, data, own), size)
+        self._warn_of_corrections(correction_of_rows(fit.weights, data, own), size)
         return self
 
     def _output_names(self) -> Any:
@@ -564,17 +564,6 @@ class GroupedLogisticClassifier(_Logistic):
         if sparse.issparse(array):
             return array[:, others].tocsr(), array[:, [self.groups]].toarray().ravel()
         return array[:, others], array[:, self.groups]
-
-
-def _correction(fit: SiteFit, data: LabelledRows, prior: MvNormal) -> FloatArray:
-    """How far the posterior of each group's weights is from its Gaussian."""
-    design = Rows(data.covariates, data.offsets, data.known)
-
-    def log_likelihood(weights: FloatArray) -> FloatArray:
-        psi = design.project(weights)
-        return design.total(data.successes * psi - data.trials * np.logaddexp(0.0, psi))
-
-    return correction_of_fit(log_likelihood, fit, prior)
 
 
 def _mean_share(x: Any, draws: FloatArray, known: FloatArray) -> FloatArray:

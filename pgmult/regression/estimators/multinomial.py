@@ -1,4 +1,4 @@
-"""scikit-learn face of Bayesian multinomial regression, by every method of the library.
+"""A scikit-learn estimator of Bayesian multinomial regression, by every method of the library.
 
 >>> import numpy as np
 >>> from pgmult.regression import MultinomialClassifier
@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -27,7 +26,12 @@ from pgmult.core.validate import as_counts
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors.gaussian import MvNormal
 from pgmult.regression.data import CountedRows, as_counted_rows, refuse_sums
-from pgmult.regression.estimators._linear import FixedPrior, HasColumns, LinearClassifier
+from pgmult.regression.estimators._linear import (
+    FixedPrior,
+    HasColumns,
+    LinearClassifier,
+    correction_of_rows,
+)
 from pgmult.regression.fits.multinomial import (
     fit_softmax_regression,
     fit_stick_breaking_regression,
@@ -37,8 +41,10 @@ from pgmult.regression.fits.multinomial import (
 from pgmult.regression.fits.probit import fit_probit_regression, probit_probs
 from pgmult.regression.models.multinomial import SoftmaxRegression, StickBreakingRegression
 from pgmult.sampling.posterior import Posterior
-from pgmult.variational.designs import Rows, SoftmaxRows
+from pgmult.variational.bounds import LOG_SUM_EXP
+from pgmult.variational.designs import SoftmaxRows
 from pgmult.variational.fits import SiteFit, correction_of_fit
+from pgmult.variational.sites import SoftmaxSite
 
 __all__ = ["MultinomialClassifier"]
 
@@ -192,33 +198,14 @@ class MultinomialClassifier(LinearClassifier, FixedPrior):
             self.joint_cov_ = turn.T @ fit.joint_cov @ turn
         self.log_evidence_, self.n_iter_ = fit.objective, fit.num_iterations
         self._warn_unless(fit.converged)
-        if self.method != "probit":
-            exact = "sticks_sampling" if self.method in _STICKS else "sampling"
-            self._warn_of_corrections(
-                correction_of_fit(self._log_likelihood(data), fit, prior),
-                fit.mean[0].size if exact == "sticks_sampling" else fit.mean.size, exact,
-            )  # fmt: skip
-        return self
-
-    def _log_likelihood(self, data: CountedRows) -> Any:
-        """Of weights: the sum over rows of each stick, or of all classes."""
-        if self.method not in _STICKS:
+        if self.method in _STICKS:
+            sds = correction_of_rows(fit, data.sticks, prior)
+            self._warn_of_corrections(sds, fit.mean.shape[1], "sticks_sampling")
+        elif self.method != "probit":
             rows = SoftmaxRows(data.covariates, len(self.classes_))
-
-            def of_classes(weights: FloatArray) -> FloatArray:
-                psi = rows.project(weights)
-                value = (data.counts * psi).sum(axis=1) - data.totals * logsumexp(psi, axis=1)
-                return rows.total(value)
-
-            return of_classes
-        sticks = data.sticks
-        design = Rows(sticks.covariates, sticks.offsets)
-
-        def of_sticks(weights: FloatArray) -> FloatArray:
-            psi = design.project(weights)
-            return design.total(sticks.successes * psi - sticks.trials * np.logaddexp(0.0, psi))
-
-        return of_sticks
+            site = SoftmaxSite(data.counts, LOG_SUM_EXP["log"])
+            self._warn_of_corrections(correction_of_fit(fit, rows, site, prior), fit.mean.size)
+        return self
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes averaged over the posterior, ``(n_samples, n_classes)``.

@@ -11,7 +11,7 @@
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -34,54 +34,17 @@ _SIZES = 1e-3, 1e4  # from there on a negative binomial is a Poisson, but for ro
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CountFit:
-    """A Gaussian approximation of the weights of a regression of counts: a `Fit`.
+class CountFit(SiteFit):
+    """A Gaussian approximation of the weights of a regression of counts: a `SiteFit` of one vector.
 
     Attributes
     ----------
-    weights : SiteFit
-        Of one group.
     size : float
-        Of the negative binomial, as given or where L is largest; inf for the Poisson.
+        Of the negative binomial, as given or where L is largest; inf for the Poisson. The level is
+        L at this size.
     """
 
-    weights: SiteFit
-    size: float
-
-    @property
-    def method(self) -> str:
-        """The site's."""
-        return self.weights.method
-
-    @property
-    def mean(self) -> FloatArray:
-        """Of the weights, ``(1, num_covariates)``."""
-        return self.weights.mean
-
-    @property
-    def cov(self) -> FloatArray:
-        """Of the weights, ``(1, num_covariates, num_covariates)``."""
-        return self.weights.cov
-
-    @property
-    def objective(self) -> float:
-        """L: the log evidence, bounded or approximated, at this size."""
-        return self.weights.objective
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether `objective` is a lower bound."""
-        return self.weights.is_bound
-
-    @property
-    def converged(self) -> bool:
-        """Whether the search ended by its tolerance."""
-        return self.weights.converged
-
-    @property
-    def num_iterations(self) -> int:
-        """Of the last search for the weights."""
-        return self.weights.num_iterations
+    size: float = math.inf
 
 
 def count_site(data: EventRows, size: float, method: str = "quadrature") -> Site:
@@ -133,13 +96,19 @@ def fit_count_regression(
         start = found.mean
         return found
 
+    def with_size(size: float) -> CountFit:
+        found = fit(size)
+        return CountFit(
+            **{each.name: getattr(found, each.name) for each in fields(found)}, size=size
+        )
+
     if distribution == "poisson":
         if size is not None:
             raise ValueError("size is of the negative binomial: a Poisson has none")
-        return CountFit(fit(math.inf), math.inf)
+        return with_size(math.inf)
     if size is not None:
         size = as_real(size, "size", minimum=_SIZES[0], maximum=_SIZES[1])
-        return CountFit(fit(size), size)
+        return with_size(size)
     best = minimize_scalar(
         lambda log_size: -fit(math.exp(log_size)).objective,
         bounds=(math.log(_SIZES[0]), math.log(_SIZES[1])),
@@ -147,7 +116,7 @@ def fit_count_regression(
         options={"xatol": 1e-2},
     )
     size = float(math.exp(best.x))
-    return CountFit(fit(size), size)
+    return with_size(size)
 
 
 def rough_size(data: EventRows, prior: MvNormal) -> float:

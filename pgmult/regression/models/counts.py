@@ -251,4 +251,4 @@ def _near(data: EventRows, model: Any) -> tuple[Around, float]:
     fit = fit_count_regression(
         data, prior, distribution=model.distribution, size=size, tolerance=_TOLERANCE
     )
-    return Around.of(fit.weights, prior), fit.size
+    return Around.of(fit, prior), fit.size

@@ -193,18 +193,33 @@ def test_bad_input(data):
         fit_logistic_regression(LogisticRegression(), data, method="probit")
 
 
+class Cubic:
+    """f = x psi - psi^2 / 2 + skew (psi - middle)^3 of two weights, each seen by itself."""
+
+    method, is_bound, at_mode = "cubic", False, False
+    shape = (1, 2)
+
+    def __init__(self, skew):
+        self.seen, self.skew = np.array([3.0, 1.0]), skew
+
+    def project(self, mean):
+        return mean[0]
+
+    def total(self, values):
+        return np.array([values.sum()])
+
+    def expect(self, psi, var):
+        value = psi * self.seen - 0.5 * psi**2
+        value[0] += self.skew * (psi[0] - 0.5 * self.seen[0]) ** 3
+        return value, None, None
+
+
 @pytest.mark.parametrize("skew", [0.0, 0.5])
 def test_correction_is_that_of_the_law(skew):
     """0 of a Gaussian likelihood, and of f = skew w^3 its standard deviation, sqrt(15) skew s^3."""
-    seen = np.array([[3.0, 1.0]])
-    mean, cov = 0.5 * seen, 0.5 * np.eye(2)[None]
-    fit = SiteFit("given", mean, cov, np.zeros(1), False, True, 1)
-
-    def log_likelihood(weights):
-        away = weights - mean
-        return (weights * seen - 0.5 * weights**2).sum(axis=1) + skew * away[:, 0] ** 3
-
+    law, cov = Cubic(skew), 0.5 * np.eye(2)[None]
+    fit = SiteFit("given", 0.5 * law.seen[None], cov, np.zeros(1), False, True, 1)
     for given in (fit, replace(fit, joint_cov=cov[0])):
-        found = correction_of_fit(log_likelihood, given, MvNormal(np.zeros(2), np.eye(2)))
+        found = correction_of_fit(given, law, law, MvNormal(np.zeros(2), np.eye(2)))
         assert found.shape == (1,)
         assert found[0] == pytest.approx(skew * np.sqrt(15.0 / 8.0), rel=0.5, abs=1e-12)
