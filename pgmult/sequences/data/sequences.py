@@ -369,18 +369,28 @@ def as_sequences(
     if isinstance(data, Sequences):
         if num_symbols not in (None, data.num_symbols):
             raise ValueError(f"num_symbols is {num_symbols}, the sequences have {data.num_symbols}")
-        changes: dict[str, Any] = {}
-        if alphabet is not None:
-            changes["alphabet"] = _as_labels(alphabet, data.num_symbols)
-        if inputs is not None:
-            changes["inputs"] = _as_inputs(inputs, data.lengths)
-        if names is not None:
-            changes["names"] = _as_names(names, data.num_sequences)
-        if order is not None:
-            changes["order"] = as_order(
-                order, np.bincount(data.symbols, data.counts, data.num_symbols)
-            )
-        return replace(data, **changes) if changes else data
+        found = data
+    else:
+        found, alphabet = _read(data, num_symbols, alphabet)
+        order = "frequency" if order is None else order
+    changes: dict[str, Any] = {}
+    if alphabet is not None:
+        changes["alphabet"] = _as_labels(alphabet, found.num_symbols)
+    if inputs is not None:
+        changes["inputs"] = _as_inputs(inputs, found.lengths)
+    if names is not None:
+        changes["names"] = _as_names(names, found.num_sequences)
+    if order is not None:
+        frequencies = np.bincount(found.symbols, found.counts, found.num_symbols)
+        changes["order"] = as_order(order, frequencies)
+    return replace(found, **changes) if changes else found
+
+
+_Alphabet = Sequence[str] | NDArray[np.str_] | None
+
+
+def _read(data: Any, num_symbols: int | None, alphabet: _Alphabet) -> tuple[Sequences, _Alphabet]:
+    """Sequences, their symbols in the order of their numbers, and what these are called."""
     kinds, parts = set(), []
     for s, part in enumerate(_as_parts(data)):
         if isinstance(part, _Table):
@@ -421,19 +431,9 @@ def as_sequences(
         raise ValueError(f"data must have at least 2 symbols, got {num_symbols}")
     if len(symbols) == 0:
         raise ValueError("data must hold an observation: all steps are missing")
-    return Sequences(
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        indptr=indptr,
-        symbols=symbols,
-        counts=counts,
-        num_symbols=num_symbols,
-        order=as_order(
-            "frequency" if order is None else order, np.bincount(symbols, counts, num_symbols)
-        ),
-        inputs=None if inputs is None else _as_inputs(inputs, lengths),
-        alphabet=None if alphabet is None else _as_labels(alphabet, num_symbols),
-        names=None if names is None else _as_names(names, len(parts)),
-    )
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    order = np.arange(num_symbols)
+    return Sequences(offsets, indptr, symbols, counts, num_symbols, order), alphabet
 
 
 @runtime_checkable
