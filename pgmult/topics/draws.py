@@ -1,7 +1,8 @@
-"""A posterior of topics as its readers take it: a chain's draws one after the other, and the model.
+"""Access to draws of topic models: a chain's draws one after the other, and the model.
 
-Draws are a `Posterior`, or a plain mapping from names to arrays ``(chain, draw, ...)`` where the
-arrays say everything. They do not say how psi becomes proportions; the posterior's model does.
+Functions take a `Posterior`, or a plain mapping from names to arrays ``(chain, draw, ...)`` where
+they need the arrays alone. What needs the model, such as the link from psi to proportions, takes a
+`Posterior`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

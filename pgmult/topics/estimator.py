@@ -61,8 +61,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_components : int
         Topics, >= 2.
     method : {"gibbs", "svi"}
-        Gibbs sampling has uncertainty and predicts best; variational inference is quick, streams
-        (`partial_fit`), and is too sure of itself.
+        Gibbs sampling gives posterior draws and predicts best. Variational inference is faster and
+        takes minibatches (`partial_fit`), but understates uncertainty.
     word_concentration : float
         Dirichlet concentration of words in topics.
     draws, tune, chains, thin : int
@@ -163,8 +163,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             If a count is negative or fractional, or if there are none at all.
         """
         corpus = self._corpus(X, reset=True)
-        structured = isinstance(corpus, StructuredCorpus)
-        model: Any = self._structural_model() if structured else self._model()
+        model = self._model(corpus)
         seed = as_seed(self.random_state)
         self._forget()
         if self.method == "gibbs":
@@ -172,7 +171,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 model, corpus, draws=self.draws, tune=self.tune, chains=self.chains,
                 thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,
                 progressbar=as_flag(self.verbose, "verbose"),
-                keep=(*_KEPT, *(_KEPT_OF_COVARIATES if structured else ())),
+                keep=[*_KEPT, *(name for name in _KEPT_OF_COVARIATES if name in model.dims)],
             )  # fmt: skip
             self.stability_ = topic_stability(self.posterior_)
             self.topic_order_ = self.stability_.matches.order
@@ -205,8 +204,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         begun = self._is_variational
         corpus = self._corpus(X, reset=not begun)
-        if isinstance(corpus, StructuredCorpus):
-            self._structural_model()  # refuses the method
+        model = self._model(corpus)
         if not begun:
             self._forget()
         self._n_seen = corpus.num_documents + (self._n_seen if begun else 0)
@@ -216,7 +214,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 q = self.variational_
             else:
                 rng = np.random.default_rng(as_seed(self.random_state))
-                q = VariationalTopics.start(rng, self._model(), corpus, total)
+                q = VariationalTopics.start(rng, model, corpus, total)
             self.variational_ = q.update(
                 corpus, total, delay=self.learning_offset, forgetting=self.learning_decay
             )
@@ -330,54 +328,42 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return len(self.components_)
 
     def _corpus(self, X: Any, *, reset: bool) -> Corpus:
+        """Counts as a corpus; a corpus as it is, with its covariates if it has any."""
         refuse_texts(X, "X")
-        if isinstance(X, Corpus):
-            return self._given_corpus(X, reset)
-        if not reset and self._is_structured:
+        if not reset and self._is_structured and not isinstance(X, StructuredCorpus):
             raise ValueError(
                 "X must have the covariates of the documents that were fitted: make it with"
                 f" data.new_documents(X, columns), got {brief(X)}"
             )
-        X = validate_data(
-            self, X, accept_sparse="csr", ensure_non_negative=True,
-            ensure_min_features=2 if reset else 1, reset=reset,
-        )  # fmt: skip
-        corpus = corpus_from(X, "X")
-        if reset and corpus.num_tokens == 0:
-            raise ValueError(f"X must hold at least one token, got {corpus!r}")
-        return corpus
-
-    def _given_corpus(self, X: Corpus, reset: bool) -> Corpus:
-        """A corpus as it is, with its covariates if it has any."""
-        if reset:
-            if X.num_tokens == 0:
-                raise ValueError(f"X must hold at least one token, got {X!r}")
+        if not isinstance(X, Corpus):
+            X = validate_data(
+                self, X, accept_sparse="csr", ensure_non_negative=True,
+                ensure_min_features=2 if reset else 1, reset=reset,
+            )  # fmt: skip
+            X = corpus_from(X, "X")
+        elif not reset and X.num_words != self.n_features_in_:
+            raise ValueError(f"X must have {self.n_features_in_} features (words), got {X!r}")
+        elif reset:
             self.__dict__.pop("feature_names_in_", None)
             self.n_features_in_ = X.num_words
-        elif X.num_words != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} features (words), got {X!r}")
-        elif self._is_structured and not isinstance(X, StructuredCorpus):
-            raise ValueError(
-                "X must have the covariates of the documents that were fitted: make it with"
-                f" data.new_documents(X, columns), got {X!r}"
-            )
-        return X
+        if reset and X.num_tokens == 0:
+            raise ValueError(f"X must hold at least one token, got {X!r}")
+        corpus: Corpus = X
+        return corpus
 
     @property
     def _is_structured(self) -> bool:
         posterior = getattr(self, "posterior_", None)
         return posterior is not None and isinstance(posterior.model, StructuralTopics)
 
-    def _model(self) -> CorrelatedTopics:
+    def _model(self, corpus: Corpus) -> Any:
+        """The model of a corpus: with covariates if it has any."""
         as_choice(self.method, "method", ("gibbs", "svi"))
-        n_components = as_num_topics(self.n_components, "n_components")
-        return CorrelatedTopics(n_components, self.word_concentration)
-
-    def _structural_model(self) -> StructuralTopics:
-        if self.method != "gibbs":
+        structured = isinstance(corpus, StructuredCorpus)
+        if structured and self.method != "gibbs":
             raise ValueError(f"method must be 'gibbs' with covariates, got {brief(self.method)}")
-        n_components = as_num_topics(self.n_components, "n_components")
-        return StructuralTopics(n_components, self.word_concentration)
+        kind = StructuralTopics if structured else CorrelatedTopics
+        return kind(as_num_topics(self.n_components, "n_components"), self.word_concentration)
 
     @property
     def _is_variational(self) -> bool:

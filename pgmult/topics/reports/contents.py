@@ -1,8 +1,8 @@
 """What a report says: everything is computed here, once.
 
-Topics are those of the chain with the best log likelihood, and how far the other chains found them
-too is told of each. They stand by size, the largest first, have the numbers that they have in that
-chain's draws, for all functions and commands alike, and are named by their most probable words.
+The topics are those of the chain with the best log likelihood. Each is listed with its number in
+that chain's draws (the number that every function and command uses), named by its most probable
+words, and compared with its counterparts in the other chains. The largest topic comes first.
 """
 
 import math
@@ -113,15 +113,14 @@ class Contents:
 
 def contents_of(
     posterior: Posterior,
-    *,
-    held_out: Mapping[str, Sequence[HeldOutScore]] | None = None,
-    reference: Corpus | None = None,
-    by: str = "probability",
-    num_words: int = 8,
-    num_documents: int = 3,
-    rank_for_page: bool = True,
-    covariates: bool = True,
-    random_seed: int = 0,
+    held_out: Mapping[str, Sequence[HeldOutScore]] | None,
+    reference: Corpus | None,
+    by: str,
+    num_words: int,
+    num_documents: int,
+    rank_for_page: bool,
+    covariates: bool,
+    random_seed: int,
 ) -> Contents:
     """Compute what `pgmult.topics.report` tells, which describes the arguments."""
     as_draws(as_kind(posterior, "posterior", Posterior), "topics")

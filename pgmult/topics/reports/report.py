@@ -95,9 +95,8 @@ def report(
     ):
         raise TypeError(f"facts must be a mapping from strings to strings, got {brief(facts)}")
     found = contents_of(
-        posterior, held_out=held_out, reference=reference, by=by, num_words=num_words,
-        num_documents=num_documents, rank_for_page=rank_for_page, covariates=covariates,
-        random_seed=random_seed,
+        posterior, held_out, reference, by, num_words, num_documents, rank_for_page, covariates,
+        random_seed,
     )  # fmt: skip
     made = TopicReport(
         title, found.verdict, sections_of(found), dict(facts), STYLE, script_of(found), found=found

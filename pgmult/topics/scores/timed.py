@@ -1,8 +1,8 @@
-"""Scores for the same seconds of a processor: what models are worth beside each other.
+"""Held-out scores of models that were given the same processor time.
 
-Sweeps of different models are no common currency, and seconds on the wall are a matter of who else
-is there. So each chain runs in one thread until it has used so many seconds of a processor, its
-start included and its scoring left out; the draws of the last part of that time are averaged.
+Sweeps of different models cost differently, and elapsed time depends on what else the machine does.
+So each chain runs in one thread until it has used a given processor time, which includes its start
+but not its scoring. The draws of the last part of that time are averaged.
 
 >>> import numpy as np, pgmult
 >>> corpus = pgmult.topics.as_corpus(np.random.default_rng(0).poisson(0.5, size=(20, 30)))

@@ -234,22 +234,12 @@ def annealed(
 
     Parameters
     ----------
-    draws : iterable of TopicDraw
-        From `topic_draws`, or one of your own. p^ is averaged over them.
-    corpus : Corpus
-        Unseen documents, with the words of the topics.
+    draws, corpus, random_seed, cores
+        As of `left_to_right`; so is what is raised.
     steps : int
         From share 0 to share 1; see `anneal_shares`.
     runs : int
         Independent runs at each draw; eight at a time take their steps under Gaussian sticks.
-    random_seed : int
-    cores : int, optional
-        Threads; all processors if left out. Results do not depend on it.
-
-    Raises
-    ------
-    ValueError
-        If topics, priors and words do not agree, or nothing is to be scored.
 
     Notes
     -----

@@ -1,9 +1,9 @@
 """What a posterior says: words, coherence, documents, correlations, topics matched.
 
-The labels of topics are arbitrary, chains rest in modes of their own, and the order of sticks on
-which `Sigma` lives is arbitrary too. So chains are matched topic by topic, what is said of a topic
-is said over the chains that found it (or within one chain, where ``chain=`` is given), and
-correlations are those of *simulated* topic proportions.
+The labels of topics are arbitrary, and so is the order of the sticks in `Sigma`; chains may be in
+different modes. So chains are matched topic by topic, a topic's draws are pooled over the chains
+that found it (or taken from one chain, where ``chain=`` is given), and correlations are those of
+*simulated* topic proportions.
 
 >>> import numpy as np
 >>> from pgmult.topics import top_words

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_list, as_seed
+from pgmult.core.labels import labels_of
 from pgmult.core.markup import paragraphs
 from pgmult.core.tabled import WIDTH, Column, Table, number, wrapped
 from pgmult.core.tables import as_frame
@@ -313,7 +314,7 @@ def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
         given = {name: _labels_of(corpus, name) for name in names}
     codes = {}
     for name, column in given.items():
-        labels = [str(label) for label in as_list(column, "groups", "labels")]
+        labels = labels_of(as_list(column, "groups", "labels"), name).tolist()
         if len(labels) != corpus.num_documents:
             raise ValueError(
                 f"groups must have one label for each of the {corpus.num_documents} documents, got"

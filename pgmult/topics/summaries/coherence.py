@@ -10,7 +10,7 @@ of their scores, v_1 the best::
     U_mass  sum over l < m of   log[(D(v_m, v_l) + 1) / D(v_l)]
                                             (Mimno et al. 2011, eq. 1)
 
-The corpus that a model was trained on flatters it; another of the same kind is a fairer reference.
+Coherence in the corpus that a model was trained on is biased upwards: use another of the same kind.
 
 >>> from pgmult.topics import as_corpus
 >>> corpus = as_corpus([[1, 1, 0], [2, 1, 0], [0, 0, 1], [0, 1, 1]], ["salt", "pan", "goal"])

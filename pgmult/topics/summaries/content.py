@@ -1,12 +1,12 @@
 """How groups of documents word the same topic: content covariates, with intervals.
 
 With phi_{gk} the words of topic k in group g, two groups are compared word by word: the posterior
-of both probabilities, of their ratio, and of which is larger. Where the groups say little of a
-topic, phi_{gk} is what the prior makes of the topic's words elsewhere, and the groups look alike;
-so the tokens that each of them has of a topic are always told, and fewer than 50 are marked.
+of both probabilities, of their ratio, and of which is larger. In a group with few tokens of a topic
+the prior dominates phi_{gk} and makes the groups look alike. So the number of tokens is always
+reported, and fewer than 50 are marked.
 
-A distance between two groups, taken draw by draw, is larger than that of the truth, the more so the
-fewer their tokens: none is given here.
+Distances between groups are not reported: computed draw by draw they are biased upwards, most where
+tokens are few.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,8 @@ Topics are compared by the total variation distance of their posterior mean word
 summed distance is smallest; pairs farther apart than 0.5 are none (`pgmult.sampling.labels`). Where
 groups of documents word topics each in their own way, the group counts that is farthest apart.
 
-Chains of a topic model rest in modes that no exact move crosses, so a topic of one chain need not
-be there in another. What is said over chains is said of each topic over those chains that found it.
+Chains of a topic model may be in different modes: a topic of one chain may be missing in another.
+Draws of a topic are pooled over the chains that found it.
 """
 
 import math

@@ -1,16 +1,15 @@
-"""Could shares of topics go with a covariate as they do by chance? A permutation test.
+"""A permutation test: are shares of topics related to a covariate more than by chance?
 
-A model that is given a covariate looks for what goes with it, so its own proportions are no fair
-witness. Here each document's proportions are found anew *without* covariates, given the topics'
-mean words alone: the most probable ones under theta_d ~ Dirichlet(1 + 1/K). They are then compared
-with the covariate as it is, and as it is handed out at random. The model is not fitted again; that
-the topics themselves were found with the covariate's help is not part of the test (with content
-covariates the words common to all groups are taken).
+The proportions that a model estimates depend on the covariates it was given, so they cannot be used
+to test a covariate. Here each document's proportions are estimated again *without* covariates, from
+the topics' mean words alone: the most probable ones under theta_d ~ Dirichlet(1 + 1/K). They are
+compared with the covariate as observed and with random permutations of it. The model is not fitted
+again, so the test does not account for the covariate's part in finding the topics. With content
+covariates the words common to all groups are used.
 
-Documents of one author are not exchangeable. Where the covariate is the same in all documents of an
-author (the party), whole authors trade their values; where it varies (the year), it is shuffled
-within each author. Other covariates are not held fixed: what is tested is whether topics go with
-the column at all.
+Documents of one author are not exchangeable. A covariate that is the same in all documents of an
+author (the party) is permuted between authors; one that varies (the year) is permuted within each
+author. Other covariates are not held fixed: the test is of any relation with the column.
 """
 
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_list, as_repeats, as_seed
+from pgmult.core.labels import labels_of
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.terms import GroupTerm
@@ -204,7 +204,7 @@ def _blocks_of(data: StructuredCorpus, blocks: Any) -> tuple[IntArray, str]:
                 f" got {blocks!r}"
             )
         return np.asarray(terms[blocks]), blocks
-    labels = [str(label) for label in as_list(blocks, "blocks", "labels")]
+    labels = labels_of(as_list(blocks, "blocks", "labels"), "blocks")
     if len(labels) != data.num_documents:
         raise ValueError(
             f"blocks must have one label for each of the {data.num_documents} documents, got"

@@ -1,15 +1,14 @@
-"""Which topics every chain found, and which are one chain's alone.
+"""Which topics were found by every chain, and which by one chain only.
 
-A posterior of topics has modes that no exact move crosses: chains that started apart stay apart,
-each in a mode of its own, most of whose topics are in the others too and some not. So whether
-chains agree is a question about topics, not about numbers such as the log likelihood: each topic of
-the best chain is matched to those of the others. One that all of them found, at most 0.3 apart in
-total variation, is *stable*; one that others found up to 0.5 apart, or not all of them, *varies*;
-and one that no other found is of *one chain only*, and may be an accident. More draws do not change
-this; more chains tell more.
+The posterior of a topic model has many modes, and chains with different starts stay in different
+ones. Most topics of one mode occur in the others as well. Convergence is therefore judged topic by
+topic rather than by the log likelihood. Each topic of the best chain is matched to those of the
+other chains. A topic is *stable* if all chains have it at a total variation distance of at most
+0.3; it *varies* if the distance is up to 0.5, or if some chains do not have it; it is of *one chain
+only* if no other chain has it. More draws do not change this; more chains give more evidence.
 
-Chains that were started from one shared state agree by construction, and say so: then only drift
-within that mode is seen.
+Chains that were started from one shared state agree by construction; the headline says so, and only
+drift within that mode can be seen.
 
 >>> import numpy as np
 >>> first = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])

@@ -9,8 +9,8 @@ p = shares phi the probabilities of words in the whole corpus, as the model has 
     FREX         1 / (w / ECDF_k(e_kw) + (1 - w) / ECDF_k(phi_kw)),  e_kw = phi_kw / sum_j phi_jw
                                                             (Bischof and Airoldi 2012, eq. 1)
 
-A score is taken draw by draw, and then averaged: a rare word that some draws give to one topic and
-some to another is exclusive in no average, without further shrinkage.
+Scores are computed for each draw and then averaged. A rare word that moves between topics from draw
+to draw therefore has a low average exclusivity, and no further shrinkage is needed.
 
 >>> topics = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
 >>> lift(topics, [0.5, 0.5]).round(2).tolist()

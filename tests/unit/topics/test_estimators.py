@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 class AtLeastTwo(TopicTransformer):
     """Topics are two at least, which scikit-learn's checks do not know."""
 
-    def _model(self):
+    def _model(self, corpus):
         return CorrelatedTopics(max(2, self.n_components), self.word_concentration)
 
 
