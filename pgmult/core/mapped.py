@@ -2,7 +2,7 @@
 
 A `MappedArray` is an array whose bytes the operating system reads from a ``.npy`` file when they
 are touched and forgets when memory is short. It knows its file, which says what its content must
-be: a CRC-32 of every block of some megabytes, compared before the numbers are used (once in a
+be: a checksum of every block of some megabytes, compared before the numbers are used (once in a
 process), and the SHA-256 of all, so that the array is hashed without being read and written
 elsewhere as a reference. What is made of it (a slice, a sum) is an array of its own, without a
 file.
@@ -28,6 +28,7 @@ __all__ = ["ArrayFile", "ArrayWriter", "MappedArray", "content_hash", "part_of",
 _HEADER = 128  # bytes before the numbers, whatever their number
 _BLOCK = 2**22  # bytes of a block, which has a checksum
 _DIGITS = 8  # of one
+_PAGE = 2**12  # bytes of a block whose sum is in its checksum
 
 _checked: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
 """Of every file, which of its blocks this process has compared."""
@@ -45,7 +46,7 @@ class ArrayFile(NamedTuple):
     length : int
     sha256 : str
         Of the content: the numbers, without the header.
-    crc32 : str
+    checksums : str
         Of each block of the content, eight hexadecimal digits.
     """
 
@@ -53,7 +54,7 @@ class ArrayFile(NamedTuple):
     dtype: str
     length: int
     sha256: str
-    crc32: str
+    checksums: str
 
     def open(self, *, check: bool = True) -> "MappedArray":
         """The array.
@@ -81,7 +82,7 @@ class ArrayFile(NamedTuple):
             dtype = np.dtype(self.dtype)
             fits = dtype.kind in "biufUSM" and found == _header(dtype, self.length)
             blocks = -(-self.length * dtype.itemsize // _BLOCK)
-            fits = fits and len(self.crc32) == _DIGITS * blocks
+            fits = fits and len(self.checksums) == _DIGITS * blocks
         except TypeError:  # no dtype
             fits = False
         if not fits or status.st_size != _HEADER + self.length * dtype.itemsize:
@@ -133,10 +134,10 @@ class MappedArray(np.ndarray):
             return
         content: Any = np.asarray(self).view(np.uint8)
         for block in np.flatnonzero(~self.checked[first:last]) + first:
-            found = zlib.crc32(content[block * _BLOCK : (block + 1) * _BLOCK])
-            if f"{found:08x}" != self.file.crc32[block * _DIGITS : (block + 1) * _DIGITS]:
+            found = _checksum(content[block * _BLOCK : (block + 1) * _BLOCK])
+            if found != self.file.checksums[block * _DIGITS : (block + 1) * _DIGITS]:
                 raise ValueError(
-                    f"{self.file.path} is damaged: the CRC-32 of its block {block} is not the one"
+                    f"{self.file.path} is damaged: the checksum of its block {block} is not the one"
                     " it had"
                 )
             self.checked[block] = True
@@ -157,7 +158,7 @@ class ArrayWriter:
         self._file = path.open("xb")
         self._file.write(_header(self._dtype, 0))
         self._hash = hashlib.sha256()
-        self._crcs, self._crc, self._room = list[str](), 0, _BLOCK
+        self._checksums, self._block = list[str](), bytearray()
         self.length = 0
 
     def append(self, values: NDArray[Any]) -> None:
@@ -166,21 +167,18 @@ class ArrayWriter:
             content = np.ascontiguousarray(piece, dtype=self._dtype).tobytes()
             self._hash.update(content)
             self._file.write(content)
-            while content:
-                here, content = content[: self._room], content[self._room :]
-                self._crc = zlib.crc32(here, self._crc)
-                self._room -= len(here)
-                if self._room == 0:
-                    self._end_block()
+            self._block += content
+            while len(self._block) >= _BLOCK:
+                self._end_block()
         self.length += len(values)
 
     def _end_block(self) -> None:
-        self._crcs.append(f"{self._crc:08x}")
-        self._crc, self._room = 0, _BLOCK
+        self._checksums.append(_checksum(np.frombuffer(bytes(self._block[:_BLOCK]), np.uint8)))
+        del self._block[:_BLOCK]
 
     def finish(self) -> ArrayFile:
         """Put everything on disk; the file's description."""
-        if self._room < _BLOCK:
+        if self._block:
             self._end_block()
         self._file.seek(0)
         self._file.write(_header(self._dtype, self.length))
@@ -188,7 +186,7 @@ class ArrayWriter:
         os.fsync(self._file.fileno())
         self._file.close()
         path, sha256 = str(self._path.absolute()), self._hash.hexdigest()
-        return ArrayFile(path, self._dtype.str, self.length, sha256, "".join(self._crcs))
+        return ArrayFile(path, self._dtype.str, self.length, sha256, "".join(self._checksums))
 
     def __enter__(self) -> "ArrayWriter":
         return self
@@ -202,6 +200,20 @@ def pieces(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     step = max(1, _BLOCK // max(1, array.dtype.itemsize))
     for start in range(0, len(array), step):
         yield array[start : start + step]
+
+
+def _checksum(block: NDArray[np.uint8]) -> str:
+    """The CRC-32 of sums of a block's 64-bit words, by place in their page and by page.
+
+    These take a sixth of the time that a CRC-32 of all bytes does. Whatever follows the last whole
+    page is taken as it is.
+    """
+    whole = len(block) // _PAGE * _PAGE
+    words = block[:whole].view("<u8").reshape(-1, _PAGE // 8)
+    crc = 0
+    for sums in (words.sum(axis=0), words.sum(axis=1)):
+        crc = zlib.crc32(sums.astype("<u8").tobytes(), crc)
+    return f"{zlib.crc32(block[whole:].tobytes(), crc):08x}"
 
 
 def content_hash(array: NDArray[Any]) -> str:

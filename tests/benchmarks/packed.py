@@ -110,6 +110,14 @@ def sweep(options, folder):
     began = time.process_time()
     corpus = pgmult.topics.open_corpus(folder)
     opened = time.process_time() - began
+    checks = []
+    for _ in range(options.sweeps + 1):
+        began = time.process_time()
+        for array in (corpus.indptr, corpus.words, corpus.counts):
+            array.checked[:] = False
+            array.check()
+        checks.append(time.process_time() - began)
+    checked = min(checks)
     model = pgmult.topics.CorrelatedTopics(options.topics)
     rng = np.random.default_rng(1)
     with row_threads(options.threads):
@@ -129,7 +137,8 @@ def sweep(options, folder):
             scored = time.process_time() - began
     words = corpus.num_tokens
     print(
-        f"{corpus}, K = {options.topics}, {options.threads} thread(s): opened {opened:.1f} CPU s,"
+        f"{corpus}, K = {options.topics}, {options.threads} thread(s): opened {opened:.2f} CPU s"
+        f" (checksums {checked:.3f} CPU s, {checked / min(cpu[1:]):.1%} of a sweep),"
         f" start {started[0]:.0f} CPU s ({started[1]:.0f} s), sweep {min(cpu[1:]):.2f} CPU s"
         f" ({min(wall[1:]):.2f} s), log likelihood {scored:.2f} CPU s ({value / words:.3f} a word);"
         f" peak of its own {first.own:.2f} GB in the start, {peak.own:.2f} GB in sweeps, of files"

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tracemalloc
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -246,8 +245,23 @@ def test_blocks_are_checked_once_and_when_they_are_used(whole, tmp_path, monkeyp
     assert_same_corpora(part.rows(slice(0, 9)), whole.rows(slice(0, 9)))
     with pytest.raises(ValueError, match=r"counts\.npy is damaged"):
         part.rows(slice(9, 23))
-    monkeypatch.setattr(zlib, "crc32", None)
+    monkeypatch.setattr(mapped, "_checksum", None)
     assert_same_corpora(part.rows(slice(2, 9)), whole.rows(slice(2, 9)))
+
+
+def test_a_checksum_sees_every_bit_and_the_order_of_pages():
+    block = np.random.default_rng(0).integers(0, 256, size=5 * 4096 + 37, dtype=np.uint8)
+    right = mapped._checksum(block)
+    for place in range(0, len(block), 61):
+        changed = block.copy()
+        changed[place] ^= 1 << place % 8
+        assert mapped._checksum(changed) != right
+    pages = block.copy()
+    pages[:4096], pages[4096:8192] = block[4096:8192], block[:4096]
+    assert mapped._checksum(pages) != right
+    words = block.copy()
+    words[:8], words[8:16] = block[8:16], block[:8]
+    assert mapped._checksum(words) != right
 
 
 KILLED = """
