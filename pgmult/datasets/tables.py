@@ -78,6 +78,7 @@ class Table(ExactTable):
         texts = ["" if x is None else x for x in self[column].tolist()]
         called = None
         if names is not None:
+            names = as_kind(names, "names", str)
             with under_name("names", of="column"):
                 called = labels_of(self[names], names).tolist()
         try:

@@ -105,7 +105,7 @@ def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
         If the column is not there or has another length, or a cell has no value.
     """
     if name not in given:
-        raise ValueError(f"the table must have a column {name!r}, got {', '.join(given)}")
+        raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
     column = [given[name]] * num_rows if _is_single(given[name]) else given[name]
     shape = np.shape(_values(column))
     if shape != (num_rows,):

@@ -241,7 +241,7 @@ class Design:
         names = self._column_names
         for name in names:
             if name not in given:
-                raise ValueError(f"the table must have a column {name!r}, got {', '.join(given)}")
+                raise ValueError(f"covariates must have a column {name!r}, got {', '.join(given)}")
         grouping = [name for term in self.terms for name in term.variables if name in given]
         least = num_rows_of(given, grouping, num_rows or 1)
         return read_columns(given, names, num_rows_of(given, names, least), known=self.columns)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from pgmult.core.arguments import as_kind
+from pgmult.core.arguments import as_kind, under_name
 from pgmult.core.tables import as_frame, exact_columns
 from pgmult.core.typing import FloatArray
 from pgmult.formulas.design import Design
@@ -70,7 +70,9 @@ class FormulaFit:
         table : data frame, or mapping from name to column
             With the columns that the formula names.
         """
-        return _frame(self._design.like(exact_columns(table, "table")), table, self.estimator)
+        columns = exact_columns(table, "table")
+        with under_name("table", of="covariates"):
+            return _frame(self._design.like(columns), columns, self.estimator)
 
     def predict(self, table: Any) -> Any:
         """What the estimator predicts for each row.
@@ -106,7 +108,8 @@ class FormulaFit:
 
     def _ask(self, method: Any, table: Any) -> Any:
         columns = exact_columns(table, "table")
-        design = self._design.like(columns)
+        with under_name("table", of="covariates"):
+            design = self._design.like(columns)
         offset = offset_at(design, columns, self._offset)
         more = {} if offset is None else {"offset": offset}
         return method(_frame(design, columns, self.estimator), **more)
