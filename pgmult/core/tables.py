@@ -38,6 +38,7 @@ __all__ = [
     "exact",
     "exact_array",
     "exact_columns",
+    "missing_in",
     "numbers_of",
     "numbers_of_texts",
     "one_role_each",
@@ -109,7 +110,7 @@ class ExactTable:
         """
         found = np.zeros(len(self), dtype=np.bool_)
         for name in names:
-            found |= np.array([is_missing(cell) for cell in list(self[name])], dtype=np.bool_)
+            found |= missing_in(self[name])
         return found
 
     def __len__(self) -> int:
@@ -328,6 +329,15 @@ def numbers_of_texts(cells: Sequence[str | None]) -> NDArray[Any]:
     return np.array([np.nan if cell is None else values[cell] for cell in cells])
 
 
+def missing_in(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a column has no value, ``(num_rows,)``."""
+    if column.dtype.kind in "fM":
+        return np.asarray(column != column)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=np.bool_)
+    return np.array([is_missing(cell) for cell in column.tolist()], dtype=np.bool_)
+
+
 def numbers_of(column: NDArray[Any], name: str) -> FloatArray:
     """A column that is used as numbers, ``(num_rows,)``.
 
@@ -336,11 +346,11 @@ def numbers_of(column: NDArray[Any], name: str) -> FloatArray:
     ValueError
         If a cell is missing, infinite, or no number.
     """
-    cells = column.tolist() if column.dtype.kind in "OUf" else []
-    if missing := [row for row, cell in enumerate(cells) if is_missing(cell)]:
-        raise ValueError(
-            f"column {name!r} must have a value in every row, got none at row {missing[0]}"
-        )
+    missing = missing_in(column)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"column {name!r} must have a value in every row, got none at row {row}")
+    cells = column.tolist() if column.dtype.kind in "OU" else []
     odd = [row for row, cell in enumerate(cells) if not isinstance(cell, Real)]
     if odd:
         row = next((i for i in odd if not _DIGITS.fullmatch(str(cells[i]))), odd[0])

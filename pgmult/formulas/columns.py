@@ -8,8 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_strings
-from pgmult.core.labels import find_labels, is_missing, labels_of, warn_of_look_alikes
-from pgmult.core.tables import Cells, ExactTable, Lazily, exact, exact_columns, numbers_of
+from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
+from pgmult.core.tables import (
+    Cells,
+    ExactTable,
+    Lazily,
+    exact,
+    exact_columns,
+    missing_in,
+    numbers_of,
+)
 from pgmult.core.typing import FloatArray, IntArray
 
 __all__ = ["Columns", "as_mapping", "cells_of_rows", "labels_only", "read_columns"]
@@ -116,11 +124,11 @@ def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
     if isinstance(column, np.ma.MaskedArray):
         column = [None if x is np.ma.masked else x for x in column]
     cells = exact(column, repr(name))
-    missing = [is_missing(cell) for cell in list(cells.values)]
-    if any(missing):
+    missing = missing_in(cells.values)
+    if missing.any():
         raise ValueError(
-            f"column {name!r} has a missing value at row {missing.index(True)} (drop such rows, as"
-            " --drop-incomplete does, or fill in a value and add a column that says so)"
+            f"column {name!r} has a missing value at row {int(np.argmax(missing))} (drop such rows,"
+            " as --drop-incomplete does, or fill in a value and add a column that says so)"
         )
     return cells
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.labels import is_missing, label_of
-from pgmult.core.tables import as_rows, chosen_columns, exact, numbers_of_texts
+from pgmult.core.tables import as_rows, chosen_columns, exact, missing_in, numbers_of_texts
 from pgmult.core.typing import IntArray
 
 __all__ = ["DocumentTable", "Losses", "PackedTexts", "WordLoss"]
@@ -196,7 +196,7 @@ class DocumentTable:
         """
         found = np.zeros(len(self), dtype=np.bool_)
         for name in names:
-            found |= np.array([is_missing(cell) for cell in list(self.column(name))], np.bool_)
+            found |= missing_in(self.column(name))
         return found
 
     def __len__(self) -> int:
