@@ -1458,7 +1458,7 @@ CALLS = {
 }
 
 FUNCTIONS = {"callback", "log_joint", "log_conditional", "check"}
-PATHS = {"path", "store", "vocabulary"}  # arguments whose errors are the file system's
+PATHS = {"page", "path", "store", "vocabulary"}  # arguments whose errors are the file system's
 
 
 def all_calls():

@@ -7,6 +7,7 @@ the cells of a census, so that a sample that is not representative still tells o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,15 @@ from pgmult.regression.models.additive import AdditiveRows, latent_of
 from pgmult.regression.rows import outcomes_of
 from pgmult.sampling.posterior import Posterior
 
-__all__ = ["compare", "effects", "group_shares", "log_scores", "poststratify", "predict"]
+__all__ = [
+    "compare",
+    "data_of_run",
+    "effects",
+    "group_shares",
+    "log_scores",
+    "poststratify",
+    "predict",
+]
 
 
 def predict(
@@ -73,10 +82,10 @@ def predict(
     ValueError
         If a column is missing or a label is not known.
     """
-    data, as_new = _data_of(run), as_flag(new_levels, "new_levels")
+    data, as_new = data_of_run(run), as_flag(new_levels, "new_levels")
     design, unknown = data.design, []
     if new is not None:
-        with under_name("new", of="covariates"):
+        with under_name("new", of="the table"), under_name("new", of="covariates"):
             design = data.design.like(new, new_levels=as_new)
         unknown = _unknown(design, as_mapping(new, None))
     draws = list(_probabilities(run, data, design, unknown, max_draws, random_seed))
@@ -124,7 +133,7 @@ def poststratify(
     ValueError
         If a column is missing, a label is not known or a weight negative.
     """
-    data = _data_of(run)
+    data = data_of_run(run)
     with under_name("census", of="covariates"):
         given = as_mapping(census, None)
     weight = _one_of(weight, "weight", given)
@@ -190,7 +199,7 @@ def effects(
     ValueError
         If the formula does not name the column, or a label is not known.
     """
-    data = _data_of(run)
+    data = data_of_run(run)
     design, respondents = data.design, data.counts.sum(axis=1)
     given = _table_of(design)
     as_choice(column, "column", given)
@@ -202,8 +211,12 @@ def effects(
         else:
             values = np.unique(known).tolist()
     draws = []
-    for value in as_list(values, "values", "numbers or labels"):
-        with under_name("values", of="covariates"):
+    if not len(values := as_list(values, "values", "numbers or labels")):
+        raise ValueError("values must hold a number or a label, got none")
+    for value in values:
+        if not isinstance(value, str | Real | np.generic):
+            raise TypeError(f"values must be numbers or labels, got {brief(value)}")
+        with under_name(f"values of {column!r}", of=f"column {column!r}"):
             there = design.like({**given, column: [value] * len(respondents)})
         found = _probabilities(run, data, there, [], max_draws, random_seed)
         draws.append([respondents @ probs / respondents.sum() for probs in found])
@@ -216,7 +229,7 @@ def effects(
 
 def group_shares(run: Posterior, term: GroupTerm, max_draws: int = 1000) -> Estimand:
     """Mean probabilities of the respondents in each level of a grouping of the formula."""
-    data = _data_of(run)
+    data = data_of_run(run)
     respondents = data.counts.sum(axis=1)
     people = np.bincount(term.codes, respondents, len(term.known))
     draws = []
@@ -241,7 +254,7 @@ def log_scores(run: Posterior, max_draws: int = 1000) -> FloatArray:
     -------
     array, ``(num_rows, num_categories)``
     """
-    data = _data_of(run)
+    data = data_of_run(run)
     sums, number = np.zeros((3, *data.counts.shape)), 0
     for probs in _probabilities(run, data, data.design, [], max_draws, 0):
         log_probs = np.log(np.maximum(probs, 1e-300))
@@ -269,9 +282,10 @@ def compare(run: Posterior, other: Posterior, held_out: Any) -> Report:
     """
     each = []
     for one in (run, as_kind(other, "other", Posterior)):
-        data = _data_of(one)
+        data = data_of_run(one)
         counts = outcomes_of(str(data.design.formula), held_out, data.categories)
-        mean = predict(one, held_out, new_levels=True, max_draws=400).mean
+        with under_name("held_out", of="new"):
+            mean = predict(one, held_out, new_levels=True, max_draws=400).mean
         each.append((counts, np.sum(counts * np.log(np.maximum(mean, 1e-300)), axis=1)))
     (counts, first), (theirs, second) = each
     if not np.array_equal(counts, theirs):
@@ -289,7 +303,8 @@ def compare(run: Posterior, other: Posterior, held_out: Any) -> Report:
     )
 
 
-def _data_of(run: Posterior) -> AdditiveRows:
+def data_of_run(run: Posterior) -> AdditiveRows:
+    """The data of a run of an additive regression."""
     as_kind(run, "run", Posterior)
     return as_kind(run.data, "run", AdditiveRows, "a run of AdditiveRegression")
 

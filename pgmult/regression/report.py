@@ -5,13 +5,13 @@ from os import PathLike
 
 import numpy as np
 
-from pgmult.core.arguments import as_mapping
+from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import value_texts
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.terms import GroupTerm
-from pgmult.regression.answers import effects, group_shares, log_scores
+from pgmult.regression.answers import data_of_run, effects, group_shares, log_scores
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
@@ -42,7 +42,9 @@ def report(
         What else is known of the run.
     max_draws : int
     """
-    data, used = run.data, as_positive_int(max_draws, "max_draws")
+    data, used = data_of_run(run), as_positive_int(max_draws, "max_draws")
+    place = None if page is None else as_path(page, "page")
+    name = str(data.design.formula) if title is None else as_kind(title, "title", str)
     design, number = data.design, int(data.counts.sum())
     shares = data.counts.sum(axis=0) / number
     told = ", ".join(
@@ -65,9 +67,9 @@ def report(
             found = group_shares(run, term, max_draws=used)
             verdict.append(_extremes(found, term.name))
             sections.append(_by_level(found, f"Shares by {' and '.join(term.variables)}"))
-    for name in design.columns.names.tolist():
-        found = effects(run, name, max_draws=min(used, 200))
-        sections.append(_by_level(found, f"If all had the same {name}"))
+    for column in design.columns.names.tolist():
+        found = effects(run, column, max_draws=min(used, 200))
+        sections.append(_by_level(found, f"If all had the same {column}"))
     if design.terms:
         sds = run.stack("sds")
         ends = np.quantile(sds, [0.05, 0.95], axis=0)
@@ -91,11 +93,11 @@ def report(
     order = ", ".join(data.categories[data.order].tolist())
     known = {"formula": str(design.formula), "order of categories": order}
     found_report = Report(
-        title or str(design.formula), [*verdict, chains], sections,
+        name, [*verdict, chains], sections,
         known | dict(as_mapping(facts, "facts")),
     )  # fmt: skip
-    if page is not None:
-        found_report.save(page)
+    if place is not None:
+        found_report.save(place)
     return found_report
 
 

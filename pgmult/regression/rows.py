@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_list, brief
+from pgmult.core.arguments import as_list, brief, under_name
 from pgmult.core.labels import Levels, find_labels
 from pgmult.core.orders import as_permutation
 from pgmult.core.tables import Cells, exact_columns, numbers_of
@@ -260,10 +260,13 @@ def outcomes_of(formula: str, table: Any, categories: Sequence[str] | NDArray[np
     ValueError
         If the table has another class.
     """
-    columns = exact_columns(table, "table")
+    columns = exact_columns(table, "held_out")
+    if not columns:
+        raise ValueError("held_out must have columns, got none")
     num_rows = len(next(iter(columns.values())).values)
-    found, counts = _counts(parse(formula), columns, num_rows)
-    places = find_labels(categories, found, "outcome")
+    with under_name("held_out: the left-hand side", of="the left-hand side"):
+        found, counts = _counts(parse(formula), columns, num_rows)
+    places = find_labels(categories, found, "held_out", what="outcomes of")
     out = np.zeros((num_rows, len(categories)), dtype=np.int64)
     out[:, places] = counts
     return out

@@ -40,6 +40,7 @@ RESULTS = {
     "fields": {"Calibration", "CountField", "Coverage", "FieldPredictions"},
     "mixtures": {"Alignments"},
     "regression": {
+        "AdditiveRows",
         "ApproximationWarning",
         "Coefficients",
         "CountedRows",
