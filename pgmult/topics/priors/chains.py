@@ -17,9 +17,7 @@ variance changes. Given x itself a variance could hardly move, because its thous
 determine it.
 
 >>> import numpy as np
->>> from pgmult.core.arguments import as_share
-from pgmult.core.parameters import Checked
-from pgmult.core.potentials import DiagonalPotential
+>>> from pgmult.core.potentials import DiagonalPotential
 >>> prior = ScalarChains(np.zeros(1), np.array([1.0]), np.array([0.5]), num_times=2)
 >>> seen = DiagonalPotential(J=np.array([[[3.0], [0.0]]]), h=np.array([[[3.0], [0.0]]]))
 >>> prior.condition(seen).log_normalizer().round(4)
