@@ -132,29 +132,8 @@ def add_room(commands: Any, room: Room) -> None:
         return added
 
     fit = action("fit", f"sample a model of {room.source}", _fit)
-    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
-    fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
-    for name, value, least, told in (
-        ("draws", room.draws, 1, "kept of each chain"),
-        ("tune", room.tune, 0, "sweeps before the first"),
-        ("chains", 4, 1, "from starts of their own, to be compared"),
-        ("thin", 1, 1, "sweeps for each draw that is kept"),
-    ):
-        add_number(fit, f"--{name}", least, value, told)
-    add_seed(fit)
     resume = action("resume", "go on with a run, to the draws of one without a break", _resume)
-    _add_run(resume)
-    add_number(resume, "--draws", 1, told="to have in the end")
-    for parser in (fit, resume):
-        add_running(parser)
-        _add_json(parser)
-        if room.takes_cluster:
-            parser.add_argument(
-                "--cluster", metavar="WHERE",
-                help="local, for worker processes, or the address of a Dask scheduler, tcp://...;"
-                " variables of single rows are not stored then",
-            )  # fmt: skip
-    room.add_fit(fit)
+    _add_sampling(room, fit, resume)
     show = action("show", "print what a run found", _show)
     _add_run(show)
     _add_json(show)
@@ -179,6 +158,31 @@ def add_room(commands: Any, room: Room) -> None:
         add(one)
 
 
+def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
+    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="run directory")
+    fit.add_argument("--title", metavar="TEXT", help="of the report (default: the file's name)")
+    for name, value, least, told in (
+        ("draws", room.draws, 1, "kept of each chain"),
+        ("tune", room.tune, 0, "sweeps before the first"),
+        ("chains", 4, 1, "from starts of their own, to be compared"),
+        ("thin", 1, 1, "sweeps for each draw that is kept"),
+    ):
+        add_number(fit, f"--{name}", least, value, told)
+    add_seed(fit)
+    _add_run(resume)
+    add_number(resume, "--draws", 1, told="to have in the end")
+    for parser in (fit, resume):
+        add_running(parser)
+        _add_json(parser)
+        if room.takes_cluster:
+            parser.add_argument(
+                "--cluster", metavar="WHERE",
+                help="local, for worker processes, or the address of a Dask scheduler, tcp://...;"
+                " variables of single rows are not stored then",
+            )  # fmt: skip
+    room.add_fit(fit)
+
+
 def _add_run(parser: Parser, name: str = "run") -> None:
     parser.add_argument(name, type=Path, metavar="RUN")
 
@@ -198,9 +202,8 @@ def _resume(room: Room, options: Options) -> int:
     return _finish(room, options, resumed(options, room.family), options.run)
 
 
-def _finish(room: Room, options: Options, path: Path | None, asked: Path) -> int:
+def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) -> int:
     """Print the report of a run that has ended, write its page, and say how to go on."""
-    run = None if path is None else StoredRun.open(path, room.family)
     if run is not None:
         if not options.json:
             print()

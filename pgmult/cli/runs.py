@@ -174,7 +174,7 @@ def _notes(run: Path, family: Family) -> dict[str, Any]:
     return dict(notes)
 
 
-def sampled(options: argparse.Namespace, family: Family, job: Job) -> Path | None:
+def sampled(options: argparse.Namespace, family: Family, job: Job) -> StoredRun | None:
     """Sample into a new run directory; None after Ctrl-C before a draw was kept."""
     from pgmult.sampling.driver import sample
 
@@ -195,28 +195,28 @@ def sampled(options: argparse.Namespace, family: Family, job: Job) -> Path | Non
             noted = True
 
     try:
-        sample(
+        posterior = sample(
             job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
             cluster=getattr(options, "cluster", None), **running(options),
         )  # fmt: skip
     except KeyboardInterrupt:
         return None
-    return Path(options.out)
+    return StoredRun(options.out, posterior, job.notes)
 
 
-def resumed(options: argparse.Namespace, family: Family) -> Path | None:
+def resumed(options: argparse.Namespace, family: Family) -> StoredRun | None:
     """Go on with a run; None after Ctrl-C before a draw was kept."""
     from pgmult.sampling.driver import resume
 
     if not options.run.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such run directory", str(options.run))
-    _notes(options.run, family)
+    notes = _notes(options.run, family)
     silence_what_is_told_anyway()
     try:
-        resume(
+        posterior = resume(
             options.run, draws=options.draws, cores=options.cores, progressbar=not options.quiet,
             cluster=getattr(options, "cluster", None),
         )  # fmt: skip
     except KeyboardInterrupt:
         return None
-    return Path(options.run)
+    return StoredRun(options.run, posterior, notes)
