@@ -965,12 +965,12 @@ CALLS = {
             "num_weights": 5,
         },
     ),
-    "sequences.predictive_checks": (
-        lambda: sequences.predictive_checks,
+    "sequences.check": (
+        lambda: sequences.check,
         lambda: {"posterior": sequence_states()},
     ),
-    "sequences.sequence_report": (
-        lambda: sequences.sequence_report,
+    "sequences.report": (
+        lambda: sequences.report,
         lambda: {"posterior": sequence_states(), "title": "t"},
     ),
     "sequences.latent_axes": (

@@ -55,7 +55,7 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
 
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.sequences.models.lds import MultinomialLDS
-    from pgmult.sequences.report import data_in_words
+    from pgmult.sequences.reports import data_in_words
 
     data, kind = _read(options)
     if options.max_symbols is not None and options.max_symbols < data.num_symbols:

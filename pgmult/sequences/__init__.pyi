@@ -1,4 +1,4 @@
-from pgmult.sequences.checks import predictive_checks as predictive_checks
+from pgmult.sequences.checks import check as check
 from pgmult.sequences.data.sequences import Sequences as Sequences
 from pgmult.sequences.data.sequences import as_sequences as as_sequences
 from pgmult.sequences.data.vectors import VectorSequences as VectorSequences
@@ -16,7 +16,7 @@ from pgmult.sequences.models.hmm import MultinomialHMM as MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS as MultinomialLDS
 from pgmult.sequences.models.logistic_normal_lds import LogisticNormalLDS as LogisticNormalLDS
 from pgmult.sequences.posteriors import PredictsSteps as PredictsSteps
-from pgmult.sequences.report import sequence_report as sequence_report
+from pgmult.sequences.reports import report as report
 from pgmult.sequences.scores import ngrams as ngrams
 from pgmult.sequences.scores.one_step import SequenceScore as SequenceScore
 from pgmult.sequences.scores.one_step import blend as blend

@@ -7,7 +7,7 @@
 ...     model, data, keep=[*model.default_keep, "states"],
 ...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
 ... )
->>> predictive_checks(posterior).statistics
+>>> check(posterior).statistics
 ('repeats', 'longest run', 'dispersion')
 """
 
@@ -22,7 +22,7 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.posteriors import draws_of, sequences_of, state_space_draws
 
-__all__ = ["predictive_checks"]
+__all__ = ["check"]
 
 _ADVICE = {
     "repeats": (
@@ -44,9 +44,7 @@ _ADVICE = {
 }
 
 
-def predictive_checks(
-    posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0
-) -> PredictiveChecks:
+def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> PredictiveChecks:
     """Simulate observations of the same totals from draws of the states, and compare.
 
     *Repeats* is the share of steps whose most frequent symbol is that of the step before, of pairs

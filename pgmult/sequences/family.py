@@ -12,12 +12,10 @@ SEQUENCES = Family(
         "predict": Verb("pgmult.sequences.forecasts:predict", models=_SPACE),
         "forecast": Verb("pgmult.sequences.forecasts:forecast", models=_SPACE),
         "impute": Verb("pgmult.sequences.forecasts:impute", models=("MultinomialLDS",)),
-        "check": Verb(
-            "pgmult.sequences.checks:predictive_checks", models=_SPACE, keeps=("states",)
-        ),
+        "check": Verb("pgmult.sequences.checks:check", models=_SPACE, keeps=("states",)),
         "compare": Verb("pgmult.sequences.scores.one_step:compare"),
         "report": Verb(
-            "pgmult.sequences.report:sequence_report",
+            "pgmult.sequences.reports:report",
             models=("MultinomialLDS",),
             keeps=("states",),
         ),

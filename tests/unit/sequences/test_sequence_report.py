@@ -7,11 +7,11 @@ import pgmult
 from pgmult.sequences import (
     MultinomialLDS,
     as_sequences,
+    check,
     forecast,
     impute,
     predict,
-    predictive_checks,
-    sequence_report,
+    report,
 )
 
 PERIOD = 12
@@ -45,16 +45,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_report_finds_the_season_and_scores_what_was_held_out(sampled):
     posterior, _, later, probs = sampled
     truth = (np.tile(probs[:-PERIOD], (3, 1)), np.tile(probs[-PERIOD:], (3, 1, 1)))
-    report = sequence_report(posterior, held_out=later, truth=truth)
-    said = " ".join(report.verdict)
+    found = report(posterior, held_out=later, truth=truth)
+    said = " ".join(found.verdict)
     assert "They swing with a period of 1" in said
     assert "is told better than by overall shares" in said
     assert "The truth is known here" in said
-    page = report.html()
+    page = found.html()
     assert "no data" in page
     assert "the last that was seen" in page
     with pytest.raises(ValueError, match="truth must have shapes"):
-        sequence_report(posterior, truth=(truth[0], truth[0]))
+        report(posterior, truth=(truth[0], truth[0]))
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_missing_steps_as_counts(sampled):
 
 def test_check_passes_what_fits_and_refuses_what_does_not(sampled):
     posterior, *_ = sampled
-    assert "look like the data" in predictive_checks(posterior).verdict
+    assert "look like the data" in check(posterior).verdict
     rng = np.random.default_rng(4)
     doubled = as_sequences(["".join(c + c for c in rng.choice(list("abc"), size=60))] * 3)
     model = MultinomialLDS(state_dim=1)
@@ -106,9 +106,9 @@ def test_check_passes_what_fits_and_refuses_what_does_not(sampled):
         model, doubled, draws=30, tune=30, chains=1, random_seed=1, progressbar=False,
         keep=[*model.default_keep, "states"],
     )  # fmt: skip
-    check = predictive_checks(flat)
-    assert check.p_values[0] < 0.03
-    assert "repeat the one before them more often" in check.verdict
+    found = check(flat)
+    assert found.p_values[0] < 0.03
+    assert "repeat the one before them more often" in found.verdict
 
 
 def test_notebooks_show_tables(sampled):

@@ -1,6 +1,6 @@
 """What a posterior of sequences says, in plain words: what swings, what comes next, how sure.
 
-`sequence_report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a
+`report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a
 page.
 """
 
@@ -17,7 +17,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.checks import predictive_checks
+from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import labels_of, name_of, symbol_lines, when
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
@@ -26,13 +26,13 @@ from pgmult.sequences.posteriors import sequences_of
 from pgmult.sequences.scores.one_step import Gain, SequenceScore
 from pgmult.sequences.updates.state_slice import slow_symbol
 
-__all__ = ["data_in_words", "sequence_report"]
+__all__ = ["data_in_words", "report"]
 
 _MOST_LINES, _MOST_PANELS, _MOST_ROWS = 6, 3, 60
 _HISTORY = 100  # steps in a figure
 
 
-def sequence_report(
+def report(
     posterior: Posterior,
     page: str | os.PathLike[str] | None = None,
     *,
@@ -122,7 +122,7 @@ def sequence_report(
                 rows=rows,
             )
         )
-    fit = predictive_checks(posterior, max_draws=max_draws, random_seed=random_seed)
+    fit = check(posterior, max_draws=max_draws, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
     if known is not None:
