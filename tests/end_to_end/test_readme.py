@@ -11,7 +11,7 @@ import pgmult
 from pgmult.topics.updates.allocation import allocate_tokens
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-CORPUS, STRUCTURE, SEQUENCES, FIELD, REGRESSION, OWN, SWEEP = re.findall(
+CORPUS, STRUCTURE, SEQUENCES, FIELD, SURVEY, REGRESSION, OWN, SWEEP = re.findall(
     r"```python\n(.*?)```", README, re.DOTALL
 )
 SMALLER = {"num_topics=50": "num_topics=3", "draws=500, tune=500": "draws=10, tune=10"}
@@ -24,7 +24,7 @@ SMALLER = {"num_topics=50": "num_topics=3", "draws=500, tune=500": "draws=10, tu
 )
 def test_what_needs_no_file(code, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    exec(code, {"pgmult": pgmult, "np": np})
+    exec(code, {})
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -60,12 +60,32 @@ def test_speeches_with_columns_beside_them(monkeypatch, tmp_path, capsys):
     }.items():
         assert as_printed in code
         code = code.replace(as_printed, smaller)
-    exec(code, {"pgmult": pgmult})
+    exec(code, {})
     output = capsys.readouterr().out
     assert "P(>0)" in output
     assert "that R and D use most differently" in output
     assert (tmp_path / "party.svg").exists()
     assert (tmp_path / "years.svg").exists()
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_survey_and_a_census(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{rng.choice(['left', 'right', 'none'])},{'fm'[i % 2]},{20 + i % 50},S{i % 7}"
+        for i in range(200)
+    ]
+    (tmp_path / "survey.csv").write_text("vote,sex,age,state\n" + "\n".join(rows))
+    cells = [f"{'fm'[i % 2]},{25 + i},S{i % 9},{1 + i}" for i in range(18)]
+    (tmp_path / "census.csv").write_text("sex,age,state,people\n" + "\n".join(cells))
+    as_printed = "random_seed=1)\nprint(run.report())"
+    assert as_printed in SURVEY
+    few = "random_seed=1, draws=20, tune=5, chains=2, progressbar=False)\nprint(run.report())"
+    exec(SURVEY.replace(as_printed, few), {})
+    output = capsys.readouterr().out
+    assert "200 respondents" in output
+    assert "Shares of categories by state" in output
 
 
 def test_the_sweep_of_the_example_is_shown():
