@@ -109,6 +109,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     predicts with all of them.
     """
 
+    n_features_in_: int
+
     def __init__(
         self,
         n_components: int = 10,
