@@ -505,7 +505,7 @@ def test_bad_topics():
 
 
 def test_bad_expression():
-    with pytest.raises(TypeError, match="data must be Alignments, got list"):
+    with pytest.raises(TypeError, match="data must be a Alignments, got"):
         ExpressionProblem([1, 2])
     with pytest.raises(ValueError, match="concentration must be above 0, got -1"):
         ExpressionProblem(PROBLEMS["expression"].data, concentration=-1.0)
