@@ -228,7 +228,7 @@ def _with_the_same(posterior: Posterior, new: Corpus, covariates: Any) -> Struct
         if new.table is None:
             columns = [str(name) for name in data.design.columns.names]
             columns += [name for term in data.design.terms for name in term.variables]
-            columns += [] if data.content is None else list(data.content.names)
+            columns += [] if data.content is None else list(data.content.known.columns)
             needed = ", ".join(dict.fromkeys(columns))
             raise ValueError(
                 "covariates must be given, for the posterior has them and the corpus was not read"

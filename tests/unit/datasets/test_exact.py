@@ -252,3 +252,14 @@ class TestOneAnswer:
             other = field(place, known)
             assert other.counts.tolist() == one.counts.tolist()
             assert other.inputs.tolist() == one.inputs.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["string", "category", "object"])
+def test_a_missing_category_is_refused_in_words(dtype):
+    table = pd.DataFrame({"name": pd.Series(["a", None, "b"], dtype=dtype), "t": [1, 2, 3]})
+    with pytest.raises(
+        ValueError, match="'name' must have a value in every row, got none at row 1"
+    ):
+        pgmult.read(table).field("t", "name")
+    with pytest.raises(ValueError, match="'name' has a missing value at row 1"):
+        with_covariates(np.eye(3, dtype=int), table, "~ t + name")

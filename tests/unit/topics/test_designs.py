@@ -203,3 +203,14 @@ def test_one_group_is_no_content():
         with_covariates(
             COUNTS, {"party": ["D"] * NUM_DOCUMENTS, "x": COLUMNS["year"]}, "~ x", content="~ party"
         )
+
+
+def test_columns_of_any_name_group_documents():
+    columns = COLUMNS | {"my house": COLUMNS["house"], "a:b": COLUMNS["party"]}
+    corpus = with_covariates(
+        COUNTS, columns, "~ year + (1 | `my house`:`a:b`)", content="~ `my house`:`a:b`"
+    )
+    new = corpus.new_documents(COUNTS[:3], {name: column[:3] for name, column in columns.items()})
+    np.testing.assert_array_equal(new.content.codes, corpus.content.codes[:3])
+    np.testing.assert_array_equal(new.design.terms[0].codes, corpus.design.terms[0].codes[:3])
+    assert corpus.content.known.columns == ("my house", "a:b")
