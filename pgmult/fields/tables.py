@@ -15,6 +15,7 @@ its answers back::
        [15,  0]]))
 """
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_mapping, as_strings
+from pgmult.core.arguments import as_kind, as_mapping, as_strings
 from pgmult.core.labels import find_labels, labels_of, warn_of_look_alikes
 from pgmult.core.tables import as_columns, as_years, chosen_columns, counts_of, one_role_each
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
@@ -169,11 +170,12 @@ def with_table(
         return data.with_new_inputs(new, names)
     known = {key: dict(where) for key, where in as_mapping(places, "places").items()}
     for key, column in data.columns.items():
-        if column.dtype.kind == "U":
-            every = [] if data.input_names is None else data.input_names.tolist()
-            width = [name == key or name.startswith(f"{key} ") for name in every]
-            rows = zip(column.tolist(), data.inputs[:, width].tolist(), strict=True)
-            known[key] = dict(rows) | known.get(key, {})
+        own = re.compile(rf"{re.escape(key)}( \d+)?")
+        every = [] if data.input_names is None else data.input_names.tolist()
+        x = data.inputs[:, [own.fullmatch(name) is not None for name in every]]
+        is_number = column.dtype.kind != "U" and np.array_equal(x.ravel(), column)
+        if not is_number and column.dtype.kind != "M":
+            known[key] = dict(zip(column.tolist(), x.tolist(), strict=True)) | known.get(key, {})
     found = table_inputs(new, list(data.columns), known, "new")
     wider = data.with_new_inputs(found.x, found.names if names is None else names)
     return replace(wider, new_columns=found.columns)
@@ -226,7 +228,7 @@ def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
 
 def _places(column: NDArray[Any], known: Any, name: str, table: str) -> FloatArray:
     """Coordinates of the places that a column names."""
-    where = as_mapping(known, f"places[{name!r}]")
+    where = as_kind(known, f"places[{name!r}]", Mapping)
     at = find_labels(labels_of(where, "places"), column, name, what=f"{table} column")
     distinct, of_row = np.unique(at, return_inverse=True)
     every = list(where.values())

@@ -208,3 +208,37 @@ def test_bad_input(change, message):
 def test_no_table(table):
     with pytest.raises(TypeError, match="table must be a data frame or a mapping"):
         field_of(table, inputs="year", category="name")
+
+
+class TestNewRows:
+    """Rows that are predicted are read as the table of the data was."""
+
+    @pytest.fixture
+    def run(self):
+        table = {"year": [2000, 2000, 2001, 2001], "region": [7, 8, 7, 8], "name": list("abba")}
+        data = field_of(
+            table, inputs=["year", "region"], category="name",
+            places={"region": {7: (0.0, 1.0), 8: (3.0, 4.0)}},
+        )  # fmt: skip
+        return pgmult.sample(
+            MultinomialGP(Matern(1.5, 2.0)), data, draws=3, tune=1, chains=1, random_seed=0,
+            progressbar=False, keep=["psi", "beta", "hyperparameters"],
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("region", [8, 8.0, "8"])
+    def test_places_are_found_by_value(self, run, region):
+        found = run.predict({"region": [region], "year": [2003]})
+        np.testing.assert_array_equal(found.draws, run.predict([[2003.0, 3.0, 4.0]]).draws)
+        assert list(found.table().columns)[:3] == ["year", "region", "category"]
+
+    def test_other_places_have_to_be_given(self, run):
+        new = {"region": [7, 9], "year": [2003, 2003]}
+        with pytest.raises(ValueError, match="column 'region' must be one of 7, 8, got '9' at row"):
+            run.predict(new)
+        found = run.predict(new, places={"region": {9: (5.0, 5.0)}})
+        expected = run.predict([[2003.0, 0.0, 1.0], [2003.0, 5.0, 5.0]])
+        np.testing.assert_array_equal(found.draws, expected.draws)
+
+    def test_a_missing_column_is_refused(self, run):
+        with pytest.raises(ValueError, match="region"):
+            run.predict({"year": [2003]})
