@@ -12,6 +12,7 @@ import pgmult
 from pgmult import regression
 from pgmult.sampling import Origin, _arviz
 from pgmult.sampling.posterior import Posterior
+from pgmult.topics.models.lda import UncollapsedLDA
 
 
 @pytest.fixture(scope="module")
@@ -232,15 +233,15 @@ def test_steps_of_hidden_markov_models_are_told_in_turn(arviz):
     np.testing.assert_allclose(drawn[:, :, 0].mean(axis=(0, 1)), first, atol=0.2)
 
 
-@pytest.mark.parametrize("name", ["LDA", "UncollapsedLDA", "DynamicTopics"])
-def test_documents_of_other_topic_models_are_told_given_their_proportions(arviz, name):
+@pytest.mark.parametrize("kind", [pgmult.topics.LDA, UncollapsedLDA, pgmult.topics.DynamicTopics])
+def test_documents_of_other_topic_models_are_told_given_their_proportions(arviz, kind):
     counts = np.random.default_rng(0).poisson(1.0, size=(6, 8))
     corpus = pgmult.topics.as_corpus(counts)
-    timed = name == "DynamicTopics"
+    timed = kind is pgmult.topics.DynamicTopics
     data = pgmult.topics.as_timed_corpus(corpus, [1990, 1990, 1991, 1991, 1995, 1995])
     data = data if timed else corpus
     few = {"draws": 4, "tune": 2, "chains": 2, "random_seed": 0, "progressbar": False}
-    model = getattr(pgmult.topics, name)(2)
+    model = kind(2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         draws = pgmult.sample(model, data, keep=["topics", "theta"], **few)
