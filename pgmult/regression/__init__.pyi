@@ -46,4 +46,4 @@ from pgmult.regression.models.multinomial import (
 from pgmult.regression.models.scaled import HalfT as HalfT
 from pgmult.regression.models.scaled import Horseshoe as Horseshoe
 from pgmult.regression.models.scaled import ScaledRegression as ScaledRegression
-from pgmult.regression.report import report as report
+from pgmult.regression.reports import report as report

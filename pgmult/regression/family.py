@@ -13,6 +13,6 @@ REGRESSION = Family(
         "poststratify": Verb("pgmult.regression.answers:poststratify", _ADDITIVE, ("weights",)),
         "effects": Verb("pgmult.regression.answers:effects", _ADDITIVE, ("weights",)),
         "compare": Verb("pgmult.regression.answers:compare", _ADDITIVE, ("weights",)),
-        "report": Verb("pgmult.regression.report:report", _ADDITIVE, ("weights",)),
+        "report": Verb("pgmult.regression.reports:report", _ADDITIVE, ("weights",)),
     },
 )

@@ -8,7 +8,7 @@ import numpy as np
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import value_texts
-from pgmult.core.reports import Interval, Report, Section
+from pgmult.core.reports import Cell, Interval, Report, Section
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.terms import GroupTerm
 from pgmult.regression.answers import data_of_run, effects, group_shares, log_scores
@@ -125,11 +125,10 @@ def _by_level(found: Estimand, title: str) -> Section:
     axis, categories = found.axes[0], np.asarray(found.labels["category"]).tolist()
     labels = value_texts(np.asarray(found.labels[axis]).tolist())
     mean, lower, upper = found.mean, found.lower, found.upper
-    rows = [
-        (label, *(Interval(*(part[i, k] for part in (mean, lower, upper)))
-                  for k in range(len(categories))))
-        for i, label in enumerate(labels[:_MOST_ROWS])
-    ]  # fmt: skip
+    rows: list[list[Cell]] = []
+    for i, label in enumerate(labels[:_MOST_ROWS]):
+        ends = zip(mean[i], lower[i], upper[i], strict=True)
+        rows.append([label, *(Interval(*end) for end in ends)])
     return Section(
         title, "Means over the respondents [90 % interval].", head=(axis, *map(str, categories)),
         rows=rows, shown=8,
