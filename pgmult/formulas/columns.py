@@ -118,8 +118,8 @@ def cells_of_rows(given: Mapping[str, Any], name: str, num_rows: int) -> Cells:
     shape = np.shape(_values(column))
     if shape != (num_rows,):
         raise ValueError(
-            f"column {name!r} must have one value for each of the {num_rows} rows (documents of the"
-            f" corpus), got shape {shape}"
+            f"column {name!r} of covariates must have one value for each of the {num_rows} rows"
+            f" (documents of the corpus), got shape {shape}"
         )
     if isinstance(column, np.ma.MaskedArray):
         column = [None if x is np.ma.masked else x for x in column]

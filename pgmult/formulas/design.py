@@ -314,7 +314,7 @@ def make_design(
     for name in plan.formula.columns:
         if name not in given:
             plan.formula.refuse(
-                f"it names {name!r}; columns of the table: {', '.join(given) or 'none'}"
+                f"it names {name!r}; columns of covariates, the table: {', '.join(given) or 'none'}"
             )
     if check and not plan.intercept:
         plan.formula.refuse(
@@ -493,7 +493,9 @@ def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
 def _group(part: _Grouping, given: Mapping[str, Any], num_rows: int, formula: Formula) -> GroupTerm:
     for name in part.columns:
         if name not in given:
-            formula.refuse(f"it names {name!r}; columns of the table: {', '.join(given) or 'none'}")
+            formula.refuse(
+                f"it names {name!r}; columns of covariates, the table: {', '.join(given) or 'none'}"
+            )
     cells = {name: cells_of_rows(given, name, num_rows).values for name in part.columns}
     known, codes = Levels.of(cells)
     if len(known) < 2:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import brief
+from pgmult.core.arguments import brief, under_name
 from pgmult.core.labels import Levels, joined_labels, labels_of
 from pgmult.core.typing import IntArray
 from pgmult.formulas.columns import cells_of_rows, labels_only
@@ -110,7 +110,8 @@ def content_groups(content: Any, columns: Mapping[str, Any], num_rows: int) -> C
     """
     if not isinstance(content, str):
         raise TypeError(f"content must be a formula such as '~ party', got {brief(content)}")
-    formula = parse(content, by_degree=False)
+    with under_name("content", of="formula"):
+        formula = parse(content, by_degree=False)
     factors = [[str(one.name) for one in term if isinstance(one, Name)] for term in formula.terms]
     named = [name for factor in factors for name in factor]
     plain = formula.intercept and len(named) == sum(map(len, formula.terms)) == len(set(named))

@@ -100,7 +100,7 @@ def test_groups_by_name():
         ("vote", "formula must be 'y ~ columns', got 'vote'"),
         (
             "vote ~ height",
-            "it names 'height'; columns of the table: age, region",
+            "it names 'height'; columns of covariates, the table: age, region",
         ),
         ("party ~ age", "the left-hand side must name a column of the table, got 'party'"),
         ("vote ~ 1", "a column beside the intercept"),

@@ -177,7 +177,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
             COLUMNS,
             "~ year + nope",
             ValueError,
-            "names 'nope'; columns of the table: year, party",
+            "names 'nope'; columns of covariates, the table: year, party",
         ),
         (COLUMNS, "~ year +", ValueError, "found the end"),
         (COLUMNS, "party ~ year", ValueError, "no outcome, got 'party ~ year'"),
