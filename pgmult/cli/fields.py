@@ -1,7 +1,9 @@
 """``pgmult fields``: counts of categories at places and times."""
 
 import argparse
+from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,22 +65,22 @@ def _job(options: argparse.Namespace) -> Job:
 
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.report import data_in_words
-    from pgmult.fields.tables import field_of
 
-    table = read_table(options.table, options).columns
+    table = read_table(options.table, options)
+    columns = table.columns
     complete(
-        options.table, table, {"--count": options.count},
+        options.table, columns, {"--count": options.count},
         "write 0 where nothing was counted, and leave out rows of which that is not known",
     )  # fmt: skip
     needed = {"--category": options.category, **{f"--inputs {n}": n for n in options.inputs}}
-    complete(options.table, table, needed, "fill in the value, or leave out the row")
+    complete(options.table, columns, needed, "fill in the value, or leave out the row")
     lengths = _pairs(options.length_scale, "--length-scale")
-    places = _places(options, table)
+    places = _places(options, columns)
     if options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
     new = None if options.at is None else read_table(options.at, options)
-    data = field_of(
-        table, inputs=options.inputs, category=options.category, count=options.count,
+    data = table.field(
+        options.inputs, options.category, count=options.count,
         new_inputs=new, places={name: known for name, (known, _) in places.items()},
     )  # fmt: skip
     held_out = None
@@ -222,19 +224,24 @@ def _tiles() -> dict[str, str]:
     return {name: codes[at] for name, at in known.items()}
 
 
-def _merged(table: Mapping[str, Any], category: str, count: str | None, most: int) -> Any:
+def _merged(table: Any, category: str, count: str | None, most: int) -> Any:
     """The table with all but the most frequent categories under one name."""
     import numpy as np
 
-    if category not in table or (count is not None and count not in table):
-        return table  # `field_of` says what is wrong
-    labels, which = np.unique(table[category].astype(np.str_), return_inverse=True)
+    from pgmult.core.labels import labels_of
+    from pgmult.core.tables import exact
+
+    columns = table.columns
+    if category not in columns or (count is not None and count not in columns):
+        return table  # `table.field` says what is wrong
+    labels, which = np.unique(labels_of(columns[category], category), return_inverse=True)
     if len(labels) <= most:
         return table
-    number = np.ones(len(which)) if count is None else table[count].astype(np.float64)
+    number = np.ones(len(which)) if count is None else columns[count].astype(np.float64)
     first = np.argsort(-np.bincount(which, number), kind="stable")[: most - 1]
     names = np.where(np.isin(np.arange(len(labels)), first), labels.astype(object), _OTHER)
-    return {**table, category: names[which].astype(np.str_)}
+    merged = exact(names[which].astype(np.str_), category)
+    return replace(table, cells=ChainMap({category: merged}, table.cells))
 
 
 def _hide(data: Any, given: str, seed: int) -> tuple[Any, Any]:
