@@ -9,7 +9,7 @@ _PROBS = ("psi", "pi")
 FIELDS = Family(
     "fields",
     {
-        "predict": Verb("pgmult.fields.predictions:predict", keeps=_PROBS),
+        "predict": Verb("pgmult.fields.predictions:predict", keeps=(*_PROBS, "pi_new")),
         "check": Verb("pgmult.fields.checks:check", keeps=_PROBS),
         "compare": Verb("pgmult.fields.checks:compare", keeps=_PROBS),
         "report": Verb("pgmult.fields.report:report", keeps=_PROBS),

@@ -56,7 +56,7 @@ def test_damage_is_named(tmp_path):
     with pytest.raises(ValueError, match="is damaged: the checksum of its block 0"):
         file.open().check()
     with pytest.raises(ValueError, match="is damaged"):
-        ArrayFile(file.path, "what", 3, "").open()
+        ArrayFile(file.path, "what", 3, "", "").open()
     (tmp_path / "a.npy").unlink()
     with pytest.raises(FileNotFoundError, match="no such file"):
         file.open()
