@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_seed
+from pgmult.core.arguments import as_kind, as_seed, as_strings
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.reports import Report
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
@@ -125,11 +125,16 @@ def compare(
     ValueError
         If the runs are of other inputs or categories.
     """
-    runs = run, as_kind(other, "other", Posterior)
-    data, theirs = (one.data for one in runs)
+    runs = as_kind(run, "run", Posterior), as_kind(other, "other", Posterior)
+    called = as_strings(names, "names")
+    if len(called) != 2:
+        raise ValueError(f"names must be two, one of each run, got {len(called)}")
+    data, theirs = (own_data(one, None) for one in runs)
     for what in ("categories", "inputs"):
         if not np.array_equal(getattr(data, what), getattr(theirs, what)):
-            raise ValueError(f"the runs must be of the same {what}, those of {names[1]} are others")
+            raise ValueError(
+                f"the runs must be of the same {what}, those of {called[1]} are others"
+            )
     one, two = (predict(each, inputs="seen", max_draws=max_draws) for each in runs)
     difference = np.abs(one.mean - two.mean)
     row, k = np.unravel_index(int(difference.argmax()), difference.shape)
@@ -142,8 +147,10 @@ def compare(
     )
     if held_out is None:
         better = "Which one is better cannot be said: fit both with the same --hold-out and --seed."
-        return Report(" and ".join(names), [apart, better])
+        return Report(" and ".join(called), [apart, better])
     hidden = as_counts(held_out, "held_out")
+    if hidden.shape != data.counts.shape:
+        raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
     those = hidden.sum(axis=1) > 0
     scores = [
         f.rows(those).log_predictive_density(hidden[those], coefficients=False) for f in (one, two)
@@ -154,4 +161,4 @@ def compare(
         f"The first tells counts that neither was shown {word} than the second:"
         f" {gain:+.4f} ± {error:.4f} nats a count, paired by input."
     )
-    return Report(" and ".join(names), [better, apart])
+    return Report(" and ".join(called), [better, apart])

@@ -150,7 +150,7 @@ def _at(
             " new inputs of its data alone: leave new= out)"
         )
     needed = ("psi", "beta", "hyperparameters")
-    _require(run, needed)
+    _require(run, needed, " to predict at new inputs")
     rng, link = np.random.default_rng(as_seed(random_seed)), run.link
     draws = [
         model.predict_at(rng, MultinomialGPState(*values), data, wider.new_inputs)
@@ -318,9 +318,9 @@ def _drawn(run: Posterior, name: str, max_draws: int | None) -> FloatArray:
 
 def own_data(run: Posterior, data: CountField | None) -> CountField:
     """The data of a run, or those given if they are the same."""
+    as_kind(run, "run", Posterior)
     if data is None:
-        found: CountField = run.data
-        return found
+        return as_kind(run.data, "the data of the run", CountField)
     if not run.is_of(data):
         raise ValueError(
             f"data must be those that the posterior was sampled from, got other ones: {data!r}"
@@ -329,10 +329,11 @@ def own_data(run: Posterior, data: CountField | None) -> CountField:
     return data
 
 
-def _require(run: Posterior, needed: Sequence[str]) -> None:
-    """Refuse a run that did not keep what it takes."""
+def _require(run: Posterior, needed: Sequence[str], purpose: str = "") -> None:
+    """Refuse a run that did not keep what it takes for a purpose."""
     if missing := [name for name in needed if name not in run]:
-        raise ValueError(f"the posterior must have kept {', '.join(missing)} (pass it in keep=)")
+        kept = ", ".join(missing)
+        raise ValueError(f"the posterior must have kept {kept}{purpose} (pass it in keep=)")
 
 
 def log_mean_binomial(

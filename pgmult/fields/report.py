@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult.core.arguments import as_kind, as_mapping
+from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.reports import Interval, Report, Section, check_section
@@ -82,6 +82,7 @@ def report(
         If the data are not those of the run, or the posterior did not keep what it takes.
     """
     as_kind(title, "title", str)
+    place = None if page is None else as_path(page, "page")
     data = own_data(run, data)
     budget = max(20, _CELLS // max(1, (data.num_rows + data.num_new) * data.num_categories))
     used = min(as_positive_int(max_draws, "max_draws"), budget)
@@ -124,7 +125,7 @@ def report(
         verdict,
         sections,
         {"data": data_in_words(data), **as_mapping(facts, "facts")},
-    ).save(page)
+    ).save(place)
 
 
 def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:

@@ -5,7 +5,7 @@ import pytest
 
 import pgmult
 from pgmult.core.figures.base import panels
-from pgmult.fields import MultinomialGP, check, predict, report
+from pgmult.fields import MultinomialGP, check, compare, predict, report
 from pgmult.fields.covariances import Matern, White
 from pgmult.fields.report import hyperparameter_names
 from pgmult.fields.tables import field_of
@@ -200,6 +200,23 @@ def test_check_passes_what_fits_and_refuses_what_does_not():
     found = check(drawn(rough, spread=0.01), data=rough)
     assert found.p_values[0] < 0.01
     assert "scatter more than the model says" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda run: check(None, data=run.data), "^run must be a Posterior"),
+        (lambda run: report(3, data=run.data), "^run must be a Posterior"),
+        (lambda run: report(run, 3), "^page must be a path"),
+        (lambda run: compare("run", run), "^run must be a Posterior"),
+        (lambda run: compare(run, run, names=("one",)), "^names must be two"),
+        (lambda run: compare(run, run, held_out=3), "^held_out must have shape"),
+        (lambda run: predict(run, [[2013.0, 1.0]]), "kept beta to predict at new inputs"),
+    ],
+)
+def test_questions_refuse_what_they_cannot_use(ask, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        ask(drawn(field()[0]))
 
 
 def test_notebooks_show_a_table():
