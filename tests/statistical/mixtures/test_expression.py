@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from pgmult.mixtures import TranscriptExpression, as_alignments
-from pgmult.mixtures import models as expression
+from pgmult.mixtures import TranscriptExpression, as_alignments, expression
 from pgmult.priors import Dirichlet
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 

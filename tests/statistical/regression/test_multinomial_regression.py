@@ -7,7 +7,7 @@ import pytest
 
 from pgmult.priors import MvNormal
 from pgmult.regression.data import CountedRows, as_counted_rows
-from pgmult.regression.models import stick_breaking as module
+from pgmult.regression.models import linear as module
 from pgmult.regression.models.multinomial import StickBreakingRegression
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 

@@ -7,7 +7,8 @@ import pytest
 
 from pgmult.priors import MvNormal
 from pgmult.regression import SoftmaxRegression, as_counted_rows
-from pgmult.regression.models import softmax as module
+from pgmult.regression.models import multinomial as module
+from pgmult.regression.models.linear import Around
 from pgmult.testing import check_geweke, conditional_ratio, rejects
 
 pytestmark = pytest.mark.slow
@@ -21,15 +22,15 @@ MODEL = SoftmaxRegression(MvNormal(np.array([0.4, -0.3]), np.diag([1.0, 0.7])))
 @pytest.fixture
 def bad_base(monkeypatch):
     """A base that is off and too narrow: a good one would hide a missing correction."""
-    right = module._Around.of
+    right = Around.of
 
-    def of(data, prior):
-        around = right(data, prior)
+    def of(fit, prior):
+        around = right(fit, prior)
         return replace(
             around, centre=around.centre + 0.8, root=1.5 * around.root, inverse=around.inverse / 1.5
         )
 
-    monkeypatch.setattr(module._Around, "of", of)
+    monkeypatch.setattr(Around, "of", of)
 
 
 def test_softmax_regressions():
@@ -42,7 +43,8 @@ def test_a_bad_base_does_no_harm(bad_base):
 
 def check_density():
     """Base and correction together are the posterior."""
-    around = MODEL._around(DATA)
+    near = module._near(DATA, MODEL)
+    around, level = near.around, near.level(DATA)
     everywhere = np.ones(1, dtype=bool)
 
     def log_joint(weights):
@@ -53,7 +55,7 @@ def check_density():
     def log_conditional(weights):
         x = weights.reshape(1, -1)
         gap = x - around.centre
-        return around.correction(x, everywhere)[0] - 0.5 * around.inner(gap, gap)[0]
+        return around.correction(level, x, everywhere)[0] - 0.5 * around.inner(gap, gap)[0]
 
     points = list(np.random.default_rng(0).standard_normal((6, 3, 2)))
     conditional_ratio(log_joint, log_conditional, points)
@@ -65,17 +67,18 @@ def test_base_and_correction_are_the_posterior():
 
 @pytest.mark.parametrize("what", ["no correction", "prior mean forgotten", "half the counts"])
 def test_broken_corrections_are_refused(what, monkeypatch):
-    right = module._Around.correction
+    right, near = Around.correction, module._near(DATA, MODEL)
 
-    def broken(self, x, active):
+    def broken(self, log_likelihood, x, active):
         if what == "no correction":
             return np.zeros(1)
-        value = right(self, x, active)
-        if what == "half the counts":
-            return value - 0.5 * np.vdot(self.pull, x)
         mean, precision = self.prior
-        pulled = np.einsum("kd,de,e->", x.reshape(self.pull.shape), precision, mean)
-        return value - pulled
+        pulled = np.einsum("kd,de,e->", x.reshape(-1, len(mean)), precision, mean)
+        return right(self, log_likelihood, x, active) - pulled
 
-    monkeypatch.setattr(module._Around, "correction", broken)
+    if what == "half the counts":
+        half = near._replace(pull=0.5 * near.pull)
+        monkeypatch.setattr(module, "_near", lambda data, model: half)
+    else:
+        monkeypatch.setattr(Around, "correction", broken)
     rejects(check_density)
