@@ -133,7 +133,7 @@ new = pgmult.read(
         "president": ["Dwight D. Eisenhower", "somebody new"],
     }
 )
-found = run.predict(new.corpus("text"))
+found = run.predict(new.corpus("text"), new_levels=True)
 print(found)
 for name, mean in zip(found.topics.documents, found.topics.mean, strict=True):
     best = mean.argmax()

@@ -336,6 +336,7 @@ def _check(run: StoredRun, options: argparse.Namespace) -> Any:
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", help="as of fit, with the same columns")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.csv")
+    parser.add_argument("--new-levels", action="store_true", help="groups may be new ones")
     add_seed(parser)
     _add_corpus(parser.add_argument_group("corpus"))
 
@@ -350,7 +351,7 @@ def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
         options.ngrams = table.losses.ngrams
     corpus, said = _read_documents(options)
     print(said[0])
-    found = run.ask("predict", corpus, random_seed=options.seed)
+    found = run.ask("predict", corpus, new_levels=options.new_levels, random_seed=options.seed)
     print(found)
     _, names = named_topics(run.posterior, best_chain(run.posterior))
     print(f"Shares of topics: {write_documents(options.out, found.topics, found.corpus, names)}")

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_probability, as_seed, brief
+from pgmult.core.arguments import as_flag, as_probability, as_seed, brief
 from pgmult.core.markup import paragraphs
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
@@ -146,6 +146,7 @@ def predict(
     corpus: Any,
     covariates: Any = None,
     *,
+    new_levels: bool = False,
     chain: int | None = None,
     max_draws: int = 100,
     sweeps: int = 2,
@@ -154,8 +155,7 @@ def predict(
 ) -> NewDocuments:
     """Topic proportions of documents that were not in the run.
 
-    Words are found by their names. Where the run has covariates the documents need them, too; a
-    label of a grouping, ``(1 | author)``, may be new.
+    Words are found by their names. Where the run has covariates the documents need them, too.
 
     Parameters
     ----------
@@ -166,6 +166,9 @@ def predict(
     covariates : mapping from name to column, or DataFrame, optional
         Every column that the run's formulas name; if left out, those of the table that the corpus
         was read from.
+    new_levels : bool
+        Whether labels of groupings, ``(1 | author)``, may be new to the run: nothing is known of
+        their effects. They are an error otherwise, which names the nearest ones.
     chain : int, optional
         One chain alone. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
@@ -188,6 +191,7 @@ def predict(
         does not know.
     """
     probability = as_probability(probability, "probability")
+    new_levels = as_flag(new_levels, "new_levels")
     seed = as_seed(random_seed)
     with_model(posterior)
     num_words = int(posterior["topics"].shape[-1])
@@ -195,7 +199,7 @@ def predict(
     names = [str(d) for d in range(new.num_documents)] if new.names is None else new.names.tolist()
     empty = [names[d] for d in np.flatnonzero(new.totals == 0)]
     if isinstance(posterior.model, StructuralTopics):
-        new = _with_the_same(posterior, new, covariates)
+        new = _with_the_same(posterior, new, covariates, new_levels)
     elif covariates is not None:
         raise ValueError(
             "covariates must be left out, for the posterior has none, got"
@@ -221,7 +225,9 @@ def predict(
     )
 
 
-def _with_the_same(posterior: Posterior, new: Corpus, covariates: Any) -> StructuredCorpus:
+def _with_the_same(
+    posterior: Posterior, new: Corpus, covariates: Any, new_levels: bool
+) -> StructuredCorpus:
     """The documents with covariates coded as the posterior's are."""
     data: StructuredCorpus = posterior.data
     if covariates is None:
@@ -235,7 +241,7 @@ def _with_the_same(posterior: Posterior, new: Corpus, covariates: Any) -> Struct
                 f" from a table (columns: {needed})"
             )
         covariates = new.table.columns
-    return data.new_documents(new, covariates, new_levels=True)
+    return data.new_documents(new, covariates, new_levels=new_levels)
 
 
 def _new_levels(new: Corpus, covariates: Any) -> dict[str, list[str]]:

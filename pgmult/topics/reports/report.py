@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, brief
+from pgmult.core.arguments import as_kind, as_path, brief
 from pgmult.core.reports import Report
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -89,6 +89,7 @@ def report(
         If correlations or documents need the posterior's model, and it does not know it.
     """
     as_kind(title, "title", str)
+    page = None if page is None else as_path(page, "page")
     facts = run_facts(posterior) if facts is None else facts
     if not isinstance(facts, Mapping) or not all(
         isinstance(text, str) for pair in facts.items() for text in pair

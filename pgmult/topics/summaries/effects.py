@@ -34,7 +34,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_probability, as_repeats, as_seed, brief
+from pgmult.core.arguments import (
+    as_kind,
+    as_probability,
+    as_repeats,
+    as_seed,
+    as_strings,
+    brief,
+)
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.base import captioned, new_figure
 from pgmult.core.figures.forest import Forest
@@ -135,7 +142,14 @@ class OfTopics(Estimand):
     def take(self, topics: Sequence[int] | IntArray, names: Sequence[str] | None = None) -> Self:
         """The same of some topics, in another order, and under other names if these are given."""
         rows = as_topic_numbers(topics, len(self.names))
-        words = [self.names[k] for k in rows] if names is None else list(names)
+        if names is None:
+            words = [self.names[k] for k in rows]
+        else:
+            words = as_strings(names, "names")
+            if len(words) != len(rows):
+                raise ValueError(
+                    f"names must be {len(rows)}, one for each of the topics, got {len(words)}"
+                )
         numbers = [self.topics[k] for k in rows]
         labels = {**self.labels, "topic": {"topic": numbers, "words": words}}
         return replace(self, draws=self.draws[..., rows], labels=labels)
@@ -397,7 +411,7 @@ class Difference(OfTopics):
         """How much larger the difference is in one group than in another: an interaction."""
         texts, places = value_texts(self.groups), []
         for one, name in ((group, "group"), (other, "other")):
-            places += places_of(one, self.groups)[:1]
+            places += places_of(one, self.groups, name)[:1]
             if len(places) < 1 + (name == "other"):
                 raise ValueError(f"{name} must be one of {', '.join(texts)}, got {brief(one)}")
         g, h = places
@@ -795,7 +809,9 @@ def _places(effects: Effects, setting: Any, argument: str) -> tuple[IntArray, bo
         places = [
             i
             for i in range(effects.draws.shape[1])
-            if all(i in places_of(x, effects.settings[name]) for name, x in setting.items())
+            if all(
+                i in places_of(x, effects.settings[name], argument) for name, x in setting.items()
+            )
         ]
         if len(places) != 1:
             raise ValueError(f"{argument} must be one of the settings, got {brief(setting)}")
@@ -804,7 +820,7 @@ def _places(effects: Effects, setting: Any, argument: str) -> tuple[IntArray, bo
         last = effects.draws.shape[1] - 1
         return np.array([as_positive_int(setting, argument, minimum=0, maximum=last)]), False
     values = effects.settings[effects.variable]
-    places = places_of(setting, values)
+    places = places_of(setting, values, argument)
     if not places:
         known = list(dict.fromkeys(value_texts(values)))
         few = known if len(known) <= 2 * FEW else [*known[:2], "...", known[-1]]

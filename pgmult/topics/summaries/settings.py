@@ -101,9 +101,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
-def places_of(value: Any, known: Sequence[Any]) -> list[int]:
+def places_of(value: Any, known: Sequence[Any], argument: str) -> list[int]:
     """Where a value stands among those of its column: 1, 1.0 and "1" are one."""
-    wanted = plain_label(label_of(value))
+    try:
+        wanted = plain_label(label_of(value))
+    except TypeError as error:
+        raise TypeError(f"{argument} must be a value of a column, and {error}") from None
     return [i for i, one in enumerate(known) if plain_label(label_of(one)) == wanted]
 
 

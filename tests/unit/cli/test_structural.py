@@ -210,10 +210,13 @@ class TestFiles:
             {"text": "barn wheat", "party": "S", "year": 1950, "who": "stranger"},
         ]
         path = write(tmp_path / "new.csv", new)
-        output = said(
-            capsys, "topics", "predict", run, path, "--column", "text", "--out",
-            tmp_path / "shares.csv",
-        )  # fmt: skip
+        predict = [
+            "topics", "predict", run, path, "--column", "text", "--out", tmp_path / "shares.csv",
+        ]  # fmt: skip
+        errors = refused(capsys, *predict)
+        assert "got 'stranger' at row 1" in errors
+        assert "new_levels=True" in errors
+        output = said(capsys, *predict, "--new-levels")
         assert "2 new documents; the run knows 5 of their 6 words (83%)" in output
         assert "New to the run, of who: 1 (stranger)." in output
         with (tmp_path / "shares.csv").open(newline="") as file:

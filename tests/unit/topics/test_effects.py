@@ -328,6 +328,12 @@ def test_settings_to_compare_are_named(rng, corpus):
         difference(found, 2000, 1990)
     with pytest.raises(ValueError, match="must both be one value or both one setting"):
         difference(found, 2020, {"year": 1990, "party": "D"})
+    with pytest.raises(TypeError, match=r"baseline must be a value of a column, .* got None"):
+        difference(found, 2020, None)
+    with pytest.raises(ValueError, match="names must be 2, one for each of the topics, got 1"):
+        rise.take([2, 0], ["a"])
+    with pytest.raises(TypeError, match="names must be a sequence of strings, got 'ab'"):
+        rise.take([2, 0], "ab")
 
 
 def test_shares_of_variance_are_those_of_the_draws(rng, corpus):

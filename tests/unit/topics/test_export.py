@@ -42,7 +42,7 @@ class TestTransform:
     def test_new_documents(self, run):
         texts = ["wave wave sail ship rocket", "wheat plough wheat field", "rocket moon"]
         columns = {"t": texts, "party": ["N", "S", "N"], "who": ["new", "member 1", "also new"]}
-        found = transform(run, read(columns).corpus("t"))
+        found = transform(run, read(columns).corpus("t"), new_levels=True)
         sea = int(np.argmax(run["topics"].mean(axis=(0, 1))[:, run.coords["word"] == "ship"]))
         assert found.topics.mean[0, sea] > 0.6 > 0.4 > found.topics.mean[1, sea]
         assert (found.tokens, found.unknown_tokens, found.unknown_words) == (11, 3, 2)
@@ -54,6 +54,18 @@ class TestTransform:
         assert "knows 8 of their 11 words (73%), and does not know 2 different" in words
         assert "Without a word that it knows: 1 (2)." in words
         assert "New to the run, of who: 2 (also new, new)." in words
+
+    def test_new_levels_are_asked_for(self, run):
+        columns = {"t": ["wave sail"], "party": ["N"], "who": ["membre 1"]}
+        corpus = read(columns).corpus("t")
+        with pytest.raises(
+            ValueError, match=r"'who' must be one of member 0.*got 'membre 1'.*new_levels=True"
+        ):
+            transform(run, corpus)
+        with pytest.raises(TypeError, match="new_levels must be True or False, got 1"):
+            transform(run, corpus, new_levels=1)
+        found = transform(run, corpus, new_levels=True, max_draws=4)
+        assert found.new_levels == {"who": ["membre 1"]}
 
     def test_covariates_are_asked_for(self, run):
         plain = as_corpus(np.eye(6, dtype=int), run.coords["word"])
