@@ -45,7 +45,7 @@ for name, draws in estimator.hyperparameters_.items():
     print(f"{name:40} {np.mean(draws):6.2f} ± {np.std(draws):.2f}")
 
 found = estimator.predictions(inputs[hidden])
-mean, (lower, upper) = found.mean(), found.interval(0.9)
+mean, (lower, upper) = found.mean, found.interval(0.9)
 is_first = found.rank_probabilities(1)
 print(f"\n{'2019':8}" + "".join(f"{name:>19}" for name in NAMES))
 for place, where in enumerate(["west", "middle", "east"]):
