@@ -26,7 +26,7 @@ ROOMS = {
     "starts": "Starts",
     "scores": "Scores",
     "summaries": "Summaries",
-    "report": "Reports",
+    "reports": "Reports",
     "estimators": "Estimators in scikit-learn's manner",
     "estimator": "Estimators in scikit-learn's manner",
     "core": "Protocols and potentials",
@@ -73,8 +73,8 @@ def page(package: str, title: str) -> str:
         if room or len(rooms) > 1:
             heading = room or "More"
             text += f"{heading}\n{'-' * len(heading)}\n\n"
-        if room.startswith("``"):
-            text += f".. currentmodule:: {room.strip('`')}\n\n"
+        where = room.strip("`") if room.startswith("``") else package
+        text += f".. currentmodule:: {where}\n\n"
         text += TABLE.format(names="\n   ".join(sorted(rooms[room], key=str.lower)))
     return text
 
