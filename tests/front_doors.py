@@ -957,6 +957,15 @@ CALLS = {
         lambda: sequences.one_step_ahead,
         lambda: {"posterior": sequence_draws(), "test": words(), "num_particles": 5},
     ),
+    "sequences.compare": (
+        lambda: sequences.compare,
+        lambda: {
+            "posterior": sequence_draws(),
+            "other": sequence_draws(),
+            "held_out": words(),
+            "names": ("a", "b"),
+        },
+    ),
     "sequences.blend": (
         lambda: sequences.blend,
         lambda: {

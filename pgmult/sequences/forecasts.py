@@ -36,7 +36,7 @@ from pgmult.core.figures.lines import Lines
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_finite
+from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
@@ -271,9 +271,16 @@ def predict(
         symbols or the model of another link.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    most = max_draws or (500 if data is None else 100)
+    most = 500 if data is None else 100
+    if max_draws is not None:
+        most = as_positive_int(max_draws, "max_draws")
     sequences, draws = sequences_of(posterior, data), state_space_draws(posterior, most)
     if data is None:
+        if "states" not in posterior:
+            raise ValueError(
+                "the posterior lacks states: sample with keep=['states', ...], or give the data, of"
+                " which states are then sampled"
+            )
         states = np.array([d["states"] for d in draws_of(posterior, ["states"], most)])
         means = states
     else:
@@ -429,7 +436,9 @@ def _places(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:
     wanted = np.atleast_1d(as_finite(levels, "levels"))
-    if wanted.ndim != 1 or (wanted < 0.0).any() or (wanted > 1.0).any():
+    if wanted.ndim != 1 or wanted.size == 0:
+        raise ValueError(f"levels must be one number or more in a row, got shape {wanted.shape}")
+    if (wanted < 0.0).any() or (wanted > 1.0).any():
         raise ValueError(f"levels must be numbers from 0 to 1, got {levels}")
     return wanted
 

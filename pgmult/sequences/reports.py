@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmult.core.arguments import as_kind, as_mapping, as_probability, brief
+from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability, brief
 from pgmult.core.reports import Interval, Report, Section, check_section
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray
@@ -77,6 +77,7 @@ def report(
         If the data have inputs, or the posterior did not keep what it takes.
     """
     as_kind(title, "title", str)
+    place = None if page is None else as_path(page, "page")
     tail = 0.5 * (1.0 - as_probability(probability, "probability"))
     max_draws = as_positive_int(max_draws, "max_draws")
     data = sequences_of(posterior)
@@ -138,7 +139,7 @@ def report(
         details.append(f"{slow}.")
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     about = {"data": data_in_words(data), **as_mapping(facts, "facts")}
-    return Report(title, verdict, sections, about).save(page)
+    return Report(title, verdict, sections, about).save(place)
 
 
 def _range(past: StepProbs) -> tuple[FloatArray, FloatArray]:

@@ -307,7 +307,7 @@ class CountSite:
                 f"counts must be a row of numbers with as many weights, got shapes {y.shape} and"
                 f" {times.shape}"
             )
-        if self.size != math.inf:
+        if not (isinstance(self.size, float) and self.size == math.inf):
             as_real(self.size, "size", above=0.0)
         object.__setattr__(self, "counts", y)
         object.__setattr__(self, "weights", times)

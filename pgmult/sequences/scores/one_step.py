@@ -41,7 +41,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
+from pgmult.core.arguments import as_choice, as_kind, as_seed, as_strings, under_name
 from pgmult.core.reports import Report
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
@@ -258,7 +258,7 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
     """
     if train.num_sequences != test.num_sequences:
         raise ValueError(
-            "sequences can only continue one by one: there are"
+            "test must continue the training sequences one by one: there are"
             f" {train.num_sequences} training and {test.num_sequences} test sequences"
         )
     _check_alike(train, test)
@@ -286,13 +286,14 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
 def _check_alike(train: Sequences, test: Sequences) -> None:
     if (train.num_symbols, train.num_inputs) != (test.num_symbols, test.num_inputs):
         raise ValueError(
-            f"the training sequences have {train.num_symbols} symbols and {train.num_inputs}"
-            f" inputs, the test sequences {test.num_symbols} and {test.num_inputs}"
+            "test must have as many symbols and inputs as the training sequences: these have"
+            f" {train.num_symbols} symbols and {train.num_inputs} inputs, the test sequences"
+            f" {test.num_symbols} and {test.num_inputs}"
         )
     labels = [None if x.alphabet is None else x.alphabet.tolist() for x in (train, test)]
     if labels[0] != labels[1]:
         raise ValueError(
-            "the training and test sequences must number their symbols alike"
+            "test and training sequences must number their symbols alike"
             " (give both the same alphabet=)"
         )
 
@@ -384,12 +385,20 @@ def compare(
     names : pair of str
         What to call them.
     """
-    runs = posterior, as_kind(other, "other", Posterior)
-    scores = [one_step_ahead(r, held_out, after=r.data, pooling="average") for r in runs]
+    runs = as_kind(posterior, "posterior", Posterior), as_kind(other, "other", Posterior)
+    called = as_strings(names, "names")
+    if len(called) != 2:
+        raise ValueError(f"names must be two, one for each posterior, got {len(called)}")
+    if held_out is None:
+        raise TypeError("held_out must be how the sequences went on, got None")
+    scores = []
+    for run, its in zip(runs, ("posterior", "other"), strict=True):
+        with under_name(its, of="posterior"), under_name("held_out", of="test"):
+            scores.append(one_step_ahead(run, held_out, after=run.data, pooling="average"))
     gain = scores[0].gain_over(scores[1])
     sentences = [
         f"One step ahead, the first tells what neither was shown {gain.word} than the second:"
         f" {gain}.",
-        *(f"{name}: {score}." for name, score in zip(names, scores, strict=True)),
+        *(f"{name}: {score}." for name, score in zip(called, scores, strict=True)),
     ]
-    return Report(" and ".join(names), sentences)
+    return Report(" and ".join(called), sentences)

@@ -154,6 +154,10 @@ REFUSALS = {
     "levels in percent": (
         lambda: forecast(posterior_of(TWO), 1, levels=[5, 95]), "levels must be numbers from 0 to 1"
     ),
+    "no level": (lambda: forecast(posterior_of(TWO), 1, levels=[]), "levels must be one number"),
+    "no draws asked for": (
+        lambda: predict(posterior_of(TWO), TWO, max_draws=0), "max_draws must be at least 1"
+    ),
     "inputs of none": (
         lambda: forecast(posterior_of(TWO), 1, inputs=np.zeros((2, 1, 1))), "no inputs"
     ),

@@ -15,6 +15,7 @@ from pgmult.sequences.scores.one_step import (
     SequenceScore,
     _blocks,
     blend,
+    compare,
     joined,
     mix_draws,
     one_step_ahead,
@@ -233,6 +234,20 @@ def test_a_users_own_model_is_scored():
     score = one_step_ahead(posterior, data)
     np.testing.assert_allclose(score.log_predictive, np.log([0.25, 0.75, 0.75]))
     assert score.method.startswith("Shares, one step ahead, exact")
+
+
+def test_what_cannot_be_compared():
+    posterior = hmm_posterior()
+    with pytest.raises(TypeError, match="posterior must be a Posterior"):
+        compare(dict(posterior), posterior, held_out=TEST)
+    with pytest.raises(ValueError, match="other must know its model"):
+        compare(posterior, Posterior(dict(posterior)), held_out=TEST)
+    with pytest.raises(ValueError, match=r"held_out must continue the training .* 2 .* and 1 test"):
+        compare(posterior, posterior, held_out=TEST.take([0]))
+    with pytest.raises(TypeError, match="held_out must be"):
+        compare(posterior, posterior, held_out=None)
+    with pytest.raises(ValueError, match="names must be two"):
+        compare(posterior, posterior, held_out=TEST, names=["a"])
 
 
 def test_what_cannot_be_scored():
