@@ -105,9 +105,9 @@ def test_states_given_omega(case):
 def test_states_without_omega(case):
     """What the slice takes for the log density of the states, up to what its ellipse stands for."""
     model, data, state = case
-    base = model._around(state, data)
+    base = model._around(state, data).base
     law = model._law(state, data, DensePotential(base.J, base.h))
-    np.testing.assert_allclose(base.means, law.smooth()[0], atol=1e-8)
+    np.testing.assert_allclose(base.centre, law.smooth()[0], atol=1e-8)
     active, weights = ActiveSticks.of(data), model._weights(state)
 
     def density(x, J):
