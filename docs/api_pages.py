@@ -56,12 +56,18 @@ def rooms_of(package: str) -> dict[str, list[str]]:
         if isinstance(value, types.ModuleType):
             if value.__name__ in FAMILIES:
                 continue
-            rooms[f"``{value.__name__}``"] = list(value.__all__)
+            listed = [each for each in value.__all__ if not _is_alias(getattr(value, each))]
+            rooms[f"``{value.__name__}``"] = listed
             continue
         home = getattr(value, "__module__", package).removeprefix(package + ".")
         room = ROOMS.get(home.split(".")[0], "")
         rooms.setdefault(room, []).append(name)
     return rooms
+
+
+def _is_alias(value: object) -> bool:
+    """Is it a name of a type made of others, which has no page of its own?"""
+    return isinstance(value, types.GenericAlias | types.UnionType)
 
 
 def page(package: str, title: str) -> str:
