@@ -134,9 +134,13 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
         sizes_of(data)
     except ValueError as error:
         raise AssertionError(str(error)) from None
+    named: dict[str, str] = {}  # a state that models share may name its axes in general words
     for name, declared in axes_of(type(state)).items():
         there = tuple(model.dims.get(name, declared))
-        require(there == declared, f"dims names the axes {there} of {name}, its state {declared}")
+        same = len(there) == len(declared) and all(
+            named.setdefault(axis, word) == word for axis, word in zip(declared, there, strict=True)
+        )
+        require(same, f"dims names the axes {there} of {name}, its state {declared}")
     stray = [name for name in traits.default_keep if name not in model.dims]
     require(not stray, f"default_keep names {stray[:1]}, which is not in dims")
     fields = {field.name for field in dataclasses.fields(state)}
