@@ -280,7 +280,8 @@ def _of_series(column: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
         return exact_array(series.to_list()), order if ordered else None
     if isinstance(kind, narwhals.Datetime) and kind.time_zone is not None:
         series = series.dt.replace_time_zone(None)
-    if series.null_count() and not kind.is_float() and not isinstance(kind, narwhals.Datetime):
+    has_gap = narwhals.Float64 | narwhals.Float32 | narwhals.Datetime  # a number that is none
+    if series.null_count() and not isinstance(kind, has_gap):
         return exact_array(series.to_list()), None
     return series.to_numpy(), None
 
