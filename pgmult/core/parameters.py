@@ -33,7 +33,7 @@ States are made thousands of times a second, so they name their axes and check n
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from functools import cache, partial
 from types import NoneType, UnionType
@@ -124,8 +124,8 @@ def axes_of(kind: Any) -> dict[str, tuple[str, ...]]:
     return {name: axes for name, _, _, axes in _declared(kind) if axes is not None}
 
 
-def sizes_of(*values: Any) -> dict[str, int]:
-    """Lengths of the named axes of dataclasses.
+def sizes_of(*values: Any, without: Collection[str] = ()) -> dict[str, int]:
+    """Lengths of the named axes of dataclasses, but for the fields that are to be left out.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def sizes_of(*values: Any) -> dict[str, int]:
         kind: Any = type(value)
         for name, _, _, axes in _declared(kind):
             array = getattr(value, name)
-            if axes is not None and array is not None:
+            if axes is not None and array is not None and name not in without:
                 _measure(name, np.shape(array), axes, sizes)
     return {axis: size for axis, (size, _) in sizes.items()}
 

@@ -44,8 +44,10 @@ def _bytes(value: Any, place: str) -> Any:
         ]
     if type(value) is tuple:
         return tuple, [_bytes(item, f"{place}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return Mapping, [(key, _bytes(value[key], f"{place}[{key!r}]")) for key in sorted(value)]
     raise AssertionError(
-        f"{place} must be an array, a number, a string, or a tuple or dataclass of those,"
+        f"{place} must be an array, a number, a string, or a tuple, mapping or dataclass of those,"
         f" got {type(value).__name__}"
     )
 
@@ -130,7 +132,7 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
     """Do the axes that data and state declare, `dims`, `coords` and the arrays agree?"""
     traits, absent = traits_of(model), absent_of(model, data)
     try:
-        sizes = sizes_of(state)
+        sizes = sizes_of(state, without=absent)
         sizes_of(data)
     except ValueError as error:
         raise AssertionError(str(error)) from None
