@@ -288,4 +288,4 @@ def _as_sparse(precision: Any) -> Any:
         return precision
     if precision.ndim == 1:
         return sparse.diags_array(precision)
-    return sparse.block_diag(list(precision), format="csr")
+    return sparse.block_diag([sparse.csr_array(block) for block in precision], format="csr")
