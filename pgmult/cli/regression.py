@@ -6,7 +6,7 @@ from typing import Any
 
 from pgmult.cli.actions import Question, Room
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import add_probability, add_seed, add_table, read_table
+from pgmult.cli.shared import add_probability, add_seed, add_table, read_table, value_of
 from pgmult.regression.family import REGRESSION
 
 __all__ = ["ROOM"]
@@ -94,10 +94,9 @@ def _add_effects(parser: argparse.ArgumentParser) -> None:
 
 
 def _effects(run: StoredRun, options: argparse.Namespace) -> Any:
-    found = run.ask("effects", options.column, options.difference, probability=options.probability)
-    return found if options.difference is None else found.difference(
-        options.column, *options.difference
-    )  # fmt: skip
+    ends = None if options.difference is None else [*map(value_of, options.difference)]
+    found = run.ask("effects", options.column, ends, probability=options.probability)
+    return found if ends is None else found.difference(options.column, *ends)
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:

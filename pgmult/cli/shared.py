@@ -31,6 +31,7 @@ __all__ = [
     "show_warning",
     "silence_what_is_told_anyway",
     "tell",
+    "value_of",
     "width",
 ]
 
@@ -110,6 +111,18 @@ def share(text: str) -> float:
     if not 0.0 < value < 1.0:
         raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text!r}")
     return value
+
+
+def value_of(text: str) -> Any:
+    """A number where it is one, a label otherwise; a label that looks like a number stays it."""
+    from pgmult.core.labels import Written
+
+    for kind in (int, Written):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip()
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:

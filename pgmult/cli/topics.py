@@ -21,6 +21,7 @@ from pgmult.cli.shared import (
     give,
     read_table,
     silence_what_is_told_anyway,
+    value_of,
 )
 from pgmult.topics.family import TOPICS
 
@@ -275,7 +276,7 @@ def _effects(run: StoredRun, options: argparse.Namespace) -> Any:
         scope=options.scope, probability=options.probability, random_seed=options.seed,
     )  # fmt: skip
     if options.difference is not None:
-        found = difference(found, *map(_value, options.difference))
+        found = difference(found, *map(value_of, options.difference))
     return found if options.topic is None else found.take(options.topic)
 
 
@@ -385,18 +386,8 @@ def _column_and_values(text: str) -> tuple[str, Any]:
     name, equals, given = text.partition("=")
     if not equals:
         raise ValueError(f"--at takes COLUMN=VALUE, got {text!r}")
-    values = [_value(part) for part in given.split(",")]
+    values = [value_of(part) for part in given.split(",")]
     return name.strip(), values if len(values) > 1 else values[0]
-
-
-def _value(text: str) -> Any:
-    """A number where it is one, a label otherwise."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text.strip()
 
 
 # --------------------------------------------------------------------------- beside runs

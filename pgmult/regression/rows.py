@@ -166,6 +166,10 @@ def rows_of(
         if groups is not None or offset is not None:
             raise ValueError("groups and offset must be in the formula: (1 | group), offset(x)")
         return _additive(formula, table, weights, order)
+    if order is not None:
+        raise ValueError(
+            f"order must be left out where formula has no grouping or curve, got {brief(order)}"
+        )
     asked, columns = ask(formula, table), exact_columns(table, "table")
     x, y = asked.design.matrix, asked.y
     more: dict[str, Any] = {"predictor_offset": offset_at(asked.design, columns, offset)}

@@ -113,6 +113,10 @@ def test_shares_are_weighted_means_over_cells(run):
 
 
 BAD = {
+    "order without terms": (
+        lambda: rows_of("vote ~ age", TABLE, order=["left", "none", "right"]),
+        "order must be left out where formula has no grouping or curve",
+    ),
     "no tilde": (lambda: rows_of("age + (1 | sex)", TABLE), "formula must be 'y ~ columns'"),
     "unknown outcome": (
         lambda: rows_of("party ~ s(age)", TABLE),
@@ -194,8 +198,11 @@ def test_the_report_says_what_was_found_and_keeps_text_text(tmp_path):
 
 def test_the_command_line_goes_from_a_survey_to_shares(tmp_path, capsys):
     write(tmp_path / "survey.csv", TABLE)
-    write(tmp_path / "census.csv", {"sex": ["f", "m"], "region": [10, 50], "people": [3, 4]})
-    formula = "vote ~ sex + (1 | region)"
+    write(
+        tmp_path / "census.csv",
+        {"sex": ["f", "m"], "age": [20, 30], "region": [10, 50], "people": [3, 4]},
+    )
+    formula = "vote ~ sex + age + (1 | region)"
     few = ["--draws", "10", "--tune", "5", "--chains", "2", "--quiet"]
     out = tmp_path / "run"
     fit = ["regression", "fit", str(tmp_path / "survey.csv"), formula, "--out", str(out), *few]
@@ -206,6 +213,9 @@ def test_the_command_line_goes_from_a_survey_to_shares(tmp_path, capsys):
     assert cli.main(["regression", "poststratify", str(out), *census]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "region,category,mean,sd,lower,upper"
     assert cli.main(["regression", "effects", str(out), "sex", "--difference", "f", "m"]) == 0
+    capsys.readouterr()
+    assert cli.main(["regression", "effects", str(out), "age", "--difference", "20", "4e1"]) == 0
+    assert "age 20 less age 40" in capsys.readouterr().out
     again = ["regression", "fit", str(tmp_path / "survey.csv"), "vote ~ sex", "--out", f"{out}2"]
     assert cli.main([*again, *few]) == 2
     assert "formula must have a grouping or a curve" in capsys.readouterr().err
