@@ -359,6 +359,7 @@ OTHERS = {
     "Posterior.is_of": lambda: pgmult.load(stored()).is_of,
     "topics.fold_in": lambda: lambda **given: list(topics.fold_in(**given)),
     "topics.effects.settings": lambda: topics.effects,
+    "topics.ldavis": lambda: topics.exports.ldavis,
     "datasets.Table.sequences": lambda: (
         datasets.read(
             {"who": ["a", "a", "b"], "day": [1, 3, 1], "state": ["x", "y", "x"], "n": [1, 2, 1]}
@@ -374,9 +375,7 @@ OTHERS = {
     ),
 }
 
-ROOMS = {
-    "topics": ("data", "exports", "fits", "models", "reports", "scores", "starts", "summaries")
-}
+ROOMS = {"topics": ("data", "fits", "models", "reports", "scores", "starts", "summaries")}
 """Rooms of a family that have public names of their own."""
 
 
