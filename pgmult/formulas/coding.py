@@ -20,7 +20,14 @@ import numpy as np
 from pgmult.core.labels import find_labels, label_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import Columns
-from pgmult.formulas.functions import BASES, OPERATORS, ROWWISE, State, known_functions
+from pgmult.formulas.functions import (
+    BASES,
+    OPERATORS,
+    ROWWISE,
+    SPECIAL,
+    State,
+    known_functions,
+)
 from pgmult.formulas.language import Call, Name, Node, Number, Term, Text
 
 __all__ = ["Coding"]
@@ -163,7 +170,7 @@ class Coding:
             case Call(function) if function in BASES or function in ROWWISE:
                 self._refuse(f"{function}() takes a column, got {node}")
             case Call(function):
-                if function in ("|", "s", "offset"):
+                if function in SPECIAL:
                     self._refuse(f"{node} must be a term of its own")
                 self._refuse(
                     f"there is no function {function}() (functions are {known_functions()}; of"

@@ -5,13 +5,23 @@ The columns of numbers of a design matrix are centred and scaled, if that is ask
 it was made from only what its functions learnt of them: `Design.rows` makes the same columns for
 other values, of one row or of many.
 
-Formulas are those of `pgmult.formulas.language`. Two kinds of terms have effects that share a
-variance, which is learned (`pgmult.formulas.terms`):
+Formulas are those of `pgmult.formulas.language`. Some terms have effects that share a variance,
+which is learned (`pgmult.formulas.terms`):
 
 * ``(1 | author)``, an effect of each author; ``(1 | author:paper)`` of each combination, and
   ``(1 | author/paper)`` of both;
 * ``s(year)``, a smooth curve: ``year`` and its bends, ``s(year, knots=20)`` with more of them.
   ``party * s(year)`` has a curve for all, and deviations from it for each party.
+
+Additive regressions have these, too:
+
+* ``(1 + x | g)`` or ``(x | g)``, an intercept and a slope of each g that are correlated,
+  ``(0 + x | g)`` a slope alone. ``(1 + x || g)`` is ``(1 | g) + (0 + x | g)``: not correlated. As
+  in lme4, x may be labels; ``||`` leaves effects of the labels of one column correlated.
+* ``rw(t)``, a random walk over numbers or dates;
+* ``gp(x)``, a Gaussian process, and ``gp(x, y)`` over a plane. ``gp(x, k=30, c=2)`` has 30
+  functions along the longest side, which reach to twice the range of x;
+* ``car(area, map)``, areas that are like their neighbours.
 
 >>> table = {"x": [1.0, 2.0, 4.0, 3.0], "g": ["a", "b", "b", "a"]}
 >>> design = make_design(table, 4, "~ log(x) * g", standardize=False)
@@ -26,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +52,7 @@ from pgmult.formulas.columns import (
     num_rows_of,
     read_columns,
 )
-from pgmult.formulas.functions import State
+from pgmult.formulas.functions import SPECIAL, State
 from pgmult.formulas.language import (
     Call,
     Formula,
@@ -52,9 +62,22 @@ from pgmult.formulas.language import (
     names_in,
     parse,
     parse_expression,
+    sum_of,
 )
 from pgmult.formulas.language import Term as Product
-from pgmult.formulas.terms import KNOTS, GroupTerm, SplineTerm, Term, are_free, spline_term
+from pgmult.formulas.maps import neighbours_of
+from pgmult.formulas.terms import (
+    KNOTS,
+    GroupTerm,
+    ProcessTerm,
+    Slopes,
+    SplineTerm,
+    Term,
+    are_free,
+    process_term,
+    spline_term,
+    times_of,
+)
 from pgmult.sampling.codec import fingerprint
 
 __all__ = ["Design", "make_design"]
@@ -79,7 +102,7 @@ class Design:
         What the matrix was made from.
     formula : str or None
         How; None for main effects of all columns.
-    terms : tuple of GroupTerm and SplineTerm
+    terms : tuple of GroupTerm, SplineTerm and ProcessTerm
         Random terms, in the formula's order.
     states : mapping from the text of an expression to arrays by name
         What the formula's functions learnt of the first rows.
@@ -115,10 +138,7 @@ class Design:
         Coefficients of designs that differ in any of these mean different things, whatever the
         columns' names.
         """
-        parts = [
-            (t.knots, t.bends, t.line) if isinstance(t, SplineTerm) else (t.known.labels,)
-            for t in self.terms
-        ]
+        parts = [_coding(term) for term in self.terms]
         columns = (self.columns.names, self.columns.num_levels, self.columns.levels)
         made = (self.formula, self.names, self.centre, self.scale, tuple(parts))
         return fingerprint((made, columns, dict(self.states)))
@@ -252,12 +272,17 @@ class Design:
         num_rows = len(columns.values)
         terms: list[Term] = []
         for term in self.terms:
-            if isinstance(term, SplineTerm):
-                x, multipliers = _curve_at(term, self._coder, columns)[:2]
-                terms.append(replace(term, basis=term.rows(x, multipliers)))
-            else:
-                cells = [cells_of_rows(given, name, num_rows).values for name in term.variables]
-                terms.append(replace(term, codes=term.known.find(cells, new_levels)))
+            if not isinstance(term, GroupTerm):
+                terms.append(replace(term, basis=_basis_at(term, self._coder, columns)))
+                continue
+            cells = {n: cells_of_rows(given, n, num_rows).values for n in term.variables}
+            may_be_new = None if term.kind == "map" else new_levels
+            codes, new = term.known.find(list(cells.values()), may_be_new), term.new[:0]
+            if (unknown := codes < 0).any():
+                levels, places = Levels.of({name: each[unknown] for name, each in cells.items()})
+                codes[unknown], new = -1 - places, levels.labels
+            slopes = term.slopes and _slopes_at(term.slopes, self._coder, columns)
+            terms.append(replace(term, codes=codes, new=new, slopes=slopes))
         return tuple(terms)
 
     def unscale(self, coefficients: FloatArray) -> FloatArray:
@@ -280,6 +305,8 @@ def make_design(
     names: Sequence[str] | None = None,
     standardize: bool = True,
     check: bool = True,
+    every_term: bool = False,
+    maps: Mapping[str, Any] | None = None,
 ) -> Design:
     """A design of the rows of a table.
 
@@ -298,6 +325,10 @@ def make_design(
     check : bool
         Whether to refuse columns that the rows cannot tell from each other, and a formula without
         intercept.
+    every_term : bool
+        Whether terms may be others than ``(1 | g)`` and ``s(x)``.
+    maps : mapping from name to map, optional
+        See `pgmult.formulas.maps`.
 
     Raises
     ------
@@ -316,6 +347,13 @@ def make_design(
             plan.formula.refuse(
                 f"it names {name!r}; columns of covariates, the table: {', '.join(given) or 'none'}"
             )
+    for part in plan.random:
+        if part.kind not in ("group", "spline") and not every_term:
+            plan.formula.refuse(
+                f"{part.title} is a term of additive regressions alone (table.rows(formula)); here"
+                " groups are written (1 | author), and slopes that vary by group, walks, maps and"
+                " processes are not supported"
+            )
     if check and not plan.intercept:
         plan.formula.refuse(
             "it must have an intercept (leave out 0 and -1: the effects of labels are then against"
@@ -333,16 +371,16 @@ def make_design(
         plain = ((matrix == 0.0) | (matrix == 1.0)).all(axis=0)
         centre[~plain] = matrix[:, ~plain].mean(axis=0)
         scale[~plain] = matrix[:, ~plain].std(axis=0)
-    terms = tuple(
-        _group(part, given, num_rows, plan.formula)
-        if isinstance(part, _Grouping)
-        else _curve(part, coder, columns)
-        for part in plan.random
-    )
+    terms: list[Term] = []
+    for part in plan.random:
+        if isinstance(part, _Grouping):
+            terms.append(_group(part, given, coder, columns, plan.formula, maps))
+        else:
+            terms.append((_curve if isinstance(part, _Curve) else _process)(part, coder, columns))
     offset = _offset(plan, coder, columns)
     design = Design(
         np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,
-        terms, coder.states, offset,
+        tuple(terms), coder.states, offset,
     )  # fmt: skip
     _check_alone(design, num_rows)
     return design
@@ -353,10 +391,17 @@ def make_design(
 
 @dataclass(frozen=True, slots=True)
 class _Grouping:
-    """``(effects | columns)``."""
+    """``(effects | columns)``, ``rw(column)`` and ``car(column, map)``."""
 
     name: str
     columns: tuple[str, ...]
+    kind: str = "group"
+    effects: str = "1"
+    map: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.name if self.kind in ("walk", "map") else f"({self.name})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +412,24 @@ class _Curve:
     x: Node
     factors: Product
     knots: int
+
+    kind: ClassVar[str] = "spline"
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """``gp(x, y)``."""
+
+    name: str
+    inputs: tuple[Node, ...]
+    count: int | None
+    bound: float
+
+    kind: ClassVar[str] = "process"
+
+    @property
+    def title(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +443,7 @@ class _Plan:
     fixed : tuple of products
         Terms of the design matrix, ``s(x)`` being x.
     random : tuple
-        Groupings and curves in order.
+        Groupings, curves and processes in order.
     offsets : tuple of nodes
     columns, labels : frozensets of str
         Columns that are read, and those of them whose numbers are labels.
@@ -389,7 +452,7 @@ class _Plan:
     formula: Formula
     intercept: bool
     fixed: tuple[Product, ...]
-    random: tuple[_Grouping | _Curve, ...]
+    random: tuple[_Grouping | _Curve | _Process, ...]
     offsets: tuple[Node, ...]
     columns: frozenset[str]
     labels: frozenset[str]
@@ -407,12 +470,12 @@ def _plan(formula: str | Formula | None, names: tuple[str, ...]) -> _Plan:
 @lru_cache(maxsize=64)
 def _parts(formula: Formula) -> _Plan:
     fixed: list[Product] = []
-    random: list[_Grouping | _Curve] = []
+    random: list[_Grouping | _Curve | _Process] = []
     offsets: list[Node] = []
     for term in formula.terms:
         special = [
             i for i, one in enumerate(term)
-            if isinstance(one, Call) and one.function in ("|", "s", "offset")
+            if isinstance(one, Call) and one.function in SPECIAL
         ]  # fmt: skip
         if not special:
             fixed.append(term)
@@ -427,7 +490,9 @@ def _parts(formula: Formula) -> _Plan:
             )
         if call.function == "offset":
             offsets += call.arguments
-        elif call.function == "|":
+        elif call.function == "gp":
+            random.append(_read_process(call, formula))
+        elif call.function != "s":
             random += _groupings(call, formula)
         else:
             curve = _read_curve(term, at, formula)
@@ -441,6 +506,9 @@ def _parts(formula: Formula) -> _Plan:
     unique = {frozenset(map(str, term)): term for term in reversed(fixed)}
     fixed = [term for term in fixed if unique.pop(frozenset(map(str, term)), None)]
     read = [node for term in fixed for node in term] + offsets
+    read += [node for part in random if isinstance(part, _Process) for node in part.inputs]
+    slopes = [part.effects for part in random if isinstance(part, _Grouping)]
+    read += [node for effects in slopes for term in parse(effects).terms for node in term]
     coded = {name for node in read if _is_coded(node) for name in names_in(node)}
     plainly = {name for node in read if not _is_coded(node) for name in names_in(node)}
     return _Plan(
@@ -454,13 +522,31 @@ def _is_coded(node: Node) -> bool:
 
 
 def _groupings(call: Call, formula: Formula) -> list[_Grouping]:
-    effects, group = call.arguments
-    if effects != Number(1):
-        formula.refuse(
-            f"groups are written (1 | author), got {call} (slopes that vary by group are not"
-            " supported)"
+    """The groupings of ``(effects | columns)``, ``rw(column)`` or ``car(column, map)``."""
+    name, inside = str(call), call.arguments
+    if call.function in ("rw", "car"):
+        count, form = (1, "rw(time)") if call.function == "rw" else (2, "car(area, map)")
+        names = tuple(part.name for part in inside if isinstance(part, Name))
+        if len(names) != count or len(inside) != count or call.options:
+            formula.refuse(f"{form} takes {count} name{'s' * (count > 1)}, got {call}")
+        kind = "walk" if call.function == "rw" else "map"
+        return [_Grouping(name, names[:1], kind, map=names[-1])]
+    intercept, slopes = sum_of(inside[0], formula)
+    every = [*(["1"] if intercept else []), *(":".join(map(str, term)) for term in slopes)]
+    if not every:
+        formula.refuse(f"{call} has no effects (1 is an intercept)")
+    if call.function == "||":
+        sums = [one if one == "1" else f"0 + {one}" for one in every]
+    else:
+        sums = [" + ".join(every if intercept else ["0", *every])]
+    return [
+        _Grouping(
+            f"{effects} | {':'.join(names)}", names,
+            "group" if effects == "1" else "slopes", effects,
         )
-    return [_Grouping(f"1 | {':'.join(names)}", names) for names in _levels(group, formula)]
+        for names in _levels(inside[1], formula)
+        for effects in sums
+    ]  # fmt: skip
 
 
 def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
@@ -472,6 +558,23 @@ def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
         both = [tuple(dict.fromkeys((*a, *b))) for a in first[-1:] for b in second]
         return both if group.function == ":" else [*first, *both]
     return formula.refuse(f"a grouping is a column, or several as in a:b or a/b, got {group}")
+
+
+def _read_process(call: Call, formula: Formula) -> _Process:
+    options = dict(call.options)
+    count, bound = options.pop("k", None), options.pop("c", Number(1.5))
+    is_whole = count is None or (isinstance(count, Number) and isinstance(count.value, int))
+    if (
+        not call.arguments or options or not is_whole or not isinstance(bound, Number)
+        or bound.value <= 1 or (isinstance(count, Number) and not 2 <= count.value <= 1000)
+    ):  # fmt: skip
+        formula.refuse(
+            "processes are written gp(x) or gp(x, y, k=20, c=1.5), with k functions along a side,"
+            f" 2 to 1000, that reach to c > 1 times the data's range, got {call}"
+        )
+    return _Process(
+        str(call), call.arguments, int(str(count)) if count else None, float(bound.value)
+    )
 
 
 def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
@@ -490,17 +593,95 @@ def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
 # --------------------------------------------------------------------------- random terms
 
 
-def _group(part: _Grouping, given: Mapping[str, Any], num_rows: int, formula: Formula) -> GroupTerm:
+def _group(
+    part: _Grouping,
+    given: Mapping[str, Any],
+    coder: Coding,
+    columns: Columns,
+    formula: Formula,
+    maps: Mapping[str, Any] | None,
+) -> GroupTerm:
     for name in part.columns:
         if name not in given:
             formula.refuse(
                 f"it names {name!r}; columns of covariates, the table: {', '.join(given) or 'none'}"
             )
+    num_rows = len(columns.values)
     cells = {name: cells_of_rows(given, name, num_rows).values for name in part.columns}
+    if part.kind == "map":
+        return _areas(part, cells, formula, maps or {})
     known, codes = Levels.of(cells)
     if len(known) < 2:
-        raise ValueError(f"({part.name}) needs two groups at least, got {', '.join(known.names)}")
-    return GroupTerm(part.name, known, codes)
+        raise ValueError(f"{part.title} needs two groups at least, got {', '.join(known.names)}")
+    if part.kind == "walk":
+        times = times_of(known.labels[:, 0].tolist(), part.name)
+        order = np.argsort(times, kind="stable")
+        if not (np.diff(times[order]) > 0.0).all():
+            raise ValueError(f"{part.name} must have one label for each time")
+        known = replace(known, labels=known.labels[order])
+        return GroupTerm(part.name, known, np.argsort(order)[codes], times=times[order])
+    if part.kind == "group":
+        return GroupTerm(part.name, known, codes)
+    effects = parse(part.effects)
+    labels, values = coder.matrix(effects.terms, columns, effects.intercept)
+    centre, scale = np.zeros(len(labels)), np.ones(len(labels))
+    plain = ((values == 0.0) | (values == 1.0)).all(axis=0)
+    if not plain.all():
+        scale[~plain] = values[:, ~plain].std(axis=0)
+        if effects.intercept:
+            centre[~plain] = values[:, ~plain].mean(axis=0)
+    if not (scale > 0.0).all():
+        raise ValueError(f"({part.name}): {labels[int(np.argmin(scale))]} must vary")
+    slopes = Slopes(
+        part.effects, np.array(labels, dtype=np.str_), (values - centre) / scale, centre, scale
+    )
+    return GroupTerm(part.name, known, codes, slopes)
+
+
+def _areas(
+    part: _Grouping, cells: dict[str, Any], formula: Formula, maps: Mapping[str, Any]
+) -> GroupTerm:
+    if part.map not in maps:
+        formula.refuse(
+            f"{part.name} needs a map {part.map!r}, got {', '.join(maps) or 'none'}"
+            f' (table.rows(formula, maps={{"{part.map}": neighbours}}))'
+        )
+    (column,) = part.columns
+    areas, pairs = neighbours_of(maps[part.map], column)
+    known = Levels((column,), areas[:, None])
+    return GroupTerm(part.name, known, known.find(list(cells.values())), neighbours=pairs)
+
+
+def _slopes_at(slopes: Slopes, coder: Coding, columns: Columns) -> Slopes:
+    effects = parse(slopes.effects)
+    values = coder.matrix(effects.terms, columns, effects.intercept)[1]
+    return replace(slopes, values=(values - slopes.centre) / slopes.scale)
+
+
+def _process(part: _Process, coder: Coding, columns: Columns) -> ProcessTerm:
+    inputs = np.column_stack([coder.numbers(node, columns) for node in part.inputs])
+    named = {name for node in part.inputs for name in names_in(node)}
+    variables = [name for name in columns.names.tolist() if name in named]
+    return process_term(
+        part.name, list(map(str, part.inputs)), variables, inputs, part.count, part.bound
+    )
+
+
+def _basis_at(term: SplineTerm | ProcessTerm, coder: Coding, columns: Columns) -> FloatArray:
+    if isinstance(term, SplineTerm):
+        return term.rows(*_curve_at(term, coder, columns)[:2])
+    nodes = map(parse_expression, term.expressions)
+    return term.rows(np.column_stack([coder.numbers(node, columns) for node in nodes]))
+
+
+def _coding(term: Term) -> Any:
+    """What the coding of a term's rows depends on."""
+    if isinstance(term, SplineTerm):
+        return (term.knots, term.bends, term.line)
+    if isinstance(term, ProcessTerm):
+        return (term.centre, term.unit, term.reach, term.waves)
+    known = (term.known.labels,)
+    return known if term.slopes is None else (*known, term.slopes.centre, term.slopes.scale)
 
 
 def _curve(part: _Curve, coder: Coding, columns: Columns) -> SplineTerm:
@@ -546,9 +727,11 @@ def _check_alone(design: Design, num_rows: int) -> None:
         matrix = (coder.matrix(plan.fixed, alone, plan.intercept)[1] - design.centre) / design.scale
         pairs = [(matrix[0], design.matrix[row])]
         for term in design.terms:
-            if isinstance(term, SplineTerm):
-                x, multipliers = _curve_at(term, coder, alone)[:2]
-                pairs.append((term.rows(x, multipliers)[0], term.basis[row]))
+            if not isinstance(term, GroupTerm):
+                pairs.append((_basis_at(term, coder, alone)[0], term.basis[row]))
+            elif term.slopes is not None:
+                slopes = _slopes_at(term.slopes, coder, alone)
+                pairs.append((slopes.values[0], term.slopes.values[row]))
         if not all(np.allclose(one, other, rtol=1e-6, atol=1e-8) for one, other in pairs):
             plan.formula.refuse(f"row {row} alone is coded otherwise than together with the others")
 

@@ -29,7 +29,9 @@ from scipy.interpolate import CubicSpline
 
 from pgmult.core.typing import FloatArray
 
-__all__ = ["BASES", "OPERATORS", "ROWWISE", "State", "known_functions", "natural_spline"]
+__all__ = [
+    "BASES", "OPERATORS", "ROWWISE", "SPECIAL", "State", "known_functions", "natural_spline",
+]  # fmt: skip
 
 State = dict[str, NDArray[Any]]
 
@@ -234,6 +236,10 @@ BASES: Mapping[str, Callable[..., tuple[FloatArray, State]]] = {
 """``function(x, state, **options) -> columns, state``: with state None it learns from x."""
 
 
+SPECIAL = ("|", "||", "s", "gp", "rw", "car", "offset")
+"""What makes terms rather than columns."""
+
+
 def known_functions() -> str:
     """All functions that a formula may use, for errors."""
-    return ", ".join([*ROWWISE, *BASES, "C", "s"])
+    return ", ".join([*ROWWISE, *BASES, "C", *SPECIAL[2:]])

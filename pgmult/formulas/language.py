@@ -6,6 +6,7 @@ here and in `pgmult.formulas.functions`. ::
     y ~ year + party + year:party        columns, and products of them
     y ~ party * s(year)                  the same with both alone; s() is a smooth curve
     y ~ (1 | author) + (1 | house:seat)  effects of every level of a grouping
+    y ~ (1 + x | g) + (1 + x || h)       slopes that vary by level, correlated with them or not
     y ~ log(x) + I(x > 3) + `my column`  functions of a row; a column of any name in back quotes
     c(red, green) ~ x - 1                several columns of counts; no intercept
 
@@ -28,17 +29,20 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NoReturn
 
-__all__ = ["Call", "Formula", "Name", "Node", "Number", "Term", "Text", "parse", "parse_expression"]
+__all__ = [
+    "Call", "Formula", "Name", "Node", "Number", "Term", "Text", "parse", "parse_expression",
+    "sum_of",
+]  # fmt: skip
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[^\W\d][\w.]*)|`(?P<quoted>[^`]+)`|(?P<text>'[^']*'|\"[^\"]*\")"
-    r"|(?P<sign>\*\*|//|==|!=|<=|>=|[-+*/%^:|~<>=(),\[\]&]))"
+    r"|(?P<sign>\*\*|//|\|\||==|!=|<=|>=|[-+*/%^:|~<>=(),\[\]&]))"
 )
 _PLAIN = re.compile(r"[^\W\d][\w.]*")
 _STRENGTH = {
-    "|": 1, "==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*": 4, "/": 4,
-    "//": 4, "%": 4, ":": 5, "**": 7,
+    "|": 1, "||": 1, "==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "+": 3, "-": 3, "*": 4,
+    "/": 4, "//": 4, "%": 4, ":": 5, "**": 7,
 }  # fmt: skip
 _OF_SIGN = 6  # -x ** 2 is -(x ** 2), and -x : y is (-x) : y
 _DEEPEST, _MOST_TERMS = 40, 10_000  # brackets within brackets; terms of a product
@@ -86,8 +90,8 @@ class Call:
         told = [str(argument) for argument in self.arguments]
         if self.function == "[":
             return f"[{', '.join(told)}]"
-        if self.function == "|":
-            return f"({told[0]} | {told[1]})"
+        if self.function in ("|", "||"):
+            return f"({told[0]} {self.function} {told[1]})"
         if self.function in _STRENGTH and len(told) == 2:
             mark = self.function if self.function == ":" else f" {self.function} "
             return mark.join(map(self._in_brackets, self.arguments))
@@ -146,7 +150,7 @@ def names_in(node: Node) -> Iterator[str]:
         yield node.name
     elif isinstance(node, Call):
         whole = (*node.arguments, *(value for _, value in node.options))
-        for part in node.arguments[:1] if node.function == "C" else whole:
+        for part in node.arguments[:1] if node.function in ("C", "car") else whole:
             yield from names_in(part)
 
 
@@ -175,6 +179,12 @@ def parse(text: str, by_degree: bool = True) -> Formula:
     named = [term for term in terms if term]
     order = sorted(named, key=len) if by_degree else named
     return replace(plain, outcome=outcome, intercept=() in terms, terms=tuple(order))
+
+
+def sum_of(node: Node, formula: Formula) -> tuple[bool, tuple[Term, ...]]:
+    """Whether a sum within a formula has an intercept, and its other terms."""
+    terms = _expanded(Call("+", (Number(1), node)), formula)
+    return () in terms, tuple(term for term in terms if term)
 
 
 def parse_expression(text: str) -> Node:

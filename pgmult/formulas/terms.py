@@ -1,9 +1,11 @@
 """Random terms of a formula: many rows of a regression that share a variance.
 
-``(1 | author)`` gives every author an effect of its own; ``(1 | author) + (1 | paper)`` cross. And
-``s(year)`` is a smooth curve: its straight line is an ordinary covariate, its bends a term of
-`SplineTerm`. With rows z_d of a term and effects u, ``(size, n)``, a document's psi has z_d' u more
-in its mean.
+``(1 | author)`` gives every author an effect of its own; ``(1 | author) + (1 | paper)`` cross, and
+``(1 + year | author)`` has a slope of each author, too. Effects of ``rw(t)`` walk along a time,
+those of ``car(area, map)`` are like those of their neighbours. ``gp(x)`` and ``gp(x, y)`` are
+Gaussian processes, by basis functions. And ``s(year)`` is a smooth curve: its straight line is an
+ordinary covariate, its bends a term of `SplineTerm`. With rows z_d of a term and effects u,
+``(size, n)``, a document's psi has z_d' u more in its mean.
 
 The bends are those of the natural cubic spline with knots at quantiles of x. With b(x) the spline's
 cardinal functions and b(x)' S b(x) the integral of its squared second derivative, the columns are
@@ -20,8 +22,10 @@ length 1 at the average document: a term's variance is what it adds there.
 True
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +35,48 @@ from pgmult.core.labels import Levels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.functions import natural_spline
 
-__all__ = ["GroupTerm", "SplineTerm", "Term", "are_free", "spline_term"]
+__all__ = [
+    "GroupTerm", "ProcessTerm", "Slopes", "SplineTerm", "Term", "are_free", "process_term",
+    "spline_term", "times_of",
+]  # fmt: skip
 
 _FEWEST_KNOTS = 4
+_NARROWEST = 0.3  # side of a box of several inputs, beside the longest
 KNOTS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Slopes:
+    """What the effects of a level are multiplied by: ``1 + x`` of ``(1 + x | g)``.
+
+    Attributes
+    ----------
+    effects : str
+        What stands left of the bar.
+    names : str array, ``(width,)``
+    values : array, ``(num_rows, width)``
+        Scaled; centred, too, where an intercept stands beside them whose covariance with them is
+        free, so that nothing but the prior's units depends on it.
+    centre, scale : arrays, ``(width,)``
+    """
+
+    effects: str
+    names: NDArray[np.str_]
+    values: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+
+    def unscale(self, root: FloatArray) -> FloatArray:
+        """A root of the covariance of effects, as one of slopes in the columns' own units."""
+        own = np.diag(1.0 / self.scale)
+        if self.names[0] == "Intercept":
+            own[0, 1:] = -self.centre[1:] / self.scale[1:]
+        return own @ root
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class GroupTerm:
-    """An effect of its own for every level of a grouping.
+    """Effects of every level of a grouping: independent, along a time or over a map.
 
     Attributes
     ----------
@@ -47,22 +84,38 @@ class GroupTerm:
     known : Levels
         The levels: labels of a column, or combinations of those of several.
     codes : int64 array, ``(num_rows,)``
-        Each row's level; -1 for one that the term does not know.
+        Each row's level; -1 - j for the j-th that the term does not know.
+    slopes : Slopes or None
+        None if the only effect of a level is an intercept.
+    times : array, ``(num_levels,)``, or None
+        Of ``rw(t)``: when the levels are, in order.
+    neighbours : int64 array, ``(num_pairs, 2)``, or None
+        Of ``car(area, map)``.
+    new : str array, ``(num_new, num_columns)``
+        Labels of levels that are not known.
     """
 
     name: str
     known: Levels
     codes: IntArray
+    slopes: Slopes | None = None
+    times: FloatArray | None = None
+    neighbours: IntArray | None = None
+    new: NDArray[np.str_] = field(default_factory=lambda: np.empty((0, 1), dtype=np.str_))
 
     @property
     def kind(self) -> str:
         """What sort of term it is."""
-        return "group"
+        if self.times is not None:
+            return "walk"
+        if self.neighbours is not None:
+            return "map"
+        return "group" if self.slopes is None else "slopes"
 
     @property
     def title(self) -> str:
         """The term as a formula writes it."""
-        return f"({self.name})"
+        return self.name if self.kind in ("walk", "map") else f"({self.name})"
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -70,19 +123,29 @@ class GroupTerm:
         return self.known.columns
 
     @property
+    def width(self) -> int:
+        """Effects of a level."""
+        return 1 if self.slopes is None else len(self.slopes.names)
+
+    @property
     def levels(self) -> NDArray[np.str_]:
-        """The levels in words, ``(size,)``."""
-        return self.known.names
+        """The effects in words, ``(size,)``: levels, with what their slopes are of."""
+        if self.slopes is None:
+            return self.known.names
+        names = [f"{level},{of}" for level in self.known.names for of in self.slopes.names]
+        return np.array(names, dtype=np.str_)
 
     @property
     def size(self) -> int:
         """How many effects it has."""
-        return len(self.known)
+        return len(self.known) * self.width
 
     @property
-    def design(self) -> IntArray:
-        """Its rows: one level's number each."""
-        return self.codes
+    def design(self) -> Any:
+        """Its rows: one level's number each, and what its effects are multiplied by."""
+        if self.slopes is None:
+            return self.codes
+        return np.column_stack([self.codes, self.slopes.values])
 
     def unseen(self) -> FloatArray:
         """1 for rows whose level is unknown, else 0: their share of the term's variance."""
@@ -90,12 +153,177 @@ class GroupTerm:
 
     def take(self, rows: IntArray | slice) -> "GroupTerm":
         """The term of some rows."""
-        return replace(self, codes=self.codes[rows])
+        slopes = self.slopes and replace(self.slopes, values=self.slopes.values[rows])
+        return replace(self, codes=self.codes[rows], slopes=slopes)
 
     def mean(self, effects: FloatArray) -> FloatArray:
         """What its effects ``(size, n)`` add to each row, ``(num_rows, n)``."""
         known = np.maximum(self.codes, 0)
         return np.asarray(np.where((self.codes >= 0)[:, None], effects[known], 0.0))
+
+    def new_times(self) -> FloatArray:
+        """When the levels are that are not known."""
+        return times_of(self.new[:, 0].tolist(), self.name)
+
+
+def times_of(labels: Sequence[str], name: str) -> FloatArray:
+    """Numbers, or dates as days.
+
+    Raises
+    ------
+    ValueError
+        If a label is neither.
+    """
+    found = []
+    for label in labels:
+        try:
+            found.append(float(label))
+        except ValueError:
+            try:
+                found.append(float(np.datetime64(label, "D").astype(np.int64)))
+            except ValueError:
+                raise ValueError(
+                    f"{name} runs over numbers or dates (1999-12-31), got {label!r}"
+                ) from None
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} runs over finite numbers, got {found}")
+    return np.array(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProcessTerm:
+    """A Gaussian process over one input or several, by sine functions on a box.
+
+    Coordinates are scaled by one number, half the longest range, so that distance means the same
+    in every direction. The functions vanish on the box's sides: `bound` times as far out as the
+    data (Solin and Sarkka 2020; Riutort-Mayol et al. 2022, section 2).
+
+    Attributes
+    ----------
+    name : str
+    variables : tuple of str
+        Columns.
+    levels : str array, ``(size,)``
+        Numbers of the functions.
+    basis : array, ``(num_rows, size)``
+    expressions : tuple of str
+        The inputs.
+    centre : array, ``(num_inputs,)``
+    unit : float
+        Half the longest range, in the inputs' units.
+    reach : array, ``(num_inputs,)``
+        Half the sides of the box, in units of `unit`.
+    waves : int array, ``(size, num_inputs)``
+        Half waves of each function.
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    levels: NDArray[np.str_]
+    basis: FloatArray
+    expressions: tuple[str, ...]
+    centre: FloatArray
+    unit: float
+    reach: FloatArray
+    waves: IntArray
+
+    @property
+    def kind(self) -> str:
+        """What sort of term it is."""
+        return "process"
+
+    @property
+    def title(self) -> str:
+        """The term as a formula writes it."""
+        return self.name
+
+    @property
+    def size(self) -> int:
+        """How many effects it has."""
+        return len(self.waves)
+
+    @property
+    def design(self) -> FloatArray:
+        """Its rows, ``(num_rows, size)``."""
+        return self.basis
+
+    @property
+    def frequencies(self) -> FloatArray:
+        """Of each function, in radians per `unit`, ``(size,)``."""
+        return np.asarray(np.linalg.norm(np.pi * self.waves / (2.0 * self.reach), axis=1))
+
+    def unseen(self) -> FloatArray:
+        """Zeros: it is known everywhere."""
+        return np.zeros(len(self.basis))
+
+    def take(self, rows: IntArray | slice) -> "ProcessTerm":
+        """The term of some rows."""
+        return replace(self, basis=np.ascontiguousarray(self.basis[rows]))
+
+    def mean(self, effects: FloatArray) -> FloatArray:
+        """What its effects ``(size, n)`` add to each row, ``(num_rows, n)``."""
+        return np.asarray(self.basis @ effects)
+
+    def rows(self, inputs: FloatArray) -> FloatArray:
+        """The functions at inputs, ``(num_rows, num_inputs)``.
+
+        Raises
+        ------
+        ValueError
+            If an input is outside the box.
+        """
+        at = (inputs - self.centre) / self.unit
+        outside = np.abs(at) > self.reach
+        if outside.any():
+            row, j = (int(i) for i in np.argwhere(outside)[0])
+            low, high = self.centre[j] + self.unit * self.reach[j] * np.array([-1.0, 1.0])
+            raise ValueError(
+                f"{self.name} is known for {self.expressions[j]} from {low:g} to {high:g}, got"
+                f" {inputs[row, j]:g} at row {row} (c=3 makes it known further out)"
+            )
+        parts = np.sin(np.pi * self.waves * ((at + self.reach) / (2.0 * self.reach))[:, None])
+        return np.asarray(np.prod(parts / np.sqrt(self.reach), axis=2))
+
+
+def process_term(
+    name: str,
+    expressions: Sequence[str],
+    variables: Sequence[str],
+    inputs: FloatArray,
+    count: int | None,
+    bound: float,
+) -> ProcessTerm:
+    """A Gaussian process over inputs, ``(num_rows, num_inputs)``.
+
+    Parameters
+    ----------
+    count : int, optional
+        Functions along the longest side; 20 for one input and 14 for several, if left out.
+    bound : float
+        How far out the box ends, 1 being the data's own range.
+
+    Raises
+    ------
+    ValueError
+        If an input is constant.
+    """
+    low, high = inputs.min(axis=0), inputs.max(axis=0)
+    if not (high > low).all():
+        raise ValueError(
+            f"{name} needs different values of {expressions[int(np.argmax(high <= low))]}"
+        )
+    unit = float((high - low).max() / 2.0)
+    reach = bound * np.maximum((high - low) / 2.0 / unit, _NARROWEST)
+    count = (20 if len(reach) == 1 else 14) if count is None else count
+    each = [np.arange(1, math.ceil(count * side / bound) + 1) for side in reach]
+    waves = np.stack(np.meshgrid(*each, indexing="ij"), axis=-1).reshape(-1, len(reach))
+    # of several inputs those that are not finer than the finest along the longest side
+    waves = waves[np.linalg.norm(waves / reach * bound, axis=1) <= max(count, 2)]
+    plain = ProcessTerm(
+        name, tuple(variables), np.array([f"{i}" for i in range(len(waves))], dtype=np.str_),
+        np.empty((0, 0)), tuple(expressions), (low + high) / 2.0, unit, reach, waves,
+    )  # fmt: skip
+    return replace(plain, basis=plain.rows(inputs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +401,7 @@ class SplineTerm:
         return np.concatenate([curves * m[:, None] for m in multipliers.T], axis=1)
 
 
-Term = GroupTerm | SplineTerm
+Term = GroupTerm | SplineTerm | ProcessTerm
 
 
 def are_free(terms: Sequence[Term], covariances: FloatArray) -> list[bool]:

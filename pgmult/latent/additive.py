@@ -26,7 +26,7 @@ from scipy import sparse
 
 from pgmult.core.typing import FloatArray
 from pgmult.latent.factors import ArrowFactor, DenseFactor, Factor, SparseFactor
-from pgmult.latent.terms import Levels, Term
+from pgmult.latent.terms import Term
 
 __all__ = ["Additive", "Conditioned", "Family"]
 
@@ -119,10 +119,10 @@ class Additive:
             )
         self._transposed = self.design.T.tocsr()
         self.offset = np.zeros(self.design.shape[0]) + offset
-        levels = [term.size if isinstance(term, Levels) else 0 for term in self.terms]
-        most = max(levels, default=0)
+        apart = [term.size if term.num_blocks else 0 for term in self.terms]
+        most = max(apart, default=0)
         self._is_sparse = sum(sizes) - most > _MANY_WEIGHTS
-        self._first = levels.index(most) if most >= _MANY_LEVELS and not self._is_sparse else None
+        self._first = apart.index(most) if most >= _MANY_LEVELS and not self._is_sparse else None
         # weights in the order of the factor: those of the first term, then the others
         order = np.arange(sum(sizes))
         if self._first is not None:
@@ -207,8 +207,8 @@ class Additive:
         if self._first is None:
             return np.asarray(gram.todense())
         term = self.terms[self._first]
-        assert isinstance(term, Levels)
-        num, d = term.num_levels, term.width
+        num = term.num_blocks
+        d = term.size // num
         dense = gram[self._order][:, self._order]
         top = dense[: num * d, : num * d].tocoo()
         blocks = np.zeros((num, d, d))

@@ -5,11 +5,13 @@ Gaussian given a few hyperparameters::
 
     Fixed     w ~ N(0, scale^2 I)                          coefficients; no hyperparameter
     Levels    w_a ~ N(0, Sigma), one row a level           (1 | g), (1 + x | g)
-    Scaled    w ~ N(0, sd^2 K^-1)                          smooths, random walks, areas of a map
+    Scaled    w ~ N(0, sd^2 K^-1)                          smooths, random walks
+    Areas     w ~ N(0, sd^2 (share K + (1 - share) I)^-1)  areas of a map
     Basis     w_j ~ N(0, sd^2 s_j(length_scale))           Gaussian processes by basis functions
+    Copies    several of one of these                      an effect of each category
 
-Standard deviations are half-t with 3 degrees of freedom, correlations LKJ(2) (Lewandowski,
-Kurowicka and Joe 2009), log length scales normal.
+Standard deviations are half-t, with 3 degrees of freedom if nothing else is said, correlations
+LKJ(2) (Lewandowski, Kurowicka and Joe 2009), log length scales normal.
 
 Hyperparameters are moved in coordinates on the whole line or half line in which their posterior has
 no long tails: sd = 0.1 (exp(x) - 1) for x > 0, which is linear near 0, where log sd would run off
@@ -27,18 +29,22 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from pgmult.core.parameters import Checked, Positive, whole
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.sparse import SparseMatrix
 
-__all__ = ["Basis", "Fixed", "Levels", "Scaled", "Term", "from_sd", "log_sd"]
+__all__ = ["Areas", "Basis", "Copies", "Fixed", "Levels", "Scaled", "Term", "from_sd", "log_sd"]
 
 _BEND = 0.1  # the standard deviation from which on its coordinate is logarithmic
 _DOF = 3.0
 _LEAST_LOG_SD = -11.0
 _LARGEST = 12.0  # coordinate of a standard deviation: 16,000
 _ETA = 2.0  # of the LKJ law
+_LEAST_VARIANCE = 1e-8  # of a basis function, beside sd^2
+_MOST_LOG_ODDS = 9.0  # of the share of a map: .9999
 
 
 def log_sd(x: FloatArray) -> FloatArray:
@@ -51,16 +57,16 @@ def from_sd(sd: FloatArray) -> FloatArray:
     return np.log1p(np.asarray(sd) / _BEND)
 
 
-def _log_half_t(x: FloatArray, scale: float) -> float:
+def _log_half_t(x: FloatArray, scale: float, dof: float) -> float:
     """Log density of coordinates whose standard deviations are half-t, up to a constant."""
     if x.min() <= 0.0 or x.max() > _LARGEST:
         return -math.inf
-    squares = np.exp(2.0 * log_sd(x)) / (_DOF * scale**2)
-    return float(np.sum(x - 0.5 * (_DOF + 1.0) * np.log1p(squares)))
+    squares = np.exp(2.0 * log_sd(x)) / (dof * scale**2)
+    return float(np.sum(x - 0.5 * (dof + 1.0) * np.log1p(squares)))
 
 
-def _sample_half_t(rng: np.random.Generator, scale: float, size: int) -> FloatArray:
-    return np.minimum(from_sd(np.abs(scale * rng.standard_t(_DOF, size=size))), _LARGEST)
+def _sample_half_t(rng: np.random.Generator, scale: float, dof: float, size: int) -> FloatArray:
+    return np.minimum(from_sd(np.abs(scale * rng.standard_t(dof, size=size))), _LARGEST)
 
 
 class Term(Protocol):
@@ -74,6 +80,9 @@ class Term(Protocol):
         The first so many hyperparameters are coordinates of standard deviations; weights are
         these times something that does not depend on them.
     num_hyperparameters : int
+    num_blocks : int
+        Into how many independent parts of equal size, side by side, the weights fall; 0 for those
+        that are not worth treating so.
     """
 
     @property
@@ -82,6 +91,8 @@ class Term(Protocol):
     def num_sds(self) -> int: ...  # noqa: D102
     @property
     def num_hyperparameters(self) -> int: ...  # noqa: D102
+    @property
+    def num_blocks(self) -> int: ...  # noqa: D102
 
     def start(self) -> FloatArray:
         """Hyperparameters from which a search begins."""
@@ -98,8 +109,11 @@ class Term(Protocol):
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
 
-    def scaled_by(self, which: int) -> slice:
-        """The weights that standard deviation number `which` multiplies, as a slice."""
+    def scaled_by(self, which: int) -> Any:
+        """The weights that standard deviation number `which` multiplies, as an index."""
+
+    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
+        """Weights of more levels that do not depend on the others, of standard normal numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +131,7 @@ class Fixed(Checked):
 
     num_sds: ClassVar[int] = 0
     num_hyperparameters: ClassVar[int] = 0
+    num_blocks: ClassVar[int] = 0
 
     def start(self) -> FloatArray:
         """None."""
@@ -142,6 +157,10 @@ class Fixed(Checked):
         """No weights: no standard deviation is learned."""
         return slice(0, 0)
 
+    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
+        """More coefficients."""
+        return np.asarray(self.scale * noise)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels(Checked):
@@ -152,13 +171,17 @@ class Levels(Checked):
     num_levels : int
     width : int
         Effects of a level: 1 for an intercept, one more for each slope.
-    scale : float
+    scale, dof : float
         Of the half-t law of standard deviations.
+    eta : float
+        Of the LKJ law of correlations.
     """
 
     num_levels: int
     width: int = 1
     scale: Positive = 1.0
+    dof: Positive = _DOF
+    eta: Positive = _ETA
 
     @property
     def size(self) -> int:
@@ -169,6 +192,11 @@ class Levels(Checked):
     def num_sds(self) -> int:
         """One for each effect of a level."""
         return self.width
+
+    @property
+    def num_blocks(self) -> int:
+        """One a level."""
+        return self.num_levels
 
     @property
     def num_hyperparameters(self) -> int:
@@ -184,11 +212,11 @@ class Levels(Checked):
     def _shapes(self) -> FloatArray:
         """Of the symmetric beta laws of partial correlations under LKJ, row by row."""
         d = self.width
-        return np.array([_ETA + 0.5 * (d - 2 - j) for i in range(1, d) for j in range(i)])
+        return np.array([self.eta + 0.5 * (d - 2 - j) for i in range(1, d) for j in range(i)])
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """From half-t laws and LKJ."""
-        sds = _sample_half_t(rng, self.scale, self.width)
+        sds = _sample_half_t(rng, self.scale, self.dof, self.width)
         if self.width == 1:
             return sds
         shapes = self._shapes()
@@ -197,7 +225,7 @@ class Levels(Checked):
 
     def log_prior(self, x: FloatArray) -> float:
         """Half-t laws and LKJ."""
-        log_density = _log_half_t(x[: self.width], self.scale)
+        log_density = _log_half_t(x[: self.width], self.scale, self.dof)
         if self.width > 1:
             z = np.abs(x[self.width :])
             log_density += float(-2.0 * self._shapes() @ (z + np.log1p(np.exp(-2.0 * z))))
@@ -233,37 +261,64 @@ class Levels(Checked):
         """Every level's effect of that number."""
         return slice(which, None, self.width)
 
+    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
+        """Effects of more levels."""
+        return np.asarray(noise.reshape(-1, self.width) @ self.cov_root(x).T).ravel()
+
 
 class _OneSd:
     """What terms with one standard deviation share."""
 
     __slots__ = ()
-    scale: float
     num_sds: ClassVar[int] = 1
+    num_blocks: ClassVar[int] = 0
 
     def scaled_by(self, which: int) -> slice:
         """All weights."""
         return slice(None)
 
+    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
+        """The standard deviation times noise."""
+        return np.asarray(np.exp(log_sd(x[0])) * noise)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaled(_OneSd, Checked):
-    """w ~ N(0, sd^2 K^-1): smooths, whose K is the identity, random walks, areas of a map.
+    """w ~ N(0, sd^2 K^-1): smooths, whose K is the identity, and random walks.
 
     Attributes
     ----------
     structure : SparseMatrix, ``(size, size)``
         K, symmetric and positive definite.
     log_det_structure : float
-    scale : float
+    scale, dof : float
         Of the half-t law of sd.
     """
 
     structure: SparseMatrix
     log_det_structure: float = 0.0
     scale: Positive = 1.0
+    dof: Positive = _DOF
 
     num_hyperparameters: ClassVar[int] = 1
+
+    @classmethod
+    def walk(cls, times: FloatArray, **prior: float) -> "Scaled":
+        """A random walk at times in order, 0 at the middle one, which has no weight.
+
+        sd^2 is the mean square by which the times' values differ from their average.
+        """
+        gaps, num = np.diff(times), len(times)
+        # mean squares: half of the average variance of differences
+        ranks = 2.0 * np.arange(num) - num + 1.0
+        unit = float(ranks @ (times - times[num // 2])) / num**2
+        ahead, behind = np.append(unit / gaps, 0.0), np.append(0.0, unit / gaps)
+        full = sparse.diags_array(
+            [ahead + behind, -ahead[:-1], -ahead[:-1]], offsets=[0, 1, -1]
+        ).tocsr()
+        kept = np.delete(np.arange(num), num // 2)
+        log_det = float(np.sum(np.log(unit / gaps)))
+        return cls(SparseMatrix.of(full[kept][:, kept]), log_det, **prior)
 
     @property
     def size(self) -> int:
@@ -276,11 +331,11 @@ class Scaled(_OneSd, Checked):
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """From the half-t law."""
-        return _sample_half_t(rng, self.scale, 1)
+        return _sample_half_t(rng, self.scale, self.dof, 1)
 
     def log_prior(self, x: FloatArray) -> float:
         """The half-t law."""
-        return _log_half_t(x[:1], self.scale)
+        return _log_half_t(x[:1], self.scale, self.dof)
 
     def precision(self, x: FloatArray) -> Any:
         """A sparse array."""
@@ -293,49 +348,56 @@ class Scaled(_OneSd, Checked):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis(_OneSd, Checked):
-    """A Matérn 5/2 process on [-1, 1] by sine functions (Riutort-Mayol et al. 2022, eq. 8).
+    """A Matérn 5/2 process by sine functions on a box (Riutort-Mayol et al. 2022, eq. 8).
 
-    Weight j has variance sd^2 times the spectral density at frequency j pi / (2 bound).
+    A weight has variance sd^2 times the spectral density at its function's frequency.
 
     Attributes
     ----------
-    size : int
-        Number of basis functions.
-    bound : float
-        The functions vanish at -bound and bound.
-    scale : float
-        Of the half-t law of sd. The log length scale is N(log 0.5, 1), in units of half the range.
+    frequencies : array, ``(size,)``
+        In radians per unit of the inputs, half their range.
+    num_inputs : int
+    scale, dof : float
+        Of the half-t law of sd.
+    length : float
+        The log length scale is N(log length, spread^2), in the same units.
+    spread : float
     """
 
-    size: Annotated[int, whole(minimum=2)]
-    bound: Positive = 1.5
+    frequencies: FloatArray
+    num_inputs: Annotated[int, whole()] = 1
     scale: Positive = 1.0
+    dof: Positive = _DOF
+    length: Positive = 0.5
+    spread: Positive = 1.0
 
     num_hyperparameters: ClassVar[int] = 2
 
-    def design(self, x: FloatArray) -> FloatArray:
-        """Values of the functions at x in [-1, 1], ``(num_rows, size)``."""
-        angles = np.pi * np.arange(1, self.size + 1) * (x[:, None] + self.bound) / (2 * self.bound)
-        return np.asarray(np.sin(angles) / math.sqrt(self.bound))
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return len(self.frequencies)
 
     def start(self) -> FloatArray:
-        """A standard deviation of 0.5, a length scale of 0.5."""
-        return np.array([float(from_sd(np.array(0.5))), math.log(0.5)])
+        """A standard deviation of 0.5, the median length scale."""
+        return np.array([float(from_sd(np.array(0.5))), math.log(self.length)])
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """From their priors."""
-        length = math.log(0.5) + rng.standard_normal()
-        return np.append(_sample_half_t(rng, self.scale, 1), length)
+        length = math.log(self.length) + self.spread * rng.standard_normal()
+        return np.append(_sample_half_t(rng, self.scale, self.dof, 1), length)
 
     def log_prior(self, x: FloatArray) -> float:
         """The half-t law and the normal one of the log length scale."""
-        return _log_half_t(x[:1], self.scale) - 0.5 * float(x[1] - math.log(0.5)) ** 2
+        z = float(x[1] - math.log(self.length)) / self.spread
+        return _log_half_t(x[:1], self.scale, self.dof) - 0.5 * z**2
 
     def _log_vars(self, x: FloatArray) -> FloatArray:
-        frequencies = np.arange(1, self.size + 1) * np.pi / (2 * self.bound)
-        length = math.exp(float(x[1]))
-        density = 16.0 / 3.0 * 5.0**2.5 / length**5 / (5.0 / length**2 + frequencies**2) ** 3
-        return np.asarray(2.0 * log_sd(x[0]) + np.log(density + 1e-8))
+        d, length = self.num_inputs, math.exp(float(x[1]))
+        log_unit = d * math.log(2.0) + 0.5 * d * math.log(math.pi) + 2.5 * math.log(5.0)
+        log_unit += math.lgamma(2.5 + 0.5 * d) - math.lgamma(2.5) - 5.0 * float(x[1])
+        density = math.exp(log_unit) * (5.0 / length**2 + self.frequencies**2) ** -(2.5 + 0.5 * d)
+        return np.asarray(2.0 * log_sd(x[0]) + np.log(density + _LEAST_VARIANCE))
 
     def precision(self, x: FloatArray) -> FloatArray:
         """A diagonal."""
@@ -344,3 +406,156 @@ class Basis(_OneSd, Checked):
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
         return float(-self._log_vars(x).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Areas(_OneSd, Checked):
+    """Areas of a map: w ~ N(0, sd^2 (share K + (1 - share) I)^-1) (Leroux, Lei and Breslow 2000).
+
+    K is the Laplacian of the map, scaled so that its areas have variance 1 on average where share
+    is 1; where it is 0 areas are independent. The share is uniform between .0001 and .9999, its
+    coordinate the log odds.
+
+    Attributes
+    ----------
+    structure : SparseMatrix, ``(size, size)``
+        K; the diagonal of areas without neighbours is 1.
+    eigenvalues : array, ``(size,)``
+    scale, dof : float
+        Of the half-t law of sd.
+    """
+
+    structure: SparseMatrix
+    eigenvalues: FloatArray
+    scale: Positive = 1.0
+    dof: Positive = _DOF
+
+    num_hyperparameters: ClassVar[int] = 2
+
+    @classmethod
+    def of(cls, pairs: IntArray, num_areas: int, **prior: float) -> "Areas":
+        """Of a map with these pairs of neighbours, ``(num_pairs, 2)``: O(num_areas^3), once."""
+        one = np.ones(len(pairs))
+        beside = sparse.csr_array((one, (pairs[:, 0], pairs[:, 1])), shape=(num_areas, num_areas))
+        beside = beside + beside.T
+        laplacian = (sparse.diags_array(beside.sum(axis=1)) - beside).tocsr()
+        eigenvalues, unit = np.ones(num_areas), np.ones(num_areas)
+        alone = np.zeros(num_areas)
+        count, part = csgraph.connected_components(beside, directed=False)
+        for i in range(count):
+            here = np.flatnonzero(part == i)
+            if len(here) == 1:
+                alone[here] = 1.0
+                continue
+            found = np.linalg.eigvalsh(laplacian[here][:, here].toarray())
+            found[0] = 0.0
+            unit[here] = np.sum(1.0 / found[1:]) / len(here)
+            eigenvalues[here] = unit[here] * found
+        structure = sparse.diags_array(unit) @ laplacian + sparse.diags_array(alone)
+        return cls(SparseMatrix.of(structure), eigenvalues, **prior)
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return self.structure.num_columns
+
+    def start(self) -> FloatArray:
+        """A standard deviation of 0.5, a share of 0.5."""
+        return np.append(from_sd(np.array([0.5])), 0.0)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """From their priors."""
+        least = 1.0 / (1.0 + math.exp(_MOST_LOG_ODDS))
+        share = rng.uniform(least, 1.0 - least)
+        sd = _sample_half_t(rng, self.scale, self.dof, 1)
+        return np.append(sd, math.log(share / (1.0 - share)))
+
+    def log_prior(self, x: FloatArray) -> float:
+        """The half-t law, and the logistic one of log odds."""
+        if abs(x[1]) > _MOST_LOG_ODDS:
+            return -math.inf
+        odds = abs(float(x[1]))
+        return _log_half_t(x[:1], self.scale, self.dof) - odds - 2.0 * math.log1p(math.exp(-odds))
+
+    def precision(self, x: FloatArray) -> Any:
+        """A sparse array."""
+        share = 1.0 / (1.0 + math.exp(-float(x[1])))
+        alone = sparse.diags_array(np.full(self.size, 1.0 - share))
+        return math.exp(-2.0 * float(log_sd(x[0]))) * (share * self.structure.array() + alone)
+
+    def log_det(self, x: FloatArray) -> float:
+        """Log determinant of the precision."""
+        share = 1.0 / (1.0 + math.exp(-float(x[1])))
+        own = np.log(share * self.eigenvalues + (1.0 - share)).sum()
+        return float(own) - 2.0 * self.size * float(log_sd(x[0]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copies:
+    """Independent copies of a term's weights that share its hyperparameters, as categories do.
+
+    The copies of one weight stand side by side.
+
+    Attributes
+    ----------
+    term : Term
+    num : int
+    """
+
+    term: Any
+    num: int
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return int(self.term.size * self.num)
+
+    @property
+    def num_blocks(self) -> int:
+        """Those of the term."""
+        return int(self.term.num_blocks)
+
+    @property
+    def num_sds(self) -> int:
+        """Those of the term."""
+        return int(self.term.num_sds)
+
+    @property
+    def num_hyperparameters(self) -> int:
+        """Those of the term."""
+        return int(self.term.num_hyperparameters)
+
+    def start(self) -> FloatArray:
+        """Where the term starts."""
+        return np.asarray(self.term.start())
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Hyperparameters from their prior."""
+        return np.asarray(self.term.sample(rng))
+
+    def log_prior(self, x: FloatArray) -> float:
+        """Log density of hyperparameters, up to a constant."""
+        return float(self.term.log_prior(x))
+
+    def precision(self, x: FloatArray) -> Any:
+        """Of the same kind as the term's."""
+        one = self.term.precision(x)
+        if sparse.issparse(one):
+            return sparse.kron(one, sparse.eye_array(self.num), format="csr")
+        if one.ndim == 1:
+            return np.repeat(one, self.num)
+        return np.kron(one, np.eye(self.num))
+
+    def log_det(self, x: FloatArray) -> float:
+        """Log determinant of the precision."""
+        return float(self.num * self.term.log_det(x))
+
+    def scaled_by(self, which: int) -> Any:
+        """All copies of the weights that it multiplies."""
+        own = np.arange(self.term.size)[self.term.scaled_by(which)]
+        return (own[:, None] * self.num + np.arange(self.num)).ravel()
+
+    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
+        """Weights of levels without data."""
+        columns = noise.reshape(-1, self.num).T
+        return np.stack([self.term.spread(x, column) for column in columns], axis=1).ravel()

@@ -42,12 +42,13 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of, whole
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import Design
-from pgmult.formulas.terms import SplineTerm
+from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
+from pgmult.formulas.terms import Term as FormulaTerm
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.moves import Point, interweave, leap, swing
 from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import Fixed, Levels, Scaled, Term, log_sd
+from pgmult.latent.terms import Areas, Basis, Fixed, Levels, Scaled, Term, log_sd
 from pgmult.links import StickBreaking
 from pgmult.regression.family import REGRESSION
 from pgmult.variational.sites import LogisticSite
@@ -235,20 +236,56 @@ def _state_of(points: Sequence[Point]) -> AdditiveRegressionState:
 
 def latent_of(design: Design) -> Additive:
     """The latent Gaussian of a design: its terms side by side."""
-    size = len(design.matrix)
     terms: list[Term] = [Fixed(design.matrix.shape[1], _FIXED_SCALE)]
     parts: list[Any] = [design.matrix]
     for term in design.terms:
-        if isinstance(term, SplineTerm):
-            terms.append(Scaled(SparseMatrix.of(sparse.eye_array(term.size))))
-            parts.append(term.basis)
-        else:
-            rows = np.flatnonzero(term.codes >= 0)
-            terms.append(Levels(term.size))
-            places = (np.ones(len(rows)), (rows, term.codes[rows]))
-            parts.append(sparse.csr_array(places, shape=(size, term.size)))
+        prior, part = _part(term)
+        terms.append(prior)
+        parts.append(part)
     offset = 0.0 if design.offset is None else design.offset
     return Additive(terms, sparse.hstack([sparse.csr_array(part) for part in parts]), offset)
+
+
+def _part(term: FormulaTerm) -> tuple[Term, Any]:
+    """The prior of a term's weights and their design."""
+    if isinstance(term, SplineTerm):
+        return Scaled(SparseMatrix.of(sparse.eye_array(term.size))), term.basis
+    if isinstance(term, ProcessTerm):
+        return Basis(term.frequencies, len(term.expressions)), term.basis
+    if term.times is not None:
+        # the value at the middle time, which has no weight, is 0
+        kept = np.delete(np.arange(term.size), term.size // 2)
+        return Scaled.walk(term.times), _at_times(term)[:, kept]
+    values = np.ones((len(term.codes), 1)) if term.slopes is None else term.slopes.values
+    each = _by_level(term.codes, values, len(term.known))
+    if term.neighbours is not None:
+        return Areas.of(term.neighbours, term.size), each
+    return Levels(len(term.known), term.width), each
+
+
+def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> Any:
+    """Design of effects of levels, those of a level side by side; codes below 0 have none."""
+    rows, width = np.flatnonzero(codes >= 0), values.shape[1]
+    columns = codes[rows, None] * width + np.arange(width)
+    places = (values[rows].ravel(), (np.repeat(rows, width), columns.ravel()))
+    return sparse.csr_array(places, shape=(len(codes), num_levels * width))
+
+
+def _at_times(term: GroupTerm) -> Any:
+    """Design of a walk's values; at times between two it is on the straight line, on average."""
+    assert term.times is not None
+    design = _by_level(term.codes, np.ones((len(term.codes), 1)), term.size)
+    if not len(term.new):
+        return design
+    at = np.clip(term.new_times(), term.times[0], term.times[-1])
+    after = np.clip(np.searchsorted(term.times, at), 1, term.size - 1)
+    share = (at - term.times[after - 1]) / (term.times[after] - term.times[after - 1])
+    new = np.arange(len(at))
+    line = sparse.csr_array(
+        (np.append(1.0 - share, share), (np.append(new, new), np.append(after - 1, after))),
+        shape=(len(at), term.size),
+    )
+    return design + _by_level(-1 - term.codes, np.ones((len(term.codes), 1)), len(at)) @ line
 
 
 @once_a_data_set

@@ -53,7 +53,9 @@ CASES = {
     ),
     "slopes": family((Levels(4, width=2), indicators(CODES, SLOPES))),
     "area": family((chain(), np.eye(NUM))),
-    "process": family((Basis(6, scale=0.5), Basis(6).design(X))),
+    "process": family(
+        (Basis(0.5 + np.arange(6.0), scale=0.5), np.sin(np.outer(X, 1 + np.arange(6))))
+    ),
     "a level a row": family((Levels(NUM, scale=2.0), np.eye(NUM))),
 }
 

@@ -10,7 +10,7 @@ from pgmult.latent.approximation import approximate, rough
 from pgmult.latent.factors import ArrowFactor, DenseFactor, SparseFactor
 from pgmult.latent.moves import Point, interweave, leap, swing
 from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import Basis, Fixed, Levels, Scaled, from_sd, log_sd
+from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, from_sd, log_sd
 from pgmult.variational.sites import LogisticSite
 
 NUM = 40
@@ -22,7 +22,13 @@ TERMS = {
     "levels": Levels(4),
     "slopes": Levels(5, width=3),
     "scaled": Scaled(SparseMatrix.of(CHAIN), float(np.linalg.slogdet(CHAIN.toarray())[1])),
-    "basis": Basis(6),
+    "walk": Scaled.walk(np.array([0.0, 1.0, 1.5, 4.0, 5.0])),
+    "basis": Basis(np.arange(1.0, 7.0)),
+    "basis of a plane": Basis(np.arange(1.0, 7.0), num_inputs=2),
+    "areas": Areas.of(np.array([[0, 1], [1, 2], [0, 2], [3, 4]]), 6),
+    "copies of levels": Copies(Levels(3, width=2), 3),
+    "copies of areas": Copies(Areas.of(np.array([[0, 1]]), 3), 2),
+    "copies of fixed": Copies(Fixed(2), 3),
 }
 
 
@@ -111,7 +117,7 @@ class TestTerms:
             before, after = dense_precision(term, x), dense_precision(term, new)
             assert moved @ after @ moved == pytest.approx(w @ before @ w, rel=1e-8)
 
-    @pytest.mark.parametrize("name", ["levels", "slopes", "basis"])
+    @pytest.mark.parametrize("name", ["levels", "slopes", "basis", "areas"])
     def test_densities_are_those_of_the_draws(self, name, rng):
         """Stein's identity: E f'(x) + f(x) d log p(x) / dx = 0."""
         term = TERMS[name]

@@ -1,0 +1,134 @@
+"""Maps: which areas are neighbours, for ``car(area, map)``.
+
+A map is given as one of
+
+* a table of two columns, a row a pair of neighbours; a row with an empty second cell names an area
+  without neighbours;
+* a mapping from each area to a list of its neighbours;
+* GeoJSON, read or as a path: polygons are neighbours whose outlines share two points or more. An
+  area's name is the property with the name of the formula's column, or else the feature's id.
+
+A pair may stand either way round or twice.
+
+>>> areas, pairs = neighbours_of({"a": ["b"], "b": ["a"], "island": []}, "area")
+>>> areas.tolist(), pairs.tolist()
+(['a', 'b', 'island'], [[0, 1]])
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.arguments import brief
+from pgmult.core.labels import is_missing, label_of
+from pgmult.core.tables import exact_columns
+from pgmult.core.typing import IntArray
+
+__all__ = ["neighbours_of"]
+
+_BORDER = 2  # points that two outlines share
+
+
+def neighbours_of(given: Any, column: str) -> tuple[NDArray[np.str_], IntArray]:
+    """The areas of a map, sorted, and pairs of them that are neighbours.
+
+    Parameters
+    ----------
+    given : table, mapping or GeoJSON
+        See above.
+    column : str
+        The formula's column of areas.
+
+    Returns
+    -------
+    areas : str array, ``(num_areas,)``
+    pairs : int64 array, ``(num_pairs, 2)``
+        The smaller number first, each pair once.
+
+    Raises
+    ------
+    ValueError
+        If `given` is no map, or an area is said to be its own neighbour.
+    """
+    if isinstance(given, str | os.PathLike):
+        with Path(given).open(encoding="utf-8") as file:
+            given = json.load(file)
+    if isinstance(given, Mapping) and "features" in given:
+        told = _borders(given["features"], column)
+    elif isinstance(given, Mapping) and all(
+        isinstance(each, list | tuple | set | np.ndarray) for each in given.values()
+    ) and not _are_two_columns(given):  # fmt: skip
+        told = [(area, other) for area, others in given.items() for other in [None, *others]]
+    else:
+        told = _pairs_of_table(given)
+    named = [tuple(None if _is_empty(one) else label_of(one) for one in pair) for pair in told]
+    areas = sorted({one for pair in named for one in pair if one is not None})
+    place = {area: i for i, area in enumerate(areas)}
+    pairs = set()
+    for one, other in named:
+        if one is not None and other is not None:
+            if one == other:
+                raise ValueError(f"a map must not have an area beside itself, got {one!r}")
+            pairs.add(tuple(sorted((place[one], place[other]))))
+    if not pairs:
+        raise ValueError("a map must have two neighbours at least, got none")
+    return np.array(areas, dtype=np.str_), np.array(sorted(pairs), dtype=np.int64)
+
+
+def _are_two_columns(given: Mapping[Any, Any]) -> bool:
+    """Is a mapping a table of pairs rather than areas with their neighbours?"""
+    columns = list(given.values())
+    return len(columns) == 2 and not {
+        label_of(one) for column in columns for one in column if not _is_empty(one)
+    } <= {label_of(key) for key in given}
+
+
+def _pairs_of_table(given: Any) -> list[tuple[Any, Any]]:
+    try:
+        columns = [cells.values.tolist() for cells in exact_columns(given, "map").values()]
+    except TypeError:
+        columns = []
+    if len(columns) != 2:
+        raise ValueError(
+            "a map must be a table of two columns, a mapping from areas to lists of their"
+            f" neighbours, or GeoJSON, got {brief(given)}"
+        )
+    return list(zip(*columns, strict=True))
+
+
+def _is_empty(cell: Any) -> bool:
+    return is_missing(cell) or cell == ""
+
+
+def _borders(features: Any, column: str) -> list[tuple[Any, Any]]:
+    """Areas, and pairs of them whose outlines share points."""
+    at: dict[tuple[float, float], set[str]] = {}
+    told: list[tuple[Any, Any]] = []
+    for number, feature in enumerate(features):
+        name = (feature.get("properties") or {}).get(column, feature.get("id"))
+        if name is None:
+            raise ValueError(f"feature {number} of a map must have a property {column!r} or an id")
+        told.append((label_of(name), None))
+        for x, y in _points((feature.get("geometry") or {}).get("coordinates", [])):
+            at.setdefault((float(x), float(y)), set()).add(label_of(name))
+    shared: dict[tuple[str, str], int] = {}
+    for names in at.values():
+        ordered = sorted(names)
+        for i, one in enumerate(ordered):
+            for other in ordered[i + 1 :]:
+                shared[one, other] = shared.get((one, other), 0) + 1
+    return [*told, *(pair for pair, count in shared.items() if count >= _BORDER)]
+
+
+def _points(coordinates: Any) -> Iterator[tuple[float, float]]:
+    """All points of polygons, or of several."""
+    if coordinates and isinstance(coordinates[0], int | float):
+        yield coordinates[0], coordinates[1]
+    else:
+        for part in coordinates:
+            yield from _points(part)
