@@ -1,5 +1,5 @@
-"""The command line: ``pgmult demo``, ``topics``, ``fields``, ``sequences``, ``regression``,
-``warmup``, ``doctor``.
+"""The command line: ``pgmult FILE``, ``demo``, ``topics``, ``fields``, ``sequences``,
+``regression``, ``warmup``, ``doctor``.
 
 A family of data has a room in a file of its own; the actions of all rooms are in
 `pgmult.cli.actions`. Exit codes: 0 done; 1 `doctor` found something broken; 2 bad input, with one
@@ -17,6 +17,7 @@ from pgmult.cli.actions import add_demo, add_room
 from pgmult.cli.demos import DEMOS
 from pgmult.cli.doctor import _doctor, _warmup
 from pgmult.cli.fields import ROOM as FIELDS
+from pgmult.cli.look import add_look, is_file
 from pgmult.cli.regression import ROOM as REGRESSION
 from pgmult.cli.sequences import ROOM as SEQUENCES
 from pgmult.cli.shared import INTERRUPTED, complain, show_warning
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["demo"] and _names_no_family(given[1:]):
         given.insert(1, "topics")  # the demonstration of whoever has not chosen one
+    if given and is_file(given[0]):
+        given.insert(0, "look")
     options = _parser().parse_args(given)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning  # put back at the end of the block
@@ -64,11 +67,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="start with:\n"
         "  pgmult demo                    what it finds, in a minute or two, and how sure it is\n"
+        "  pgmult survey.csv              what a table holds, and the commands that fit it\n"
         "  pgmult topics fit --help       the options of an action of a command",
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"pgmult {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
+    add_look(commands)
     demo = commands.add_parser(
         "demo", help="a first job, without a download", epilog="Without FAMILY: topics."
     )

@@ -10,6 +10,7 @@ from typing import Any
 from pgmult.cli.actions import CHECK, Question, Room
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    add_incomplete,
     add_number,
     add_probability,
     add_table,
@@ -58,6 +59,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="hide a share of the inputs, or those from a value on, and score them",
     )  # fmt: skip
     add_table(fit)
+    add_incomplete(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -66,14 +68,8 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.report import data_in_words
 
-    table = read_table(options.table, options)
+    table, left_out = _without_gaps(read_table(options.table, options), options)
     columns = table.columns
-    complete(
-        options.table, columns, {"--count": options.count},
-        "write 0 where nothing was counted, and leave out rows of which that is not known",
-    )  # fmt: skip
-    needed = {"--category": options.category, **{f"--inputs {n}": n for n in options.inputs}}
-    complete(options.table, columns, needed, "fill in the value, or leave out the row")
     lengths = _pairs(options.length_scale, "--length-scale")
     places = _places(options, columns)
     if options.max_categories is not None:
@@ -105,7 +101,17 @@ def _job(options: argparse.Namespace) -> Job:
     }
     keep = ("psi", "beta", "hyperparameters", *(("pi_new",) if data.num_new else ()))
     hidden = {} if held_out is None else {"counts": held_out}
-    return Job(model, data, keep, notes, hidden, f"{options.table}: {data_in_words(data)}")
+    said = "\n".join(filter(None, (f"{options.table}: {data_in_words(data)}", left_out)))
+    return Job(model, data, keep, notes, hidden, said)
+
+
+def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:
+    """The table without gaps, and what was left out of it."""
+    needed = {"--category": options.category, **{f"--inputs {n}": n for n in options.inputs}}
+    if options.drop_incomplete:
+        return complete(table, {"--count": options.count, **needed}, options, "")
+    complete(table, {"--count": options.count}, options, "write 0 where nothing was counted")
+    return complete(table, needed, options, "fill in the value")
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:

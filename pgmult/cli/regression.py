@@ -6,7 +6,15 @@ from typing import Any
 
 from pgmult.cli.actions import Question, Room
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import add_probability, add_seed, add_table, read_table, value_of
+from pgmult.cli.shared import (
+    add_incomplete,
+    add_probability,
+    add_seed,
+    add_table,
+    complete,
+    read_table,
+    value_of,
+)
 from pgmult.regression.family import REGRESSION
 
 __all__ = ["ROOM"]
@@ -23,14 +31,20 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--order", nargs="+", metavar="CATEGORY", help="of sticks; default: the most frequent first"
     )
     add_table(fit)
+    add_incomplete(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:
+    from pgmult.formulas.language import names_in, parse
     from pgmult.regression.models.additive import AdditiveRegression, AdditiveRows
 
-    data = read_table(options.table, options).rows(
-        options.formula, weights=options.weight, order=options.order
-    )
+    table, left_out = read_table(options.table, options), ""
+    if options.drop_incomplete:
+        asked = parse(options.formula)
+        outcome = () if asked.outcome is None else names_in(asked.outcome)
+        named = {str(name): name for name in (*outcome, *asked.columns, options.weight)}
+        table, left_out = complete(table, named, options, "")
+    data = table.rows(options.formula, weights=options.weight, order=options.order)
     if not isinstance(data, AdditiveRows):
         raise ValueError(
             f"formula must have a grouping or a curve, (1 | g) or s(x), got {options.formula!r}"
@@ -47,6 +61,7 @@ def _job(options: argparse.Namespace) -> Job:
         f"{options.table}: {data.counts.sum():,} respondents in {data.num_rows:,} cells,"
         f" {data.num_categories} categories"
     )
+    said = "\n".join(filter(None, (said, left_out)))
     return Job(model, data, model.default_keep, notes, said=said)
 
 

@@ -10,7 +10,15 @@ from typing import Any
 
 from pgmult.cli.actions import CHECK, Question, Room
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import add_number, add_seed, add_table, at_least, complete, read_table
+from pgmult.cli.shared import (
+    add_incomplete,
+    add_number,
+    add_seed,
+    add_table,
+    at_least,
+    complete,
+    read_table,
+)
 from pgmult.sequences.family import SEQUENCES
 
 __all__ = ["ROOM"]
@@ -51,6 +59,7 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
         help="what a sequence of a text is (default: a line)",
     )  # fmt: skip
     add_table(fit)
+    add_incomplete(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -97,11 +106,10 @@ def _read(options: argparse.Namespace) -> tuple[Any, str]:
             raise ValueError(f"{options.data} is a table: --units is for texts")
         table = read_table(options.data, options)
         needed = {f"--{name}": given[name] for name in ("symbol", "sequence", "time", "count")}
-        complete(
-            options.data, table, needed,
-            "fill in the value, or leave out the row (steps without a row are missing)",
-        )  # fmt: skip
-        return table.sequences(**told), "table"
+        table, left_out = complete(
+            table, needed, options, "fill in the value (steps without a row are missing)"
+        )
+        return table.sequences(**told), ", ".join(filter(None, ("table", left_out)))
     if told or options.delimiter is not None:
         option = next(iter(told), "delimiter").replace("_", "-")
         raise ValueError(f"{options.data} is no table: --{option} is for tables")

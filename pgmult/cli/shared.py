@@ -13,6 +13,7 @@ from typing import Any, TextIO
 __all__ = [
     "INTERRUPTED",
     "PAGE",
+    "add_incomplete",
     "add_number",
     "add_probability",
     "add_running",
@@ -25,6 +26,7 @@ __all__ = [
     "draw",
     "free_name",
     "give",
+    "plain",
     "read_table",
     "running",
     "share",
@@ -190,28 +192,59 @@ def add_writing(parser: argparse.ArgumentParser, *, figure: bool = False) -> Non
         parser.add_argument("--figure", type=Path, metavar="FILE", help="draw it there, too")
 
 
+def add_incomplete(parser: Any) -> None:
+    """What becomes of rows with a gap."""
+    parser.add_argument(
+        "--drop-incomplete", action="store_true",
+        help="leave out rows without a value of a column that is used",
+    )  # fmt: skip
+
+
 def complete(
-    path: Path, table: Mapping[str, Any], options: Mapping[str, str | None], what_to_do: str
-) -> None:
-    """Refuse a table with an empty cell in a column that an option names.
+    table: Any, used: Mapping[str, str | None], options: argparse.Namespace, what_to_do: str
+) -> tuple[Any, str]:
+    """A table without gaps in the columns that are used: such rows are refused, or left out.
+
+    Parameters
+    ----------
+    table : Table
+    used : mapping from what names a column to the column, or None
+    options : Namespace
+        With ``drop_incomplete``.
+    what_to_do : str
+        How the gaps can be filled, for the error.
+
+    Returns
+    -------
+    table : Table
+    said : str
+        How many rows were left out; empty for none.
 
     Raises
     ------
     ValueError
         With the file, the column, how many cells, and the row of the first below the header.
     """
-    from pgmult.core.labels import is_missing
+    import numpy as np
 
-    for option, name in options.items():
-        if name is None or name not in table:
-            continue  # the family says what is wrong
-        rows = [row for row, cell in enumerate(list(table[name]), 1) if is_missing(cell)]
-        if rows:
+    there = {what: name for what, name in used.items() if name is not None and name in table.cells}
+    if getattr(options, "drop_incomplete", False):
+        holed = [name for name in dict.fromkeys(there.values()) if table.missing(name).any()]
+        gaps, listed = table.missing(*holed), " or ".join(map(repr, holed))
+        if gaps.all():
+            raise ValueError(f"{table.source}: every row lacks a value of {listed}")
+        rows = "1 row is" if gaps.sum() == 1 else f"{gaps.sum():,} rows are"
+        return table[~gaps], f"{rows} left out, without a value of {listed}" if holed else ""
+    for what, name in there.items():
+        gaps = table.missing(name)
+        if gaps.any():
             raise ValueError(
-                f"{path}: column {name!r} ({option}) has no value in {len(rows):,} of"
-                f" {len(table[name]):,} rows, first in row {rows[0]:,} below the header:"
-                f" {what_to_do}"
+                f"{table.source}: column {name!r} ({what}) has no value in"
+                f" {np.count_nonzero(gaps):,} of {len(table):,} rows, first in row"
+                f" {int(np.argmax(gaps)) + 1:,} below the header: {what_to_do}, or leave such rows"
+                " out by --drop-incomplete"
             )
+    return table, ""
 
 
 # --------------------------------------------------------------------------- answers

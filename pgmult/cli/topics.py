@@ -10,6 +10,7 @@ from typing import Any
 from pgmult.cli.actions import Question, Room
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
+    add_incomplete,
     add_number,
     add_probability,
     add_running,
@@ -17,6 +18,7 @@ from pgmult.cli.shared import (
     add_table,
     add_writing,
     at_least,
+    complete,
     draw,
     give,
     read_table,
@@ -88,11 +90,7 @@ def _add_covariates(group: Any) -> None:
         help="covariance of the effects of (1 | author): that of documents times a learned size, or"
         " any, which takes many authors (default: shared)",
     )
-    group.add_argument(
-        "--drop-incomplete",
-        action="store_true",
-        help="leave out rows without a value of a column that a formula names",
-    )
+    add_incomplete(group)
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -135,6 +133,7 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
 def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     """The corpus that options describe, and what to say of it."""
     from pgmult.datasets import read_corpus, recognise
+    from pgmult.formulas.language import parse
 
     source = recognise(options.corpus)
     choices = _choices(options)
@@ -143,9 +142,9 @@ def _read_documents(options: argparse.Namespace) -> tuple[Any, list[str]]:
     if source.kind == "table":
         table = read_table(options.corpus, options)
         if getattr(options, "drop_incomplete", False):
-            table, dropped = _complete(table, [formula for formula in formulas if formula])
-            rows = "1 row is" if dropped == 1 else f"{dropped:,} rows are"
-            said.append(f"{rows} left out, without a value of a covariate")
+            named = {name: name for text in formulas if text for name in parse(text).columns}
+            table, left_out = complete(table, named, options, "")
+            said += [left_out] if left_out else []
         corpus = table.corpus(options.column, names=options.names, **choices)
     else:
         if options.names is not None:
@@ -201,15 +200,6 @@ def _repeats(corpus: Any) -> int:
         if b - a > 1
     ]
     return len(parts) - len(set(parts))
-
-
-def _complete(table: Any, formulas: list[str]) -> tuple[Any, int]:
-    """The rows of a table that have a value of every column a formula names."""
-    from pgmult.formulas.language import parse
-
-    named = [name for text in formulas for name in parse(text).columns if name in table.columns]
-    missing = table.missing(*named)
-    return table[~missing], int(missing.sum())
 
 
 # --------------------------------------------------------------------------- what a run is asked

@@ -30,8 +30,8 @@ from itertools import product
 from typing import NoReturn
 
 __all__ = [
-    "Call", "Formula", "Name", "Node", "Number", "Term", "Text", "parse", "parse_expression",
-    "sum_of",
+    "Call", "Formula", "Name", "Node", "Number", "Term", "Text", "names_in", "parse",
+    "parse_expression", "sum_of",
 ]  # fmt: skip
 
 _TOKEN = re.compile(

@@ -106,7 +106,7 @@ class TestFit:
         arguments = ["topics", "fit", path, *FIT, "--out", tmp_path / "run"]
         assert "column 'party' has a missing value at row 3" in refused(capsys, *arguments)
         output = said(capsys, *arguments, "--drop-incomplete")
-        assert "1 row is left out, without a value of a covariate" in output
+        assert "1 row is left out, without a value of 'party'" in output
         assert pgmult.load(tmp_path / "run").data.num_documents == 11
 
     def test_resume_goes_on_with_the_same_covariates(self, capsys, folder, tmp_path):

@@ -1,0 +1,195 @@
+"""``pgmult FILE``: what it sees in a table, and commands that can be pasted as they are."""
+
+import csv
+import datetime
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from pgmult.cli import commands as cli
+
+BASH = shutil.which("bash")
+HOSTILE = [
+    "$(touch hacked)", "`touch hacked`", "it's \"here\"", "a b", "!history", "größe", "名前", "*",
+    "a;b", "--help", "-n", "line\nbreak", "\x1b[31mred", "", "class", "True", "c(x)", "\\", "~",
+]  # fmt: skip
+
+
+def look(capsys, *arguments):
+    """Exit code, output and error output of ``pgmult FILE``."""
+    try:
+        code = cli.main([str(argument) for argument in arguments])
+    except SystemExit as stop:  # argparse
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def written(path, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
+    return path
+
+
+def commands(capsys, *arguments):
+    """The suggested commands of each job."""
+    code, out, errors = look(capsys, *arguments, "--json")
+    assert (code, errors) == (0, "")
+    sections = json.loads(out)["sections"]
+    return {
+        title: [row["command"] for row in section["rows"]]
+        for title, section in sections.items()
+        if title not in ("Columns", "To look at")
+    }
+
+
+def pasted(command, folder):
+    """The words of a command as a shell hands them on."""
+    script = f"pgmult() {{ printf '%s\\0' \"$@\"; }}\n{command}\n"
+    done = subprocess.run(
+        [BASH, "-c", script], capture_output=True, check=True, cwd=folder, timeout=30
+    )
+    assert not done.stderr
+    return done.stdout.decode().split("\0")[:-1]
+
+
+def survey(folder, num_rows=60, name="survey.csv"):
+    rng = np.random.default_rng(0)
+    rows = [
+        [i, rng.choice(["left", "right"]), rng.choice(["f", "m"]), 18 + i % 50, f"R{i % 7}"]
+        for i in range(num_rows)
+    ]
+    rows[3][3] = "n/a"
+    rows[5][1] = ""
+    return written(folder / name, [["id", "vote", "sex", "age", "region"], *rows])
+
+
+def names(folder):
+    rng = np.random.default_rng(0)
+    rows = [
+        [year, state, name, n]
+        for year in range(1990, 1996)
+        for state in ("NY", "TX")
+        for name, n in zip("ABC", rng.integers(0, 40, 3).tolist(), strict=True)
+    ]
+    return written(folder / "names.csv", [["year", "state", "name", "n"], *rows])
+
+
+def visits(folder):
+    rng = np.random.default_rng(0)
+    first = datetime.date(2024, 1, 1)
+    rows = [
+        [who, first + datetime.timedelta(weeks=week), rng.choice(["well", "ill"])]
+        for who in ("p1", "p2")
+        for week in range(12)
+        if (who, week) != ("p1", 5)
+    ]
+    return written(folder / "visits.csv", [["patient", "day", "state"], *rows])
+
+
+def articles(folder):
+    rng = np.random.default_rng(0)
+    words = [f"word{letter}" for letter in "abcdefghijkl"]
+    rows = [[" ".join(rng.choice(words, 12)), 1950 + i, "RD"[i % 2]] for i in range(40)]
+    return written(folder / "articles.csv", [["body", "year", "party"], *rows])
+
+
+FEW = ["--draws", "4", "--tune", "2", "--chains", "1", "--quiet"]
+TABLES = {"Regression": survey, "Fields": names, "Sequences": visits, "Topics": articles}
+
+
+class TestWhatIsSeen:
+    def test_kinds_gaps_and_remarks(self, capsys, tmp_path):
+        code, out, errors = look(capsys, survey(tmp_path))
+        assert (code, errors) == (0, "")
+        assert "survey.csv: 60 rows, 5 columns" in out
+        lines = {line.split()[0]: " ".join(line.split()) for line in out.splitlines() if line}
+        assert lines["vote"].startswith("vote labels 1 2: ")
+        assert lines["age"] == "age whole numbers 1 18 to 67, 50 different"
+        assert "age has 'n/a', which may mean that there is no value" in " ".join(out.split())
+
+    def test_numbers_and_dates_in_other_forms(self, capsys, tmp_path):
+        rows = [
+            ["1,200", "3,14", "31/12/1999", "a", "Left"],
+            ["2,300", "2,5", "1.2.2000", "b", "left"],
+        ]
+        table = written(tmp_path / "t.csv", [["euro", "pi", "when", "x", "vote"], *rows])
+        out = " ".join(look(capsys, table)[1].split())
+        assert "euro is taken for text, such as '1,200': numbers are read without a mark" in out
+        assert "pi is taken for text, such as '3,14': numbers are read with a decimal point" in out
+        assert "when is taken for text, such as '31/12/1999': dates are read where" in out
+        assert "vote has 'Left' and 'left', which count as different labels" in out
+
+    def test_a_label_that_means_nothing_stays_a_label(self, capsys, tmp_path):
+        rows = [[["none", "left", "right"][i % 3], i % 10] for i in range(30)]
+        table = written(tmp_path / "t.csv", [["vote", "x"], *rows])
+        (command,) = commands(capsys, table)["Regression"]
+        assert "--na-values" not in command
+
+    def test_texts_fasta_and_folders(self, capsys, tmp_path):
+        (tmp_path / "a.txt").write_text("Some words here\nand more\n")
+        (tmp_path / "g.fa").write_text(">one\nACGT\n")
+        assert set(commands(capsys, tmp_path / "a.txt")) == {"Topics", "Sequences"}
+        assert set(commands(capsys, tmp_path / "g.fa")) == {"Sequences"}
+        assert set(commands(capsys, tmp_path)) == {"Topics"}
+
+    def test_no_job(self, capsys, tmp_path):
+        code, out, _ = look(capsys, written(tmp_path / "t.csv", [["x", "y"], [1.5, 2.5], [2.5, 3]]))
+        assert code == 0
+        assert "No job fits as it stands" in out
+
+    def test_a_file_that_is_not_there_or_cannot_be_read(self, capsys, tmp_path):
+        for name, said in (("no.csv", "no such file"), ("./no", "no such file")):
+            code, out, errors = look(capsys, name)
+            assert (code, out, errors.count("\n")) == (2, "", 1)
+            assert said in errors
+        (tmp_path / "e.csv").write_text("a,b\n")
+        assert "the table has no rows" in look(capsys, tmp_path / "e.csv")[2]
+
+    def test_commands_stay_commands(self, capsys, tmp_path, monkeypatch):
+        (tmp_path / "topics").mkdir()
+        monkeypatch.chdir(tmp_path)
+        assert look(capsys, "topics", "show", "no-run")[0] == 2
+        assert "invalid choice" in look(capsys, "nonsense")[2]
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+class TestCommands:
+    @pytest.mark.parametrize("job", TABLES)
+    def test_they_run(self, capsys, tmp_path, monkeypatch, job):
+        if BASH is None:
+            pytest.skip("there is no bash")
+        monkeypatch.chdir(tmp_path)
+        found = commands(capsys, TABLES[job](tmp_path).name)
+        for command in found[job]:
+            shutil.rmtree(tmp_path / f"run-{job.lower()}", ignore_errors=True)
+            code, _, errors = look(capsys, *pasted(command, tmp_path), *FEW)
+            assert (code, errors) == (0, "")
+            assert (tmp_path / f"run-{job.lower()}" / "report.html").exists()
+
+    def test_steps_are_as_long_as_the_dates_are_apart(self, capsys, tmp_path):
+        (command,) = commands(capsys, visits(tmp_path))["Sequences"]
+        assert "--every week" in command
+
+    @pytest.mark.skipif(BASH is None, reason="there is no bash")
+    @pytest.mark.parametrize("name", HOSTILE)
+    @pytest.mark.parametrize("job", TABLES)
+    def test_no_name_is_anything_but_a_name(self, capsys, tmp_path, name, job):
+        lines = TABLES[job](tmp_path).read_text(encoding="utf-8").splitlines()
+        header, *rows = csv.reader(lines)
+        for place in range(len(header)):
+            named = [*header[:place], name, *header[place + 1 :]]
+            table = written(tmp_path / "-odd $(touch hacked).csv", [named, *rows])
+            code, out, _ = look(capsys, table)
+            assert code == 0
+            assert "\x1b" not in out
+            for command in [one for each in commands(capsys, table).values() for one in each]:
+                words = pasted(command, tmp_path)
+                options = cli._parser().parse_args(words)
+                assert not (tmp_path / "hacked").exists()
+                assert str(options.table if "table" in options else words[2]) == str(table)
+                columns = [getattr(options, o, None) for o in ("category", "symbol", "column")]
+                assert {c for c in columns if c is not None} <= set(named)
