@@ -32,8 +32,6 @@ from numba.core import config, event
 
 from pgmult.compiled.jit import cache_directory, collecting_seldom
 
-__all__ = ["Compilations", "as_type", "compilations", "compiling_ahead", "kernels"]
-
 _MOST_PROCESSES = 3  # a fourth would only find what the others did
 
 

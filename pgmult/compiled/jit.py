@@ -41,9 +41,6 @@ import numba
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-__all__ = ["cache_directory", "collecting_seldom", "jit", "source_hash"]
-
-
 _IMPORTS = re.compile(r"^from ([\w.]+) import (?:\(([^)]*)\)|([^(#\n]+))", re.MULTILINE)
 
 

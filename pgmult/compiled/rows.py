@@ -18,8 +18,6 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
-__all__ = ["num_workers", "over_rows", "row_threads"]
-
 _threads: ContextVar[int] = ContextVar("pgmult_row_threads", default=1)
 _finest: ContextVar[int | None] = ContextVar("pgmult_row_grain", default=None)
 _pool: ThreadPoolExecutor | None = None

@@ -17,23 +17,6 @@ import numpy as np
 
 from pgmult.core.validate import as_positive_int
 
-__all__ = [
-    "as_choice",
-    "as_flag",
-    "as_kind",
-    "as_list",
-    "as_mapping",
-    "as_path",
-    "as_probability",
-    "as_real",
-    "as_repeats",
-    "as_seed",
-    "as_share",
-    "as_strings",
-    "brief",
-    "under_name",
-]
-
 T = TypeVar("T")
 
 _MOST_REPEATS = 1_000_000  # of what takes its time: more is a slip, and would take days

@@ -19,8 +19,6 @@ from threading import Lock
 import numpy as np
 import scipy
 
-__all__ = ["one_blas_thread"]
-
 _FUNCTIONS = [
     (f"{prefix}openblas_get_num_threads{suffix}", f"{prefix}openblas_set_num_threads{suffix}")
     for prefix in ("scipy_", "")

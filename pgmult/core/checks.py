@@ -15,8 +15,6 @@ import numpy as np
 from pgmult.core.tabled import Column, Table, Tabled
 from pgmult.core.typing import FloatArray
 
-__all__ = ["PredictiveChecks"]
-
 _ODD = 0.025  # p beyond which a statistic is
 
 

@@ -44,8 +44,6 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["Estimand", "Labels"]
-
 _MOST_LINES = 6  # of a figure, unless some are asked for
 
 Labels = Sequence[Any] | NDArray[Any] | Mapping[str, Sequence[Any] | NDArray[Any]]

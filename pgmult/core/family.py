@@ -17,8 +17,6 @@ from importlib import import_module
 from types import MethodType
 from typing import Any
 
-__all__ = ["Family", "Verb", "family_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Verb:

@@ -31,20 +31,6 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import brief
 from pgmult.core.typing import IntArray
 
-__all__ = [
-    "Levels",
-    "Written",
-    "as_looked_at",
-    "find_labels",
-    "is_missing",
-    "joined_labels",
-    "label_of",
-    "labels_of",
-    "plain_label",
-    "value_texts",
-    "warn_of_look_alikes",
-]
-
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?$")
 _FEW, _NEAREST = 6, 3  # labels named in an error

@@ -17,8 +17,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["public_names"]
-
 
 def public_names(
     package: str, file: str

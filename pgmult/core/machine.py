@@ -6,8 +6,6 @@ from typing import Any
 
 from pgmult.core.validate import as_positive_int
 
-__all__ = ["as_cores", "available_cores", "available_memory", "refuse_unaffordable"]
-
 _LITTLE = 2.0**24  # bytes that need no look at what there is: a sweep of tiny data asks often
 
 

@@ -23,8 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ArrayFile", "ArrayWriter", "MappedArray", "content_hash", "part_of", "pieces"]
-
 _HEADER = 128  # bytes before the numbers, whatever their number
 _BLOCK = 2**22  # bytes of a block, which has a checksum
 _DIGITS = 8  # of one

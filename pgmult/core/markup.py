@@ -11,8 +11,6 @@ import html
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Markup", "joined", "paragraphs", "tag"]
-
 _VOID = frozenset({"br", "input", "meta"})
 _SHAPES = frozenset({"circle", "line", "path", "polygon", "polyline", "rect"})
 

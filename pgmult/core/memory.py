@@ -5,8 +5,6 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["once_a_data_set"]
-
 Data = TypeVar("Data")
 Others = ParamSpec("Others")
 Answer = TypeVar("Answer")

@@ -7,8 +7,6 @@ import numpy as np
 from pgmult.core.typing import ArrayLike, IntArray
 from pgmult.core.validate import as_counts
 
-__all__ = ["as_order", "as_permutation"]
-
 
 def as_permutation(order: Any, size: int) -> IntArray:
     """A permutation of 0, ..., size - 1.

@@ -44,8 +44,6 @@ import numpy as np
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_real
 from pgmult.core.validate import as_positive_int
 
-__all__ = ["Checked", "Positive", "axes_of", "positive", "real", "sizes_of", "whole"]
-
 Check = Callable[[Any, str], Any]
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from pgmult.core.validate import as_finite
 
-__all__ = ["DensePotential", "DiagonalPotential", "as_potential"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiagonalPotential:

@@ -4,8 +4,6 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray, IntArray
 
-__all__ = ["mean_by_token", "paired_difference"]
-
 
 def mean_by_token(by_document: FloatArray, totals: IntArray) -> tuple[float, float]:
     """Sums over tokens, by document, as a mean by token and its standard error over documents.

@@ -39,22 +39,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "array_header",
-    "locked",
-    "npz_members",
-    "parsed_array",
-    "read_bytes",
-    "read_json",
-    "read_npz",
-    "reading",
-    "seed_of",
-    "sync_folder",
-    "write",
-    "write_json",
-    "write_npz",
-]
-
 _CRC_DIGITS = 8
 _PIECE = 2**22  # bytes that are read or written at a time
 _JSON_END = b'"\n}'

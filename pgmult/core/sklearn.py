@@ -11,8 +11,6 @@ from pgmult.core.labels import warn_of_look_alikes
 from pgmult.core.machine import available_cores
 from pgmult.core.typing import IntArray
 
-__all__ = ["as_classes", "as_seed", "as_threads", "refuse_dates"]
-
 
 @runtime_checkable
 class _TypedColumns(Protocol):

@@ -35,24 +35,6 @@ from pgmult.core.arguments import as_path
 from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tables import as_frame, date_text
 
-__all__ = [
-    "WIDTH",
-    "Column",
-    "Table",
-    "Tabled",
-    "interval",
-    "number",
-    "once",
-    "percent",
-    "points",
-    "print_csv",
-    "probability_text",
-    "with_interval",
-    "wrapped",
-    "wrapped_pieces",
-    "write_csv",
-]
-
 WIDTH = 100
 _GAP = "  "
 _MOST_ROWS = 100  # that are shown of themselves

@@ -23,27 +23,6 @@ from pgmult.core.labels import Written, is_missing, label_of, plain_label
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
-__all__ = [
-    "Cells",
-    "ExactTable",
-    "Lazily",
-    "as_columns",
-    "as_dates",
-    "as_frame",
-    "as_rows",
-    "as_years",
-    "chosen_columns",
-    "counts_of",
-    "date_text",
-    "exact",
-    "exact_array",
-    "exact_columns",
-    "missing_in",
-    "numbers_of",
-    "numbers_of_texts",
-    "one_role_each",
-]
-
 T = TypeVar("T")
 
 _FEW, _MANY = 8, 30  # columns named in an error, and of a table

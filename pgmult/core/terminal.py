@@ -3,8 +3,6 @@
 import shutil
 import sys
 
-__all__ = ["StatusLine"]
-
 
 class StatusLine:
     """What is told while something runs.

@@ -12,33 +12,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike as ArrayLike
+from numpy.typing import NDArray
 
 from pgmult.core.potentials import DensePotential, DiagonalPotential
-
-__all__ = [
-    "ArrayLike",
-    "BoolArray",
-    "FindsStarts",
-    "FloatArray",
-    "IntArray",
-    "Labelled",
-    "Link",
-    "Linked",
-    "Model",
-    "ObservedRows",
-    "Prior",
-    "Start",
-    "TakesRawData",
-    "TellsRows",
-    "TellsRowsInTurn",
-    "Traits",
-    "absent_of",
-    "coords_of",
-    "data_of",
-    "traits_of",
-    "variable",
-]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -8,22 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "as_counts",
-    "as_covariates",
-    "as_finite",
-    "as_generator",
-    "as_nonnegative",
-    "as_offsets",
-    "as_positive",
-    "as_positive_int",
-    "as_simplex",
-    "as_spd",
-    "made",
-    "new_key",
-    "place_of",
-]
-
 T = TypeVar("T")
 
 _LEAST_VARIANCE = 1e-300  # inverses of smaller ones overflow

@@ -9,8 +9,6 @@ from pgmult.core.arguments import as_path
 from pgmult.datasets.files import lines_of, read_file
 from pgmult.mixtures.expression import Alignments, as_alignments
 
-__all__ = ["read_alignments"]
-
 
 def read_alignments(path: str | os.PathLike[str]) -> Alignments:
     """Read log p(read | transcript) of every alignment.

@@ -24,16 +24,6 @@ from pgmult.core.labels import label_of, plain_label
 from pgmult.core.tables import Cells, Lazily, exact, exact_array, numbers_of_texts
 from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, read_file, suffix_of
 
-__all__ = [
-    "NA_VALUES",
-    "cells_of_file",
-    "columns_of_file",
-    "is_number_or_date",
-    "kind_of_cell",
-    "labels_of_cells",
-    "typed",
-]
-
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _SHOWN = 30  # columns named in an error
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?)?")

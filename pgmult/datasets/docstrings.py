@@ -19,8 +19,6 @@ from pgmult.core.validate import as_positive_int
 from pgmult.datasets.text import ENGLISH_STOP_WORDS, corpus_from_texts, tokenize
 from pgmult.topics.data.corpus import Corpus
 
-__all__ = ["demo_corpus"]
-
 _PACKAGES = ("numpy", "scipy")
 
 # Sections of the numpydoc standard whose unindented lines are names and types, and those to drop.

@@ -9,8 +9,6 @@ from pathlib import Path
 from pgmult.core.arguments import as_kind, as_path
 from pgmult.datasets.files import lines_of, read_file
 
-__all__ = ["read_fasta", "translate"]
-
 _AMINO_ACIDS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
 _BASES = "TCAG"
 _CODE = {

@@ -9,8 +9,6 @@ from typing import Any
 
 from pgmult.core.arguments import as_kind
 
-__all__ = ["TABLES", "Meter", "each_line", "lines_of", "read_file", "suffix_of"]
-
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import DocumentTable
 
-__all__ = ["STATE_OF_THE_UNION", "pack_counts", "state_of_the_union", "unpack_counts"]
-
 STATE_OF_THE_UNION = Path(__file__).with_name("state_of_the_union.npz")
 _MORE = 255
 

@@ -25,8 +25,6 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.datasets.public import _download
 
-__all__ = ["NameCounts", "thin", "us_names", "us_states"]
-
 _URL = "https://www.ssa.gov/oact/babynames/state/namesbystate.zip"
 _SHA256 = "b170dc18bd6c20cffff21cb0d27aa6f91d5980f78791970d9ea03acdb42312b2"
 _FIRST_YEAR, _LAST_RANKED_YEAR, _LAST_YEAR = 1910, 2013, 2014

@@ -53,8 +53,6 @@ from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
 from pgmult.topics.data.packed import CorpusWriter, open_corpus
 
-__all__ = ["pack_files"]
-
 _RAW = "words", "counts"  # of all words, before it is known which stay
 _MOST_WORDS = 500_000  # different ones in memory
 _ROWS = 4096  # documents that are looked at together

@@ -15,8 +15,6 @@ import numpy as np
 from pgmult.datasets.readers import read_ldac
 from pgmult.topics.data.corpus import Corpus, as_corpus
 
-__all__ = ["associated_press"]
-
 _AP_URL = "http://www.cs.columbia.edu/~blei/lda-c/ap.tgz"
 _AP_SHA256 = "e6132706037300e82295616d6693766f2bae0fde5077c3553a4d98117b1b9d66"
 _AP_WORDS_SHA256 = "f26aac3455a444effe6e333dbb82ed1bf87a8e527c59a0505a28a55e1dbcba42"

@@ -27,21 +27,6 @@ from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import DocumentTable
 from pgmult.topics.data.packed import is_packed, open_corpus
 
-__all__ = [
-    "COUNTED",
-    "Source",
-    "as_words",
-    "ldac_blocks",
-    "read_corpus",
-    "read_ldac",
-    "read_npz",
-    "read_text",
-    "recognise",
-    "refuse_choices",
-    "texts_in",
-    "texts_of",
-]
-
 COUNTED = ("LDA-C", "sparse matrix", "packed corpus")
 """Kinds of sources whose words are counted already."""
 

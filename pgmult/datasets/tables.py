@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pgmult.regression.models.additive import AdditiveRows
     from pgmult.sequences.data.sequences import Sequences
 
-__all__ = ["Table", "read"]
-
 _SHOWN = 6  # columns named in an error
 
 

@@ -23,17 +23,6 @@ from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses, WordLoss
 
-__all__ = [
-    "ENGLISH_STOP_WORDS",
-    "StopWords",
-    "TextOptions",
-    "WordChoices",
-    "as_choices",
-    "corpus_from_texts",
-    "count_words",
-    "tokenize",
-]
-
 ENGLISH_STOP_WORDS = frozenset(
     """
     a about above across after again against all almost alone along already also although always

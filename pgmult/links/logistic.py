@@ -7,8 +7,6 @@ from scipy.special import ndtr
 
 from pgmult.core.typing import FloatArray
 
-__all__ = ["logistic_expectations"]
-
 _WIDE = 1.5  # standard deviations from which the expectations are split at 0
 
 

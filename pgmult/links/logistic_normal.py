@@ -36,8 +36,6 @@ from pgmult.links._arguments import (
     simulate_counts,
 )
 
-__all__ = ["LogisticNormal"]
-
 
 @dataclass(frozen=True, slots=True)
 class LogisticNormal:

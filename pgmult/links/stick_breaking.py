@@ -51,8 +51,6 @@ from pgmult.links._arguments import (
 )
 from pgmult.links.logistic import logistic_expectations
 
-__all__ = ["StickBreaking"]
-
 _Array = TypeVar("_Array", FloatArray, IntArray)
 
 

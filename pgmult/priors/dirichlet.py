@@ -33,8 +33,6 @@ from pgmult.core.validate import (
     new_key,
 )
 
-__all__ = ["Dirichlet", "dirichlet_divergence"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dirichlet:

@@ -50,8 +50,6 @@ from pgmult.priors.gaussian import NormalInverseWishart, lower_cholesky
 from pgmult.priors.mixed_regression import DOF, MixedDraw, MixedRegression
 from pgmult.priors.scales import HalfTScales
 
-__all__ = ["FreeEffects", "OmegaPrior", "given_scales", "prior_covariances", "sample_covariance"]
-
 
 class OmegaPrior(NamedTuple):
     """The inverse Wishart of Omega given its auxiliary scales."""

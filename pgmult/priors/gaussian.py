@@ -47,16 +47,6 @@ from pgmult.core.validate import (
     new_key,
 )
 
-__all__ = [
-    "Moments",
-    "MvNormal",
-    "NormalInverseWishart",
-    "expected_log_det",
-    "inverse_wishart_log_density",
-    "lower_cholesky",
-    "niw_divergence",
-]
-
 _LOG_2PI = math.log(2.0 * math.pi)
 
 

@@ -35,8 +35,6 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_generator, as_positive, as_positive_int
 
-__all__ = ["BandedPrecision", "GaussianMarkovField"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BandedPrecision:

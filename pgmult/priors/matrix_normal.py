@@ -32,8 +32,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_spd, new_key
 from pgmult.priors.gaussian import inverse_wishart_log_density, lower_cholesky
 
-__all__ = ["MatrixNormalInverseWishart", "linear_means"]
-
 
 def linear_means(covariates: FloatArray, coefficients: FloatArray) -> FloatArray:
     """``covariates @ coefficients``, ``(num_rows, n)``, with the same bits for any BLAS."""

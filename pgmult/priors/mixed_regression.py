@@ -43,15 +43,6 @@ from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 
-__all__ = [
-    "DOF",
-    "MixedDraw",
-    "MixedRegression",
-    "log_variance_density",
-    "prior_effects",
-    "prior_variances",
-]
-
 DOF = 3.0  # of the half-t prior of a term's standard deviation, in units of that of Sigma
 _FURTHEST = 30.0  # of |log rho|: the prior stops there, beyond which rho is 0 or 1 / rho is
 

@@ -23,8 +23,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 
-__all__ = ["CommonScale", "CovarianceScales", "HalfTScales"]
-
 _Positive = Annotated[float, real(above=0.0, minimum=1e-100, maximum=1e100)]
 Conjugate = TypeVar("Conjugate", NormalInverseWishart, MatrixNormalInverseWishart)
 

@@ -55,16 +55,6 @@ from pgmult.core.validate import (
 from pgmult.regression.compiled.weights import GroupRows
 from pgmult.variational.designs import as_matrix
 
-__all__ = [
-    "CountedRows",
-    "EventRows",
-    "LabelledRows",
-    "as_counted_rows",
-    "as_event_rows",
-    "as_labelled_rows",
-]
-
-
 _MOST = 1e12  # of a row's weight or offset: rounding drowns the other rows from there on
 
 

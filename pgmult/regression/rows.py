@@ -41,8 +41,6 @@ from pgmult.regression.data import (
 )
 from pgmult.regression.models.additive import AdditiveRows
 
-__all__ = ["Asked", "ask", "offset_at", "outcomes_of", "rows_of", "table_column"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:

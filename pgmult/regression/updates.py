@@ -59,17 +59,6 @@ from pgmult.regression.data import LabelledRows
 from pgmult.sampling.diagnostics import slow_in_words
 from pgmult.variational.fits import sd_of_correction
 
-__all__ = [
-    "Bases",
-    "Update",
-    "augmentation_rates",
-    "draw_weights",
-    "find_bases_of",
-    "find_potentials",
-    "move_weights",
-    "slow_group",
-]
-
 Update = Literal["auto", "gibbs", "slice", "both"]
 _FEW = 4e5  # operations of a Gibbs step: some 20 microseconds
 _DRAWS = 20

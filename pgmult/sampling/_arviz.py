@@ -17,8 +17,6 @@ from pgmult.core.machine import available_memory
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows, TellsRows, TellsRowsInTurn
 from pgmult.sampling.draws import Draws
 
-__all__ = ["to_arviz"]
-
 _STATS = {"log_likelihood": "total_log_likelihood"}
 """ArviZ keeps the name log_likelihood for one value an observation."""
 

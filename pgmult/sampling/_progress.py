@@ -15,8 +15,6 @@ from typing import Any
 from pgmult.compiled.ahead import compilations
 from pgmult.core.terminal import StatusLine
 
-__all__ = ["Progress", "in_notebook"]
-
 _LOG_SECONDS = 60.0  # between lines where nothing can be rewritten
 _WINDOW = 20.0  # seconds of which the speed is
 _SURE = 4.0  # seconds of sweeps from which a forecast is made

@@ -50,39 +50,6 @@ from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray, IntArray, variable
 from pgmult.core.validate import as_positive_int, new_key
 
-__all__ = [
-    "BLOCK_ROWS",
-    "Ask",
-    "BlockModel",
-    "Moved",
-    "StartsInBlocks",
-    "Sums",
-    "Total",
-    "as_block_model",
-    "as_block_rows",
-    "block_rng",
-    "blocks",
-    "cells",
-    "empty_rows",
-    "finished",
-    "is_of_rows",
-    "local_answers",
-    "local_fields",
-    "local_starts",
-    "local_steps",
-    "log_likelihood",
-    "num_rows",
-    "put_rows",
-    "shared_variable",
-    "started",
-    "step",
-    "summaries",
-    "take_rows",
-    "takes_all_rows",
-    "with_rows_of",
-    "without_rows",
-]
-
 BLOCK_ROWS = 2048
 """Rows of a block, unless a model says otherwise."""
 

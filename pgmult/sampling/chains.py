@@ -37,8 +37,6 @@ from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior, load
 from pgmult.sampling.store import ChainWriter, Counters, Settings, rectangle
 
-__all__ = ["Sweep"]
-
 LOG_LIKELIHOOD = "log_likelihood"
 _SHOW_SECONDS = 1.0  # how often a chain works out its log likelihood for the progress line
 

@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 from pgmult.core.mapped import content_hash
 
-__all__ = ["contiguous", "decode", "encode", "fingerprint"]
-
 T = TypeVar("T")
 
 _DEEPEST = 400

@@ -22,14 +22,6 @@ from pgmult.sampling import diagnostics
 from pgmult.sampling.draws import Draws
 from pgmult.sampling.labels import LabelMatches, match_rows
 
-__all__ = [
-    "ESS_PER_CHAIN_LIMIT",
-    "R_HAT_LIMIT",
-    "chains_in_words",
-    "convergence_problems",
-    "label_matches",
-]
-
 R_HAT_LIMIT = 1.01
 ESS_PER_CHAIN_LIMIT = 100
 _CHECKED_ENTRIES = 500  # of one variable, by the check after sampling

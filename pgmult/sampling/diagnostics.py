@@ -26,18 +26,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 
-__all__ = [
-    "MIN_DRAWS",
-    "ConvergenceWarning",
-    "augmentation_rate",
-    "ess_bulk",
-    "ess_mean",
-    "ess_tail",
-    "mcse_mean",
-    "r_hat",
-    "slow_in_words",
-]
-
 MIN_DRAWS = 4
 """Draws a chain must have for any of these numbers to be defined."""
 

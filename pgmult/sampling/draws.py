@@ -26,8 +26,6 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
 from pgmult.sampling.store import StoredDraws, flat_entries
 
-__all__ = ["Draws", "Origin"]
-
 
 @dataclass(frozen=True, eq=False)
 class Origin:

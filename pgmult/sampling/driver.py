@@ -60,8 +60,6 @@ from pgmult.sampling.draws import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.store import MOST_SWEEPS, RunWriter, Settings
 
-__all__ = ["resume", "sample"]
-
 _SHARED = 2**31  # the spawn key of a start that chains share; theirs are 0, 1, 2, ...
 
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-__all__ = ["MATCH_LIMIT", "LabelMatches", "distances", "match_rows"]
-
 MATCH_LIMIT = 0.5
 """Rows farther apart, in total variation, are no pair."""
 

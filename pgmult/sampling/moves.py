@@ -73,8 +73,6 @@ import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray
 
-__all__ = ["Base", "Shape", "elliptical_slice", "slice_around", "slice_sample"]
-
 
 class Base(Protocol):
     """A Gaussian law of many vectors, independent of each other: an `MvNormal`, a field."""

@@ -39,8 +39,6 @@ from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.store import Run, RunWriter, StoredDraws, rectangle
 from pgmult.sampling.summary import Summary, summarise
 
-__all__ = ["Posterior", "load"]
-
 _SUMMARY_ENTRIES = 1000  # of one variable, in a summary unless told otherwise
 
 

@@ -59,20 +59,6 @@ from pgmult.core.sealed import (
 )
 from pgmult.sampling.codec import decode, encode
 
-__all__ = [
-    "MOST_SWEEPS",
-    "ChainWriter",
-    "Counters",
-    "Run",
-    "RunWriter",
-    "Settings",
-    "StoredDraws",
-    "flat_entries",
-    "read_bundle",
-    "rectangle",
-    "write_bundle",
-]
-
 SCHEMA = 3
 FLUSH_SECONDS = 5.0
 """How often a chain writes its draws and a checkpoint."""

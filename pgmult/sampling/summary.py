@@ -15,8 +15,6 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.draws import Draws
 
-__all__ = ["Summary", "summarise"]
-
 _PRINTED_ROWS = 20  # of one variable, when a summary is printed
 
 

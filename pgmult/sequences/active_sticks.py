@@ -37,8 +37,6 @@ from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import symbols
 from pgmult.sequences.data.sequences import Sequences
 
-__all__ = ["ActiveSticks"]
-
 _CERTAIN = np.empty((0, 0, 0))
 
 

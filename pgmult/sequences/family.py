@@ -2,8 +2,6 @@
 
 from pgmult.core.family import Family, Verb
 
-__all__ = ["SEQUENCES"]
-
 _SPACE = ("MultinomialLDS", "LogisticNormalLDS")
 
 SEQUENCES = Family(

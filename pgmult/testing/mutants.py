@@ -6,9 +6,6 @@ from typing import Any
 
 from pgmult.core.arguments import brief
 
-__all__ = ["mutant", "rejects"]
-
-
 # --------------------------------------------------------------------------- mutants
 
 

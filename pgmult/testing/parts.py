@@ -14,8 +14,6 @@ from pgmult.core.validate import as_positive_int
 from pgmult.testing.sampling import conditional_ratio, require
 from pgmult.variational.sites import Site
 
-__all__ = ["check_link", "check_prior", "check_site"]
-
 _LEVEL = 1e-5  # of all statistics together: a right part fails once in 100,000 seeds
 _MOST_CATEGORIES = 1000  # Hessians by differences take a square of evaluations
 _FEWEST = 100  # draws: with fewer a mean is not normal

@@ -22,7 +22,6 @@ from pgmult.testing.sampling import (
     settled,
 )
 
-__all__ = ["check_model"]
 _MAX_SWEEPS_TO_MOVE = 100
 
 

@@ -22,17 +22,6 @@ from pgmult.core.arguments import (
 from pgmult.core.typing import FloatArray, Model, data_of
 from pgmult.core.validate import as_positive_int
 
-__all__ = [
-    "Verdict",
-    "check_geweke",
-    "check_likelihood",
-    "check_sbc",
-    "conditional_ratio",
-    "geweke",
-    "likelihood",
-    "sbc",
-]
-
 Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
 
 _MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums

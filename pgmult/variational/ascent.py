@@ -22,8 +22,6 @@ import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["Climb", "Fit", "Mixing", "distance", "has_settled", "invert", "slack"]
-
 _MOST_HALVINGS = 50
 _SUFFICIENT = 1e-4  # of the rise that the gradient promises (Armijo)
 _SLACK = 1e-12  # of a level: what rounding may take from a rise

@@ -64,8 +64,6 @@ from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_nonnegative, as_positive_int
 from pgmult.variational.ascent import slack
 
-__all__ = ["CollapsedFit", "CollapsedMethod", "CollapsedProblem", "natural_cg", "random_start"]
-
 CollapsedMethod = Literal["fletcher_reeves", "hestenes_stiefel", "polak_ribiere", "vbem", "squarem"]
 
 _GRAIN = 1024  # rows

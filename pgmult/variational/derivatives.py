@@ -7,15 +7,6 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray, IntArray
 
-__all__ = [
-    "HasTraceGradient",
-    "RowObjectives",
-    "check_derivatives",
-    "check_trace_gradient",
-    "numerical_trace_gradient",
-    "trace_gradient_of",
-]
-
 _MOST_ROWS = 8
 _STEPS = (1e-3, 1e-4)  # of the length on which f bends, or of 1
 _LEAST_STEP = 1e-6  # of an argument

@@ -16,8 +16,6 @@ from scipy import sparse
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite
 
-__all__ = ["ClassRows", "Design", "JointClassRows", "Rows", "as_matrix", "predictor_vars"]
-
 _ROWS = 4096  # of a sparse table that are dense at a time
 
 

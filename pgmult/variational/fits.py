@@ -56,8 +56,6 @@ from pgmult.variational.ascent import Climb, Mixing, invert, slack
 from pgmult.variational.designs import Centred, Design
 from pgmult.variational.sites import Site
 
-__all__ = ["SiteFit", "correction_of_fit", "fit_sites", "sd_of_correction"]
-
 _PLAIN = 10  # iterations of separate groups before mixing: enough for what is near Newton's method
 _ROUNDING = 1e-8  # of a message's precision
 

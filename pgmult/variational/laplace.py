@@ -86,9 +86,6 @@ from pgmult.variational.derivatives import (
     trace_gradient_of,
 )
 
-__all__ = ["GaussianRows", "expand", "fit_delta", "fit_laplace"]
-__all__ += ["delta_ascent", "newton_ascent"]
-
 _GRAIN = 16  # systems that a thread takes at least
 _LEAST_CURVATURE = 1e-8  # of an eigenvalue, relative to the largest
 _LONGEST_STEP = 1.0  # of the delta method, in standard deviations of q

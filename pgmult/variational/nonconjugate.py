@@ -33,8 +33,6 @@ from pgmult.variational.derivatives import (
 )
 from pgmult.variational.laplace import GaussianRows, delta_ascent, expand, newton_ascent
 
-__all__ = ["NonconjugateFit", "NonconjugateModel", "fit_nonconjugate"]
-
 Rest = TypeVar("Rest")
 
 _FITS: dict[str, Callable[..., GaussianRows]] = {

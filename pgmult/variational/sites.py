@@ -50,17 +50,6 @@ from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.links.logistic import logistic_expectations
 from pgmult.variational.bounds import SOFTPLUS, Approximation, Expectation
 
-__all__ = [
-    "LOGISTIC_METHODS",
-    "AtMode",
-    "CountSite",
-    "LogisticSite",
-    "RowLikelihood",
-    "Site",
-    "SoftmaxSite",
-    "logistic_site",
-]
-
 _LARGEST = 700.0  # exponent
 
 

@@ -26,8 +26,6 @@ from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
 from pgmult.variational.sites import AtMode, CountSite, Site
 
-__all__ = ["DISTRIBUTIONS", "CountFit", "count_site", "fit_count_regression", "rough_size"]
-
 DISTRIBUTIONS = ("poisson", "negative_binomial")
 _METHODS = ("quadrature", "laplace")
 _SIZES = 1e-3, 1e4  # from there on a negative binomial is a Poisson, but for rounding

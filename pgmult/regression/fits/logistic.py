@@ -41,13 +41,6 @@ from pgmult.variational.designs import Rows
 from pgmult.variational.fits import SiteFit, fit_sites
 from pgmult.variational.sites import logistic_site
 
-__all__ = [
-    "GroupedFit",
-    "fit_grouped_logistic_regression",
-    "fit_logistic_regression",
-    "grouped_log_evidence",
-]
-
 _NEWTON_STEPS = 20
 _DIFFERENCE = 1e-4
 _MOST_NUMBERS = 2000  # of mu and Sigma

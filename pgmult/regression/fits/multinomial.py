@@ -56,13 +56,6 @@ from pgmult.variational.designs import JointClassRows, Rows, SoftmaxRows, predic
 from pgmult.variational.fits import SiteFit, fit_sites
 from pgmult.variational.sites import AtMode, Site, SoftmaxSite, logistic_site
 
-__all__ = [
-    "fit_softmax_regression",
-    "fit_stick_breaking_regression",
-    "softmax_probs",
-    "stick_probs",
-]
-
 _SEE_VARIANCES_ONLY = ("log", "quadratic")
 _MATRICES = 40  # of all classes' weights, that a search holds at a time
 _LOG2_POINTS = 13  # and as many mirrors

@@ -36,8 +36,6 @@ from pgmult.regression.models.linear import weights_prior
 from pgmult.variational.ascent import Mixing
 from pgmult.variational.fits import SiteFit
 
-__all__ = ["fit_probit_regression", "probit_probs"]
-
 _LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 _STEP = 0.25
 _REACH = 8.5

@@ -38,13 +38,6 @@ from pgmult.regression.fits.counts import fit_count_regression, rough_size
 from pgmult.regression.models.linear import Around, FixedPrior, JointMoves, Pair
 from pgmult.sampling.moves import slice_sample
 
-__all__ = [
-    "NegativeBinomialRegression",
-    "NegativeBinomialRegressionState",
-    "PoissonRegression",
-    "PoissonRegressionState",
-]
-
 _LARGEST = 700.0  # log rate
 _TOLERANCE = 1e-3  # posterior standard deviations: nearer, all bases are as good
 

@@ -33,9 +33,6 @@ from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.moves import slice_around
 from pgmult.variational.fits import SiteFit
 
-__all__ = ["Around", "FixedPrior", "GroupMoves", "JointMoves", "Pair", "WeightsPrior"]
-__all__ += ["as_weights_prior", "weights_prior"]
-
 _SLICES = 2
 
 

@@ -73,13 +73,6 @@ from pgmult.sampling.blocks import (
     step,
 )
 
-__all__ = [
-    "GroupedLogisticRegression",
-    "GroupedLogisticRegressionState",
-    "LogisticRegression",
-    "LogisticRegressionState",
-]
-
 
 def _predictors(weights: FloatArray, data: LabelledRows) -> FloatArray:
     """x_n' w_g, and what is known, of every row, ``(num_rows,)``; the same bits for any BLAS."""

@@ -63,13 +63,6 @@ from pgmult.regression.fits.multinomial import fit_softmax_regression
 from pgmult.regression.models.linear import Around, FixedPrior, GroupMoves, JointMoves, Pair
 from pgmult.regression.updates import Update, find_potentials
 
-__all__ = [
-    "SoftmaxRegression",
-    "SoftmaxRegressionState",
-    "StickBreakingRegression",
-    "StickBreakingRegressionState",
-]
-
 _EM_STEPS = 4
 _TOLERANCE = 1e-3  # posterior standard deviations: nearer, all bases are as good
 

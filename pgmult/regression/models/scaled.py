@@ -42,8 +42,6 @@ from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_generator
 from pgmult.priors.gaussian import MvNormal
 
-__all__ = ["HalfT", "Horseshoe", "ScaledRegression", "ScaledRegressionState", "WeightScales"]
-
 _LEAST, _MOST = 1e-12, 1e12  # of variances: beyond, precisions of weights lose all digits
 _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
 

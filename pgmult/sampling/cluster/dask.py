@@ -22,8 +22,6 @@ from typing import Any
 from pgmult.sampling.cluster.executors import PATIENCE, Patient, WorkersLostError
 from pgmult.sampling.cluster.tasks import Done, Task, work
 
-__all__ = ["DaskCluster"]
-
 _LOOK = 2.0  # seconds after which a worker that has not answered is looked for
 _REPLACED = 10.0  # seconds in which a worker's nanny may start it anew
 _CONNECT = 30.0  # seconds to wait for a scheduler

@@ -16,17 +16,6 @@ from typing import Any, Protocol, runtime_checkable
 from pgmult.core.arguments import as_real, brief
 from pgmult.sampling.cluster.tasks import Done, Task
 
-__all__ = [
-    "ATTEMPTS",
-    "CUT",
-    "PATIENCE",
-    "Cluster",
-    "Executor",
-    "Patient",
-    "WorkersLostError",
-    "opened",
-]
-
 ATTEMPTS = 10
 """How often a task is begun, if the workers that it was given to die or hang."""
 CUT = 20

@@ -28,8 +28,6 @@ from pgmult.core.sealed import array_header, npz_members, seed_of, sync_folder, 
 from pgmult.sampling.blocks import Ask
 from pgmult.sampling.store import read_bundle, write_bundle
 
-__all__ = ["ChainFiles", "Part", "Shared"]
-
 _OURS = re.compile(r"(shared|rows)\.(\d{9,})\..*")
 _START = "start.npz"
 

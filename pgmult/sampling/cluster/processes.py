@@ -19,8 +19,6 @@ from pgmult.core.machine import as_cores
 from pgmult.sampling.cluster.executors import PATIENCE, Patient, WorkersLostError
 from pgmult.sampling.cluster.tasks import Done, Task, work
 
-__all__ = ["Processes"]
-
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 

@@ -41,8 +41,6 @@ from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
 from pgmult.sampling.cluster.tasks import Done, Task
 from pgmult.sampling.codec import contiguous
 
-__all__ = ["RowsElsewhere", "rows_here", "shards_of"]
-
 _TRIES = 3  # of a task that could not read or write a file
 _MOST_WAITING = 2**28  # bytes of draws that are taken before their rows are written
 _PAUSE = 1.0  # seconds between them: a file system may be late

@@ -41,8 +41,6 @@ from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
 from pgmult.sampling.codec import decode
 from pgmult.sampling.store import Run
 
-__all__ = ["Done", "Task", "work"]
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 

@@ -25,8 +25,6 @@ from pgmult.core.orders import as_order
 from pgmult.core.typing import ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
-__all__ = ["Sequences", "Whole", "as_sequences", "simulate_symbols", "step_rows"]
-
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
 
 

@@ -29,8 +29,6 @@ from pgmult.core.tables import as_columns, chosen_columns, counts_of, one_role_e
 from pgmult.core.typing import ArrayLike, IntArray
 from pgmult.sequences.data.sequences import Sequences, as_sequences
 
-__all__ = ["sequences_of"]
-
 _UNITS = {
     "year": "Y", "quarter": "3M", "month": "M", "week": "W", "day": "D", "hour": "h", "minute": "m",
     "second": "s", "y": "Y", "w": "W", "d": "D", "h": "h", "min": "m", "sec": "s", "s": "s",

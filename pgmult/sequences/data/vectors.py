@@ -11,8 +11,6 @@ from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_offsets
 from pgmult.sequences.data.sequences import Sequences
 
-__all__ = ["VectorSequences", "as_vector_sequences"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorSequences:

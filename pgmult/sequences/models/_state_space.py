@@ -33,8 +33,6 @@ from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.loadings import sample_loading_var
 from pgmult.sequences.updates.spectral_start import spectral_states
 
-__all__ = ["StateSpace", "StateSpaceState", "as_state_dim", "eigenvalue_moduli", "state_space_dims"]
-
 _MOST_STATES = 1_000  # a sweep takes their cube a step: more is a slip
 START_SWEEPS = 3  # of the weights given the states that a chain starts from
 _START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts

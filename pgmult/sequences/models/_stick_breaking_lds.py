@@ -25,8 +25,6 @@ from pgmult.sequences.priors.dynamics import LinearDynamics, stationary_cov
 from pgmult.sequences.updates.dynamics import sample_stable_prior
 from pgmult.sequences.updates.loadings import uniform_sticks
 
-__all__ = ["StickBreakingLDS", "stationary"]
-
 
 def _as_concentration(value: Any, name: str) -> float:
     number = as_real(value, name)

@@ -48,8 +48,6 @@ from pgmult.sequences.models._state_space import as_state_dim, eigenvalue_moduli
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.updates.dynamics import dynamics_prior, sample_dynamics
 
-__all__ = ["GaussianLDS", "GaussianLDSState", "law_of_states"]
-
 _BLOCK = 4096  # steps whose forecasts are held at a time
 _REACH, _PASSES, _JITTER = 5, 10, 0.1  # of the start
 

@@ -50,8 +50,6 @@ from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences, as_sequences, simulate_symbols, step_rows
 from pgmult.sequences.family import SEQUENCES
 
-__all__ = ["MultinomialHMM", "MultinomialHMMState"]
-
 _START_ALPHA, _START_KAPPA, _START_ETA = 1.0, 1.0, 0.1  # where they are learned
 
 

@@ -90,8 +90,6 @@ from pgmult.sequences.updates.unseen_moves import (
     scale_law,
 )
 
-__all__ = ["MultinomialLDS"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MultinomialLDS(StickBreakingLDS):

@@ -59,8 +59,6 @@ from pgmult.sequences.updates.dynamics import sample_dynamics, sample_initial
 from pgmult.sequences.updates.particle_gibbs import sample_paths
 from pgmult.sequences.updates.softmax_loadings import sample_softmax_rows
 
-__all__ = ["LogisticNormalLDS", "LogisticNormalLDSState"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticNormalLDSState(StateSpaceState):

@@ -35,8 +35,6 @@ from pgmult.priors.gaussian import MvNormal, lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled import kalman, kalman_blocks
 
-__all__ = ["MAX_GROWTH", "LinearDynamics", "input_drive", "project", "stationary_cov"]
-
 _MAX_DOUBLINGS = 60  # a spectral radius of 1 - 2**-53 would need them
 _MIN_STRETCH, _MAX_STRETCH = 32, 4096  # steps
 MAX_GROWTH = 1e8  # of rounding errors: half of the digits

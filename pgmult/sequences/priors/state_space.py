@@ -33,8 +33,6 @@ from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled.particles import Parameters, Steps
 from pgmult.sequences.data.sequences import Sequences
 
-__all__ = ["StateSpaceDraw", "as_arrays", "sweep_arrays"]
-
 
 class StateSpaceDraw(NamedTuple):
     """The parameters of one draw; n = K - 1 for sticks, K for the softmax.

@@ -51,16 +51,6 @@ from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.posteriors import PredictsSteps, draws_of, sequences_of, state_space_draws
 from pgmult.sequences.scores.particle_filter import particle_log_predictive
 
-__all__ = [
-    "Gain",
-    "SequenceScore",
-    "blend",
-    "compare",
-    "joined",
-    "mix_draws",
-    "one_step_ahead",
-]
-
 _BLOCKS = 25  # of all steps, for standard errors
 
 

@@ -35,15 +35,6 @@ from pgmult.sequences.compiled import particles
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 
-__all__ = [
-    "ParticleError",
-    "ParticleFilter",
-    "StateSpaceDraw",
-    "particle_error",
-    "particle_filter",
-    "particle_log_predictive",
-]
-
 _BLIND_SHARE = 0.1  # of particles that follow the transition alone, whatever is seen
 
 

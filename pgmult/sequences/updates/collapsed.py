@@ -43,8 +43,6 @@ from pgmult.sequences.compiled.symbols import Loadings, lay_out
 from pgmult.sequences.data.sequences import Whole
 from pgmult.sequences.priors.dynamics import MAX_GROWTH
 
-__all__ = ["Augmented", "Collapsed", "Drawn", "path_share", "walk_collapsed"]
-
 _LOG_CELL = math.log(4.0)
 _LONGEST = 10  # leapfrogs
 _STEP_SIZE = 0.5  # standard deviations, were the states known

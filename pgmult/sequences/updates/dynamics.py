@@ -39,19 +39,6 @@ from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors.dynamics import stationary_cov
 
-__all__ = [
-    "RegressionSums",
-    "draw_dynamics",
-    "draw_initial",
-    "draw_stationary_dynamics",
-    "dynamics_prior",
-    "first_sums",
-    "sample_dynamics",
-    "sample_initial",
-    "sample_stable_prior",
-    "transition_sums",
-]
-
 Dynamics = tuple[FloatArray, FloatArray, FloatArray]
 """transition (D, D), input weights (D, num_inputs) and noise_cov (D, D)."""
 

@@ -27,8 +27,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import symbols
 
-__all__ = ["sample_loading_var", "sample_rows", "uniform_sticks"]
-
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 _MOST_NEWTON_STEPS = 50

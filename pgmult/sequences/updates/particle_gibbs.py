@@ -24,8 +24,6 @@ from pgmult.sequences.compiled import particle_blocks
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw, sweep_arrays
 
-__all__ = ["sample_paths"]
-
 _BLIND_SHARE = 0.05  # of particles that follow the transition alone, whatever is seen
 
 

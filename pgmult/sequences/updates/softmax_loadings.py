@@ -22,8 +22,6 @@ from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import softmax_loadings
 from pgmult.sequences.data.sequences import Sequences
 
-__all__ = ["sample_softmax_rows"]
-
 
 class _Seen(NamedTuple):
     """What every sweep asks of the data: steps that are not missing, and counts by symbol."""

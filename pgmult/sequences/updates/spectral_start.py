@@ -20,8 +20,6 @@ from pgmult.compiled.linalg import cholesky, invert_lower
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sequences.data.sequences import Sequences
 
-__all__ = ["spectral_states"]
-
 _LAGS = ((1, 1), (2, 2), (3, 4), (5, 8), (9, 16))
 _MOST_SYMBOLS = 300  # rare ones say little and cost as much
 _EXTRA = 8  # directions more than are wanted, and

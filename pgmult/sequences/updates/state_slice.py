@@ -32,8 +32,6 @@ from pgmult.sequences.data.sequences import Sequences, Whole
 from pgmult.sequences.priors.dynamics import MAX_GROWTH
 from pgmult.sequences.updates.collapsed import chain_of
 
-__all__ = ["Around", "paths_are_slow", "slice_states", "slow_symbol", "stick_rates"]
-
 _ROUNDS = 1  # of sites after the guess: more make no better base
 _PAYS, _SLOW = 0.4, 0.1  # of `stick_rates`, slices, and where nobody should do without
 _GUESS = np.empty((0, 0, 0))

@@ -32,8 +32,6 @@ from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sequences.compiled.dynamics import ScaleLaw, slice_scales
 from pgmult.sequences.updates.dynamics import RegressionSums
 
-__all__ = ["level_potential", "sample_level", "sample_scales", "scale_law"]
-
 
 def level_potential(
     later: RegressionSums,
