@@ -123,8 +123,6 @@ def sample(
           distribution function.
         * ``"saddle"``: b >= 32. Error 2e-5.
         * ``"normal"``: skewness below 0.0015, so b above 1.7 million. Error 1e-4.
-        * ``"polyagamma"`` and ``"pypolyagamma"``: the packages of those names, for comparison,
-          where they are right.
 
     Returns
     -------
@@ -137,20 +135,13 @@ def sample(
         or arguments outside a method's validity.
     """
     as_generator(rng)
-    as_choice(method, "method", ["auto", *_LIMITS, *_OTHERS])
+    as_choice(method, "method", ["auto", *_LIMITS])
     b_array, c_array = _broadcast(b, c)
     if out is not None:
         _check_out(out, b_array.shape)
     flat_b = np.ascontiguousarray(b_array).reshape(-1)
     flat_c = np.ascontiguousarray(c_array).reshape(-1)
-    if method in _OTHERS:
-        limits, others_sample = _OTHERS[method]
-        _refuse(method, b_array, c_array, limits)
-        draws = np.zeros(flat_b.size)
-        positive = flat_b > 0.0
-        if positive.any():
-            draws[positive] = others_sample(rng, flat_b[positive], flat_c[positive])
-    elif method == "auto":
+    if method == "auto":
         draws = _fill(rng, flat_b, flat_c, _compiled.fill)
     else:
         _refuse(method, b_array, c_array, _LIMITS[method])
@@ -235,69 +226,6 @@ _LIMITS: dict[str, tuple[_Limit, ...]] = {
     ),
     "saddle": ((lambda b, c: b < _LEAST_SADDLE, "it is right to 2e-5 from b = 32 on only"),),
     "normal": ((_is_too_skew, "PG(b, c) is too skew there to be called normal"),),
-}
-
-
-def _sample_polyagamma(rng: np.random.Generator, b: FloatArray, c: FloatArray) -> FloatArray:
-    try:
-        from polyagamma import random_polyagamma
-    except ImportError:
-        raise ImportError(
-            "method 'polyagamma' needs the package of that name (pip install polyagamma)"
-        ) from None
-    draws: FloatArray = random_polyagamma(b, c, random_state=rng)
-    return draws
-
-
-def _sample_pypolyagamma(rng: np.random.Generator, b: FloatArray, c: FloatArray) -> FloatArray:
-    try:
-        from pypolyagamma import PyPolyaGamma
-    except ImportError:
-        raise ImportError(
-            "method 'pypolyagamma' needs the package of that name (pip install pypolyagamma)"
-        ) from None
-    draws = np.empty(b.size)
-    PyPolyaGamma(int(rng.integers(2**31))).pgdrawv(b, c, draws)
-    return draws
-
-
-_Sampler = Callable[[np.random.Generator, FloatArray, FloatArray], FloatArray]
-_OTHERS: dict[str, tuple[tuple[_Limit, ...], _Sampler]] = {
-    "polyagamma": (
-        (
-            (
-                lambda b, c: (b < 4.0) & (b != np.floor(b)),
-                "version 2.0.2 draws with a mean 1 % and a variance 5 % wrong",
-            ),
-            (
-                lambda b, c: (b > 4.0) & (b < 10.0),
-                "version 2.0.2 draws with a variance 1 % too small",
-            ),
-            (
-                lambda b, c: (b >= 10.0) & (b <= 50.0) & (np.abs(c) > 25.0),
-                "version 2.0.2 draws stick at 2.75 times the mean",
-            ),
-            (
-                lambda b, c: (b > 50.0) & ((np.abs(c) > 40.0) | _is_too_skew(b, c)),
-                "version 2.0.2 draws a normal variable, and PG(b, c) is too skew for it",
-            ),
-            (lambda b, c: np.abs(c) > 150.0, "version 2.0.2 draws with up to 57 times the mean"),
-        ),
-        _sample_polyagamma,
-    ),
-    "pypolyagamma": (
-        (
-            (
-                lambda b, c: (b > 13.0) & (b <= 170.0) & (b * np.abs(c) > 710.0),
-                "it draws with a mean 10 % too large and nearly no variance",
-            ),
-            (
-                lambda b, c: (b > 170.0) & _is_too_skew(b, c),
-                "it draws a normal variable, and PG(b, c) is too skew for it",
-            ),
-        ),
-        _sample_pypolyagamma,
-    ),
 }
 
 

@@ -26,7 +26,7 @@ FLOORS = [
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "formulaic", "matplotlib", "pandas"}
-OPTIONAL |= {"polyagamma", "pooch", "pyarrow", "pypolyagamma", "sklearn", "xarray"}
+OPTIONAL |= {"pooch", "pyarrow", "sklearn", "xarray"}
 
 
 def is_face(module):
