@@ -6,12 +6,12 @@ they need the arrays alone. What needs the model, such as the link from psi to p
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_list, brief
+from pgmult.core.arguments import as_kind, as_list, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
@@ -22,8 +22,10 @@ __all__ = [
     "as_chain",
     "as_draws",
     "as_topic_numbers",
+    "data_of_run",
     "each_draw",
     "mean_of",
+    "most_probable",
     "names_along",
     "num_chains",
     "of_chain",
@@ -36,6 +38,7 @@ __all__ = [
     "with_model",
 ]
 
+Data = TypeVar("Data")
 Draws = Mapping[str, NDArray[Any]]
 
 _OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances", "effect_covariances")
@@ -104,6 +107,15 @@ def with_model(posterior: Draws) -> Posterior:
     return posterior
 
 
+def data_of_run(posterior: Draws, data: Any, kind: type[Data], hint: str = "") -> Data:
+    """What a posterior was sampled with: its own data, or `data`, which must be the same."""
+    known = with_model(posterior)
+    given = as_kind(known.data if data is None else data, "data", kind, hint)
+    if data is not None and not known.is_of(given):
+        raise ValueError(f"data must be what the posterior was sampled with, got {given!r}")
+    return given
+
+
 def stick_order_of(posterior: Draws) -> IntArray:
     """The order of sticks of `CorrelatedTopics`, ``(num_topics,)``: other models are refused."""
     known = with_model(posterior)
@@ -170,11 +182,12 @@ def each_draw(
 
 
 def mean_of(draws: Iterable[FloatArray]) -> FloatArray:
-    """The mean of some draws, one at a time in memory."""
-    total = np.zeros(())
-    count = 0
-    for count, draw in enumerate(draws, start=1):  # noqa: B007
-        total = total + draw
+    """The mean of what is not nan in some draws, one draw at a time in memory."""
+    total, count = np.zeros(()), np.zeros(())
+    for draw in draws:
+        known = ~np.isnan(draw)
+        total = total + (draw if known.all() else np.where(known, draw, 0.0))
+        count = count + (1 if known.all() else known)
     return np.asarray(total / count)
 
 
@@ -182,6 +195,15 @@ def quantile(values: FloatArray, at: float | list[float], axis: int) -> FloatArr
     """Quantiles of what is not nan; as fast as `numpy.quantile` where nothing is."""
     find = np.nanquantile if np.isnan(values).any() else np.quantile
     return np.asarray(find(values, at, axis=axis))
+
+
+def most_probable(topics: FloatArray, num_words: int) -> IntArray:
+    """The most probable words of topics, ``(num_topics, num_words)``.
+
+    Of topics in several versions, ``(num_topics, versions, num_words)``, the versions' average.
+    """
+    by_word = topics.reshape(len(topics), -1, topics.shape[-1]).mean(axis=1)
+    return np.argsort(-by_word, axis=1, kind="stable")[:, :num_words]
 
 
 def names_along(posterior: Draws, axis: str, size: int) -> list[str]:

@@ -298,7 +298,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         with row_threads(as_threads(self.n_jobs)):
             folded = self._folded(shown, _FOLD_IN_DRAWS, range(self.posterior_.num_chains))
             if isinstance(held_out, StructuredCorpus) and self._is_structured:
-                held_out = held_out.by_group()
+                held_out = held_out.by_version()
             return completion_score(folded, held_out).log_predictive
 
     def perplexity(self, X: Any) -> float:

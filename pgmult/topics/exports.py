@@ -27,7 +27,8 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.draws import as_chain, names_along, with_model
+from pgmult.topics.data.timed import TimedCorpus
+from pgmult.topics.draws import as_chain, data_of_run, most_probable, names_along
 from pgmult.topics.summaries.documents import DocumentTopics, document_topics
 from pgmult.topics.summaries.matching import best_chain, mean_topics
 from pgmult.topics.summaries.words import topic_labels
@@ -76,10 +77,9 @@ def export(
     """
     kinds = [as_choice(kind, "kinds", KINDS) for kind in as_list(kinds, "kinds", "kinds of files")]
     folder = as_path(folder, "folder")
-    with_model(posterior)
-    corpus = posterior.data if data is None else data
-    if not isinstance(corpus, Corpus) or not posterior.is_of(corpus):
-        raise ValueError(f"data must be the corpus of the posterior, got {corpus!r}")
+    corpus = data_of_run(posterior, data, Corpus)
+    if isinstance(corpus, TimedCorpus):
+        raise ValueError("posterior must have topics that are the same at all times")
     chain = best_chain(posterior) if chain is None else as_chain(posterior, "topics", chain)
     write: dict[str, Callable[..., list[Path]]] = {
         "csv": _csv, "json": _json, "ldac": _ldac, "mtx": _mtx, "ldavis": _ldavis,
@@ -234,7 +234,7 @@ def _json(posterior: Posterior, corpus: Corpus, chain: int, folder: Path) -> lis
     if "theta" in posterior or "psi" in posterior:
         tokens = document_topics(posterior, chain=chain).mean.T @ corpus.totals
         shares = (tokens / tokens.sum()).tolist()
-    best = np.argsort(-topics, axis=1, kind="stable")[:, :_LISTED]
+    best = most_probable(topics, _LISTED)
     content = {
         "made_by": f"pgmult {__version__}",
         "model": type(posterior.model).__name__,
@@ -280,8 +280,7 @@ def named_topics(posterior: Posterior, chain: int) -> tuple[FloatArray, list[str
     """Mean word probabilities of topics in a chain, and each one's three most probable words."""
     topics = mean_topics(posterior, chain)
     words = names_along(posterior, "word", topics.shape[1])
-    best = np.argsort(-topics, axis=1, kind="stable")[:, :3]
-    return topics, topic_labels([[words[j] for j in row] for row in best])
+    return topics, topic_labels([[words[j] for j in row] for row in most_probable(topics, 3)])
 
 
 def _vocabulary(posterior: Posterior, corpus: Corpus, folder: Path) -> Path:

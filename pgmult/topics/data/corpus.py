@@ -7,8 +7,8 @@ Empty documents and unused words are kept: they carry no information, and rows k
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_kind, as_list, as_probability, as_seed, as_strings
 from pgmult.core.mapped import part_of
 from pgmult.core.tables import as_rows
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.topics.compiled.tokens import Entries
 from pgmult.topics.data.documents import DocumentTable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Corpus",
+    "Versions",
     "as_corpus",
     "as_num_topics",
     "corpus_from",
@@ -38,8 +40,42 @@ _MOST = np.iinfo(np.int32).max  # of word numbers and of counts
 _MOST_TOPICS = 2**16
 _BLOCK = 2**20  # entries that are looked at together
 
+Kind = TypeVar("Kind", bound="Corpus")
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+class Versions(NamedTuple):
+    """Topics in several versions, such as one a time or one a group of documents.
+
+    Attributes
+    ----------
+    codes : int array, ``(num_documents,)``
+        The version that each document uses.
+    number : int
+        How many versions there are.
+    """
+
+    codes: IntArray
+    number: int
+
+    def tokens(self, topic_counts: NDArray[Any]) -> IntArray:
+        """Add up tokens of topics in documents by version, ``(number, num_topics)``."""
+        tokens = np.zeros((self.number, topic_counts.shape[1]), dtype=np.int64)
+        np.add.at(tokens, self.codes, topic_counts)
+        return tokens
+
+    def word_probs(self, theta: FloatArray, topics: FloatArray) -> FloatArray:
+        """Word probabilities of documents, ``(num_documents, num_words)``.
+
+        `topics` is ``(number, num_topics, num_words)``.
+        """
+        probs = np.empty((len(theta), topics.shape[2]))
+        for version in np.unique(self.codes):
+            here = self.codes == version
+            probs[here] = theta[here] @ topics[version]
+        return probs
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Corpus:
     """Counts of words in documents. Make one with `as_corpus`, which checks its input.
 
@@ -111,6 +147,27 @@ class Corpus:
         return scipy.sparse.csr_array(
             (self.counts, self.words, self.indptr), shape=(self.num_documents, self.num_words)
         )
+
+    @property
+    def versions(self) -> Versions | None:
+        """Which version of the topics each document uses; None where all use the same."""
+        return None
+
+    def by_version(self, corpus: "Corpus | None" = None) -> "Corpus":
+        """The words as (version, word) pairs, ``version * num_words + word``.
+
+        Parameters
+        ----------
+        corpus : Corpus, optional
+            Other tokens of the same documents (held out, say); their own if left out.
+        """
+        tokens = self if corpus is None else corpus
+        if self.versions is None:
+            return tokens
+        codes, number = self.versions
+        versions = np.repeat(codes.astype(np.int32), np.diff(tokens.indptr))
+        words = tokens.words + versions * np.int32(self.num_words)
+        return Corpus(tokens.indptr, words, tokens.counts, self.num_words * number)
 
     def with_counts(self, counts: "scipy.sparse.csr_array") -> Self:
         """The same documents with other counts of the same words; all else stays."""
@@ -185,14 +242,23 @@ class Corpus:
             **self._rows_beside(part),
         )  # fmt: skip
 
+    def extended(self, kind: type[Kind], **more: Any) -> Kind:
+        """The same documents as a subclass of `Corpus`, with its further fields."""
+        own = {field.name: getattr(self, field.name) for field in fields(Corpus)}
+        return kind(**own, **more)
+
     def _rows_beside(self, rows: NDArray[np.int64] | slice) -> dict[str, Any]:
-        """What else a kind of corpus has that goes with its documents, of some of them."""
+        """The fields of a subclass that have one entry a document, of some documents."""
         return {}
+
+    def _more(self) -> str:
+        """What a subclass says of itself beside its size."""
+        return ""
 
     def __repr__(self) -> str:
         return (
-            f"Corpus({self.num_documents:,} documents, {self.num_words:,} words,"
-            f" {self.num_tokens:,} tokens)"
+            f"{type(self).__name__}({self.num_documents:,} documents, {self.num_words:,} words,"
+            f" {self.num_tokens:,} tokens{self._more()})"
         )
 
 
@@ -325,8 +391,8 @@ def simulate_words(
     rng: np.random.Generator,
     assignments: NDArray[np.int64],
     topics: NDArray[np.float64],
-    like: Corpus,
-) -> Corpus:
+    like: Kind,
+) -> Kind:
     """Draw a word for every token given its topic.
 
     Parameters

@@ -28,13 +28,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import as_mapping
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import parse
-from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.corpus import Corpus, Versions, corpus_from
 from pgmult.topics.data.groups import ContentGroups, content_groups
 
 __all__ = ["StructuredCorpus", "with_covariates"]
@@ -59,22 +57,12 @@ class StructuredCorpus(Corpus):
         """The design matrix, ``(num_documents, num_covariates)``."""
         return self.design.matrix
 
-    def by_group(self, corpus: Corpus | None = None) -> Corpus:
-        """The words as (group, word) pairs, ``group * num_words + word``, for all groups at once.
-
-        Parameters
-        ----------
-        corpus : Corpus, optional
-            Other tokens of the same documents; these documents' own if left out.
-        """
-        tokens = self if corpus is None else corpus
+    @property
+    def versions(self) -> Versions | None:
+        """Topics have a version for each group of documents, if there are any."""
         if self.content is None:
-            return tokens
-        groups = np.repeat(self.content.codes.astype(np.int32), np.diff(tokens.indptr))
-        return Corpus(
-            tokens.indptr, tokens.words + groups * np.int32(self.num_words), tokens.counts,
-            self.num_words * self.content.num_groups,
-        )  # fmt: skip
+            return None
+        return Versions(self.content.codes, self.content.num_groups)
 
     def _rows_beside(self, rows: IntArray | slice) -> dict[str, Any]:
         return {
@@ -107,25 +95,13 @@ class StructuredCorpus(Corpus):
             raise ValueError(f"corpus must have the same {self.num_words} words, got {new!r}")
         design = self.design.like(covariates, new_levels=new_levels, num_rows=new.num_documents)
         content = self.content and self.content.of(as_mapping(covariates, None), new.num_documents)
-        return _attach(new, design, content)
+        return new.extended(StructuredCorpus, design=design, content=content)
 
-    def __repr__(self) -> str:
-        more = [f"covariates: {', '.join(self.design.names)}"]
+    def _more(self) -> str:
+        more = f", covariates: {', '.join(self.design.names)}"
         if self.design.terms:
-            more.append(f"random: {', '.join(t.title for t in self.design.terms)}")
-        if self.content is not None:
-            more.append(f"content: {' + '.join(self.content.names)}")
-        return (
-            f"StructuredCorpus({self.num_documents:,} documents, {self.num_words:,} words,"
-            f" {self.num_tokens:,} tokens, {'; '.join(more)})"
-        )
-
-
-def _attach(corpus: Corpus, design: Design, content: ContentGroups | None) -> StructuredCorpus:
-    return StructuredCorpus(
-        corpus.indptr, corpus.words, corpus.counts, corpus.num_words, corpus.vocabulary,
-        corpus.names, corpus.table, design=design, content=content,
-    )  # fmt: skip
+            more += f"; random: {', '.join(t.title for t in self.design.terms)}"
+        return more + (f"; content: {' + '.join(self.content.names)}" if self.content else "")
 
 
 def with_covariates(
@@ -181,7 +157,7 @@ def with_covariates(
         raise ValueError(
             f"formula must have terms alone, no offset and no outcome, got {formula!r}"
         )
-    if content is None:
-        return _attach(counts, design, None)
-    columns = as_mapping(covariates, names)
-    return _attach(counts, design, content_groups(content, columns, counts.num_documents))
+    groups = None
+    if content is not None:
+        groups = content_groups(content, as_mapping(covariates, names), counts.num_documents)
+    return counts.extended(StructuredCorpus, design=design, content=groups)

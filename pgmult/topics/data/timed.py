@@ -1,25 +1,24 @@
 """A corpus whose documents have times."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.validate import as_finite
-from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.corpus import Corpus, Versions, as_corpus
 
 __all__ = ["TimedCorpus", "as_timed_corpus"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TimedCorpus:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class TimedCorpus(Corpus):
     """A corpus whose documents have times. Make one with `as_timed_corpus`, which checks its input.
 
     Attributes
     ----------
-    corpus : Corpus
     times : int64 array, ``(num_documents,)``
         Step of each document, from 0.
     time_labels : int64 array, ``(num_times,)``
@@ -28,20 +27,9 @@ class TimedCorpus:
         Word numbers, most frequent first: a fixed order for models that need one.
     """
 
-    corpus: Corpus
     times: NDArray[np.int64]
     time_labels: NDArray[np.int64]
     order: NDArray[np.int64]
-
-    @property
-    def num_documents(self) -> int:
-        """Number of documents, empty ones included."""
-        return self.corpus.num_documents
-
-    @property
-    def num_words(self) -> int:
-        """Size of the vocabulary, unused words included."""
-        return self.corpus.num_words
 
     @property
     def num_times(self) -> int:
@@ -49,34 +37,15 @@ class TimedCorpus:
         return len(self.time_labels)
 
     @property
-    def totals(self) -> NDArray[np.int64]:
-        """Tokens of each document, ``(num_documents,)``."""
-        return self.corpus.totals
+    def versions(self) -> Versions:
+        """Topics have a version for each step."""
+        return Versions(self.times, self.num_times)
 
-    @property
-    def row_costs(self) -> NDArray[np.int64]:
-        """What a sweep costs a document, in proportion."""
-        return self.corpus.row_costs
+    def _rows_beside(self, rows: NDArray[np.int64] | slice) -> dict[str, Any]:
+        return {"times": self.times[rows]}
 
-    def __getitem__(self, rows: Any) -> "TimedCorpus":
-        return replace(self, corpus=self.corpus[rows], times=self.times[rows])
-
-    def rows(self, part: slice) -> "TimedCorpus":
-        """Neighbouring documents, for sweeps in blocks; all times stay."""
-        return replace(self, corpus=self.corpus.rows(part), times=self.times[part])
-
-    def by_time(self, corpus: Corpus | None = None) -> Corpus:
-        """The same tokens with a vocabulary of (time, word) pairs: word w at t is t num_words + w.
-
-        Parameters
-        ----------
-        corpus : Corpus, optional
-            Other tokens of the same documents (held out, say).
-        """
-        corpus = self.corpus if corpus is None else corpus
-        times = np.repeat(self.times, np.diff(corpus.indptr))
-        words = (times * self.num_words + corpus.words).astype(np.int32)
-        return Corpus(corpus.indptr, words, corpus.counts, self.num_times * self.num_words)
+    def _more(self) -> str:
+        return f", times {self.time_labels[0]} to {self.time_labels[-1]}"
 
 
 def as_timed_corpus(
@@ -118,8 +87,8 @@ def as_timed_corpus(
             f" {corpus.num_words} words (are they time stamps? Divide them into coarser steps)"
         )
     totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
-    return TimedCorpus(
-        corpus=corpus,
+    return corpus.extended(
+        TimedCorpus,
         times=(steps - first).astype(np.int64),
         time_labels=np.arange(first, last + 1),
         order=np.argsort(-totals, kind="stable"),

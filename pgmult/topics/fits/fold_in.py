@@ -66,7 +66,7 @@ class FoldedIn(NamedTuple):
     """Documents folded into one posterior draw: its number, their proportions and its topics.
 
     Topics are ``(num_topics, num_words)``, or ``(num_topics, num_groups * num_words)`` over the
-    pairs of `StructuredCorpus.by_group` where words vary by group.
+    pairs of `Corpus.by_version` where words vary by group.
     """
 
     draw: int
@@ -132,7 +132,7 @@ def fold_in(
     count = corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.entries, ids)
-    tokens = corpus.by_group() if isinstance(corpus, StructuredCorpus) and prior.groups else corpus
+    tokens = corpus.by_version() if prior.groups else corpus
     psi = np.empty((count, num_topics - 1))
     psi[:] = prior.at(int(used[0]))[0]
     for draw in used:

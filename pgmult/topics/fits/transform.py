@@ -26,10 +26,10 @@ from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.draws import quantile, share_of_draws, with_model
+from pgmult.topics.draws import share_of_draws, with_model
 from pgmult.topics.fits.fold_in import fold_in
 from pgmult.topics.models.structural import StructuralTopics
-from pgmult.topics.summaries.documents import DocumentTopics
+from pgmult.topics.summaries.documents import DocumentTopics, moments_of
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
 __all__ = ["NewDocuments", "align_words", "predict"]
@@ -212,14 +212,9 @@ def predict(
             posterior, new, chain=one.chain, max_draws=share_of_draws(max_draws, len(chains)),
             sweeps=sweeps, random_seed=seed + one.chain,
         )  # fmt: skip
-        pieces += [np.where(one.found, draw.theta[:, one.order], np.nan) for draw in folded]
-    theta = np.stack(pieces, axis=-1)
-    tail = 0.5 * (1.0 - probability)
-    lower, upper = quantile(theta, [tail, 1.0 - tail], axis=-1)
-    topics = DocumentTopics(
-        names, np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), lower, upper, probability,
-        scope_of(chains),
-    )  # fmt: skip
+        pieces += [one.place(draw.theta) for draw in folded]
+    mean, sd, lower, upper = moments_of(np.stack(pieces, axis=-1), probability)
+    topics = DocumentTopics(names, mean, sd, lower, upper, probability, scope_of(chains))
     return NewDocuments(
         topics, new, words, tokens, new.num_tokens + tokens, empty, _new_levels(new, covariates)
     )

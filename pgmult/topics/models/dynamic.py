@@ -189,7 +189,7 @@ class DynamicTopics(NormalTopics):
 
     def coords(self, data: TimedCorpus) -> Mapping[str, NDArray[Any]]:
         """Times, and words and documents by name where the corpus has names."""
-        return {**AllocatedTopics.coords(self, data.corpus), "time": data.time_labels}
+        return {**AllocatedTopics.coords(self, data), "time": data.time_labels}
 
     def _words_from_prior(self, rng: np.random.Generator, data: TimedCorpus) -> dict[str, Any]:
         """Base, variances and eta from their priors."""
@@ -223,12 +223,7 @@ class DynamicTopics(NormalTopics):
         rows = np.arange(self.num_topics) * data.num_times + data.times[:, None]
         assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
         topics = state.topics.reshape(-1, data.num_words)
-        words = simulate_words(rng, assignments, topics, data.corpus)
-        return TimedCorpus(words, data.times, data.time_labels, data.order)
-
-    def words_of(self, data: TimedCorpus) -> Corpus:
-        """The words without their times, which the search for starts ignores."""
-        return data.corpus
+        return simulate_words(rng, assignments, topics, data)
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -268,7 +263,7 @@ class DynamicTopics(NormalTopics):
     ) -> Sums:
         """Of a block of documents: tokens of topics, and by time; the log likelihood."""
         tokens, words = AllocatedTopics.local_summary(self, state, data, by_word)
-        return Sums((*tokens, self._tokens(state, data)), words)
+        return Sums((*tokens, data.versions.tokens(state.topic_counts)), words)
 
     def summarized(
         self, name: str, state: DynamicTopicsState, summary: Sums, data: TimedCorpus
@@ -280,32 +275,22 @@ class DynamicTopics(NormalTopics):
 
     def observed_rows(self, data: TimedCorpus) -> ObservedRows:
         """The documents, dense, with their totals and times."""
-        rows = AllocatedTopics.observed_rows(self, data.corpus)
+        rows = AllocatedTopics.observed_rows(self, data)
         times = {"time_of_document": (("document",), np.asarray(data.time_labels)[data.times])}
         return rows._replace(constants={**rows.constants, **times})
 
     def row_probs(self, draw: Mapping[str, Any], data: TimedCorpus) -> FloatArray:
         """Of ``topics``, which have a time, and ``theta`` or ``psi``: given the proportions."""
         theta, topics = self.kept_shares(draw, "topics", data)
-        probs = np.empty((len(theta), topics.shape[2]))
-        for time in np.unique(data.times):
-            here = data.times == time
-            probs[here] = theta[here] @ topics[:, time]
-        return probs
+        return data.versions.word_probs(theta, topics.swapaxes(0, 1))
 
     def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Each topic's share of a time's tokens, ``(num_times, num_topics)``; 0 without tokens."""
-        return _prevalence(self._tokens(state, data))
-
-    def _tokens(self, state: DynamicTopicsState, data: TimedCorpus) -> IntArray:
-        """Tokens of each topic at each time, ``(num_times, num_topics)``."""
-        tokens = np.zeros((data.num_times, self.num_topics), dtype=np.int64)
-        np.add.at(tokens, data.times, state.topic_counts)
-        return tokens
+        return _prevalence(data.versions.tokens(state.topic_counts))
 
     def _corpus_of(self, data: TimedCorpus) -> Corpus:
         """The words as pairs of a time and a word, so that one call serves all times."""
-        return data.by_time()
+        return data.by_version()
 
     def _topics_of(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Topics over these pairs, ``(num_topics, num_times * num_words)``."""

@@ -424,11 +424,8 @@ class StructuralTopics(GaussianTopics):
             return simulated
         rows = data.content.codes[:, None] * self.num_topics + np.arange(self.num_topics)
         assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
-        words = simulate_words(
-            rng, assignments, state.group_topics.reshape(-1, data.num_words), data
-        )
-        assert isinstance(words, StructuredCorpus)  # all else of `data` stays
-        return words
+        topics = state.group_topics.reshape(-1, data.num_words)
+        return simulate_words(rng, assignments, topics, data)
 
     def local_summary(
         self,
@@ -456,7 +453,7 @@ class StructuralTopics(GaussianTopics):
 
     def _corpus_of(self, data: StructuredCorpus) -> Corpus:
         """The words as pairs of a group and a word."""
-        return data.by_group()
+        return data.by_version()
 
     def _topics_of(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
         """Topics over these pairs, ``(num_topics, num_groups * num_words)``."""
@@ -467,25 +464,18 @@ class StructuralTopics(GaussianTopics):
 
     def row_probs(self, draw: Mapping[str, Any], data: StructuredCorpus) -> FloatArray:
         """Of ``theta`` or ``psi``, and ``topics`` or, with content, ``group_topics``."""
-        if data.content is None:
+        if data.versions is None:
             return GaussianTopics.row_probs(self, draw, data)
-        theta, groups = self.kept_shares(draw, "group_topics", data)
-        probs = np.empty((data.num_documents, data.num_words))
-        for g, topics in enumerate(groups):
-            here = data.content.codes == g
-            probs[here] = theta[here] @ topics
-        return probs
+        return data.versions.word_probs(*self.kept_shares(draw, "group_topics", data))
 
     def group_tokens(self, state: StructuralTopicsState, data: StructuredCorpus) -> IntArray:
         """Tokens of each topic in each group as last allocated, ``(num_groups, num_topics)``.
 
         Where there are few, the group's words of the topic are those of its prior.
         """
-        if data.content is None:
+        if data.versions is None:
             return np.zeros((0, self.num_topics), dtype=np.int64)
-        tokens = np.zeros((data.content.num_groups, self.num_topics), dtype=np.int64)
-        np.add.at(tokens, data.content.codes, state.topic_counts)
-        return tokens
+        return data.versions.tokens(state.topic_counts)
 
     def unscaled_coefficients(
         self, state: StructuralTopicsState, data: StructuredCorpus

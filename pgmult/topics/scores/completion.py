@@ -34,7 +34,6 @@ from pgmult.core.typing import FloatArray, variable
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.compiled.tokens import entry_probs
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.data.timed import TimedCorpus
 
 __all__ = [
     "CompletionScore",
@@ -219,11 +218,10 @@ class DocumentCompletion:
         theta = variable(sweep.model, sweep.state, data, "theta")
         topics = variable(sweep.model, sweep.state, data, "topics")
         held_out = self.held_out
-        if isinstance(data, TimedCorpus):  # topics are (num_topics, num_times, num_words)
-            held_out, topics = data.by_time(held_out), topics.reshape(len(topics), -1)
-        elif "group_topics" in sweep.model.dims and data.content is not None:
-            varied = variable(sweep.model, sweep.state, data, "group_topics").swapaxes(0, 1)
-            held_out, topics = data.by_group(held_out), varied.reshape(len(topics), -1)
+        if "group_topics" in sweep.model.dims and data.content is not None:
+            topics = variable(sweep.model, sweep.state, data, "group_topics").swapaxes(0, 1)
+        if topics.ndim == 3:  # (num_topics, versions, num_words)
+            held_out, topics = data.by_version(held_out), topics.reshape(len(topics), -1)
         probs = np.empty(len(held_out.words))
         over_rows(
             entry_probs, data.num_documents, held_out.indptr, held_out.words,

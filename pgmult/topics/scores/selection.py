@@ -34,7 +34,7 @@ from pgmult.core.typing import FloatArray, IntArray, Model, variable
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, split_tokens
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.draws import spread
+from pgmult.topics.draws import most_probable, spread
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import DocumentCompletion, gain_over
@@ -269,14 +269,13 @@ class _Look:
         self._topics[sweep.chain] = self._topics.get(sweep.chain, 0.0) + topics
         rng = np.random.default_rng([self._seed, sweep.chain, sweep.index])
         rows = spread(data.num_documents, _DISPERSED)
-        if isinstance(data, StructuredCorpus) and data.content is not None:
-            by_group, codes = variable(model, state, data, "group_topics"), data.content.codes[rows]
-            expected = np.empty((len(rows), data.num_words))
-            for g in np.unique(codes):
-                expected[codes == g] = theta[rows][codes == g] @ by_group[g]
+        part = data[rows]
+        if isinstance(part, StructuredCorpus) and part.versions is not None:
+            groups = variable(model, state, data, "group_topics")
+            expected = part.versions.word_probs(theta[rows], groups)
         else:
             expected = theta[rows] @ topics
-        self._dispersions.append(_dispersions(rng, data[rows], expected))
+        self._dispersions.append(_dispersions(rng, part, expected))
 
     def found(self, training: Corpus) -> tuple[float, float, float, float]:
         """Mean coherence and exclusivity of chains' topics; the dispersion's ratio and p-value."""
@@ -285,8 +284,7 @@ class _Look:
         names = numbers if training.vocabulary is None else training.vocabulary
         for total in self._topics.values():
             topics = total / total.sum(axis=1, keepdims=True)
-            best = np.argsort(-topics, axis=1, kind="stable")[:, :_WORDS]
-            words = [[str(names[j]) for j in topic] for topic in best]
+            words = [[str(names[j]) for j in topic] for topic in most_probable(topics, _WORDS)]
             coherent.append(npmi(words, training).mean())
             exclusive.append(exclusivity(topics, _WORDS).mean())
         data, replicate = np.array(self._dispersions).T

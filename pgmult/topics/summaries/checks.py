@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_list, as_seed
+from pgmult.core.arguments import as_list, as_seed
 from pgmult.core.labels import labels_of
 from pgmult.core.markup import paragraphs
 from pgmult.core.tabled import WIDTH, Column, Table, number, wrapped
@@ -37,10 +37,17 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.data.groups import ContentGroups
+from pgmult.topics.data.corpus import Corpus, Versions
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.draws import as_draws, each_draw, names_along, share_of_draws, with_model
+from pgmult.topics.data.timed import TimedCorpus
+from pgmult.topics.draws import (
+    as_draws,
+    data_of_run,
+    each_draw,
+    most_probable,
+    names_along,
+    share_of_draws,
+)
 from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, best_chain, mean_topics
@@ -242,7 +249,7 @@ def check(
     PredictiveChecks
         Costs O(draws (entries + documents * words) num_topics).
     """
-    corpus = _corpus_of(posterior, data)
+    corpus = data_of_run(posterior, data, Corpus)
     labels = _groups_of(corpus, groups)
     num_words = as_positive_int(num_words, "num_words")
     rng = np.random.default_rng(as_seed(random_seed))
@@ -251,12 +258,15 @@ def check(
     as_draws(posterior, source, words)
     chains = aligned_chains(posterior, chain, words)
     names = topic_names(posterior, chain)
+    is_timed = isinstance(corpus, TimedCorpus)
     codes = np.zeros(corpus.num_documents, dtype=np.int64)
-    varied: tuple[str, ...] = ()
-    if words == "group_topics":
-        codes, varied = _content_of(corpus).codes, _content_of(corpus).names
+    if corpus.versions is not None and (is_timed or words == "group_topics"):
+        codes = corpus.versions.codes
+    content = getattr(corpus, "content", None) if words == "group_topics" else None
+    varied = () if content is None else content.names
     factors = {"document": np.arange(corpus.num_documents), **labels}
-    best = _probable(posterior, chain, num_words)
+    known = best_chain(posterior) if chain is None else chain
+    best = most_probable(mean_topics(posterior, known, max_draws=100), num_words)
     dispersions: list[tuple[float, float]] = []
     found: dict[str, list[tuple[FloatArray, ...]]] = {name: [] for name in factors}
     count = share_of_draws(max_draws, len(chains))
@@ -268,7 +278,7 @@ def check(
         )
         for proportions, phi in draws:
             theta = proportions if source == "theta" else posterior.link.probs(proportions)
-            phi = phi if phi.ndim == 3 else phi[None]
+            phi = phi[None] if phi.ndim == 2 else phi.swapaxes(0, 1) if is_timed else phi
             dispersions.append(_dispersion(rng, corpus, theta, phi, codes))
             tokens = _allocated(rng, corpus, theta, phi, codes)
             again = _drawn_again(rng, tokens, phi, codes)
@@ -285,22 +295,6 @@ def check(
         ),
         names, len(dispersions),
     )  # fmt: skip
-
-
-def _corpus_of(posterior: Posterior, data: Any) -> Corpus:
-    with_model(posterior)
-    if data is None:
-        data = posterior.data
-    corpus = as_kind(data, "data", Corpus, "the checks are of models of one corpus")
-    if not posterior.is_of(corpus):
-        raise ValueError(f"data must be what the posterior was sampled with, got {corpus!r}")
-    return corpus
-
-
-def _content_of(corpus: Corpus) -> ContentGroups:
-    if not isinstance(corpus, StructuredCorpus) or corpus.content is None:
-        raise ValueError(f"data must have the content groups of the posterior, got {corpus!r}")
-    return corpus.content
 
 
 def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
@@ -348,15 +342,6 @@ def _labels_of(corpus: Corpus, name: Any) -> Sequence[Any]:
     return known[name]
 
 
-def _probable(posterior: Posterior, chain: int | None, num_words: int) -> IntArray:
-    """Numbers of each topic's most probable words, ``(topic, word)``, in the chain of reference."""
-    means = mean_topics(posterior, best_chain(posterior) if chain is None else chain, max_draws=100)
-    return np.argsort(-means, axis=1, kind="stable")[:, :num_words]
-
-
-# --------------------------------------------------------------------------- one draw
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tokens:
     """Counts of tokens by document, topic and word."""
@@ -386,10 +371,7 @@ def _dispersion(
     totals, rows = corpus.totals, _rows_of(corpus)
     data = replicate = cells = 0.0
     for block in _blocks(corpus, phi.shape[2]):
-        q = np.empty((block.stop - block.start, phi.shape[2]))
-        for g in np.unique(codes[block]):
-            here = codes[block] == g
-            q[here] = theta[block][here] @ phi[g]
+        q = Versions(codes[block], len(phi)).word_probs(theta[block], phi)
         means, weights = expected_cells(totals[block], q)
         cells += np.count_nonzero(weights)
         span = slice(corpus.indptr[block.start], corpus.indptr[block.stop])
@@ -487,9 +469,7 @@ def _information(
     summed = np.bincount(by_word, n * ratio, num_topics * num_words).reshape(num_topics, num_words)
     whole = summed.sum(axis=1) / np.maximum(n_topic, 1.0)
     each = summed / np.maximum(n_word.reshape(num_topics, num_words), 1.0)
-    found = np.broadcast_to(one.found, num_topics)
-    probable = np.take_along_axis(each[one.order], best, axis=1)
-    return np.where(found, whole[one.order], np.nan), np.where(found[:, None], probable, np.nan)
+    return one.place(whole), np.take_along_axis(one.place(each, 0), best, axis=1)
 
 
 # --------------------------------------------------------------------------- all draws

@@ -29,6 +29,7 @@ from pgmult.core.arguments import as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.draws import most_probable
 from pgmult.topics.summaries.words import TopWord, as_topics, frex, names_of
 
 __all__ = ["exclusivity", "npmi", "topic_diversity", "u_mass"]
@@ -117,8 +118,7 @@ def exclusivity(topics: ArrayLike, num_words: int = 10, *, weight: float = 0.7) 
         At most `num_words`.
     """
     topics = as_topics(topics)
-    count = as_positive_int(num_words, "num_words")
-    best = np.argsort(-topics, axis=1, kind="stable")[:, :count]
+    best = most_probable(topics, as_positive_int(num_words, "num_words"))
     return np.asarray(np.take_along_axis(frex(topics, weight), best, axis=1).sum(axis=1))
 
 

@@ -23,9 +23,9 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.structured import StructuredCorpus
-from pgmult.topics.draws import as_draws, as_topic_numbers, each_draw, names_along, share_of_draws
+from pgmult.topics.draws import as_draws, as_topic_numbers, each_draw, mean_of, names_along
 from pgmult.topics.summaries.effects import structured_data, topic_names
-from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, scope_of
+from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, placed_draws, scope_of
 
 __all__ = ["FEW_TOKENS", "Content", "GroupWords", "content"]
 
@@ -212,7 +212,9 @@ class Content(Tabled):
         draws = np.stack(
             [
                 phi[np.asarray(pair)[:, None, None], numbers[:, None], chosen]
-                for phi in _aligned(self.posterior, self.chains, self.max_draws)
+                for phi in placed_draws(
+                    self.posterior, "group_topics", self.chains, self.max_draws, axis=1
+                )
             ]
         )
         found = []
@@ -303,30 +305,15 @@ def content(
     as_draws(posterior, "group_topics", "group_tokens")
     max_draws = as_positive_int(max_draws, "max_draws")
     chains = aligned_chains(posterior, chain, "group_topics")
-    total, count = np.zeros(()), np.zeros(())
-    for phi in _aligned(posterior, chains, max_draws):
-        total, count = total + np.nan_to_num(phi), count + ~np.isnan(phi[..., :1])
-    mean = np.asarray(total / count)
+    mean = mean_of(placed_draws(posterior, "group_topics", chains, max_draws, axis=1))
     tokens = [
-        np.where(one.found, n[:, one.order], np.nan)
-        for one in chains
-        for n in each_draw(posterior, "group_tokens", one.chain)
+        one.place(n) for one in chains for n in each_draw(posterior, "group_tokens", one.chain)
     ]
     return Content(
         [str(label) for label in data.content.labels], topic_names(posterior, chain),
         names_along(posterior, "word", mean.shape[-1]), mean, np.nanmean(tokens, axis=0),
         scope_of(chains), posterior, chains, max_draws,
     )  # fmt: skip
-
-
-def _aligned(posterior: Posterior, chains: list[AlignedChain], max_draws: int) -> Any:
-    """Draws of the groups' topics, nan of those that a chain did not find."""
-    for one in chains:
-        for phi in each_draw(
-            posterior, "group_topics", one.chain, share_of_draws(max_draws, len(chains))
-        ):
-            found = np.broadcast_to(one.found, phi.shape[1])
-            yield np.where(found[:, None], phi[:, one.order], np.nan)
 
 
 def _told(

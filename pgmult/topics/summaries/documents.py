@@ -15,7 +15,7 @@ from pgmult.core.arguments import as_list, as_probability
 from pgmult.core.tabled import Column, Table, Tabled, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.topics.draws import Draws, as_draws, names_along, quantile, with_model
+from pgmult.topics.draws import Draws, as_draws, mean_of, names_along, quantile, with_model
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 __all__ = ["DocumentTopics", "TopDocument", "document_topics", "representative_documents"]
@@ -101,18 +101,23 @@ def document_topics(
     num_documents, num_topics = next(_theta(posterior, None, chains, 1)).shape
     names = names_along(posterior, "document", num_documents)
     rows = _rows(names, range(num_documents) if documents is None else documents)
-    tail = 0.5 * (1.0 - probability)
     pieces = []
     size = max(1, _BLOCK // (max_draws * num_topics))
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
         theta = np.stack(list(_theta(posterior, block, chains, max_draws)), axis=-1)
-        ends = quantile(theta, [tail, 1.0 - tail], axis=-1)
-        pieces.append((np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), *ends))
-    mean, sd, lower, upper = (np.concatenate(piece) for piece in zip(*pieces, strict=True))
+        pieces.append(moments_of(theta, probability))
+    mean, sd, lower, upper = np.concatenate(pieces, axis=1)
     return DocumentTopics(
         [names[d] for d in rows], mean, sd, lower, upper, probability, scope_of(chains)
     )
+
+
+def moments_of(theta: FloatArray, probability: float) -> FloatArray:
+    """Mean, sd and the ends of an interval, of draws of theta along the last axis."""
+    tail = 0.5 * (1.0 - probability)
+    ends = quantile(theta, [tail, 1.0 - tail], axis=-1)
+    return np.stack([np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), *ends])
 
 
 class TopDocument(NamedTuple):
@@ -148,10 +153,7 @@ def representative_documents(
     """
     num_documents = as_positive_int(num_documents, "num_documents")
     chains = aligned_chains(posterior, chain, _source(posterior))
-    total, count = np.zeros(()), np.zeros(())
-    for theta in _theta(posterior, None, chains, max_draws):
-        total, count = total + np.nan_to_num(theta), count + ~np.isnan(theta)
-    mean = np.asarray(total / count)
+    mean = mean_of(_theta(posterior, None, chains, max_draws))
     best = np.argsort(-mean, axis=0, kind="stable")[:num_documents].T
     chosen, place = np.unique(best, return_inverse=True)
     found = document_topics(
@@ -161,9 +163,7 @@ def representative_documents(
         [
             TopDocument(
                 found.documents[i],
-                float(found.mean[i, k]),
-                float(found.lower[i, k]),
-                float(found.upper[i, k]),
+                *(float(x[i, k]) for x in (found.mean, found.lower, found.upper)),
             )
             for i in rows
         ]
@@ -191,7 +191,7 @@ def _theta(
     for one, draw in each_aligned(posterior, name, chains, max_draws):
         chosen: NDArray[np.float64] = draw if rows is None else draw[rows]
         theta = chosen if link is None else link.probs(chosen)
-        yield np.where(one.found, theta[:, one.order], np.nan)
+        yield one.place(theta)
 
 
 def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -> IntArray:

@@ -66,6 +66,8 @@ from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.draws import (
     as_draws,
     as_topic_numbers,
+    data_of_run,
+    most_probable,
     names_along,
     of_chain,
     regression_at,
@@ -78,8 +80,8 @@ from pgmult.topics.summaries.matching import (
     AlignedChain,
     aligned_chains,
     best_chain,
-    each_aligned,
     mean_topics,
+    placed_draws,
     scope_of,
 )
 from pgmult.topics.summaries.settings import (
@@ -567,7 +569,7 @@ def effects(
                     )
                 ]
             )
-            expected.append(np.where(one.found, shares[:, one.order], np.nan))
+            expected.append(one.place(shares))
     return _effects(
         expected, layout.settings, layout.about, topic_names(posterior, chain), chains, probability,
         layout.variable, by,
@@ -683,10 +685,7 @@ def shares_over_time(
     probability = as_probability(probability, "probability")
     as_draws(as_kind(posterior, "posterior", Posterior), "prevalence")
     chains = aligned_chains(posterior, chain, "prevalence")
-    draws = [
-        np.where(one.found, draw[:, one.order], np.nan)
-        for one, draw in each_aligned(posterior, "prevalence", chains, max_draws)
-    ]
+    draws = list(placed_draws(posterior, "prevalence", chains, max_draws))
     axis = posterior.dims["prevalence"][2]
     used = np.nansum(draws, axis=(0, 2)) > 0.0  # a time without words has no shares
     times = np.asarray(posterior.coords[axis])[used].tolist()
@@ -749,23 +748,14 @@ def difference(effects: Effects, setting: Any, baseline: Any) -> Difference:
 
 def structured_data(posterior: Posterior, data: Any = None) -> StructuredCorpus:
     """The covariates that a posterior was sampled with: its own data, or those given."""
-    with_model(posterior)
-    if data is None:
-        own: object = posterior.data
-        if not isinstance(own, StructuredCorpus):
-            raise ValueError(
-                "posterior must be of data with covariates, got one of"
-                f" {type(posterior.model).__name__} given a {type(own).__name__} (make the data"
-                " with pgmult.topics.with_covariates)"
-            )
-        return own
-    given = as_kind(data, "data", StructuredCorpus, "make one with with_covariates")
-    if not posterior.is_of(given):
+    own: object = with_model(posterior).data if data is None else data
+    if data is None and not isinstance(own, StructuredCorpus):
         raise ValueError(
-            f"data must be what the posterior was sampled with, got other data"
-            f" ({given.num_documents} documents, covariates {', '.join(given.design.names)})"
+            "posterior must be of data with covariates, got one of"
+            f" {type(posterior.model).__name__} given a {type(own).__name__} (make the data"
+            " with pgmult.topics.with_covariates)"
         )
-    return given
+    return data_of_run(posterior, data, StructuredCorpus, "make one with with_covariates")
 
 
 def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
@@ -776,9 +766,7 @@ def topic_names(posterior: Posterior, chain: int | None) -> list[str]:
             count = with_model(posterior).model.num_topics
         return [f"topic {k}" for k in range(count)]
     means = mean_topics(posterior, best_chain(posterior) if chain is None else chain, max_draws=100)
-    by_word = means.reshape(len(means), -1, means.shape[-1]).mean(axis=1)
-    words = names_along(posterior, "word", by_word.shape[-1])
-    best = np.argsort(-by_word, axis=1, kind="stable")[:, :_NAME_WORDS]
+    words, best = names_along(posterior, "word", means.shape[-1]), most_probable(means, _NAME_WORDS)
     return [f"{k} {' '.join(words[j] for j in row)}" for k, row in enumerate(best)]
 
 

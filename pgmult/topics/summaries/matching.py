@@ -29,6 +29,7 @@ from pgmult.topics.draws import (
     as_draws,
     each_draw,
     mean_of,
+    most_probable,
     names_along,
     num_chains,
     share_of_draws,
@@ -115,6 +116,11 @@ class AlignedChain:
     order: Any
     found: Any
 
+    def place(self, values: FloatArray, axis: int = -1) -> FloatArray:
+        """Values of topics in the reference's order, nan for those that the chain did not find."""
+        placed = np.where(self.found, np.moveaxis(values, axis, -1)[..., self.order], np.nan)
+        return np.moveaxis(placed, -1, axis)
+
 
 def aligned_chains(posterior: Draws, chain: int | None, name: str) -> list[AlignedChain]:
     """The chain asked for as it is, or all of them with their topics matched to the best one's.
@@ -158,6 +164,14 @@ def each_aligned(
     for one in chains:
         for draw in each_draw(posterior, name, one.chain, share_of_draws(max_draws, len(chains))):
             yield one, draw
+
+
+def placed_draws(
+    posterior: Draws, name: str, chains: list[AlignedChain], max_draws: int, axis: int = -1
+) -> Iterator[FloatArray]:
+    """As `each_aligned`, topics (on `axis`) in the reference's order: see `AlignedChain.place`."""
+    draws = each_aligned(posterior, name, chains, max_draws)
+    return (one.place(draw, axis) for one, draw in draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,9 +323,9 @@ def compare(
     distance = costs[rows, columns][near]
     closest = np.argsort(distance, kind="stable")
     pairs = np.column_stack([rows, columns])[near][closest]
-    best = [np.argsort(-mean, axis=1, kind="stable")[:, :num_words] for mean in means]
     one, two = (
-        [[of[j] for j in row] for row in order] for of, order in zip(names, best, strict=True)
+        [[of[j] for j in row] for row in most_probable(mean, num_words)]
+        for of, mean in zip(names, means, strict=True)
     )
     return RunMatches(
         pairs,

@@ -29,7 +29,14 @@ from pgmult.core.tabled import Column, Table, Tabled, percent
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import Draws, as_topic_numbers, each_draw, mean_of, names_along
+from pgmult.topics.draws import (
+    Draws,
+    as_topic_numbers,
+    each_draw,
+    mean_of,
+    most_probable,
+    names_along,
+)
 from pgmult.topics.summaries.matching import match_topics, mean_topics
 
 __all__ = ["STEADY", "TopicStability", "topic_stability"]
@@ -201,9 +208,7 @@ def topic_stability(posterior: Draws, *, reference: int | None = None) -> TopicS
     """
     matches = match_topics(posterior, reference=reference)
     means = mean_topics(posterior, matches.reference, max_draws=100)
-    words = names_along(posterior, "word", means.reshape(len(means), -1, means.shape[-1]).shape[-1])
-    by_word = means.reshape(len(means), -1, means.shape[-1]).mean(axis=1)
-    best = np.argsort(-by_word, axis=1, kind="stable")[:, :_WORDS]
+    words = names_along(posterior, "word", means.shape[-1])
     shares = None
     if "topic_shares" in posterior:
         each = np.stack(
@@ -216,7 +221,7 @@ def topic_stability(posterior: Draws, *, reference: int | None = None) -> TopicS
     attrs: Any = posterior.attrs if isinstance(posterior, Posterior) else {}
     return TopicStability(
         matches=matches,
-        names=[" ".join(words[j] for j in row) for row in best],
+        names=[" ".join(words[j] for j in row) for row in most_probable(means, _WORDS)],
         shares=shares,
         support=_support_of(attrs, matches.reference, len(means)),
         given_one_mode=attrs.get("starts") == "shared",

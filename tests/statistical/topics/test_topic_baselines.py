@@ -152,7 +152,7 @@ def standard_steps(state):
 def fit_by_time(model, state, data):
     """How well the allocation of each document goes with its words and the topics of its time."""
     topics = state.topics.reshape(model.num_topics, -1)
-    return (data.by_time().to_csr() @ topics.T * state.topic_counts).sum()
+    return (data.by_version().to_csr() @ topics.T * state.topic_counts).sum()
 
 
 def dynamic_statistics(model):

@@ -47,7 +47,7 @@ def test_times_become_steps_and_gaps_stay(data, counts):
 
 
 def test_words_by_time_are_pairs(data, counts):
-    pairs = data.by_time().to_csr().toarray().reshape(40, 6, 12)
+    pairs = data.by_version().to_csr().toarray().reshape(40, 6, 12)
     for d in range(40):
         np.testing.assert_array_equal(pairs[d, data.times[d]], counts[d])
     assert pairs.sum() == counts.sum()

@@ -13,8 +13,10 @@ from pgmult import Posterior
 from pgmult.sampling import Origin
 from pgmult.topics import (
     CorrelatedTopics,
+    DynamicTopics,
     StructuralTopics,
     as_corpus,
+    as_timed_corpus,
     with_covariates,
 )
 from pgmult.topics import (
@@ -159,6 +161,24 @@ def test_content_that_is_modelled_leaves_no_trace():
         plain, dims={name: model.dims[name] for name in plain}, origin=Origin.of(model, data)
     )
     assert predictive_checks(missing, groups=["side"]).dependence[1].p.max() < 0.05
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_topics_that_change_are_replicated_as_of_their_time(is_right):
+    rng = np.random.default_rng(6)
+    times = np.arange(80) % 2
+    theta, phi = truth(rng, 80)
+    data = as_timed_corpus(texts(rng, theta, phi, groups=times, shift=1.0), times)
+    topics = np.stack([phi, np.roll(phi, 5, axis=1)], axis=1)  # (topic, time, word)
+    draws = {"theta": theta, "topics": topics if is_right else topics[:, ::-1]}
+    model = DynamicTopics(len(phi))
+    posterior = Posterior(
+        {name: np.broadcast_to(x, (1, 20, *x.shape)) for name, x in draws.items()},
+        dims={name: model.dims[name] for name in draws}, origin=Origin.of(model, data),
+    )  # fmt: skip
+    found = predictive_checks(posterior, groups={"when": times})
+    assert (found.dispersion_p > 0.02) == is_right
+    assert (found.dependence[1].p > 0.02).all() == is_right  # words go with times as they should
 
 
 def test_what_cannot_be_checked_is_refused():
