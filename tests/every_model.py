@@ -188,6 +188,7 @@ MODELS = {
         sequences.GaussianLDS(state_dim=2),
         sequences.as_vector_sequences(VECTORS),
     ),
+    "MarkovChain": lambda: (sequences.MarkovChain(order=2), symbols()),
     "MultinomialHMM": lambda: (sequences.MultinomialHMM(num_states=3), symbols()),
     "MultinomialHMM sticky": lambda: (
         sequences.MultinomialHMM(3, stickiness=None, start_tries=2, start_sweeps=2),

@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.runs import Job, StoredRun, resumed, sampled
 from pgmult.cli.shared import (
@@ -30,6 +30,9 @@ from pgmult.cli.shared import (
     tell,
 )
 from pgmult.core.family import Family
+
+if TYPE_CHECKING:
+    from pgmult.core.comparison import Comparison
 
 __all__ = ["CHECK", "Demo", "Question", "Room", "add_demo", "add_room"]
 
@@ -92,6 +95,8 @@ class Room:
         ``report(run, options)``; options are those of ``show``, or None.
     compare : callable
         ``compare(first, second, options)`` of two runs: a report.
+    rivals : callable, optional
+        ``rivals(run)``: the run beside the simple rivals of its family, a `Comparison`.
     questions : sequence of Question
     more : sequences of (word, help, add, command)
         Actions that are not about a run.
@@ -111,6 +116,7 @@ class Room:
     job: Callable[[Options], Job]
     report: Callable[[StoredRun, Options | None], Any]
     compare: Callable[[StoredRun, StoredRun, Options], Any]
+    rivals: Callable[[StoredRun], "Comparison"] | None = None
     questions: Sequence[Question] = ()
     more: Sequence[tuple[str, str, Callable[[Parser], Any], Callable[[Options], int]]] = ()
     add_show: Callable[[Parser], Any] = lambda parser: None
@@ -147,9 +153,10 @@ def add_room(commands: Any, room: Room) -> None:
         question.add(asking)
         if question.writes:
             add_writing(asking, figure=question.draws)
-    compare = action("compare", "two runs of the same data", _compare)
+    told = "a run with simple rivals, or two runs of the same data"
+    compare = action("compare", told, _compare)
     _add_run(compare, "first")
-    _add_run(compare, "second")
+    compare.add_argument("second", type=Path, metavar="OTHER", nargs="?")
     _add_json(compare)
     room.add_compare(compare)
     for word, text, add, command in room.more:
@@ -180,6 +187,11 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
                 help="local, for worker processes, or the address of a Dask scheduler, tcp://...;"
                 " variables of single rows are not stored then",
             )  # fmt: skip
+        if room.rivals is not None:
+            parser.add_argument(
+                "--no-compare", dest="compares", action="store_false",
+                help="do not score the model beside simple rivals",
+            )  # fmt: skip
     room.add_fit(fit)
 
 
@@ -205,6 +217,8 @@ def _resume(room: Room, options: Options) -> int:
 def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) -> int:
     """Print the report of a run that has ended, write its page, and say how to go on."""
     if run is not None:
+        if room.rivals is not None and options.compares:
+            run.keep_comparison(room.rivals(run))
         if not options.json:
             print()
         tell(options, room.report(run, None), run.path / PAGE)
@@ -232,7 +246,15 @@ def _report(room: Room, options: Options) -> int:
 
 
 def _compare(room: Room, options: Options) -> int:
-    first, second = (StoredRun.open(p, room.family) for p in (options.first, options.second))
+    first = StoredRun.open(options.first, room.family)
+    if options.second is None:
+        if room.rivals is None:
+            raise ValueError(f"{room.family.name} have no simple rivals yet: name another run")
+        found = room.rivals(first)
+        first.keep_comparison(found)
+        give(found, options)
+        return 0
+    second = StoredRun.open(options.second, room.family)
     give(room.compare(first, second, options), options)
     return 0
 

@@ -117,8 +117,12 @@ def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     return run.ask(
         "report", title=run.title, facts=run.facts, held_out=run.held_out.get("counts"),
-        tiles=_tiles() if run.notes.get("states") else None,
+        comparison=run.comparison, tiles=_tiles() if run.notes.get("states") else None,
     )  # fmt: skip
+
+
+def _rivals(run: StoredRun) -> Any:
+    return run.ask("compare", held_out=run.held_out.get("counts"))
 
 
 def _predict(run: StoredRun, options: argparse.Namespace) -> Any:
@@ -321,6 +325,7 @@ ROOM = Room(
     "  pgmult fields predict run elsewhere.csv --out probabilities.csv",
     "the probabilities behind a tidy table of counts",
     draws=400, tune=400, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    rivals=_rivals,
     questions=(
         Question(
             "predict", "probabilities with intervals at other inputs", _predict, _add_predict,

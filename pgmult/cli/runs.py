@@ -1,7 +1,8 @@
 """Run directories at the command line: sampled, resumed, opened, with their notes.
 
 Beside draws and data a run directory has ``job.json``, what the command was told that the model
-does not know (title, columns, places), and ``held-out.npz``, counts that the model was not shown.
+does not know (title, columns, places), ``held-out.npz``, counts that the model was not shown, and
+``comparison.json``, how it did beside its rivals.
 A run that was sampled in Python has neither, and answers all the same.
 """
 
@@ -12,14 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.shared import running, silence_what_is_told_anyway
 from pgmult.core.family import Family, family_of
 
+if TYPE_CHECKING:
+    from pgmult.core.comparison import Comparison
+
 __all__ = ["Job", "StoredRun", "resumed", "sampled"]
 
-_NOTES, _HELD_OUT = "job.json", "held-out.npz"
+_NOTES, _HELD_OUT, _COMPARISON = "job.json", "held-out.npz", "comparison.json"
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,28 @@ class StoredRun:
             return self.posterior.data
         except ValueError:
             return None
+
+    @property
+    def comparison(self) -> "Comparison | bool":
+        """How the run did beside its rivals, if that was found and is of these draws; or False."""
+        from pgmult.core import sealed
+        from pgmult.core.comparison import Comparison
+
+        place = self.path / _COMPARISON
+        if not place.exists():
+            return False
+        with sealed.reading(place):
+            told = json.loads(place.read_text(encoding="utf-8"))
+            found = Comparison.from_plain(told)
+        return found if told["draws"] == self.posterior.num_draws else False
+
+    def keep_comparison(self, found: "Comparison") -> None:
+        """Write how the run did beside its rivals."""
+        from pgmult.core import sealed
+
+        told = {"draws": self.posterior.num_draws, **found.plain()}
+        text = json.dumps(told, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        sealed.write(self.path / _COMPARISON, text.encode())
 
     @property
     def title(self) -> str:

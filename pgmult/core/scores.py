@@ -1,8 +1,120 @@
-"""Scores a token, and paired differences of them."""
+r"""Log probabilities of observations under a forecaster, unit by unit, and how two of them differ.
+
+A *unit* is what goes together and counts once for an error: a row of counts, a document, a block of
+steps. `leave_one_out` finds, from draws given all observations, how probable each is given all the
+others (Gelfand, Dey and Chang 1992): with w_s = 1 / p(x_i | draw s),
+
+    p(x_i | x_-i) = sum_s w_s p(x_i | draw s) / sum_s w_s,
+
+the largest weights smoothed by a generalised Pareto law (Vehtari, Simpson, Gelman, Yao and Gabry
+2024, "Pareto smoothed importance sampling"), whose shape k tells whether they can be relied on.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> mean = rng.normal(0.0, 0.1, size=(2, 500))  # of 100 observations of variance 1
+>>> log_p = -0.5 * (rng.normal(size=5) - mean[..., None]) ** 2
+>>> loo = leave_one_out(log_p)
+>>> loo.log_p.shape, loo.by_chain.shape, bool((loo.k < 0.7).all())
+((5,), (2, 5), True)
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from pgmult.core.typing import FloatArray, IntArray
+
+LARGE_K = 0.7
+"""The Pareto shape beyond which importance weights say little."""
+_NOTHING = 1e-3  # nats: less than a thousandth of a probability is no difference
+_BLOCK = 1 << 21  # logarithms that are sorted at a time
+
+
+class Gain(NamedTuple):
+    """A paired difference of scores.
+
+    Attributes
+    ----------
+    mean : float
+        Nats an observation.
+    error : float
+        Its standard error.
+    """
+
+    mean: float
+    error: float
+
+    @property
+    def sign(self) -> int:
+        """1 if better, -1 if worse, 0 within twice the error, or where it is next to nothing."""
+        if abs(self.mean) <= max(2.0 * self.error, _NOTHING):
+            return 0
+        return 1 if self.mean > 0.0 else -1
+
+    @property
+    def word(self) -> str:
+        """Such as "better than"."""
+        return {1: "better than", 0: "as well as", -1: "worse than"}[self.sign]
+
+    def __str__(self) -> str:
+        digits = 3 if abs(self.mean) >= 0.01 else 4
+        return f"{self.mean:+.{digits}f} ± {self.error:.{digits}f}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Score:
+    """Log probabilities of observations under one forecaster.
+
+    Attributes
+    ----------
+    by_unit : array, ``(num_units,)``
+        Sums over each unit's observations.
+    totals : int array, ``(num_units,)``
+        Observations of each unit.
+    by_chain : array, ``(num_chains, num_units)``, optional
+        The same by the draws of each chain alone; no rows for what has no chains.
+    large_k : float
+        Share of the observations whose importance weights say little.
+    """
+
+    by_unit: FloatArray
+    totals: IntArray
+    by_chain: FloatArray | None = None
+    large_k: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Nats an observation."""
+        return float(self.by_unit.sum() / self.totals.sum())
+
+    @property
+    def chain_error(self) -> float:
+        """How far other chains would have moved the score, a standard error; 0 with one chain."""
+        if self.by_chain is None or len(self.by_chain) < 2:
+            return 0.0
+        means = self.by_chain.sum(axis=1) / self.totals.sum()
+        return float(np.std(means, ddof=1) / np.sqrt(len(means)))
+
+    def gain_over(self, reference: "Score") -> Gain:
+        """How much better it is, paired by unit; the error is over units and over chains.
+
+        Raises
+        ------
+        ValueError
+            If the other score is of other observations.
+        """
+        if not np.array_equal(self.totals, reference.totals):
+            raise ValueError(
+                f"the scores must be of the same observations, got {self.totals.sum():,} in"
+                f" {len(self.totals):,} units and {reference.totals.sum():,} in"
+                f" {len(reference.totals):,}"
+            )
+        mean, error = paired_difference(self.by_unit, reference.by_unit, self.totals)
+        if np.count_nonzero(self.totals) < 2:
+            error = np.inf  # one unit says nothing of others
+        return Gain(mean, float(np.hypot(error, np.hypot(self.chain_error, reference.chain_error))))
 
 
 def mean_by_token(by_document: FloatArray, totals: IntArray) -> tuple[float, float]:
@@ -32,3 +144,87 @@ def paired_difference(
         How many tokens of each document were scored.
     """
     return mean_by_token(by_document - reference, totals)
+
+
+# --------------------------------------------------------------------------- leave-one-out
+
+
+class LeftOut(NamedTuple):
+    """Log probabilities of observations given all others.
+
+    Attributes
+    ----------
+    log_p : array, ``(num_observations,)``
+    by_chain : array, ``(num_chains, num_observations)``
+        By the draws of each chain alone.
+    k : array, ``(num_observations,)``
+        Shape of the tail of the weights; above `LARGE_K` they say little. nan of fewer than 25
+        draws, whose weights are not smoothed.
+    """
+
+    log_p: FloatArray
+    by_chain: FloatArray
+    k: FloatArray
+
+
+def leave_one_out(log_p: FloatArray) -> LeftOut:
+    """How probable each observation is given all others, by importance sampling.
+
+    Parameters
+    ----------
+    log_p : array, ``(num_chains, num_draws, num_observations)``
+        Log probability of each observation given each draw; observations are independent given a
+        draw, or each given those before it.
+    """
+    chains, draws, size = log_p.shape
+    found, k = np.empty((2, size))
+    by_chain = np.empty((chains, size))
+    block = max(1, _BLOCK // (chains * draws))
+    for first in range(0, size, block):
+        part = slice(first, first + block)
+        each = log_p[:, :, part].reshape(chains * draws, -1)
+        weights, k[part] = _smoothed(-each)
+        found[part] = logsumexp(weights + each, axis=0) - logsumexp(weights, axis=0)
+        by_chain[:, part] = np.log(draws) - logsumexp(-log_p[:, :, part], axis=1)
+    return LeftOut(found, by_chain, k)
+
+
+def _smoothed(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weights whose largest are quantiles of the Pareto law that fits these, and its shape k."""
+    weights = log_weights - log_weights.max(axis=0)
+    number = len(weights)
+    tail = int(np.ceil(min(0.2 * number, 3.0 * np.sqrt(number))))
+    if tail < 5:
+        return weights, np.full(weights.shape[1], np.nan)
+    order = np.argsort(weights, axis=0)
+    largest = order[-tail:]
+    cutoff = np.take_along_axis(weights, order[-tail - 1][None], axis=0)
+    excess = np.exp(np.take_along_axis(weights, largest, axis=0)) - np.exp(cutoff)
+    flat = excess[-1] - excess[0] <= 1e-12  # nothing to smooth
+    k, sigma = _pareto_fit(np.where(flat, np.arange(1.0, tail + 1.0)[:, None], excess))
+    at = (np.arange(tail) + 0.5)[:, None] / tail
+    steep = np.where(np.abs(k) < 1e-8, 1e-8, k)
+    quantiles = sigma * np.expm1(-steep * np.log1p(-at)) / steep
+    smooth = np.minimum(np.log(quantiles + np.exp(cutoff)), 0.0)
+    smooth = np.where(flat, np.take_along_axis(weights, largest, axis=0), smooth)
+    np.put_along_axis(weights, largest, smooth, axis=0)
+    return weights, np.where(flat, 0.0, k)
+
+
+def _pareto_fit(excess: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Shape and scale of generalised Pareto laws of ascending columns (Zhang and Stephens 2009).
+
+    The shape is drawn towards 1/2 with the weight of ten observations.
+    """
+    number = len(excess)
+    size = 30 + int(np.sqrt(number))
+    grid = 1.0 - np.sqrt(size / (np.arange(1.0, size + 1.0) - 0.5))
+    quartile = np.maximum(excess[int(number / 4 + 0.5) - 1], 1e-300)
+    theta = grid[:, None] / (3.0 * quartile) + 1.0 / excess[-1]
+    shapes = np.array([np.log1p(-one * excess).mean(axis=0) for one in theta])
+    profile = number * (np.log(-theta / shapes) - shapes - 1.0)
+    weights = np.exp(profile - logsumexp(profile, axis=0))
+    best = (weights * theta).sum(axis=0)
+    shape = np.log1p(-best * excess).mean(axis=0)
+    sigma = -shape / best
+    return (number * shape + 5.0) / (number + 10.0), sigma

@@ -18,11 +18,14 @@ import numpy as np
 
 from pgmult.core.arguments import as_kind, as_seed, as_strings
 from pgmult.core.checks import PredictiveChecks
+from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report
+from pgmult.core.scores import Gain
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import own_data, predict
+from pgmult.fields.rivals import compare_with_rivals
 from pgmult.fields.scores import gain_by_count
 from pgmult.sampling.posterior import Posterior
 
@@ -102,19 +105,23 @@ def _statistics(counts: IntArray, totals: IntArray, shares: FloatArray) -> dict[
 
 def compare(
     run: Posterior,
-    other: Posterior,
+    other: Posterior | None = None,
     *,
     held_out: ArrayLike | None = None,
     names: tuple[str, str] = ("the first", "the second"),
     max_draws: int = 400,
-) -> Report:
-    """How far two runs of the same inputs and categories are apart, and which one predicts better.
+) -> Report | Comparison:
+    """Does a run beat the obvious; or how far are two runs apart, and which one predicts better?
 
     Parameters
     ----------
-    run, other : Posterior
+    run : Posterior
+    other : Posterior, optional
+        Of the same inputs and categories; without it the run is compared with simple rivals: see
+        `pgmult.fields.rivals`.
     held_out : int array, ``(num_rows, num_categories)``, optional
-        Counts that neither run was shown; without them it is not said which one is better.
+        Counts that no run was shown; without them it is not said which of two is better, and rivals
+        are told from all counts but the one that is scored.
     names : pair of str
         What to call the runs.
     max_draws : int
@@ -125,6 +132,8 @@ def compare(
     ValueError
         If the runs are of other inputs or categories.
     """
+    if other is None:
+        return compare_with_rivals(run, held_out=held_out, max_draws=max_draws)
     runs = as_kind(run, "run", Posterior), as_kind(other, "other", Posterior)
     called = as_strings(names, "names")
     if len(called) != 2:
@@ -155,10 +164,9 @@ def compare(
     scores = [
         f.rows(those).log_predictive_density(hidden[those], coefficients=False) for f in (one, two)
     ]
-    gain, error = gain_by_count(scores[0], scores[1], hidden[those].sum(axis=1))
-    word = "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
+    gain = Gain(*gain_by_count(scores[0], scores[1], hidden[those].sum(axis=1)))
     better = (
-        f"The first tells counts that neither was shown {word} than the second:"
-        f" {gain:+.4f} ± {error:.4f} nats a count, paired by input."
+        f"The first tells counts that neither was shown {gain.word} the second: {gain} nats a"
+        " count, paired by input."
     )
     return Report(" and ".join(called), [better, apart])

@@ -115,7 +115,7 @@ def predict(
     if new is not None:
         wider = with_table(data, new, places, names)
         pi, sticks = _at(run, model, data, wider, max_draws, random_seed)
-        labels = _row_labels(wider, ("new",))
+        labels = row_labels(wider, ("new",))
     else:
         if inputs == "new" and not data.num_new:
             raise ValueError("data must have new inputs (pass them to as_field)")
@@ -126,7 +126,7 @@ def predict(
         if parts == ("new",) and isinstance(run.link, StickBreaking) and all(v in run for v in law):
             mean, var = (_drawn(run, name, max_draws) for name in law)
             sticks = StickLaw(np.array(run.link.order), mean, var)
-        labels = _row_labels(data, parts)
+        labels = row_labels(data, parts)
     if data.categories is not None:
         labels["category"] = data.categories
     caption = f"Probabilities of the categories, {len(pi):,} draws."
@@ -283,7 +283,7 @@ class FieldPredictions(Estimand):
         return calibration(self.draws, counts, **options)
 
 
-def _row_labels(data: CountField, parts: Sequence[str]) -> dict[str, Any]:
+def row_labels(data: CountField, parts: Sequence[str]) -> dict[str, Any]:
     """The inputs of some rows as the caller's table has them, under the names of its columns."""
     seen = (data.columns, data.inputs, data.names)
     new = (data.new_columns, data.new_inputs, data.new_names)

@@ -14,19 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
+from pgmult.core.comparison import Comparison
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.reports import Interval, Report, Section, check_section
-from pgmult.core.tables import as_years, date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance, Product, Sum
-from pgmult.fields.data import CountField, smoothed_shares
+from pgmult.fields.data import CountField
 from pgmult.fields.models.approximation import slow_sites
 from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.fields.predictions import FieldPredictions, own_data, predict
-from pgmult.fields.scores import gain_by_count
+from pgmult.fields.rivals import axis_and_places, compare_with_rivals, plain
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
@@ -45,6 +45,7 @@ def report(
     title: str = "A field of counts",
     facts: Mapping[str, str] | None = None,
     held_out: ArrayLike | None = None,
+    comparison: Comparison | bool = True,
     truth: ArrayLike | None = None,
     tiles: Mapping[str, str] | None = None,
     probability: float = 0.9,
@@ -66,6 +67,9 @@ def report(
     held_out : int array, ``(num_rows, num_categories)``, optional
         Counts of rows that the model was not shown: they are empty in the data, and others are
         zero here.
+    comparison : Comparison or bool
+        Of the model with simple rivals, what `compare` found before; True to make it, False to
+        leave it out.
     truth : array, ``(num_rows + num_new, num_categories)``, optional
         The probabilities, where they are known.
     tiles : mapping from a place's name to a postal code of the United States, optional
@@ -99,14 +103,19 @@ def report(
         grid.leaders(),
         grid.ahead(),
     ]
-    verdict = [*grid.moved(), grid.lead(), *grid.unseen()]
+    if comparison is True:
+        comparison = compare_with_rivals(run, data=data, held_out=held_out, max_draws=used)
+    verdict = [] if comparison is False else [*comparison.sentences]
+    verdict += [*grid.moved(), grid.lead(), *grid.unseen()]
     if held_out is not None:
         hidden = as_counts(held_out, "held_out")
         if hidden.shape != data.counts.shape:
             raise ValueError(f"held_out must have shape {data.counts.shape}, got {hidden.shape}")
-        sentences = _held_out(every.rows(np.arange(data.num_rows)), hidden, data, random_seed)
-        verdict += sentences[:2]
+        sentences = _held_out(every.rows(np.arange(data.num_rows)), hidden, random_seed)
+        verdict += sentences[:1]
         sections.append(Section("Counts that were held out", sentences=sentences))
+    if comparison is not False:
+        sections.append(comparison.section())
     fit = check(run, data=data, max_draws=used, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
@@ -188,16 +197,9 @@ class _Grid:
     @classmethod
     def of(cls, data: CountField, found: FieldPredictions, truth: FloatArray | None) -> "_Grid":
         pi = found.draws
-        columns = {name: np.asarray(values) for name, values in found.columns_of("row").items()}
-        if data.columns is None:
-            columns.pop("row", None)
-        numeric = [name for name, values in columns.items() if values.dtype.kind in "iufM"]
-        axis = numeric[0] if numeric else ""
-        told = columns.get(axis, np.zeros(pi.shape[1]))
-        x = as_years(told) if told.dtype.kind == "M" else told.astype(np.float64)
-        rest = [values for name, values in columns.items() if name != axis]
-        labels = [", ".join(_plain(v) for v in row) for row in zip(*rest, strict=True)]
-        places, place = np.unique(labels or [""] * len(x), return_inverse=True)
+        columns = found.columns_of("row")
+        axis, x, places, place = axis_and_places(data, columns, pi.shape[1])
+        told = np.asarray(columns.get(axis, np.zeros(pi.shape[1])))
         lower, upper = found.interval()
         names = np.arange(pi.shape[2]) if data.categories is None else data.categories
         return cls(
@@ -205,8 +207,8 @@ class _Grid:
             axis,
             x,
             told,
-            place.reshape(-1),
-            [str(p) for p in places],
+            place,
+            places,
             pi,
             found.mean,
             lower,
@@ -255,7 +257,7 @@ class _Grid:
         return Interval(float(draws.mean()), float(lower), float(upper), form)
 
     def _span(self) -> tuple[str, str]:
-        start, end = (_plain(self.told[np.flatnonzero(self.x == x)[0]]) for x in self._common())
+        start, end = (plain(self.told[np.flatnonzero(self.x == x)[0]]) for x in self._common())
         return start, end
 
     def moved(self) -> list[str]:
@@ -475,12 +477,6 @@ def _how_sure(share: float) -> str:
     return f"it is the first with probability {share:.2f}"
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, np.datetime64):
-        return date_text(value)
-    return f"{value:g}" if isinstance(value, np.floating | float) else str(value)
-
-
 def data_in_words(data: CountField) -> str:
     """How many counts of how many categories, where."""
     text = (
@@ -492,24 +488,16 @@ def data_in_words(data: CountField) -> str:
     return text + (f"; {data.num_new:,} new inputs" if data.num_new else "")
 
 
-def _held_out(
-    rows: FieldPredictions, hidden: IntArray, data: CountField, random_seed: int
-) -> list[str]:
-    """Do intervals hold what was hidden, and is it told better than by shares alone?"""
+def _held_out(rows: FieldPredictions, hidden: IntArray, random_seed: int) -> list[str]:
+    """Do intervals hold what was hidden?"""
     those = np.flatnonzero(hidden.sum(axis=1) > 0)
     if not len(those):
         return ["No counts were held out."]
     counts = hidden[those]
-    found = rows.rows(those)
-    shares = smoothed_shares(data.counts.sum(axis=0), 0.5)
-    each = found.log_predictive_density(counts, coefficients=False)
-    gain, error = gain_by_count(each, counts @ np.log(shares), counts.sum(axis=1))
-    how = "better" if gain > 2 * error else "worse" if gain < -2 * error else "no better"
-    fit = found.calibration(counts, least=0.0, random_seed=random_seed)
+    fit = rows.rows(those).calibration(counts, least=0.0, random_seed=random_seed)
     return [
-        f"Of {int(counts.sum()):,} counts at {len(those):,} inputs that were held out, each is told"
-        f" {how} than by overall shares: {gain:+.3f} ± {error:.3f} nats a count.",
-        f"Intervals of those counts {_in_a_sentence(fit.verdict)}.",
+        f"Intervals of the {int(counts.sum()):,} counts at {len(those):,} inputs that were held out"
+        f" {_in_a_sentence(fit.verdict)}.",
         f"{fit.coverage.in_words}, of {fit.num_cells:,} cells.",
     ]
 

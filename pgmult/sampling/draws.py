@@ -295,6 +295,22 @@ class Draws(Mapping[str, NDArray[Any]]):
         chain = as_positive_int(chain, "chain", 0, self.num_chains - 1)
         return self._draws.each(name, chain)
 
+    def thinned(self, name: str, most: int) -> NDArray[Any]:
+        """At most so many draws of a variable, evenly spread, as many of each chain.
+
+        Returns
+        -------
+        array, ``(chain, draw, ...)``
+        """
+        size = max(1, as_positive_int(most, "most") // self.num_chains)
+        if size >= self.num_draws:
+            return np.asarray(self[as_choice(name, "name", self)])
+        wanted = set(np.linspace(0, self.num_draws - 1, size).astype(np.int64).tolist())
+        chains = range(self.num_chains)
+        return np.array(
+            [[d for i, d in enumerate(self.each(name, c)) if i in wanted] for c in chains]
+        )
+
     def entries(self, name: str, limit: int | None) -> tuple[list[str], NDArray[np.float64], str]:
         """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note.
 

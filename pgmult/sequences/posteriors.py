@@ -121,9 +121,10 @@ def draws_of(
 
 
 def state_space_draws(
-    posterior: Posterior, max_draws: int, *, continued: bool = False
+    posterior: Posterior, max_draws: int, *, continued: bool = False, balanced: bool = False
 ) -> list[StateSpaceDraw]:
-    """The parameters of draws, for sequences that begin or for those that continue the posterior's.
+    """The parameters of draws, for sequences that begin or for those that continue the posterior's;
+    as many of each chain if they are to be `balanced`.
 
     Raises
     ------
@@ -141,7 +142,11 @@ def state_space_draws(
     if continued:
         refuse_without_last_states(posterior)
     names = [*model.predictive_variables, *(["last_states"] if continued else [])]
-    draws = draws_of(posterior, names, max_draws)
+    if balanced:
+        some = {name: posterior.thinned(name, max_draws) for name in names if name in posterior}
+        draws = draws_of(some, names, posterior.num_chains * posterior.num_draws)
+    else:
+        draws = draws_of(posterior, names, max_draws)
     points = [model.state_space(draw, link) for draw in draws]
     if not continued:
         return points

@@ -260,13 +260,13 @@ class MultinomialHMM(Checked):
         if self.transition_concentration is None:
             terms = _transition_terms(counts.transition, None, kappa)
             prior = self.concentration_shape, self.concentration_rate
-            alpha = _slice_log(rng, terms, alpha, *prior)
+            alpha = slice_log(rng, terms, alpha, *prior)
         if self.stickiness is None:
             terms = _transition_terms(counts.transition, alpha, None)
-            kappa = _slice_log(rng, terms, kappa, self.stickiness_shape, self.stickiness_rate)
+            kappa = slice_log(rng, terms, kappa, self.stickiness_shape, self.stickiness_rate)
         if self.emission_concentration is None:
             prior = self.concentration_shape, self.concentration_rate
-            eta = _slice_log(rng, _emission_terms(counts.emission), eta, *prior)
+            eta = slice_log(rng, _emission_terms(counts.emission), eta, *prior)
         return alpha, kappa, eta
 
     def _draw_rows(
@@ -320,6 +320,33 @@ class MultinomialHMM(Checked):
         """
         return _filtered(_state_of(draw), data)[0]
 
+    def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+        """Probabilities of every step given all others, ``(num_steps, num_symbols)``."""
+        state = _state_of(draw)
+        return np.asarray(self.state_probs(state, data) @ state.emission)
+
+    def ahead(
+        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Probabilities ahead, exact, and one path of symbols of each sequence.
+
+        Returns
+        -------
+        probs : array, ``(num_sequences, steps, num_symbols)``
+        symbols : int array, ``(num_sequences, steps)``
+        """
+        state = _state_of(draw)
+        law = self.last_state_probs(state, data)
+        hidden = one_of(rng, law)
+        probs = np.empty((len(law), steps, data.num_symbols))
+        symbols = np.empty((len(law), steps), dtype=np.int64)
+        for t in range(steps):
+            law = law @ state.transition
+            probs[:, t] = law @ state.emission
+            hidden = one_of(rng, state.transition[hidden])
+            symbols[:, t] = one_of(rng, state.emission[hidden])
+        return probs, symbols
+
     def observed_rows(self, data: Sequences) -> ObservedRows:
         """The steps, with their totals and sequences."""
         return step_rows(data)
@@ -329,6 +356,13 @@ class MultinomialHMM(Checked):
     ) -> IntArray:
         """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
         return np.asarray(self.simulate(rng, _state_of(draw), data).to_csr().toarray())
+
+
+def one_of(rng: np.random.Generator, probs: FloatArray) -> IntArray:
+    """A draw from each row of probabilities."""
+    running = np.cumsum(probs, axis=1)
+    u = rng.random(len(probs)) * running[:, -1]
+    return np.asarray((running <= u[:, None]).sum(axis=1))
 
 
 def _state_of(draw: Mapping[str, FloatArray]) -> MultinomialHMMState:
@@ -412,7 +446,7 @@ def _emission_terms(counts: FloatArray) -> _Terms:
     )
 
 
-def _slice_log(
+def slice_log(
     rng: np.random.Generator, terms: _Terms, value: float, shape: float, rate: float
 ) -> float:
     """One slice update, on its logarithm, of a positive number with a gamma prior."""

@@ -42,6 +42,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pgmult.core.arguments import as_choice, as_kind, as_seed, as_strings, under_name
+from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report
 from pgmult.core.scores import mean_by_token
 from pgmult.core.typing import FloatArray, IntArray
@@ -142,7 +143,7 @@ class SequenceScore:
         return self._gain(self.log_predictive - reference.log_predictive)
 
     def _gain(self, by_step: FloatArray) -> Gain:
-        blocks = _blocks(self.sequence)
+        blocks = blocks_of(self.sequence)
         level, spread = mean_by_token(
             np.asarray(np.bincount(blocks, by_step), np.float64),
             np.bincount(blocks, self.totals).astype(np.int64),
@@ -161,7 +162,7 @@ class SequenceScore:
     __repr__ = __str__
 
 
-def _blocks(sequence: IntArray) -> IntArray:
+def blocks_of(sequence: IntArray) -> IntArray:
     """Which block each step is in: about `_BLOCKS` segments, none across two sequences."""
     _, first, lengths = np.unique(sequence, return_index=True, return_counts=True)
     pieces = np.maximum(1, np.rint(_BLOCKS * lengths / len(sequence)).astype(np.int64))
@@ -360,35 +361,41 @@ def one_step_ahead(
 
 def compare(
     posterior: Posterior,
-    other: Posterior,
+    other: Posterior | None = None,
     *,
-    held_out: Any,
+    held_out: Any = None,
     names: tuple[str, str] = ("the first", "the second"),
-) -> Report:
-    """Which of two posteriors of the same sequences predicts better how they went on.
+    random_seed: int = 0,
+) -> Report | Comparison:
+    """Does a run beat the obvious; or which of two runs of the same sequences predicts better?
 
     Parameters
     ----------
-    posterior, other : Posterior
-    held_out : Sequences
-        How each sequence went on, which neither was shown.
+    posterior : Posterior
+    other : Posterior, optional
+        Without it the run is compared with simple rivals: see `pgmult.sequences.scores.rivals`.
+    held_out : Sequences, optional
+        How each sequence went on, which no run was shown; without it each step that they were shown
+        is told by draws given the others.
     names : pair of str
-        What to call them.
+        What to call two runs.
+    random_seed : int
+        Of rivals' chains and of particles.
     """
+    from pgmult.sequences.scores.rivals import compare_with_rivals, paired
+
+    if other is None:
+        return compare_with_rivals(posterior, held_out=held_out, random_seed=random_seed)
     runs = as_kind(posterior, "posterior", Posterior), as_kind(other, "other", Posterior)
     called = as_strings(names, "names")
     if len(called) != 2:
         raise ValueError(f"names must be two, one for each posterior, got {len(called)}")
-    if held_out is None:
-        raise TypeError("held_out must be how the sequences went on, got None")
-    scores = []
-    for run, its in zip(runs, ("posterior", "other"), strict=True):
-        with under_name(its, of="posterior"), under_name("held_out", of="test"):
-            scores.append(one_step_ahead(run, held_out, after=run.data, pooling="average"))
+    scores = paired(*runs, held_out, random_seed)
     gain = scores[0].gain_over(scores[1])
+    what = "what neither was shown" if held_out is not None else "each step, given the others,"
     sentences = [
-        f"One step ahead, the first tells what neither was shown {gain.word} than the second:"
-        f" {gain}.",
-        *(f"{name}: {score}." for name, score in zip(called, scores, strict=True)),
+        f"One step ahead, the first tells {what} {gain.word} the second: {gain} nats an"
+        " observation.",
+        *(f"{name}: {score.mean:.4f} nats." for name, score in zip(called, scores, strict=True)),
     ]
     return Report(" and ".join(called), sentences)

@@ -128,7 +128,7 @@ class TestFields:
     def test_compare_report_and_resume(self, capsys, field_run, tmp_path):
         code, out, _ = run(capsys, "fields", "compare", field_run, field_run, "--json")
         assert code == 0
-        assert "no better than the second: +0.0000" in json.loads(out)["verdict"][0]
+        assert "as well as the second: +0.0000" in json.loads(out)["verdict"][0]
         page = tmp_path / "page.html"
         assert run(capsys, "fields", "report", field_run, "--out", page)[0] == 0
         assert page.exists()
@@ -317,7 +317,7 @@ class TestSequences:
         assert "10 observations that were held out, up to 5 steps ahead" in text
         assert "the symbol before" in text
         code, text, _ = run(capsys, "sequences", "compare", out, out)
-        assert "no better than the second: +0.0000" in " ".join(text.split())
+        assert "as well as the second: +0.0000" in " ".join(text.split())
 
     def test_files_say_what_they_are(self, capsys, visits, tmp_path):
         out = ["--out", tmp_path / "run"]

@@ -13,8 +13,8 @@ from pgmult.sequences import LogisticNormalLDS, MultinomialHMM, MultinomialLDS, 
 from pgmult.sequences.scores.ngrams import bigram, unigram
 from pgmult.sequences.scores.one_step import (
     SequenceScore,
-    _blocks,
     blend,
+    blocks_of,
     compare,
     joined,
     mix_draws,
@@ -71,7 +71,7 @@ def test_a_draw_that_rules_out_a_step_loses_its_weight():
 
 def test_blocks_are_segments_of_one_sequence():
     sequence = np.repeat([0, 2, 3], [100, 2, 300])
-    blocks = _blocks(sequence)
+    blocks = blocks_of(sequence)
     assert (np.diff(blocks) >= 0).all()
     assert set(np.diff(blocks)) == {0, 1}
     assert len(set(zip(sequence.tolist(), blocks.tolist(), strict=True))) == blocks[-1] + 1
@@ -79,7 +79,7 @@ def test_blocks_are_segments_of_one_sequence():
     assert sizes.tolist()[:6] == [17, 17, 16, 17, 17, 16]
     assert sizes[6] == 2
     assert len(sizes) == 6 + 1 + 19
-    assert _blocks(np.arange(40)).tolist() == list(range(40))  # many sequences: whole ones
+    assert blocks_of(np.arange(40)).tolist() == list(range(40))  # many sequences: whole ones
 
 
 def test_missing_steps_are_left_out_and_counts_weigh():
@@ -245,7 +245,7 @@ def test_what_cannot_be_compared():
     with pytest.raises(ValueError, match=r"held_out must continue the training .* 2 .* and 1 test"):
         compare(posterior, posterior, held_out=TEST.take([0]))
     with pytest.raises(TypeError, match="held_out must be"):
-        compare(posterior, posterior, held_out=None)
+        compare(posterior, held_out="later")
     with pytest.raises(ValueError, match="names must be two"):
         compare(posterior, posterior, held_out=TEST, names=["a"])
 

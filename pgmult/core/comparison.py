@@ -1,0 +1,217 @@
+"""Does a model beat the obvious? Its score beside those of simple rivals, and what to take instead.
+
+Every family scores alike: each observation is told from all the others, by the model and by the
+rivals that anyone would try first; `Comparison` says in the first sentence of a report whether the
+model is better, level or worse.
+
+>>> import numpy as np
+>>> from pgmult.core.scores import Score
+>>> totals = np.full(50, 10)
+>>> own = Score(np.linspace(-9.0, -8.0, 50), totals)
+>>> pooled = Score(own.by_unit - 1.0 + 0.3 * np.cos(np.arange(50)), totals)
+>>> found = Comparison.of({"this model": own, "pooled shares": pooled}, "a count", "Made up.")
+>>> print(found.sentences[0])
+The model beats the obvious: it tells a count better than pooled shares by +0.100 ± 0.003 nats.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.arguments import as_kind, as_mapping
+from pgmult.core.figures.forest import Forest
+from pgmult.core.reports import Section
+from pgmult.core.scores import Gain, Score
+from pgmult.core.tabled import Column, Table, Tabled
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison(Tabled):
+    """A model and its rivals, on the same observations; printing it says which one to take.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The model first.
+    levels : tuple of float
+        Mean log probability of an observation, nats.
+    gains : tuple of Gain
+        By how much the model is ahead of each; the first, of itself, is 0.
+    unit : str
+        What an observation is: "a count".
+    how : str
+        What was told from what, in a sentence or more.
+    advice : mapping from the name of a rival to what to do to take it instead, optional
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[float, ...]
+    gains: tuple[Gain, ...]
+    unit: str
+    how: str
+    advice: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        scores: Mapping[str, Score],
+        unit: str,
+        how: str,
+        advice: Mapping[str, str] | None = None,
+    ) -> "Comparison":
+        """The comparison of scores of the same observations, the model's first.
+
+        Raises
+        ------
+        ValueError
+            If there is no rival, or a score is of other observations.
+        """
+        each = [as_kind(score, "scores", Score) for score in as_mapping(scores, "scores").values()]
+        if len(each) < 2:
+            raise ValueError(f"scores must be of a model and a rival at least, got {len(each)}")
+        gains = (Gain(0.0, 0.0), *(each[0].gain_over(rival) for rival in each[1:]))
+        doubt = each[0].large_k
+        if doubt > 0.05:
+            how += (
+                f" Of {100 * doubt:.0f} % of the observations this is rough: the model leans on"
+                f" them too much to be told without them (Pareto k above 0.7)."
+            )
+        levels = tuple(score.mean for score in each)
+        return cls(tuple(scores), levels, gains, unit, how, dict(advice or {}))
+
+    @property
+    def rival(self) -> int:
+        """The place of the best rival."""
+        return 1 + int(np.argmax(self.levels[1:]))
+
+    @property
+    def best(self) -> str:
+        """What to take: the model unless a rival is better, or as good and simpler.
+
+        Of rivals that are level with the best the first is taken: they stand in the order in which
+        they are tried, the simplest first.
+        """
+        return self.names[0] if self.gains[self.rival].sign > 0 else self.names[self._instead]
+
+    @property
+    def _instead(self) -> int:
+        """The first rival that the model does not beat and that is as good as the best within its
+        error.
+        """
+        top = self.gains[self.rival]
+        near = [
+            place
+            for place, gain in enumerate(self.gains)
+            if place and gain.sign <= 0 and gain.mean <= top.mean + 2.0 * top.error
+        ]
+        return near[0] if near and top.sign == 0 else self.rival
+
+    @property
+    def sentences(self) -> list[str]:
+        """Better, level or worse, by how much, and what to take instead."""
+        place, count = self.rival, len(self.names) - 1
+        name, gain = self.names[place], self.gains[place]
+        rivals = "" if count == 1 else f", the best of {count} rivals,"
+        if gain.sign > 0:
+            return [
+                f"The model beats the obvious: it tells {self.unit} better than {name}{rivals} by"
+                f" {gain} nats."
+            ]
+        instead = self.names[self._instead]
+        take = self.advice.get(instead, f"take {instead} instead")
+        if not math.isfinite(gain.error):
+            return [
+                f"One unit of the data cannot tell the model from {name} ({gain.mean:+.3f} nats)."
+            ]
+        if gain.sign == 0:
+            simpler = f"{take[0].upper()}{take[1:]}, unless you need what the model says beyond it."
+            return [
+                f"The model does not beat the obvious: it tells {self.unit} as well as {instead}"
+                f" ({self.gains[self._instead]} nats, level). {simpler}"
+            ]
+        return [
+            f"The model is worse than the obvious: it tells {self.unit} worse than {name}"
+            f" ({gain} nats). {take[0].upper()}{take[1:]}."
+        ]
+
+    def table(self) -> Table:
+        """A row a forecaster, the best first."""
+        order = np.argsort(-np.array(self.levels), kind="stable")
+        gains = [self.gains[i] for i in order]
+        told = ["" if i == 0 else f"{self.gains[i]}" for i in order]
+        verdicts = ["" if i == 0 else _VERDICTS[self.gains[i].sign] for i in order]
+        return Table(
+            " ".join([*self.sentences, self.how]),
+            [
+                Column("forecaster", [self.names[i] for i in order], "forecaster"),
+                Column(
+                    "nats", [self.levels[i] for i in order], f"nats {self.unit}", "{:.4f}".format
+                ),
+                Column("ahead_by", [gain.mean for gain in gains], "the model is ahead by", told),
+                Column("error", [gain.error for gain in gains]),
+                Column("verdict", verdicts, "it is"),
+            ],
+        )
+
+    def figure(self) -> Forest:
+        """By how much the model is ahead of each rival, with twice the error."""
+        gains = self.gains[1:]
+        mean = np.array([[gain.mean for gain in gains]])
+        error = 2.0 * np.array([[gain.error for gain in gains]])
+        told = [f"{gain} nats" for gain in gains]
+        return Forest(
+            labels=self.names[1:], mean=mean, lower=mean - error, upper=mean + error,
+            name="rival", x_label=f"the model is ahead by, nats {self.unit}",
+            caption="Right of the line the model is better.", cells=[Column("", told, " ")],
+            told=told,
+        )  # fmt: skip
+
+    def plot(self, axes: Any = None) -> Any:
+        """The `figure`, drawn with matplotlib."""
+        return self.figure().plot(axes)
+
+    def section(self) -> Section:
+        """For a report."""
+        table = self.table()
+        return Section(
+            "Does it beat the obvious?",
+            f"{self.how} Higher is better; errors are over units of the data and over chains, and a"
+            " difference below twice its error is called level.",
+            sentences=self.sentences,
+            head=table.head,
+            rows=table.rows,
+            figures=[self.figure()],
+        )
+
+    # ---------------------------------------------------------------- as a file has it
+
+    def plain(self) -> dict[str, Any]:
+        """Numbers and texts alone, for JSON."""
+        finite = [[*map(_finite, pair)] for pair in self.gains]
+        return {
+            "names": list(self.names), "levels": [*map(_finite, self.levels)], "gains": finite,
+            "unit": self.unit, "how": self.how, "advice": dict(self.advice),
+        }  # fmt: skip
+
+    @classmethod
+    def from_plain(cls, told: Mapping[str, Any]) -> "Comparison":
+        """What `plain` made."""
+        gains = tuple(Gain(*map(_number, pair)) for pair in told["gains"])
+        levels = tuple(map(_number, told["levels"]))
+        return cls(
+            tuple(told["names"]), levels, gains, told["unit"], told["how"], dict(told["advice"])
+        )
+
+
+_VERDICTS = {1: "better", 0: "level", -1: "worse"}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _number(value: float | None) -> float:
+    return -math.inf if value is None else float(value)

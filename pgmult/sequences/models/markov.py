@@ -1,0 +1,335 @@
+r"""Markov chains of symbols of order 1, 2, ...: what every model of sequences has to beat.
+
+The symbol of a step depends on the last L symbols alone, its context. Rows of probabilities are
+drawn towards those of the context that is one shorter (MacKay and Peto 1995, "A hierarchical
+Dirichlet language model")::
+
+    row_0         ~ Dirichlet(concentration)                          no context
+    row_l(c)      ~ Dirichlet(strength_l row_{l-1}(c without its oldest)),     l = 1..L
+    strength_l    ~ Gamma(strength_shape, strength_rate)
+    x_t           ~ Multinomial(total_t, row_L(x_{t-L}, ..., x_{t-1}))
+
+Before a sequence begins, and where a step is missing, "nothing" stands in the context as a symbol
+of its own; of a step with several observations the most frequent symbol does. A sweep is exact:
+with n_l(c, k) observations of k in context c, and the rows of level l integrated out,
+
+1. strength_l | n_l, row_{l-1}     a slice step on its logarithm;
+2. n_{l-1}                         sums of tables m ~ CRT(n_l, strength_l row_{l-1}): of n, the i-th
+                                   opens a table with probability a / (a + i) (Teh et al. 2006,
+                                   section 5.3);
+
+from the longest contexts to none, and then all rows from none to the longest: Dirichlet.
+
+>>> import pgmult
+>>> data = pgmult.sequences.as_sequences(["ABABABABABABABAB", "BABABABA"])
+>>> posterior = pgmult.sample(
+...     MarkovChain(order=1), data, draws=50, tune=5, chains=1, random_seed=0, progressbar=False
+... )
+>>> after_a = posterior["rows"][0, :, 1].mean(axis=0)
+>>> bool(after_a[1] > 0.8)
+True
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.dirichlet import sample_rows
+from pgmult.compiled.rows import over_rows
+from pgmult.core.family import Family
+from pgmult.core.memory import once_a_data_set
+from pgmult.core.parameters import Checked, Positive, axes_of, whole
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.validate import new_key
+from pgmult.sequences.data.sequences import Sequences, as_sequences, step_rows
+from pgmult.sequences.family import SEQUENCES
+from pgmult.sequences.models.hmm import one_of, slice_log
+
+_MOST_ROWS = 4_000_000  # entries of all rows
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkovChainState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    rows : array, ``(num_contexts, num_symbols)``
+        Probabilities of the next symbol after no context; after each single symbol, the last of
+        which is "nothing"; after each pair of these; and so on.
+    strengths : array, ``(order,)``
+    """
+
+    rows: Annotated[FloatArray, "context", "symbol"]
+    strengths: Annotated[FloatArray, "order"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkovChain(Checked):
+    """Markov chain of symbols whose rows are drawn towards those of shorter contexts.
+
+    Parameters
+    ----------
+    order : int
+        L >= 1: how many symbols back a step looks.
+    concentration : float
+        Of each symbol without a context.
+    strength_shape, strength_rate : float
+        Gamma prior of the strengths: how many observations a shorter context is worth.
+
+    Notes
+    -----
+    A sweep costs O(num_observations order) and the rows take ``(num_symbols + 1)**order *
+    num_symbols`` numbers, of which there may be 4 million.
+    """
+
+    order: Annotated[int, whole(1, 4)] = 1
+    concentration: Positive = 1.0
+    strength_shape: Positive = 1.0
+    strength_rate: Positive = 0.1
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MarkovChainState)
+    default_keep: ClassVar[tuple[str, ...]] = ("rows", "strengths")
+    family: ClassVar[Family] = SEQUENCES
+    predictive_variables: ClassVar[tuple[str, ...]] = ("rows",)
+
+    def as_data(self, data: Any) -> Sequences:
+        """`as_sequences`, of so few symbols that all contexts can be held; without inputs.
+
+        Raises
+        ------
+        ValueError
+            If there are too many symbols for the order, or inputs.
+        """
+        sequences = as_sequences(data)
+        if sequences.inputs is not None:
+            raise ValueError("a Markov chain takes no inputs, the sequences have some")
+        size = (sequences.num_symbols + 1) ** self.order * sequences.num_symbols
+        if size > _MOST_ROWS:
+            raise ValueError(
+                f"order must be lower for so many symbols: rows of {sequences.num_symbols} symbols"
+                f" after {self.order} of them take {size:,} numbers, and at most {_MOST_ROWS:,} are"
+                " held"
+            )
+        return sequences
+
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Symbols by their names, where they have any."""
+        return {} if data.alphabet is None else {"symbol": data.alphabet}
+
+    # ------------------------------------------------------------------ the model
+
+    def prior(self, rng: np.random.Generator, data: Sequences) -> MarkovChainState:
+        """A state from the prior."""
+        strengths = rng.gamma(self.strength_shape, 1.0 / self.strength_rate, self.order)
+        nothing = [np.zeros((size, data.num_symbols)) for size in self._sizes(data)]
+        return self._draw_rows(rng, nothing, strengths)
+
+    def simulate(
+        self, rng: np.random.Generator, state: MarkovChainState, data: Sequences
+    ) -> Sequences:
+        """New observations, one step of all sequences after the other."""
+        number, rows = data.num_symbols, self._longest(state.rows, data)
+        totals, context = data.totals, self._begin(data)
+        counts = np.zeros((data.num_steps, number), dtype=np.int64)
+        for t in range(int(data.lengths.max())):
+            going = np.flatnonzero(data.lengths > t)
+            step = data.offsets[going] + t
+            probs = rows[context[going]]
+            drawn = rng.multinomial(totals[step], probs / probs.sum(axis=1, keepdims=True))
+            counts[step] = drawn
+            last = np.where(totals[step] > 0, drawn.argmax(axis=1), number)
+            context[going] = self._next(context[going], last, number)
+        step, symbol = np.nonzero(counts)
+        return replace(
+            data,
+            indptr=np.concatenate([[0], np.cumsum(np.bincount(step, minlength=data.num_steps))]),
+            symbols=symbol.astype(np.int32), counts=counts[step, symbol].astype(np.int32),
+        )  # fmt: skip
+
+    def log_likelihood(self, state: MarkovChainState, data: Sequences) -> float:
+        """Log p(observations | rows); no multinomial coefficients."""
+        return float(self.log_predictive({"rows": state.rows}, data).sum())
+
+    # ------------------------------------------------------------------ the sampler
+
+    def init(self, rng: np.random.Generator, data: Sequences) -> MarkovChainState:
+        """Rows given the counts, each as strong as there are symbols; and a sweep."""
+        strengths = np.full(self.order, float(data.num_symbols))
+        counts = [np.zeros((size, data.num_symbols)) for size in self._sizes(data)]
+        counts[0] += np.bincount(data.symbols, data.counts, data.num_symbols)
+        counts[-1] = self._counts(data)
+        return self.step(rng, self._draw_rows(rng, counts, strengths), data)
+
+    def step(
+        self, rng: np.random.Generator, state: MarkovChainState, data: Sequences
+    ) -> MarkovChainState:
+        """One sweep over strengths, tables and rows."""
+        number, starts = data.num_symbols, np.cumsum([0, *self._sizes(data)])
+        strengths = state.strengths.copy()
+        counts = [self._counts(data)]
+        for level in range(self.order, 0, -1):
+            parents = state.rows[starts[level - 1] : starts[level]]
+            context, symbol = np.nonzero(counts[0])
+            parent = context % len(parents)
+            taken = counts[0][context, symbol]
+            share = parents[parent, symbol]
+            strengths[level - 1] = self._strength(
+                rng, strengths[level - 1], taken, share, counts[0].sum(axis=1)
+            )
+            tables = _tables(rng, taken, strengths[level - 1] * share)
+            shorter = np.bincount(parent * number + symbol, tables, len(parents) * number)
+            counts.insert(0, shorter.reshape(-1, number))
+        return self._draw_rows(rng, counts, strengths)
+
+    def _strength(
+        self,
+        rng: np.random.Generator,
+        value: float,
+        taken: FloatArray,
+        share: FloatArray,
+        totals: FloatArray,
+    ) -> float:
+        """A strength given the counts of its level, its rows integrated out."""
+        seen, times = np.unique(totals[totals > 0.0], return_counts=True)
+        terms = (
+            np.concatenate([np.ones(len(taken)), -times.astype(np.float64)]),
+            np.concatenate([taken, seen]),
+            np.concatenate([share, np.ones(len(seen))]),
+            np.zeros(len(taken) + len(seen)),
+        )
+        return slice_log(rng, terms, float(value), self.strength_shape, self.strength_rate)
+
+    def _draw_rows(
+        self, rng: np.random.Generator, counts: list[FloatArray], strengths: FloatArray
+    ) -> MarkovChainState:
+        """The rows of all levels given their counts, from no context to the longest."""
+        rows = [_dirichlet(rng, self.concentration + counts[0])]
+        for strength, taken in zip(strengths, counts[1:], strict=True):
+            parent = np.arange(len(taken)) % len(rows[-1])
+            rows.append(_dirichlet(rng, np.maximum(strength * rows[-1][parent], _LEAST) + taken))
+        return MarkovChainState(np.concatenate(rows), np.asarray(strengths))
+
+    # ------------------------------------------------------------------ contexts
+
+    def _sizes(self, data: Sequences) -> list[int]:
+        """Contexts of each level."""
+        return [(data.num_symbols + 1) ** level for level in range(self.order + 1)]
+
+    def _longest(self, rows: FloatArray, data: Sequences) -> FloatArray:
+        """The rows of the longest contexts."""
+        return rows[-((data.num_symbols + 1) ** self.order) :]
+
+    def _next(self, context: IntArray, symbol: IntArray, number: int) -> IntArray:
+        """The context of the step after, whose oldest symbol is forgotten."""
+        return np.asarray((context * (number + 1) + symbol) % (number + 1) ** self.order)
+
+    def _begin(self, data: Sequences) -> IntArray:
+        """The context of each sequence's first step: nothing but "nothing"."""
+        return np.full(data.num_sequences, (data.num_symbols + 1) ** self.order - 1)
+
+    def _counts(self, data: Sequences) -> FloatArray:
+        """How often each symbol came in each of the longest contexts."""
+        number = data.num_symbols
+        context = np.repeat(contexts(data, self.order), np.diff(data.indptr))
+        size = (number + 1) ** self.order * number
+        counted = np.bincount(context * number + data.symbols, data.counts, size)
+        return np.asarray(counted, np.float64).reshape(-1, number)
+
+    # ------------------------------------------------------------------ what a draw says
+
+    def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+        """Log p(x_t | the symbols before it, rows), ``(num_steps,)``; 0 at missing steps."""
+        rows = self._longest(draw["rows"], data)
+        context = np.repeat(contexts(data, self.order), np.diff(data.indptr))
+        each = data.counts * np.log(rows[context, data.symbols])
+        step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+        return np.asarray(np.bincount(step, each, data.num_steps), np.float64)
+
+    def step_probs(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+        """Probabilities of every step given the symbols before it, ``(num_steps, num_symbols)``."""
+        return self._longest(draw["rows"], data)[contexts(data, self.order)]
+
+    def ahead(
+        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Probabilities ahead, exact, and one path of symbols of each sequence.
+
+        Returns
+        -------
+        probs : array, ``(num_sequences, steps, num_symbols)``
+        symbols : int array, ``(num_sequences, steps)``
+        """
+        number, rows = data.num_symbols, self._longest(draw["rows"], data)
+        whole = contexts(data, self.order)
+        ends = data.offsets[1:] - 1
+        context = self._next(whole[ends], _main_symbols(data)[ends], number)
+        sequences = len(ends)
+        law = np.zeros((sequences, len(rows)))
+        law[np.arange(sequences), context] = 1.0
+        probs = np.empty((sequences, steps, number))
+        symbols = np.empty((sequences, steps), dtype=np.int64)
+        for t in range(steps):
+            probs[:, t] = law @ rows
+            joint = (law[:, :, None] * rows).reshape(sequences, number + 1, -1, number).sum(axis=1)
+            law = np.zeros((sequences, joint.shape[1], number + 1))
+            law[:, :, :number] = joint
+            law = law.reshape(sequences, -1)
+            symbols[:, t] = one_of(rng, rows[context])
+            context = self._next(context, symbols[:, t], number)
+        return probs, symbols
+
+    def observed_rows(self, data: Sequences) -> ObservedRows:
+        """The steps, with their totals and sequences."""
+        return step_rows(data)
+
+    def replicate(
+        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
+    ) -> IntArray:
+        """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
+        state = MarkovChainState(draw["rows"], np.full(self.order, np.nan))
+        return np.asarray(self.simulate(rng, state, data).to_csr().toarray())
+
+
+@once_a_data_set
+def contexts(data: Sequences, order: int) -> IntArray:
+    """The context of every step, by its number, ``(num_steps,)``."""
+    number = data.num_symbols
+    symbol = _main_symbols(data)
+    place = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+    found = np.zeros(data.num_steps, dtype=np.int64)
+    for back in range(order, 0, -1):
+        before = np.full(data.num_steps, number)
+        before[back:] = symbol[: data.num_steps - back]
+        found = found * (number + 1) + np.where(place >= back, before, number)
+    return found
+
+
+def _main_symbols(data: Sequences) -> IntArray:
+    """The most frequent symbol of every step, and how many there are where none is."""
+    step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+    order = np.lexsort((-data.symbols, data.counts, step))  # the first of the most frequent is last
+    found = np.full(data.num_steps, data.num_symbols)
+    found[step[order]] = data.symbols[order]
+    return found
+
+
+def _tables(rng: np.random.Generator, taken: FloatArray, weight: FloatArray) -> FloatArray:
+    """How many of `taken` customers opened a table of their own, ``(num_cells,)``."""
+    number = taken.astype(np.int64)
+    cell = np.repeat(np.arange(len(number)), number)
+    place = np.arange(len(cell)) - np.repeat(np.cumsum(number) - number, number)
+    a = weight[cell]
+    opened = rng.random(len(cell)) * (a + place) < a
+    return np.asarray(np.bincount(cell, opened, len(number)), np.float64)
+
+
+def _dirichlet(rng: np.random.Generator, concentration: FloatArray) -> FloatArray:
+    """Dirichlet rows, none of whose probabilities is so small that it is 0."""
+    out = np.empty_like(concentration)
+    over_rows(sample_rows, len(out), new_key(rng), concentration, out, grain=64)
+    return np.maximum(out, _LEAST)

@@ -1,0 +1,220 @@
+r"""What a model of sequences has to beat: shares, Markov chains, hidden Markov models.
+
+Each step is told from those before it in its sequence, by draws given all the *other* steps: with
+theta the parameters, p(x_t | x_<t, theta) leaves the likelihood of step t out and keeps those of
+all others, so that importance sampling over draws given everything
+(`pgmult.core.scores.leave_one_out`) finds
+
+    p(x_t | x_<t, other steps' terms) = E[p(x_t | x_<t, theta) | without that term].
+
+So all of the data are scored, and models with more parameters gain nothing by them. Rivals are
+sampled, some hundred draws each, and scored alike. Where it is known how the sequences went on,
+that is told instead, from the draws as they are.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.arguments import as_flag, as_kind, as_seed, under_name
+from pgmult.core.comparison import Comparison
+from pgmult.core.scores import LARGE_K, Score, leave_one_out
+from pgmult.core.typing import FloatArray
+from pgmult.core.validate import as_positive_int
+from pgmult.sampling.diagnostics import ConvergenceWarning
+from pgmult.sampling.driver import sample
+from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.models.hmm import MultinomialHMM
+from pgmult.sequences.models.markov import MarkovChain
+from pgmult.sequences.posteriors import PredictsSteps, sequences_of, state_space_draws
+from pgmult.sequences.scores.one_step import blocks_of, joined
+from pgmult.sequences.scores.particle_filter import particle_log_predictive
+
+_DRAWS, _TUNE = 100, 50  # of a rival's chain
+_CHAINS = 2
+_FEWEST = 5  # draws of a chain
+_WORK = 6_000_000  # moves of particles
+_MOST_ROWS = 300_000  # numbers of a Markov chain's rows
+_SHARES = "shares alone"
+_ADVICE = {
+    _SHARES: "say how frequent symbols are: their order tells nothing that these models find",
+    "a Markov chain of order 1": "take pgmult.sequences.MarkovChain(1), --model markov",
+    "a Markov chain of order 2": "take pgmult.sequences.MarkovChain(2), --model markov2",
+    "a hidden Markov model": "take pgmult.sequences.MultinomialHMM(8), --model hmm",
+    "a linear dynamical system": "take pgmult.sequences.MultinomialLDS(4), --model lds",
+}
+
+
+def compare_with_rivals(
+    run: Posterior,
+    *,
+    held_out: Any = None,
+    max_draws: int = 100,
+    num_particles: int = 100,
+    hidden: bool = True,
+    random_seed: int = 0,
+) -> Comparison:
+    """Does a model tell the next step better than shares, Markov chains and hidden states do?
+
+    Parameters
+    ----------
+    run : Posterior
+        Of any model of symbols and counts.
+    held_out : Sequences, optional
+        How each sequence went on, to be told instead of the steps that the model was shown.
+    max_draws, num_particles : int
+        Of the model; fewer draws, and the beginnings of sequences alone, where particles would take
+        long.
+    hidden : bool
+        Whether a hidden Markov model is among the rivals; it takes the longest.
+    random_seed : int
+        Of the rivals' chains and the particles.
+    """
+    seed = as_seed(random_seed)
+    data = sequences_of(run)
+    after, test = None, data
+    if held_out is not None:
+        with under_name("held_out", of="data"):
+            test = sequences_of(run, as_kind(held_out, "held_out", Sequences))
+        after = data
+    own, test, note = _own(run, test, after, max_draws, num_particles, seed)
+    scores = {"the model": own, _SHARES: _shares(data, test, after is None)}
+    for name, model in rival_models(run.model, data, hidden=as_flag(hidden, "hidden")).items():
+        rival = _sampled_briefly(model, data, seed)
+        scores[name] = _scored(_by_draw(rival, test, after, _DRAWS, 0, seed), test, after is None)
+    how = (
+        "Each step is told from those before it, by draws given all other steps (leave-one-out)."
+        if after is None
+        else "Each step that was held out is told from those before it."
+    )
+    return Comparison.of(scores, "a step" if _are_single(data) else "an observation",
+                         how + note, _ADVICE)  # fmt: skip
+
+
+def paired(
+    run: Posterior, other: Posterior, held_out: Any, random_seed: int
+) -> tuple[Score, Score]:
+    """Scores of two runs on the same steps."""
+    scores = []
+    for one, its in ((run, "posterior"), (other, "other")):
+        with under_name(its, of="posterior"):
+            data = sequences_of(one)
+        test, after = data, None
+        if held_out is not None:
+            with under_name("held_out", of="test"):
+                test, after = sequences_of(one, held_out), data
+        with under_name("held_out", of="test"):
+            scores.append(_own(one, test, after, 100, 200, as_seed(random_seed))[0])
+    return scores[0], scores[1]
+
+
+def rival_models(model: Any, data: Sequences, *, hidden: bool = True) -> dict[str, Any]:
+    """Models of other kinds that anyone would try, the simplest first; with inputs none."""
+    found: dict[str, Any] = {}
+    if data.num_inputs:
+        return found
+    for order in (1, 2):
+        if (data.num_symbols + 1) ** order * data.num_symbols <= _MOST_ROWS:
+            found[f"a Markov chain of order {order}"] = MarkovChain(order)
+    if hidden:
+        states = max(2, min(8, data.num_steps // 20))
+        found["a hidden Markov model"] = MultinomialHMM(
+            states, stickiness=None, start_tries=3, start_sweeps=20
+        )
+    same = type(model), getattr(model, "order", None)
+    return {
+        name: rival
+        for name, rival in found.items()
+        if (type(rival), getattr(rival, "order", None)) != same
+    }
+
+
+def _sampled_briefly(model: Any, data: Sequences, random_seed: Any) -> Posterior:
+    """Some hundred draws, without a word."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return sample(
+            model, data, keep=getattr(model, "predictive_variables", None), draws=_DRAWS,
+            tune=_TUNE, chains=_CHAINS, random_seed=random_seed, progressbar=False,
+        )  # fmt: skip
+
+
+def _own(
+    run: Posterior, test: Sequences, after: Sequences | None, max_draws: int, particles: int,
+    seed: Any,
+) -> tuple[Score, Sequences, str]:  # fmt: skip
+    """The model's score, of what steps, and what to say if these are not all."""
+    most = max(run.num_chains, as_positive_int(max_draws, "max_draws"))
+    note = ""
+    if not isinstance(run.model, PredictsSteps):
+        fewest = _FEWEST * run.num_chains
+        most = max(fewest, min(most, _WORK // (particles * test.num_steps)))
+        length = int(test.lengths.max())
+        while particles * most * np.minimum(test.lengths, length).sum() > 2 * _WORK and length > 50:
+            length //= 2
+        if length < test.lengths.max():
+            test = test.split(length)[0]
+            note = f" Only the first {length:,} steps of a sequence are scored, to be quick."
+    log_p = _by_draw(run, test, after, most, particles, seed)
+    return _scored(log_p, test, after is None), test, note
+
+
+def _by_draw(
+    run: Posterior, test: Sequences, after: Sequences | None, most: int, particles: int, seed: Any
+) -> FloatArray:
+    """Log p(x_t | x_<t, draw), ``(num_chains, num_draws, num_steps)``."""
+    model = run.model
+    if isinstance(model, PredictsSteps):
+        whole, tested = (test, np.arange(test.num_steps)) if after is None else joined(after, test)
+        kept = [run.thinned(name, most) for name in model.predictive_variables]
+        chains, draws = kept[0].shape[:2]
+        found = np.empty((chains, draws, len(tested)))
+        for place, draw in _each(model.predictive_variables, kept):
+            found[place] = model.log_predictive(draw, whole)[tested]
+        return found
+    points = state_space_draws(run, most, continued=after is not None, balanced=True)
+    rng = np.random.default_rng(seed)
+    log_p = particle_log_predictive(rng, points, test, particles)
+    return log_p.reshape(run.num_chains, -1, log_p.shape[1])
+
+
+def _each(
+    names: tuple[str, ...], kept: list[Any]
+) -> Iterator[tuple[tuple[int, int], Mapping[str, Any]]]:
+    for chain, draw in np.ndindex(*kept[0].shape[:2]):
+        values = (array[chain, draw] for array in kept)
+        yield (chain, draw), dict(zip(names, values, strict=True))
+
+
+def _scored(log_p: FloatArray, test: Sequences, leave_out: bool) -> Score:
+    """The score of draws, by blocks of steps; each step without itself, or as it is."""
+    seen = test.totals > 0
+    each, totals = log_p[:, :, seen], test.totals[seen]
+    if leave_out:
+        found = leave_one_out(each)
+        pooled, alone = found.log_p, found.by_chain
+        large = float(np.mean(found.k > LARGE_K))
+    else:
+        alone = np.log(np.exp(each).mean(axis=1))
+        pooled, large = np.log(np.exp(each).mean(axis=(0, 1))), 0.0
+    block = blocks_of(np.repeat(np.arange(test.num_sequences), test.lengths)[seen])
+    sums = [np.bincount(block, values) for values in (pooled, *alone)]
+    number = np.bincount(block, totals).astype(np.int64)
+    return Score(np.asarray(sums[0]), number, np.array(sums[1:]), large)
+
+
+def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
+    """Frequencies of all symbols, without those of the step that is told."""
+    frequencies = np.bincount(data.symbols, data.counts, data.num_symbols) + 0.5
+    step = np.repeat(np.arange(test.num_steps), np.diff(test.indptr))
+    left = frequencies[test.symbols] - (test.counts if leave_out else 0)
+    total = frequencies.sum() - (test.totals[step] if leave_out else 0)
+    log_p = np.bincount(step, test.counts * np.log(left / total), test.num_steps)
+    return _scored(log_p[None, None], test, leave_out=False)
+
+
+def _are_single(data: Sequences) -> bool:
+    return bool(data.totals.max(initial=0) <= 1)

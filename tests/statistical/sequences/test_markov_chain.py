@@ -1,0 +1,93 @@
+"""The sampler of Markov chains is right, and the harness refuses it when broken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgmult.sequences import MarkovChain, as_sequences
+from pgmult.sequences.models import markov
+from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
+
+pytestmark = pytest.mark.slow
+
+# Symbols, rows of counts and a missing step.
+SEQUENCES = as_sequences(
+    [
+        np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 2, 3], [0, 0, 0], [2, 0, 0], [0, 1, 0]]),
+        np.array([[0, 1, 0], [0, 0, 1], [0, 4, 0], [1, 0, 0]]),
+    ]
+)
+ONE = MarkovChain(order=1, concentration=1.5, strength_shape=3.0, strength_rate=1.0)
+TWO = replace(ONE, order=2)
+
+
+def repeats(state, data):
+    """Whether symbols repeat: a statistic of the data alone."""
+    table = data.to_csr().toarray()
+    return float((table[1:] * table[:-1]).sum())
+
+
+def kept(state, data):
+    """Probability of a symbol after itself, over symbols."""
+    return float(np.trace(state.rows[1:4]))
+
+
+STATISTICS = {
+    "no context": lambda state, data: state.rows[0],
+    "rows after one": lambda state, data: state.rows[1:5],
+    "rows at the end": lambda state, data: state.rows[-6:],
+    "strengths": lambda state, data: np.log(state.strengths),
+    "kept": kept,
+    "repeats": repeats,
+    "log likelihood": ONE.log_likelihood,
+}
+
+
+def statistics(model):
+    return {**STATISTICS, "log likelihood": model.log_likelihood}
+
+
+@pytest.mark.parametrize("model", [ONE, TWO], ids=["order 1", "order 2"])
+def test_markov_chains(model):
+    check_model(model, SEQUENCES, statistics=statistics(model), replicates=400)
+
+
+def test_markov_chains_reach_the_posterior():
+    told = {"log likelihood": TWO.log_likelihood, "kept": kept}
+    check_sbc(TWO, SEQUENCES, told, tune=10, thin=2, replicates=60)
+
+
+def with_tables(tables):
+    """A sweep whose tables are others."""
+
+    def step(self, rng, state, data):
+        right, markov._tables = markov._tables, tables
+        try:
+            return TWO.step(rng, state, data)
+        finally:
+            markov._tables = right
+
+    return mutant(TWO, step=step)
+
+
+BROKEN = {
+    "a table for every customer": with_tables(lambda rng, taken, weight: taken),
+    "one table a cell": with_tables(lambda rng, taken, weight: np.minimum(taken, 1.0)),
+    "rows that forget the counts": mutant(TWO, _counts=lambda self, data: 0.0 * TWO._counts(data)),
+    "the prior of strengths twice": mutant(
+        TWO,
+        _strength=lambda self, *given: replace(TWO, strength_rate=2.0)._strength(*given),
+    ),
+    "a shorter context than it says": mutant(
+        TWO,
+        _counts=lambda self, data: TWO._counts(
+            replace(data, offsets=np.unique(np.append(data.offsets, np.arange(0, 11, 2))))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_geweke_refuses_broken_markov_chains(kind):
+    rejects(check_geweke, BROKEN[kind], SEQUENCES, statistics=statistics(TWO), replicates=800)
