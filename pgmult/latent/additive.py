@@ -25,10 +25,10 @@ import numpy as np
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray
-from pgmult.latent.factors import ArrowFactor, DenseFactor, Factor, SparseFactor
+from pgmult.latent.factors import ArrowFactor, Factor, SparseFactor
 from pgmult.latent.terms import Term
 
-__all__ = ["Additive", "Conditioned", "Family"]
+__all__ = ["Additive", "Conditioned", "Family", "Law"]
 
 _MANY_LEVELS = 20  # of a grouping that is worth eliminating first
 _MANY_WEIGHTS = 1500  # besides those, from which on a factor is sparse
@@ -61,7 +61,7 @@ class Conditioned:
         """The covariance times a vector."""
         return self.factor.solve(g)
 
-    def white(self, w: FloatArray) -> FloatArray:
+    def white(self, rng: np.random.Generator, w: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes w of."""
         return self.factor.white(w - self.mean)
 
@@ -70,13 +70,50 @@ class Conditioned:
         return self.mean + self.factor.colour(noise)
 
 
+class Law(Protocol):
+    """A Gaussian law of weights, of several independent columns where weights have two axes."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means."""
+
+    @property
+    def log_evidence(self) -> float:
+        """Log integral of prior times potential, of all columns, up to a constant."""
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """A draw."""
+
+    def solve(self, g: FloatArray) -> FloatArray:
+        """The covariance times a vector, or of each column."""
+
+    def white(self, rng: np.random.Generator, w: FloatArray) -> FloatArray:
+        """Standard normal numbers that `colour` makes w of, drawn where w does not tell them."""
+
+    def colour(self, noise: FloatArray) -> FloatArray:
+        """The weights that standard normal numbers stand for."""
+
+
 class Family(Protocol):
     """Gaussian laws of weights by hyperparameters, and how rows see the weights."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the predictors."""
+
+    def start(self) -> FloatArray:
+        """Hyperparameters from which a search begins."""
+
+    def is_sd(self) -> Any:
+        """Which hyperparameters are coordinates of standard deviations, which are positive."""
+
+    def variances(self, law: Any, rng: np.random.Generator) -> FloatArray:
+        """Of the predictors, exactly or from draws."""
 
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""
 
-    def at(self, x: FloatArray, seen: Any) -> Conditioned:
+    def at(self, x: FloatArray, seen: Any) -> Law:
         """The law at hyperparameters, given what a potential says of the weights.
 
         Raises
@@ -129,6 +166,11 @@ class Additive:
             first = self.weights[self._first]
             order = np.concatenate([order[first], np.delete(order, first)])
         self._order = order
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Of the predictors: ``(num_rows,)``."""
+        return self.offset.shape
 
     @property
     def num_weights(self) -> int:
@@ -222,7 +264,7 @@ class Additive:
             parts = [_as_sparse(term.precision(x[at])) for term, at, _ in own]
             return SparseFactor.of(gram + sparse.block_diag(parts, format="csr"))
         if self._first is None:
-            return DenseFactor.of(_added(gram, own, x, 0))
+            return ArrowFactor.dense(_added(gram, own, x, 0))
         blocks, between, others = gram
         term, at, first = own.pop(self._first)
         rest = [

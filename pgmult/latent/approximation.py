@@ -13,23 +13,30 @@ told from the posterior, above 5 moves around it become short.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray
-from pgmult.latent.additive import Additive, Conditioned
-from pgmult.latent.hyperparameters import Guess, laplace, matched
+from pgmult.latent.additive import Family
+from pgmult.latent.hyperparameters import Guess, Leaning, laplace, lean
 
-__all__ = ["Approximation", "RowsLikelihood", "approximate", "collapsed", "rough"]
+__all__ = [
+    "Approximation",
+    "RowsLikelihood",
+    "approximate",
+    "collapsed",
+    "hyperparameters_near",
+    "rough",
+]
 
 _ROUNDS = 8  # of a search for sites
 _STEP = 0.7  # of the way to moments that match
 _NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations
 _SPREAD_DRAWS = 40
 _LEAST_J = 1e-10
+_TRIES = 100  # of a draw of hyperparameters until they are what they may be
 _PULL = 0.25  # precision of the normal that holds the first predictors near those of all rows
 
 
@@ -39,8 +46,11 @@ class RowsLikelihood(Protocol):
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
 
+    def total(self, psi: FloatArray) -> Any:
+        """Their sum over rows, up to a constant: a number, or one a column."""
+
     def slope(self, psi: FloatArray) -> FloatArray:
-        """Its first derivatives."""
+        """First derivatives of the values."""
 
     def expect(self, mean: FloatArray, var: FloatArray) -> tuple[Any, Any, Any]:
         """Expectations F of the value, and their derivatives dF/dm, dF/dv."""
@@ -52,112 +62,109 @@ class Approximation:
 
     Attributes
     ----------
-    J, h : array, ``(num_rows,)``
+    J, h : array, ``(num_rows,)`` or ``(num_rows, num_columns)``
         The potential in the likelihood's place.
     seen : object
         What it says of the weights: `Family.absorb`.
-    guess : Guess
-        The law that hyperparameters roughly have, one row.
+    guess : Leaning
+        The law that hyperparameters roughly have.
     spread : float
-        Variance of the correction.
+        Variance of the correction, all columns together.
     """
 
     J: FloatArray
     h: FloatArray
     seen: Any
-    guess: Guess
+    guess: Leaning
     spread: float
 
-    def correction(self, rows: RowsLikelihood, psi: FloatArray) -> float:
-        """Log likelihood less the potential, summed over rows."""
-        return float(np.sum(rows.value(psi) - psi * (self.h - 0.5 * self.J * psi)))
+    def correction(self, rows: RowsLikelihood, psi: FloatArray) -> Any:
+        """Log likelihood less the potential, summed over rows: one number, or one a column."""
+        return rows.total(psi) - np.sum(psi * (self.h - 0.5 * self.J * psi), axis=0)
 
     def gradient(self, rows: RowsLikelihood, psi: FloatArray) -> FloatArray:
         """Of the correction with respect to each predictor."""
         return np.asarray(rows.slope(psi) - self.h + self.J * psi)
 
 
-def collapsed(family: Additive, seen: Any) -> Callable[[FloatArray, BoolArray], FloatArray]:
-    """Log density of hyperparameters, ``(1, n)``, weights integrated out, given a potential."""
-
-    def log_density(x: FloatArray, active: BoolArray) -> FloatArray:
-        prior = family.log_prior(x[0])
-        if not np.isfinite(prior):
-            return np.array([-np.inf])
-        try:
-            return np.array([prior + family.at(x[0], seen).log_evidence])
-        except np.linalg.LinAlgError:
-            return np.array([-np.inf])
-
-    return log_density
+def collapsed(family: Family, seen: Any, x: FloatArray) -> float:
+    """Log density of hyperparameters, weights integrated out, given what a potential says."""
+    prior = family.log_prior(x)
+    if not np.isfinite(prior):
+        return -math.inf
+    try:
+        return prior + family.at(x, seen).log_evidence
+    except np.linalg.LinAlgError:
+        return -math.inf
 
 
-def rough(family: Additive, rows: RowsLikelihood) -> Approximation:
+def rough(family: Family, rows: RowsLikelihood) -> Approximation:
     """Sites at smoothed predictors, and a wide guess around the start: found in no time."""
     x = family.start()
-    J, h = _first_sites(rows, len(family.offset))
-    guess = Guess(x[None], 0.7 * np.eye(len(x))[None])
+    J, h = _first_sites(rows, family.shape)
+    guess = Leaning(x, 0.7 * np.eye(len(x)), np.zeros(len(x)))
     return Approximation(J, h, family.absorb(J, h), guess, math.nan)
 
 
-def approximate(family: Additive, rows: RowsLikelihood) -> Approximation:
+def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
     """Find it; random numbers, where variances need draws, are the same each time."""
     rng = np.random.default_rng(0)
-    x, (J, h) = family.start(), _first_sites(rows, len(family.offset))
+    x, (J, h) = family.start(), _first_sites(rows, family.shape)
     for i in range(_ROUNDS):
         law = family.at(x, family.absorb(J, h))
         new_J, new_h = _expected(rows, family.predictor(law.mean), family.variances(law, rng))
         step = 1.0 if i < 2 else _STEP
         J, h = J + step * (new_J - J), h + step * (new_h - h)
-    guess = Guess(x[None], np.zeros((1, len(x), len(x))))
+    guess = Leaning(x, np.zeros((len(x), len(x))), np.zeros(len(x)))
     for _ in range(2 if len(x) else 1):
         if len(x):
             guess = _mode(family, family.absorb(J, h), guess.mean)
-            x = guess.mean[0]
+            x = guess.mean
         for _ in range(_ROUNDS // 2):
             law = family.at(x, family.absorb(J, h))
             mean, var = family.predictor(law.mean), family.variances(law, rng)
             J, h = _matching(rows, J, h, mean, var)
     seen = family.absorb(J, h)
     if len(x):
-        guess = matched(collapsed(family, seen), guess)
+        guess = lean(lambda x: collapsed(family, seen, x), guess.mean, guess.root)
     found = Approximation(J, h, seen, guess, 0.0)
-    laws: list[Conditioned] = []
-    while len(laws) < _SPREAD_DRAWS:
-        drawn = hyperparameters_near(rng, family, guess)
-        laws.append(family.at(drawn, seen))
-    spread = np.var([found.correction(rows, family.predictor(law.sample(rng))) for law in laws])
-    return Approximation(J, h, seen, guess, float(spread))
+    near = [hyperparameters_near(rng, family, guess) for _ in range(_SPREAD_DRAWS)]
+    laws = [family.at(x, seen) for x in near]
+    drawn = [found.correction(rows, family.predictor(law.sample(rng))) for law in laws]
+    return Approximation(J, h, seen, guess, float(np.sum(np.var(drawn, axis=0))))
 
 
-def hyperparameters_near(rng: np.random.Generator, family: Additive, guess: Guess) -> FloatArray:
-    """A draw from the Gaussian guess, standard deviations kept positive."""
-    z = rng.standard_normal(guess.mean.shape[1])
-    x = guess.mean[0] + guess.root[0] @ z
-    x = np.where(family.is_sd(), np.clip(np.abs(x), 1e-6, 11.0), x)
-    return np.asarray(x if np.isfinite(family.log_prior(x)) else guess.mean[0])
+def hyperparameters_near(rng: np.random.Generator, family: Family, guess: Leaning) -> FloatArray:
+    """A draw from the guess that the prior allows; its mean where there is none in many tries."""
+    for _ in range(_TRIES):
+        x = guess.sample(rng)
+        if np.isfinite(family.log_prior(x)):
+            return x
+    return guess.mean
 
 
-def _mode(family: Additive, seen: Any, start: FloatArray) -> Guess:
+def _mode(family: Family, seen: Any, start: FloatArray) -> Leaning:
     """Mode and curvature, found where reflected standard deviations are the same."""
     sds = family.is_sd()
 
     def reflected(x: FloatArray) -> FloatArray:
         return np.where(sds, np.maximum(np.abs(x), 1e-6), x)
 
-    inside = collapsed(family, seen)
-    guess = laplace(lambda x, active: inside(reflected(x), active), start)
-    return guess._replace(mean=reflected(guess.mean))
+    def log_density(x: FloatArray, active: BoolArray) -> FloatArray:
+        return np.array([collapsed(family, seen, reflected(x[0]))])
+
+    found: Guess = laplace(log_density, start[None])
+    return Leaning(reflected(found.mean[0]), found.root[0], np.zeros(len(start)))
 
 
-def _first_sites(rows: RowsLikelihood, num_rows: int) -> tuple[FloatArray, FloatArray]:
+def _first_sites(rows: RowsLikelihood, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """Sites at predictors between the most likely of each row and that of all rows together."""
-    centre, nothing = 0.0, np.zeros(num_rows)
+    nothing, centre = np.zeros(shape), np.zeros(shape[1:])
     for _ in range(30):
-        _, slope, half = rows.expect(np.full(num_rows, centre), nothing)
-        step = slope.sum() / max(-2.0 * half.sum() + 1e-3, 1e-3)
-        centre += float(np.clip(step, -1.0, 1.0))
-    psi = np.full(num_rows, centre)
+        _, slope, half = rows.expect(nothing + centre, nothing)
+        step = slope.sum(axis=0) / np.maximum(-2.0 * half.sum(axis=0) + 1e-3, 1e-3)
+        centre = centre + np.clip(step, -1.0, 1.0)
+    psi = nothing + centre
     for _ in range(10):
         _, slope, half = rows.expect(psi, nothing)
         step = (slope - _PULL * (psi - centre)) / (-2.0 * half + _PULL)
@@ -180,14 +187,14 @@ def _matching(
     """Most of the way to sites that give psi the moments that its likelihood would give it."""
     var = np.maximum(var, 1e-200)
     sd = np.sqrt(var)
-    log_density = np.empty((len(_NODES), len(mean)))
+    log_density = np.empty((len(_NODES), *mean.shape))
     for i, node in enumerate(_NODES):
         psi = mean + sd * node
         log_density[i] = rows.value(psi) - psi * (h - 0.5 * J * psi) - 0.5 * node * node
     weights = np.exp(log_density - log_density.max(axis=0))
     weights /= weights.sum(axis=0)
-    centre = _NODES @ weights
-    precision = 1.0 / np.maximum((_NODES**2) @ weights - centre**2, 1e-12)
+    centre = np.tensordot(_NODES, weights, 1)
+    precision = 1.0 / np.maximum(np.tensordot(_NODES**2, weights, 1) - centre**2, 1e-12)
     more_J = _STEP * (precision - 1.0) / var
     more_h = _STEP * (precision * centre / sd + (precision - 1.0) / var * mean)
     proper = np.isfinite(more_J + more_h) & (J + more_J > 0.0)

@@ -4,7 +4,6 @@ A precision P = L L' of weights w is factored once, and then gives
 
     log_det     log |P|
     solve(b)    P^-1 b
-    forward(B)  L^-1 B, so that the squares of its columns are b' P^-1 b
     colour(e)   L'^-1 e, a draw from N(0, P^-1) of standard normal e
     white(x)    L' x, its inverse
 
@@ -13,7 +12,7 @@ grouping and everything else. They are eliminated first (a Schur complement), at
 the number of blocks. A *sparse* factor is for maps and several large groupings.
 
 >>> import numpy as np
->>> factor = DenseFactor.of(np.array([[4.0, 2.0], [2.0, 3.0]]))
+>>> factor = ArrowFactor.dense(np.array([[4.0, 2.0], [2.0, 3.0]]))
 >>> factor.solve(np.array([2.0, 1.0])).round(3)
 array([0.5, 0. ])
 >>> factor.white(factor.colour(np.array([0.3, -1.0]))).round(3)
@@ -24,13 +23,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse.linalg import splu
 
 from pgmult.core.typing import FloatArray, IntArray
+from pgmult.latent.compiled import arrow
 
-__all__ = ["ArrowFactor", "DenseFactor", "Factor", "SparseFactor"]
+__all__ = ["ArrowFactor", "Factor", "SparseFactor"]
 
 _ROUNDING = 1e-11  # of the diagonal, added where rounding makes a pivot negative
 
@@ -53,111 +53,98 @@ class Factor(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DenseFactor:
-    """A lower triangular Cholesky factor, ``(n, n)``."""
-
-    lower: FloatArray
-
-    @classmethod
-    def of(cls, precision: FloatArray) -> "DenseFactor":
-        """Factor a symmetric positive definite matrix.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            If it is not positive definite by more than rounding.
-        """
-        lower, failed = dpotrf(precision, lower=1, clean=1)
-        if failed:
-            diagonal = np.diagonal(precision)
-            more = _ROUNDING * (diagonal + 0.1 * diagonal.max(initial=0.0))
-            lower, failed = dpotrf(precision + np.diag(more), lower=1, clean=1)
-        if failed:
-            raise np.linalg.LinAlgError(f"minor {failed} of a precision is not positive")
-        return cls(lower)
-
-    @property
-    def log_det(self) -> float:
-        """Log determinant of the precision."""
-        return float(2.0 * np.log(np.diagonal(self.lower)).sum())
-
-    def solve(self, b: FloatArray) -> FloatArray:
-        """The precision's inverse times a vector or the columns of a matrix."""
-        return np.asarray(cho_solve((self.lower, True), b, check_finite=False))
-
-    def forward(self, b: FloatArray) -> FloatArray:
-        """The factor's inverse times a vector or the columns of a matrix."""
-        return np.asarray(solve_triangular(self.lower, b, lower=True, check_finite=False))
-
-    def colour(self, e: FloatArray) -> FloatArray:
-        """A draw with this precision, of standard normal numbers."""
-        return np.asarray(solve_triangular(self.lower, e, lower=True, trans=1, check_finite=False))
-
-    def white(self, x: FloatArray) -> FloatArray:
-        """The standard normal numbers that `colour` makes a draw of."""
-        return np.asarray(self.lower.T @ x)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ArrowFactor:
     """The factor of a matrix whose first coordinates are blocks that meet only in the others.
 
+    Without blocks it is that of any matrix.
+
     Attributes
     ----------
-    lower, inverse : array, ``(num_blocks, d, d)``
-        Cholesky factors of the blocks, and their inverses.
+    lower : array, ``(num_blocks, d, d)``
+        Cholesky factors of the blocks.
+    inverse : array, ``(num_blocks, d, d)``
+        Their inverses.
     across : array, ``(num_blocks, d, num_others)``
         ``inverse`` times what stands between blocks and others.
-    inner : DenseFactor
-        Of the Schur complement of the blocks.
+    inner : array, ``(num_others, num_others)``
+        Cholesky factor of what is left of the others: the Schur complement of the blocks.
     """
 
     lower: FloatArray
     inverse: FloatArray
     across: FloatArray
-    inner: DenseFactor
+    inner: FloatArray
 
     @classmethod
     def of(cls, blocks: FloatArray, between: FloatArray, others: FloatArray) -> "ArrowFactor":
-        """Factor blocks ``(g, d, d)``, what is between ``(g, d, r)``, and others ``(r, r)``."""
-        lower: FloatArray = np.asarray(np.linalg.cholesky(blocks), dtype=np.float64)
-        inverse = np.asarray(1.0 / lower if blocks.shape[1] == 1 else np.linalg.inv(lower))
-        across = inverse @ between
+        """Factor blocks ``(g, d, d)``, what is between ``(g, d, r)``, and others ``(r, r)``.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the matrix is not positive definite by more than rounding.
+        """
+        if blocks.shape[1] == 1:
+            if not (blocks > 0.0).all():
+                raise np.linalg.LinAlgError("a block of a precision is not positive")
+            lower = np.sqrt(blocks)
+            inverse = 1.0 / lower
+            across = inverse * between
+        else:
+            lower = np.asarray(np.linalg.cholesky(blocks), dtype=np.float64)
+            inverse = np.asarray(np.linalg.inv(lower))
+            across = inverse @ between
         flat = across.reshape(-1, across.shape[2])
-        return cls(lower, inverse, across, DenseFactor.of(others - flat.T @ flat))
+        return cls(lower, inverse, across, _cholesky(others - flat.T @ flat))
+
+    @classmethod
+    def dense(cls, precision: FloatArray) -> "ArrowFactor":
+        """Factor a matrix without blocks; raises as `of`."""
+        none = np.empty((0, 1, 1))
+        return cls(none, none, np.empty((0, 1, len(precision))), _cholesky(precision))
 
     @property
     def log_det(self) -> float:
         """Log determinant of the precision."""
         own = np.log(np.einsum("gii->gi", self.lower)).sum()
-        return self.inner.log_det + float(2.0 * own)
+        return float(2.0 * (own + np.log(np.diagonal(self.inner)).sum()))
 
     def solve(self, b: FloatArray) -> FloatArray:
         """The precision's inverse times a vector."""
-        return self.colour(self.forward(b))
+        half = arrow.forward(self.inverse, self.across, self.inner, b)
+        return np.asarray(arrow.backward(self.inverse, self.across, self.inner, half))
 
     def forward(self, b: FloatArray) -> FloatArray:
-        """The factor's inverse times a vector or the columns of a matrix."""
-        num, d, _ = self.lower.shape
-        columns = b.reshape(len(b), -1)
-        top = (self.inverse @ columns[: num * d].reshape(num, d, -1)).reshape(num * d, -1)
-        flat = self.across.reshape(num * d, -1)
-        rest = self.inner.forward(columns[num * d :] - flat.T @ top)
-        return np.concatenate([top, rest]).reshape(b.shape)
+        """The factor's inverse times the columns of a matrix."""
+        num, d, r = self.across.shape
+        top = self.inverse @ b[: num * d].reshape(num, d, b.shape[1])
+        top, flat = top.reshape(num * d, b.shape[1]), self.across.reshape(num * d, r)
+        rest = b[num * d :] - flat.T @ top
+        rest = solve_triangular(self.inner, rest, lower=True, check_finite=False)
+        return np.concatenate([top, rest])
 
     def colour(self, e: FloatArray) -> FloatArray:
         """A draw with this precision, of standard normal numbers."""
-        num, d, _ = self.lower.shape
-        rest = self.inner.colour(e[num * d :])
-        top = e[: num * d].reshape(num, d) - self.across @ rest
-        return np.concatenate([np.einsum("gji,gj->gi", self.inverse, top).ravel(), rest])
+        return np.asarray(arrow.backward(self.inverse, self.across, self.inner, e))
 
     def white(self, x: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes a draw of."""
-        num, d, _ = self.lower.shape
+        num, d, _ = self.across.shape
         rest = x[num * d :]
         top = np.einsum("gji,gj->gi", self.lower, x[: num * d].reshape(num, d))
-        return np.concatenate([(top + self.across @ rest).ravel(), self.inner.white(rest)])
+        return np.concatenate([(top + self.across @ rest).ravel(), self.inner.T @ rest])
+
+
+def _cholesky(precision: FloatArray) -> FloatArray:
+    """The lower factor, rows side by side in memory."""
+    upper, failed = dpotrf(precision.T, clean=1)
+    if failed:
+        diagonal = np.diagonal(precision)
+        more = _ROUNDING * (diagonal + 0.1 * diagonal.max(initial=0.0))
+        upper, failed = dpotrf(precision.T + np.diag(more), clean=1)
+    if failed:
+        raise np.linalg.LinAlgError(f"minor {failed} of a precision is not positive")
+    return np.asarray(upper.T)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,101 +18,148 @@ kinetic energy by s v'g + s^2 g'P^-1 g / 2, so P itself is not needed.
 the weights that it multiplies stretched along, by the likelihood itself (Yu and Meng 2011,
 "To center or not to center": either way is slow where the other is fast).
 
-*Leap*: hyperparameters from a Student t about the approximation's and weights from the Gaussian
-given them, accepted together.
+*Leap*: hyperparameters from the law that they roughly have and weights from the Gaussian given
+them, accepted together.
+
+*Carry*: hyperparameters moved by their density given the potential, the weights along with them as
+the same standard normal numbers, accepted by what that does to C. For Gaussians without terms, and
+where leaps are too far.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmult.core.typing import BoolArray, FloatArray
-from pgmult.latent.additive import Additive, Conditioned
-from pgmult.latent.approximation import Approximation, RowsLikelihood
+from pgmult.core.typing import FloatArray
+from pgmult.latent.additive import Additive, Family, Law
+from pgmult.latent.approximation import Approximation, RowsLikelihood, collapsed
+from pgmult.latent.hyperparameters import Guess, sample_hyperparameters
 from pgmult.latent.terms import Term, log_sd
-from pgmult.sampling.moves import slice_sample
 
-__all__ = ["Point", "interweave", "leap", "swing"]
+__all__ = ["Point", "carry", "interweave", "leap", "swing"]
 
-_DOF = 6.0  # of a leap's Student t
-_WIDER = 1.1
 _WIDTH = 0.5  # of the first interval of slices
+_TRIES = 100  # of a leap, until hyperparameters are what they may be
 
 
 class Point(NamedTuple):
-    """Hyperparameters, ``(num_hyperparameters,)``, and weights, ``(num_weights,)``."""
+    """Where a chain is, with what was computed there.
+
+    Attributes
+    ----------
+    x : array, ``(num_hyperparameters,)``
+    w : array, ``(num_weights,)`` or ``(num_weights, num_columns)``
+        Columns are independent given x.
+    law : Law
+        Of the weights at x, given the approximation's potential.
+    psi : array, ``(num_rows,)`` or ``(num_rows, num_columns)``
+        Predictors.
+    """
 
     x: FloatArray
     w: FloatArray
+    law: Law
+    psi: FloatArray
+
+    @classmethod
+    def of(cls, x: FloatArray, w: FloatArray, family: Family, found: Approximation) -> "Point":
+        """The point with these hyperparameters and weights."""
+        return cls(x, w, family.at(x, found.seen), family.predictor(w))
 
 
 def swing(
     rng: np.random.Generator,
-    w: FloatArray,
-    law: Conditioned,
-    family: Additive,
+    point: Point,
+    family: Family,
     rows: RowsLikelihood,
     found: Approximation,
     kicks: int = 3,
-) -> FloatArray:
-    """One Hamiltonian path of the weights about their Gaussian law; the old weights if refused."""
+) -> Point:
+    """One Hamiltonian path of the weights about their Gaussian law; old columns where refused."""
+    law = point.law
     step = 0.5 * math.pi / kicks * rng.uniform(0.8, 1.2)
     cos, sin = math.cos(step), math.sin(step)
-    z, v = w - law.mean, law.sample(rng) - law.mean
-    psi = family.predictor(w)
+    z, v, psi = point.w - law.mean, law.sample(rng) - law.mean, point.psi
     gain = -found.correction(rows, psi)
     for i in range(kicks + 1):
         length = step * (0.5 if i in (0, kicks) else 1.0)
         g = family.pull(found.gradient(rows, psi))
         kicked = law.solve(g)
-        gain -= length * float(v @ g + 0.5 * length * (g @ kicked))
+        gain = gain - length * np.sum(g * (v + 0.5 * length * kicked), axis=0)
         v = v + length * kicked
         if i < kicks:
             z, v = z * cos + v * sin, v * cos - z * sin
             psi = family.predictor(law.mean + z)
-    gain += found.correction(rows, psi)
-    return law.mean + z if gain > -rng.exponential() else w
+    gain = gain + found.correction(rows, psi)
+    accepted = gain > -rng.exponential(size=np.shape(gain))
+    return point._replace(
+        w=np.where(accepted, law.mean + z, point.w), psi=np.where(accepted, psi, point.psi)
+    )
 
 
 def leap(
     rng: np.random.Generator,
     point: Point,
-    family: Additive,
+    family: Family,
     rows: RowsLikelihood,
     found: Approximation,
 ) -> Point:
     """A new point that does not depend on the old one, or the old one."""
-    guess = found.guess
-    size = len(point.x)
-    root = _WIDER * guess.root[0]
-
-    def log_weight(x: FloatArray, z: FloatArray, law: Conditioned, w: FloatArray) -> float:
-        """Target over proposal, up to a constant."""
-        heavy = 0.5 * (_DOF + size) * math.log1p(float(z @ z) / _DOF)
-        correction = found.correction(rows, family.predictor(w))
-        return family.log_prior(x) + law.log_evidence + heavy + correction
-
-    z = rng.standard_normal(size) * math.sqrt(_DOF / rng.chisquare(_DOF))
-    x = guess.mean[0] + root @ z
-    if not np.isfinite(family.log_prior(x)):
+    for _ in range(_TRIES):  # a law cut off where there is no prior is the same up to a constant
+        x = found.guess.sample(rng)
+        if np.isfinite(family.log_prior(x)):
+            break
+    else:
         return point
     try:
         law = family.at(x, found.seen)
     except np.linalg.LinAlgError:
         return point
     w = law.sample(rng)
-    old_z = np.linalg.solve(root, point.x - guess.mean[0])
-    old = log_weight(point.x, old_z, family.at(point.x, found.seen), point.w)
-    return Point(x, w) if log_weight(x, z, law, w) - old > -rng.exponential() else point
+    new = Point(x, w, law, family.predictor(w))
+
+    def log_weight(at: Point) -> float:
+        """Target over proposal, up to a constant."""
+        correction = float(np.sum(found.correction(rows, at.psi)))
+        density = family.log_prior(at.x) + at.law.log_evidence + correction
+        return density - float(found.guess.log_density(at.x))
+
+    return new if log_weight(new) - log_weight(point) > -rng.exponential() else point
+
+
+def carry(
+    rng: np.random.Generator,
+    point: Point,
+    family: Family,
+    rows: RowsLikelihood,
+    found: Approximation,
+) -> Point:
+    """Hyperparameters by the approximation's density, weights along with them, or the old point."""
+    guess = Guess(found.guess.mean[None], found.guess.root[None])
+    x = sample_hyperparameters(
+        rng,
+        lambda x, active: np.array([collapsed(family, found.seen, x[0])]),
+        point.x[None],
+        guess,
+    )[0]
+    law = family.at(x, found.seen)
+    w = law.colour(point.law.white(rng, point.w))
+    new = Point(x, w, law, family.predictor(w))
+    gain = np.sum(found.correction(rows, new.psi) - found.correction(rows, point.psi))
+    return new if gain > -rng.exponential() else point
 
 
 def interweave(
-    rng: np.random.Generator, point: Point, family: Additive, rows: RowsLikelihood
+    rng: np.random.Generator,
+    point: Point,
+    family: Additive,
+    rows: RowsLikelihood,
+    found: Approximation,
 ) -> Point:
     """Every hyperparameter given the weights, then every standard deviation with its weights."""
-    x, w = point.x.copy(), point.w.copy()
-    psi = family.predictor(w)
+    x, w, psi = point.x.copy(), point.w.copy(), point.psi
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
     for term, own, weights in parts:
         for i in range(term.num_hyperparameters):
@@ -124,25 +171,34 @@ def interweave(
             moved = family.design @ part
             new, ratio = _stretched(rng, term, x[own], i, psi - moved, moved, rows)
             x[own], w[scaled], psi = new, ratio * w[scaled], psi + (ratio - 1.0) * moved
-    return Point(x, w)
+    return Point.of(x, w, family, found)
 
 
 def _given_weights(
     rng: np.random.Generator, term: Term, x: FloatArray, w: FloatArray, i: int
 ) -> FloatArray:
     """One hyperparameter of a term by its prior and the law of the weights."""
+    if i >= term.num_sds:
+        return _sliced(
+            rng,
+            term,
+            x,
+            i,
+            lambda new: 0.5 * (term.log_det(new) - _product(term.precision(new), w, w)),
+        )
+    # a standard deviation multiplied by r does to the weights' law what dividing them by r does
+    precision, part = term.precision(x), np.zeros_like(w)
+    part[term.scaled_by(i)] = w[term.scaled_by(i)]
+    count, here = len(w[term.scaled_by(i)]), log_sd(x[i])
+    linear = _product(precision, part, w - part)
+    square = _product(precision, part, part)
 
-    def log_density(value: FloatArray, active: BoolArray) -> FloatArray:
-        new = x.copy()
-        new[i] = value[0]
-        prior = term.log_prior(new)
-        if not np.isfinite(prior):
-            return np.array([-np.inf])
-        return np.array([prior + 0.5 * term.log_det(new) - 0.5 * _square(term.precision(new), w)])
+    def gain(new: FloatArray) -> float:
+        log_ratio = float(log_sd(new[i]) - here)
+        inverse = math.exp(-log_ratio)
+        return -count * log_ratio - inverse * (linear + 0.5 * inverse * square)
 
-    out = x.copy()
-    out[i] = slice_sample(rng, log_density, x[[i]], _WIDTH)[0]
-    return out
+    return _sliced(rng, term, x, i, gain)
 
 
 def _stretched(
@@ -155,27 +211,55 @@ def _stretched(
     rows: RowsLikelihood,
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
-    here = float(log_sd(x[i]))
+    here = log_sd(x[i])
+    out = _sliced(
+        rng,
+        term,
+        x,
+        i,
+        lambda new: rows.total(rest + math.exp(float(log_sd(new[i]) - here)) * part),
+    )
+    return out, math.exp(float(log_sd(out[i]) - here))
 
-    def log_density(value: FloatArray, active: BoolArray) -> FloatArray:
-        new = x.copy()
-        new[i] = value[0]
+
+def _sliced(
+    rng: np.random.Generator,
+    term: Term,
+    x: FloatArray,
+    i: int,
+    gain: Callable[[FloatArray], float],
+) -> FloatArray:
+    """One hyperparameter by a slice of its prior times the exponential of a gain (Neal 2003)."""
+    new = x.copy()
+
+    def log_density(value: float) -> float:
+        new[i] = value
         prior = term.log_prior(new)
-        if not np.isfinite(prior):
-            return np.array([-np.inf])
-        ratio = math.exp(float(log_sd(value[0])) - here)
-        return np.array([prior + np.sum(rows.value(rest + ratio * part))])
+        return prior + gain(new) if math.isfinite(prior) else -math.inf
 
-    out = x.copy()
-    out[i] = slice_sample(rng, log_density, x[[i]], _WIDTH)[0]
-    return out, math.exp(float(log_sd(out[i])) - here)
+    here = float(x[i])
+    level = log_density(here) - rng.exponential()
+    left = here - _WIDTH * rng.random()
+    right = left + _WIDTH
+    while log_density(left) > level:
+        left -= _WIDTH
+    while log_density(right) > level:
+        right += _WIDTH
+    while True:
+        value = left + (right - left) * rng.random()
+        if log_density(value) > level or value == here:
+            return new
+        if value < here:
+            left = value
+        else:
+            right = value
 
 
-def _square(precision: Any, w: FloatArray) -> float:
-    """W' precision w."""
+def _product(precision: Any, v: FloatArray, w: FloatArray) -> float:
+    """V' precision w."""
     if isinstance(precision, np.ndarray) and precision.ndim == 1:
-        return float(precision @ (w * w))
+        return float(v @ (precision * w))
     if isinstance(precision, np.ndarray):
-        rows = w.reshape(len(precision), -1)
-        return float(np.einsum("gi,gij,gj->", rows, precision, rows))
-    return float(w @ (precision @ w))
+        shape = len(precision), -1
+        return float(np.einsum("gi,gij,gj->", v.reshape(shape), precision, w.reshape(shape)))
+    return float(v @ (precision @ w))

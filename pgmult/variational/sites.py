@@ -44,6 +44,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import expit, gammaln
 
 from pgmult import polya_gamma
+from pgmult.compiled import scalar_rows
 from pgmult.core.arguments import as_choice, as_real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
@@ -164,9 +165,13 @@ class LogisticSite:
         """Log likelihood of each row."""
         return self.successes * psi - self.trials * _log1p_exp(psi)
 
+    def total(self, psi: FloatArray) -> float:
+        """Log likelihood of all rows."""
+        return float(scalar_rows.binomial_total(psi, self.successes, self.trials))
+
     def slope(self, psi: FloatArray) -> FloatArray:
-        """Its first derivative."""
-        return np.asarray(self.successes - self.trials * expit(psi))
+        """First derivative of each row's log likelihood."""
+        return np.asarray(scalar_rows.binomial_slope(psi, self.successes, self.trials))
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""
@@ -305,9 +310,20 @@ class CountSite:
         """Log likelihood of each row."""
         return self.expect(psi, np.zeros_like(psi))[0]
 
+    def total(self, psi: FloatArray) -> float:
+        """Log likelihood of all rows, up to a constant."""
+        y, r, times = self.counts, self.size, np.asarray(self.weights)
+        if math.isinf(r):
+            return float(scalar_rows.poisson_total(psi, y, times))
+        return float(scalar_rows.binomial_total(psi - math.log(r), times * y, times * (y + r)))
+
     def slope(self, psi: FloatArray) -> FloatArray:
-        """Its first derivative."""
-        return self.expect(psi, np.zeros_like(psi))[1]
+        """First derivative of each row's log likelihood."""
+        y, r, times = self.counts, self.size, np.asarray(self.weights)
+        if math.isinf(r):
+            return np.asarray(scalar_rows.poisson_slope(psi, y, times))
+        psi = psi - math.log(r)
+        return np.asarray(scalar_rows.binomial_slope(psi, times * y, times * (y + r)))
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""

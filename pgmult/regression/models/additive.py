@@ -175,7 +175,7 @@ class AdditiveRegression(Checked):
         points = []
         for family, _, found in _sticks(data):
             x = hyperparameters_near(rng, family, found.guess)
-            points.append(Point(x, family.at(x, found.seen).sample(rng)))
+            points.append((x, family.at(x, found.seen).sample(rng)))
         return _state_of(points)
 
     def step(
@@ -186,7 +186,8 @@ class AdditiveRegression(Checked):
         with one_blas_thread():
             pairs = zip(state.hyperparameters, state.weights, _sticks(data), strict=True)
             for x, w, (family, rows, found) in pairs:
-                points.append(self._moved(rng, Point(x, w), family, rows, found))
+                point = Point.of(x, w, family, found)
+                points.append(self._moved(rng, point, family, rows, found)[:2])
         return _state_of(points)
 
     def _moved(
@@ -200,12 +201,11 @@ class AdditiveRegression(Checked):
         far = found.spread > _FAR
         if len(point.x):
             if far or rng.random() < _WOVEN:
-                point = interweave(rng, point, family, rows)
+                point = interweave(rng, point, family, rows, found)
             if not far:
                 point = leap(rng, point, family, rows, found)
-        law = family.at(point.x, found.seen)
         kicks = self.kicks * (_MORE_KICKS if far else 1)
-        return point._replace(w=swing(rng, point.w, law, family, rows, found, kicks))
+        return swing(rng, point, family, rows, found, kicks)
 
     def state_of(self, weights: FloatArray, hyperparameters: FloatArray) -> AdditiveRegressionState:
         """The state with these numbers, as a draw keeps them."""
@@ -229,7 +229,7 @@ class AdditiveRegression(Checked):
         return np.exp(log_sd(state.hyperparameters[:, _everywhere(data).is_sd()]))
 
 
-def _state_of(points: Sequence[Point]) -> AdditiveRegressionState:
+def _state_of(points: Sequence[tuple[FloatArray, FloatArray]]) -> AdditiveRegressionState:
     x, w = (np.array(parts) for parts in zip(*points, strict=True))
     return AdditiveRegressionState(w, x)
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from pgmult.latent import moves
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import rough
+from pgmult.latent.moves import Point
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Basis, Fixed, Levels, Scaled
 from pgmult.regression.models import additive as module
@@ -88,7 +89,7 @@ def stretched_twice(rng, term, x, i, rest, part, rows):
 
 def leaping(rng, point, family, rows, found):
     """Weights from the approximation, whatever the likelihood says."""
-    return point._replace(w=family.at(point.x, found.seen).sample(rng))
+    return Point.of(point.x, point.law.sample(rng), family, found)
 
 
 STRETCHED = moves._stretched
@@ -96,7 +97,7 @@ MUTANTS = {
     "a swing that is always accepted": (
         module,
         "swing",
-        lambda rng, w, law, *more: law.sample(rng),
+        lambda rng, point, *more: leaping(rng, point, *more[:3]),
         "a level a row",
     ),
     "a leap that is always accepted": (module, "leap", leaping, "a level a row"),

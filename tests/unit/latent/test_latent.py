@@ -7,8 +7,8 @@ from scipy import linalg, sparse, stats
 from pgmult.latent import additive
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import approximate, rough
-from pgmult.latent.factors import ArrowFactor, DenseFactor, SparseFactor
-from pgmult.latent.moves import Point, interweave, leap, swing
+from pgmult.latent.factors import ArrowFactor, SparseFactor
+from pgmult.latent.moves import Point, carry, interweave, leap, swing
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, from_sd, log_sd
 from pgmult.variational.sites import LogisticSite
@@ -75,7 +75,7 @@ class TestFactors:
     @pytest.mark.parametrize("kind", ["dense", "arrow", "sparse"])
     def test_all_are_the_same_matrix(self, kind, precision, rng):
         factor = {
-            "dense": lambda: DenseFactor.of(precision),
+            "dense": lambda: ArrowFactor.dense(precision),
             "arrow": lambda: ArrowFactor.of(
                 np.array([precision[2 * a : 2 * a + 2, 2 * a : 2 * a + 2] for a in range(4)]),
                 precision[:8, 8:].reshape(4, 2, 3),
@@ -90,11 +90,16 @@ class TestFactors:
         root = np.column_stack([factor.colour(e) for e in np.eye(11)])
         np.testing.assert_allclose(root @ root.T, cov, rtol=1e-8, atol=1e-12)
 
-    @pytest.mark.parametrize("kind", [DenseFactor, SparseFactor])
+    @pytest.mark.parametrize("kind", ["dense", "a block", "sparse"])
     def test_what_is_not_positive_is_refused(self, kind):
         bad = np.array([[1.0, 2.0], [2.0, 1.0]])
+        factor = {
+            "dense": lambda: ArrowFactor.dense(bad),
+            "a block": lambda: ArrowFactor.of(-np.ones((3, 1, 1)), np.ones((3, 1, 2)), np.eye(2)),
+            "sparse": lambda: SparseFactor.of(sparse.csc_array(bad)),
+        }[kind]
         with pytest.raises(np.linalg.LinAlgError, match="not positive"):
-            kind.of(bad if kind is DenseFactor else sparse.csc_array(bad))
+            factor()
 
 
 class TestTerms:
@@ -192,6 +197,9 @@ class Gaussian:
     def slope(self, psi):
         return self.h - self.J * psi
 
+    def total(self, psi):
+        return self.value(psi).sum(axis=0)
+
     def expect(self, mean, var):
         return self.value(mean) - 0.5 * self.J * var, self.slope(mean), -0.5 * self.J
 
@@ -202,27 +210,28 @@ def test_around_the_posterior_itself_everything_is_accepted(rng):
     found = rough(family, rows)
     np.testing.assert_allclose(found.J, rows.J)
     x = family.start()
-    law = family.at(x, found.seen)
-    w, draws = law.mean, []
+    point = Point.of(x, family.at(x, found.seen).mean, family, found)
+    draws = []
     for _ in range(400):
-        new = swing(rng, w, law, family, rows, found)
-        assert new is not w
-        w = new
-        draws.append(law.white(w))
+        new = swing(rng, point, family, rows, found)
+        assert (new.w != point.w).all()
+        point = new
+        draws.append(point.law.white(rng, point.w))
     squares = np.sum(np.square(draws), axis=1)
-    assert stats.kstest(squares, stats.chi2(len(w)).cdf).pvalue > 1e-4
+    assert stats.kstest(squares, stats.chi2(len(point.w)).cdf).pvalue > 1e-4
 
 
 def test_moves_change_no_input(rng, rows):
     family = a_family()
     found = rough(family, rows)
     x = family.start()
-    point = Point(x, family.at(x, found.seen).sample(rng))
-    before = [part.copy() for part in point]
-    interweave(rng, point, family, rows)
-    leap(rng, point, family, rows, found)
-    swing(rng, point.w, family.at(x, found.seen), family, rows, found)
-    for mine, theirs in zip(before, point, strict=True):
+    point = Point.of(x, family.at(x, found.seen).sample(rng), family, found)
+    before = [point.x.copy(), point.w.copy(), point.psi.copy()]
+    for move in (interweave, leap, carry, swing):
+        new = move(rng, point, family, rows, found)
+        np.testing.assert_allclose(new.psi, family.predictor(new.w), atol=1e-12)
+        np.testing.assert_allclose(new.law.mean, family.at(new.x, found.seen).mean, rtol=1e-9)
+    for mine, theirs in zip(before, (point.x, point.w, point.psi), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 

@@ -1,0 +1,1 @@
+"""Compiled kernels of latent Gaussians: see `pgmult.compiled`."""
