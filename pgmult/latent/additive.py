@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray
-from pgmult.latent.factors import ArrowFactor, Factor, SparseFactor
+from pgmult.latent.factors import ArrowFactor, Factor, SparseFactor, between_of
 from pgmult.latent.terms import Term
 
 __all__ = ["Additive", "Conditioned", "Family", "Law"]
@@ -33,6 +33,7 @@ __all__ = ["Additive", "Conditioned", "Family", "Law"]
 _MANY_LEVELS = 20  # of a grouping that is worth eliminating first
 _MANY_WEIGHTS = 1500  # besides those, from which on a factor is sparse
 _AFFORDABLE = 3e9  # multiplications for the variances of all predictors
+_REMEMBERED = 4  # laws: of the chains that may run side by side
 _DRAWS = 40  # that tell these variances where that is too many
 
 
@@ -166,6 +167,7 @@ class Additive:
             first = self.weights[self._first]
             order = np.concatenate([order[first], np.delete(order, first)])
         self._order = order
+        self._laws: tuple[tuple[bytes, Any, Conditioned], ...] = ()
 
     @property
     def shape(self) -> tuple[int]:
@@ -222,11 +224,22 @@ class Additive:
         return self._packed(gram), self.pull(h - J * self.offset)
 
     def at(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> Conditioned:
-        """The law of the weights at hyperparameters."""
+        """The law of the weights at hyperparameters; the last few are remembered."""
+        key = x.tobytes()
+        for at, given, law in self._laws:
+            if at == key and given is seen:
+                return law
+        law = self._at(x, seen)
+        self._laws = ((key, seen, law), *self._laws[: _REMEMBERED - 1])
+        return law
+
+    def _at(self, x: FloatArray, seen: tuple[Any, FloatArray]) -> Conditioned:
         gram, pull = seen
         own = list(zip(self.terms, self.hyperparameters, self.weights, strict=True))
         prior_log_det = sum(term.log_det(x[at]) for term, at, _ in own)
-        factor = _Reordered(self._factor(x, gram), self._order)
+        factor = self._factor(x, gram)
+        if self._first is not None:
+            factor = _Reordered(factor, self._order)
         mean = factor.solve(pull)
         return Conditioned(
             factor, mean, 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
@@ -235,8 +248,7 @@ class Additive:
     def variances(self, law: Conditioned, rng: np.random.Generator) -> FloatArray:
         """Of the predictors: exactly where that is affordable, else from draws."""
         rows, size = self.design.shape
-        assert isinstance(law.factor, _Reordered)
-        inner = law.factor.inner
+        inner = law.factor.inner if isinstance(law.factor, _Reordered) else law.factor
         if not isinstance(inner, SparseFactor) and 1.0 * rows * size**2 < _AFFORDABLE:
             half = inner.forward(np.asarray(self._transposed.todense())[self._order])
             return np.asarray(np.einsum("pn,pn->n", half, half))
@@ -255,7 +267,7 @@ class Additive:
         top = dense[: num * d, : num * d].tocoo()
         blocks = np.zeros((num, d, d))
         np.add.at(blocks, (top.row // d, top.row % d, top.col % d), top.data)
-        between = np.asarray(dense[: num * d, num * d :].todense()).reshape(num, d, -1)
+        between = between_of(dense[: num * d, num * d :], d)
         return blocks, between, np.asarray(dense[num * d :, num * d :].todense())
 
     def _factor(self, x: FloatArray, gram: Any) -> Factor:

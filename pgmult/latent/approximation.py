@@ -135,9 +135,9 @@ def approximate(family: Family, rows: RowsLikelihood) -> Approximation:
 
 
 def hyperparameters_near(rng: np.random.Generator, family: Family, guess: Leaning) -> FloatArray:
-    """A draw from the guess that the prior allows; its mean where there is none in many tries."""
+    """A draw from the guess without its long tails that the prior allows, or else its mean."""
     for _ in range(_TRIES):
-        x = guess.sample(rng)
+        x = guess.at(rng.standard_normal(len(guess.mean)))
         if np.isfinite(family.log_prior(x)):
             return x
     return guess.mean

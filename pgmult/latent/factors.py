@@ -29,10 +29,12 @@ from scipy.sparse.linalg import splu
 
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.compiled import arrow
+from pgmult.latent.compiled.arrow import Between
 
-__all__ = ["ArrowFactor", "Factor", "SparseFactor"]
+__all__ = ["ArrowFactor", "Factor", "SparseFactor", "between_of"]
 
 _ROUNDING = 1e-11  # of the diagonal, added where rounding makes a pivot negative
+_NOTHING = Between(np.zeros(1, np.int64), np.empty(0, np.int64), np.empty((0, 1)))
 
 
 class Factor(Protocol):
@@ -64,7 +66,7 @@ class ArrowFactor:
         Cholesky factors of the blocks.
     inverse : array, ``(num_blocks, d, d)``
         Their inverses.
-    across : array, ``(num_blocks, d, num_others)``
+    across : Between
         ``inverse`` times what stands between blocks and others.
     inner : array, ``(num_others, num_others)``
         Cholesky factor of what is left of the others: the Schur complement of the blocks.
@@ -72,36 +74,28 @@ class ArrowFactor:
 
     lower: FloatArray
     inverse: FloatArray
-    across: FloatArray
+    across: Between
     inner: FloatArray
 
     @classmethod
-    def of(cls, blocks: FloatArray, between: FloatArray, others: FloatArray) -> "ArrowFactor":
-        """Factor blocks ``(g, d, d)``, what is between ``(g, d, r)``, and others ``(r, r)``.
+    def of(cls, blocks: FloatArray, between: Between, others: FloatArray) -> "ArrowFactor":
+        """Factor blocks ``(g, d, d)``, what is between them and others, and others ``(r, r)``.
 
         Raises
         ------
         numpy.linalg.LinAlgError
             If the matrix is not positive definite by more than rounding.
         """
-        if blocks.shape[1] == 1:
-            if not (blocks > 0.0).all():
-                raise np.linalg.LinAlgError("a block of a precision is not positive")
-            lower = np.sqrt(blocks)
-            inverse = 1.0 / lower
-            across = inverse * between
-        else:
-            lower = np.asarray(np.linalg.cholesky(blocks), dtype=np.float64)
-            inverse = np.asarray(np.linalg.inv(lower))
-            across = inverse @ between
-        flat = across.reshape(-1, across.shape[2])
-        return cls(lower, inverse, across, _cholesky(others - flat.T @ flat))
+        lower, inverse, across, rest, proper = arrow.eliminate(blocks, between, others)
+        if not proper:
+            raise np.linalg.LinAlgError("a block of a precision is not positive definite")
+        return cls(lower, inverse, between._replace(values=across), _cholesky(rest))
 
     @classmethod
     def dense(cls, precision: FloatArray) -> "ArrowFactor":
         """Factor a matrix without blocks; raises as `of`."""
         none = np.empty((0, 1, 1))
-        return cls(none, none, np.empty((0, 1, len(precision))), _cholesky(precision))
+        return cls(none, none, _NOTHING, _cholesky(precision))
 
     @property
     def log_det(self) -> float:
@@ -116,12 +110,10 @@ class ArrowFactor:
 
     def forward(self, b: FloatArray) -> FloatArray:
         """The factor's inverse times the columns of a matrix."""
-        num, d, r = self.across.shape
-        top = self.inverse @ b[: num * d].reshape(num, d, b.shape[1])
-        top, flat = top.reshape(num * d, b.shape[1]), self.across.reshape(num * d, r)
-        rest = b[num * d :] - flat.T @ top
-        rest = solve_triangular(self.inner, rest, lower=True, check_finite=False)
-        return np.concatenate([top, rest])
+        out, first = b.copy(), self.lower.shape[0] * self.lower.shape[1]
+        arrow.forward_columns(self.inverse, self.across, out)
+        out[first:] = solve_triangular(self.inner, out[first:], lower=True, check_finite=False)
+        return out
 
     def colour(self, e: FloatArray) -> FloatArray:
         """A draw with this precision, of standard normal numbers."""
@@ -129,14 +121,29 @@ class ArrowFactor:
 
     def white(self, x: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes a draw of."""
-        num, d, _ = self.across.shape
+        num, d, _ = self.lower.shape
+        indptr, columns, values = self.across
         rest = x[num * d :]
         top = np.einsum("gji,gj->gi", self.lower, x[: num * d].reshape(num, d))
-        return np.concatenate([(top + self.across @ rest).ravel(), self.inner.T @ rest])
+        owner = np.repeat(np.arange(num), np.diff(indptr))
+        np.add.at(top, owner, values * rest[columns, None])
+        return np.concatenate([top.ravel(), self.inner.T @ rest])
+
+
+def between_of(matrix: Any, d: int) -> Between:
+    """The full columns of each `d` rows of a sparse array ``(num_blocks * d, num_others)``."""
+    entries = matrix.tocoo()
+    places = entries.row // d * matrix.shape[1] + entries.col.astype(np.int64)
+    found, which = np.unique(places, return_inverse=True)
+    values = np.zeros((len(found), d))
+    values[which, entries.row % d] = entries.data
+    block, columns = np.divmod(found, max(matrix.shape[1], 1))
+    indptr = np.searchsorted(block, np.arange(matrix.shape[0] // d + 1))
+    return Between(indptr, columns, values)
 
 
 def _cholesky(precision: FloatArray) -> FloatArray:
-    """The lower factor, rows side by side in memory."""
+    """The lower factor, rows side by side in memory, from what is on and below the diagonal."""
     upper, failed = dpotrf(precision.T, clean=1)
     if failed:
         diagonal = np.diagonal(precision)

@@ -42,17 +42,13 @@ _WIDER = 1.1  # than points tell: a guess too wide does less harm than one too n
 _REACH = 5.0  # of the search for a mode around its start
 _ROOM = 1.05  # of a leaning law, that much wider than points tell
 _LEAST_KNOWN = 2.0  # effective points a coordinate that count as much as what was believed
-_LEAN_POINTS = 24  # a coordinate and round
+_LEAN_POINTS = 32  # a coordinate and round, and as many again
+_LEAN_ROUNDS = 4
 _MOST_SKEWED = 1.2
 _LEANS = np.linspace(-2.0, 2.0, 401)
 # e standard normal and r = sqrt(1 + e^2) - E sqrt(1 + e^2): that mean, E r^2, E e^2 r, E r^3
 _ROOT, _ROOT_2 = 1.35453080648131, 0.16524629429308
 _ROOT_E, _ROOT_3 = 0.56489084724566, 0.11722845469196
-    1.35453080648131,
-    0.16524629429308,
-    0.56489084724566,
-    0.11722845469196,
-)
 
 
 class Guess(NamedTuple):
@@ -157,7 +153,7 @@ class Leaning:
         return self.at(e)
 
     def at(self, e: FloatArray) -> FloatArray:
-        """Of Student t numbers ``(..., num_coordinates)``."""
+        """What numbers e, ``(..., num_coordinates)``, stand for."""
         centre, scale, _ = _moments(self.lean)
         z = (np.sinh(np.arcsinh(e) + self.lean) - centre) / scale
         return np.asarray(self.mean + z @ self.root.T)
@@ -183,8 +179,8 @@ def _moments(lean: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 def lean(log_density: Callable[[FloatArray], float], mean: FloatArray, root: FloatArray) -> Leaning:
     """The law with the moments of a density, by importance sampling from a rough mean and root.
 
-    Takes 72 evaluations a coordinate, at points that fill space evenly; where their weights are
-    too uneven to tell moments, much of what was known before stays.
+    Takes some 130 evaluations a coordinate, at points that fill space evenly; where their weights
+    are too uneven to tell moments, much of what was known before stays.
 
     Parameters
     ----------
@@ -195,9 +191,13 @@ def lean(log_density: Callable[[FloatArray], float], mean: FloatArray, root: Flo
     """
     size = len(mean)
     law = Leaning(mean, root, np.zeros(size))
-    for e in np.split(_student_points(_ROUNDS * _LEAN_POINTS * size, size), _ROUNDS):
+    for e in np.split(
+        _student_points(_LEAN_ROUNDS * _LEAN_POINTS * (size + 1), size), _LEAN_ROUNDS
+    ):
         points = law.at(e)
         log_weights = np.array([log_density(x) for x in points]) - law.log_density(points)
+        if not np.isfinite(log_weights.max()):  # all where x cannot be
+            continue
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
         known = 1.0 / np.sum(weights**2) / size

@@ -36,7 +36,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive, Family, Law
 from pgmult.latent.approximation import Approximation, RowsLikelihood, collapsed
 from pgmult.latent.hyperparameters import Guess, sample_hyperparameters
-from pgmult.latent.terms import Term, log_sd
+from pgmult.latent.terms import Term, sd_at
 
 __all__ = ["Point", "carry", "interweave", "leap", "swing"]
 
@@ -189,14 +189,13 @@ def _given_weights(
     # a standard deviation multiplied by r does to the weights' law what dividing them by r does
     precision, part = term.precision(x), np.zeros_like(w)
     part[term.scaled_by(i)] = w[term.scaled_by(i)]
-    count, here = len(w[term.scaled_by(i)]), log_sd(x[i])
+    count, here = len(w[term.scaled_by(i)]), sd_at(float(x[i]))
     linear = _product(precision, part, w - part)
     square = _product(precision, part, part)
 
     def gain(new: FloatArray) -> float:
-        log_ratio = float(log_sd(new[i]) - here)
-        inverse = math.exp(-log_ratio)
-        return -count * log_ratio - inverse * (linear + 0.5 * inverse * square)
+        inverse = here / sd_at(float(new[i]))
+        return count * math.log(inverse) - inverse * (linear + 0.5 * inverse * square)
 
     return _sliced(rng, term, x, i, gain)
 
@@ -211,15 +210,15 @@ def _stretched(
     rows: RowsLikelihood,
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
-    here = log_sd(x[i])
+    here = sd_at(float(x[i]))
     out = _sliced(
         rng,
         term,
         x,
         i,
-        lambda new: rows.total(rest + math.exp(float(log_sd(new[i]) - here)) * part),
+        lambda new: rows.total(rest + sd_at(float(new[i])) / here * part),
     )
-    return out, math.exp(float(log_sd(out[i]) - here))
+    return out, sd_at(float(out[i])) / here
 
 
 def _sliced(

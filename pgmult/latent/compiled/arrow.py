@@ -1,13 +1,24 @@
-"""Solves with the factor of an arrow: blocks that meet only in a few other weights.
+"""Elimination of many small blocks that meet only in a few other weights: see `ArrowFactor`.
 
-See `pgmult.latent.factors`: `inverse` ``(g, d, d)`` holds the inverses of the blocks' Cholesky
-factors, `across` ``(g, d, r)`` these times what stands between blocks and others, and `lower`
-``(r, r)`` is the factor of what is left of the others.
+What stands between a block and the others has few full columns, for a level of one grouping meets
+few levels of another: those of block g are ``columns[indptr[g]:indptr[g + 1]]``, with ``(d,)``
+values each.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import cholesky, invert_lower
+
+
+class Between(NamedTuple):
+    """What stands between blocks and others: ``values (num_entries, d)``."""
+
+    indptr: Any
+    columns: Any
+    values: Any
 
 
 @jit(reassociate=True)
@@ -19,47 +30,97 @@ def _dot(a, b):
 
 
 @jit
-def _add(a, factor, b):
-    """Add `factor` times b to a."""
+def _subtract(a, factor, b):
+    """Subtract `factor` times b from a."""
     for j in range(a.shape[0]):
-        a[j] += factor * b[j]
+        a[j] -= factor * b[j]
 
 
 @jit
-def forward(inverse, across, lower, b):
+def eliminate(blocks, between, others):
+    """Cholesky factors of blocks, their inverses, these times `between`, and the complement.
+
+    Only what is on and below the diagonal of `others` is looked at and returned. The last is
+    whether all blocks are positive definite.
+    """
+    num, d, _ = blocks.shape
+    indptr, columns, values = between
+    lower, inverse = blocks.copy(), np.empty((num, d, d))
+    across, rest = np.empty((len(columns), d)), others.copy()
+    for g in range(num):
+        if cholesky(lower[g]) != 0:
+            return lower, inverse, across, rest, False
+        inverse[g] = invert_lower(lower[g])
+        for e in range(indptr[g], indptr[g + 1]):
+            for i in range(d):
+                across[e, i] = 0.0
+                for j in range(i + 1):
+                    across[e, i] += inverse[g, i, j] * values[e, j]
+            for f in range(indptr[g], e + 1):  # columns are in order
+                total = 0.0
+                for i in range(d):
+                    total += across[e, i] * across[f, i]
+                rest[columns[e], columns[f]] -= total
+    return lower, inverse, across, rest, True
+
+
+@jit
+def forward(inverse, between, inner, b):
     """The factor's inverse times b."""
-    num, d, r = across.shape
-    out = np.empty(len(b))
-    rest = b[num * d :].copy()
+    num, d, _ = inverse.shape
+    indptr, columns, across = between
+    out, rest = np.empty(len(b)), b[num * d :].copy()
     for g in range(num):
+        top = out[g * d : (g + 1) * d]
         for i in range(d):
-            total = 0.0
+            top[i] = 0.0
             for j in range(i + 1):
-                total += inverse[g, i, j] * b[g * d + j]
-            out[g * d + i] = total
-            _add(rest, -total, across[g, i])
-    for i in range(r):
-        out[num * d + i] = (rest[i] - _dot(lower[i, :i], out[num * d : num * d + i])) / lower[i, i]
+                top[i] += inverse[g, i, j] * b[g * d + j]
+        for e in range(indptr[g], indptr[g + 1]):
+            for i in range(d):
+                rest[columns[e]] -= across[e, i] * top[i]
+    done = out[num * d :]
+    for i in range(len(rest)):
+        done[i] = (rest[i] - _dot(inner[i, :i], done[:i])) / inner[i, i]
     return out
 
 
 @jit
-def backward(inverse, across, lower, e):
+def backward(inverse, between, inner, e):
     """The transposed factor's inverse times e."""
-    num, d, r = across.shape
-    out = np.empty(len(e))
-    rest = e[num * d :].copy()
-    for i in range(r - 1, -1, -1):
-        rest[i] /= lower[i, i]
-        _add(rest[:i], -rest[i], lower[i, :i])
-    top = np.empty(d)
+    num, d, _ = inverse.shape
+    indptr, columns, across = between
+    out, top = np.empty(len(e)), np.empty(d)
+    rest = out[num * d :]
+    rest[:] = e[num * d :]
+    for i in range(len(rest) - 1, -1, -1):
+        rest[i] /= inner[i, i]
+        _subtract(rest[:i], rest[i], inner[i, :i])
     for g in range(num):
         for i in range(d):
-            top[i] = e[g * d + i] - _dot(across[g, i], rest)
+            top[i] = e[g * d + i]
+        for f in range(indptr[g], indptr[g + 1]):
+            for i in range(d):
+                top[i] -= across[f, i] * rest[columns[f]]
         for i in range(d):
-            total = 0.0
+            out[g * d + i] = 0.0
             for j in range(i, d):
-                total += inverse[g, j, i] * top[j]
-            out[g * d + i] = total
-    out[num * d :] = rest
+                out[g * d + i] += inverse[g, j, i] * top[j]
     return out
+
+
+@jit
+def forward_columns(inverse, between, b):
+    """What `forward` makes of the columns of b before it comes to the others, in place."""
+    num, d, _ = inverse.shape
+    indptr, columns, across = between
+    for g in range(num):
+        for i in range(d - 1, -1, -1):
+            row = b[g * d + i]
+            for n in range(len(row)):
+                row[n] *= inverse[g, i, i]
+            for j in range(i):
+                _subtract(row, -inverse[g, i, j], b[g * d + j])
+        for e in range(indptr[g], indptr[g + 1]):
+            for i in range(d):
+                _subtract(b[num * d + columns[e]], across[e, i], b[g * d + i])

@@ -46,7 +46,7 @@ from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
 from pgmult.formulas.terms import Term as FormulaTerm
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
-from pgmult.latent.moves import Point, interweave, leap, swing
+from pgmult.latent.moves import Point, carry, interweave, leap, swing
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Fixed, Levels, Scaled, Term, log_sd
 from pgmult.links import StickBreaking
@@ -60,8 +60,10 @@ __all__ = [
     "latent_of",
 ]
 
-_WOVEN = 0.5  # of the sweeps in which leaps are taken
+_NEAR = 0.5  # spread up to which leaps alone nearly do, and they are cheap
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
+_WOVEN, _WOVEN_NEAR = 0.5, 0.15  # of the sweeps
+_SWUNG_NEAR, _KICKS_NEAR = 0.5, 2
 _MORE_KICKS = 2
 _FIXED_SCALE = 2.5  # prior sd of coefficients of standardised columns
 
@@ -120,11 +122,11 @@ class AdditiveRegression(Checked):
     ----------
     kicks : int
         Of each Hamiltonian path of the weights; twice as many where the approximation is far from
-        the posterior.
+        the posterior, two where it is near.
 
     Notes
     -----
-    A sweep costs some ten solves with the factor of a stick's precision, and three factorisations,
+    A sweep costs some ten solves with the factor of a stick's precision, and two factorisations,
     for each stick: O(G d**3 + G d r**2 + r**3) with G levels of the largest grouping, d effects of
     each and r other weights, or that of a sparse factor where r is above 1,500.
     """
@@ -198,13 +200,14 @@ class AdditiveRegression(Checked):
         rows: LogisticSite,
         found: Approximation,
     ) -> Point:
-        far = found.spread > _FAR
-        if len(point.x):
-            if far or rng.random() < _WOVEN:
-                point = interweave(rng, point, family, rows, found)
-            if not far:
-                point = leap(rng, point, family, rows, found)
-        kicks = self.kicks * (_MORE_KICKS if far else 1)
+        """Leaps where the approximation is near, paths and slices the more the farther it is."""
+        near, far = found.spread < _NEAR, found.spread > _FAR
+        if far or rng.random() < (_WOVEN_NEAR if near else _WOVEN):
+            point = interweave(rng, point, family, rows, found)
+        point = (carry if far else leap)(rng, point, family, rows, found)
+        if near and rng.random() > _SWUNG_NEAR:
+            return point
+        kicks = _KICKS_NEAR if near else self.kicks * (_MORE_KICKS if far else 1)
         return swing(rng, point, family, rows, found, kicks)
 
     def state_of(self, weights: FloatArray, hyperparameters: FloatArray) -> AdditiveRegressionState:

@@ -7,11 +7,12 @@ from scipy import linalg, sparse, stats
 from pgmult.latent import additive
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import approximate, rough
-from pgmult.latent.factors import ArrowFactor, SparseFactor
+from pgmult.latent.factors import ArrowFactor, SparseFactor, between_of
+from pgmult.latent.hyperparameters import Leaning, lean
 from pgmult.latent.moves import Point, carry, interweave, leap, swing
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, from_sd, log_sd
-from pgmult.variational.sites import LogisticSite
+from pgmult.variational.sites import CountSite, LogisticSite
 
 NUM = 40
 X = np.linspace(-1.0, 1.0, NUM)
@@ -63,13 +64,14 @@ def rows(rng):
 class TestFactors:
     @pytest.fixture
     def precision(self, rng):
-        """Four blocks of two that meet in three others only."""
+        """Four blocks of two that meet in three others only, one of them not in all."""
         half = rng.standard_normal((11, 11))
         full = half @ half.T + 11.0 * np.eye(11)
         for a in range(4):
             for b in range(4):
                 if a != b:
                     full[2 * a : 2 * a + 2, 2 * b : 2 * b + 2] = 0.0
+        full[2:4, 9] = full[9, 2:4] = full[4, 10] = full[10, 4] = 0.0
         return full
 
     @pytest.mark.parametrize("kind", ["dense", "arrow", "sparse"])
@@ -78,7 +80,7 @@ class TestFactors:
             "dense": lambda: ArrowFactor.dense(precision),
             "arrow": lambda: ArrowFactor.of(
                 np.array([precision[2 * a : 2 * a + 2, 2 * a : 2 * a + 2] for a in range(4)]),
-                precision[:8, 8:].reshape(4, 2, 3),
+                between_of(sparse.csr_array(precision[:8, 8:]), 2),
                 precision[8:, 8:],
             ),
             "sparse": lambda: SparseFactor.of(sparse.csc_array(precision)),
@@ -95,7 +97,9 @@ class TestFactors:
         bad = np.array([[1.0, 2.0], [2.0, 1.0]])
         factor = {
             "dense": lambda: ArrowFactor.dense(bad),
-            "a block": lambda: ArrowFactor.of(-np.ones((3, 1, 1)), np.ones((3, 1, 2)), np.eye(2)),
+            "a block": lambda: ArrowFactor.of(
+                -np.ones((3, 1, 1)), between_of(sparse.csr_array(np.ones((3, 2))), 1), np.eye(2)
+            ),
             "sparse": lambda: SparseFactor.of(sparse.csc_array(bad)),
         }[kind]
         with pytest.raises(np.linalg.LinAlgError, match="not positive"):
@@ -164,6 +168,53 @@ def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
         if form != "sparse":
             var = np.einsum("np,pq,nq->n", A, np.linalg.inv(P), A)
             np.testing.assert_allclose(family.variances(law, rng), var, rtol=1e-7)
+
+
+class TestLeaning:
+    LAW = Leaning(np.array([1.0, -2.0]), np.array([[0.7, 0.0], [0.4, 0.5]]), np.array([0.6, -0.4]))
+
+    def test_its_density_is_that_of_its_draws(self):
+        """Expectations by points on a grid, weighted by the density, and by draws."""
+        rng = np.random.default_rng(0)
+        draws = np.array([self.LAW.sample(rng) for _ in range(40_000)])
+        a, b = np.meshgrid(np.linspace(-40.0, 42.0, 1401), np.linspace(-42.0, 38.0, 1401))
+        points = np.stack([a.ravel(), b.ravel()], axis=1)
+        weights = np.exp(self.LAW.log_density(points))
+        weights /= weights.sum()
+        for f in (
+            lambda x: np.tanh(x[:, 0]),
+            lambda x: np.tanh(2.0 * x[:, 1] + 4.0),
+            lambda x: np.exp(-np.abs(x[:, 0] - x[:, 1])),
+        ):
+            values = f(draws)
+            error = 5.0 * values.std() / np.sqrt(len(draws)) + 1e-3
+            assert abs(weights @ f(points) - values.mean()) < error
+
+    def test_it_finds_the_moments_of_a_density(self):
+        """A gamma law and a normal one that depends on it, from a rough start."""
+
+        def log_density(x):
+            if x[0] <= 0.0:
+                return -np.inf
+            return 3.0 * np.log(x[0]) - 2.0 * x[0] - 2.0 * (x[1] - 0.5 * x[0]) ** 2
+
+        law = lean(log_density, np.array([1.5, 0.7]), 0.7 * np.eye(2))
+        cov = law.root @ law.root.T / 1.05**2
+        np.testing.assert_allclose(law.mean, [2.0, 1.0], atol=0.1)
+        np.testing.assert_allclose(cov, [[1.0, 0.5], [0.5, 0.5]], atol=0.15)
+        assert 0.2 < law.lean[0] < 0.8
+
+
+def test_compiled_rows_are_those_of_numpy(rng, rows):
+    psi = np.concatenate([20.0 * rng.standard_normal(NUM - 2), [800.0, -800.0]])
+    assert rows.total(psi) == pytest.approx(rows.value(psi).sum(), rel=1e-12)
+    sites = [rows, *(CountSite(rows.successes, size, rows.trials) for size in (np.inf, 2.5))]
+    psi = np.clip(psi, -30.0, 3.0)
+    for site in sites:
+        slopes = [(site.total(psi + e) - site.total(psi - e)) / 2e-5 for e in 1e-5 * np.eye(NUM)]
+        np.testing.assert_allclose(site.slope(psi), slopes, rtol=1e-6, atol=1e-5)
+        change = site.value(psi).sum() - site.value(psi - 1.0).sum()
+        assert site.total(psi) - site.total(psi - 1.0) == pytest.approx(change, rel=1e-9)
 
 
 def test_gradients_of_the_correction(rng, rows):
