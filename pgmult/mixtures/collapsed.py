@@ -27,8 +27,6 @@ from pgmult.mixtures.expression import Alignments, require_alignments
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
-__all__ = ["ExpressionProblem", "GaussianMixtureProblem"]
-
 
 @dataclass(eq=False)
 class GaussianMixtureProblem:

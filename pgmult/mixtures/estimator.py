@@ -28,8 +28,6 @@ from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.variational.collapsed import natural_cg
 
-__all__ = ["CollapsedGaussianMixture"]
-
 _LEAD = 3.0  # of the logit of a row's cluster at the start, before noise
 
 

@@ -49,14 +49,6 @@ from pgmult.core.validate import as_counts, as_finite, as_positive_int, new_key
 from pgmult.mixtures.compiled.expression import assign_rows, collapsed_sweeps
 from pgmult.priors import Dirichlet
 
-__all__ = [
-    "Alignments",
-    "TranscriptExpression",
-    "TranscriptExpressionState",
-    "as_alignments",
-    "require_alignments",
-]
-
 _SWEEPS = 4  # of the second block for one of the first
 
 

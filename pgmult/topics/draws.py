@@ -17,27 +17,6 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.models.correlated import CorrelatedTopics
 
-__all__ = [
-    "Draws",
-    "as_chain",
-    "as_draws",
-    "as_topic_numbers",
-    "data_of_run",
-    "each_draw",
-    "mean_of",
-    "most_probable",
-    "names_along",
-    "num_chains",
-    "of_chain",
-    "quantile",
-    "regression_at",
-    "regression_variables",
-    "share_of_draws",
-    "spread",
-    "stick_order_of",
-    "with_model",
-]
-
 Data = TypeVar("Data")
 Draws = Mapping[str, NDArray[Any]]
 

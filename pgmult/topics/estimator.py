@@ -36,8 +36,6 @@ from pgmult.topics.scores.completion import completion_score
 from pgmult.topics.summaries.matching import align_topics
 from pgmult.topics.summaries.stability import topic_stability
 
-__all__ = ["TopicTransformer"]
-
 _KEPT = ("topics", "mu", "Sigma", "topic_shares", "effective_topics")
 _KEPT_OF_COVARIATES = ("coefficients", "effects", "effect_variances", "effect_covariances",
                        "group_topics")  # fmt: skip

@@ -2,8 +2,6 @@
 
 from pgmult.core.family import Family, Verb
 
-__all__ = ["TOPICS"]
-
 _SHARES = ("theta", "psi")
 _HINT = "name it in keep=, at the command line --keep-theta"
 _WITH_COVARIATES = ("StructuralTopics",)

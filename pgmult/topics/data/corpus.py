@@ -25,17 +25,6 @@ from pgmult.topics.data.documents import DocumentTable
 if TYPE_CHECKING:
     from pgmult.topics.data.structured import StructuredCorpus
 
-__all__ = [
-    "Corpus",
-    "Versions",
-    "as_corpus",
-    "as_num_topics",
-    "corpus_from",
-    "refuse_texts",
-    "simulate_words",
-    "split_tokens",
-]
-
 _MOST = np.iinfo(np.int32).max  # of word numbers and of counts
 _MOST_TOPICS = 2**16
 _BLOCK = 2**20  # entries that are looked at together

@@ -23,8 +23,6 @@ from pgmult.core.labels import is_missing, label_of
 from pgmult.core.tables import as_rows, chosen_columns, exact, missing_in, numbers_of_texts
 from pgmult.core.typing import IntArray
 
-__all__ = ["DocumentTable", "Losses", "PackedTexts", "WordLoss"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedTexts:

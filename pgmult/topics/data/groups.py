@@ -26,8 +26,6 @@ from pgmult.core.typing import IntArray
 from pgmult.formulas.columns import cells_of_rows, labels_only
 from pgmult.formulas.language import Name, parse
 
-__all__ = ["ContentGroups", "content_groups"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContentGroups:

@@ -43,8 +43,6 @@ from pgmult.core.sealed import locked, read_json, reading, sync_folder, write_js
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.documents import Losses, WordLoss
 
-__all__ = ["CorpusWriter", "is_packed", "losses_of", "open_corpus", "pack_corpus"]
-
 SCHEMA = 2
 _MANIFEST = "corpus.json"
 _DTYPES = {"indptr": "<i8", "words": "<i4", "counts": "<i4"}

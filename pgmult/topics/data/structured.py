@@ -35,8 +35,6 @@ from pgmult.formulas.language import parse
 from pgmult.topics.data.corpus import Corpus, Versions, corpus_from
 from pgmult.topics.data.groups import ContentGroups, content_groups
 
-__all__ = ["StructuredCorpus", "with_covariates"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class StructuredCorpus(Corpus):

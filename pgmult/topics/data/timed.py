@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from pgmult.core.validate import as_finite
 from pgmult.topics.data.corpus import Corpus, Versions, as_corpus
 
-__all__ = ["TimedCorpus", "as_timed_corpus"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class TimedCorpus(Corpus):

@@ -15,8 +15,6 @@ from pgmult.topics.fits.mean_field import as_words
 from pgmult.topics.starts.searches import START_SWEEPS, leaf
 from pgmult.variational.collapsed import CollapsedFit, dirichlet_log_evidence, dirichlet_moments
 
-__all__ = ["TopicProblem"]
-
 
 @dataclass(eq=False)
 class TopicProblem:

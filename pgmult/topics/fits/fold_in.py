@@ -59,8 +59,6 @@ from pgmult.topics.draws import (
 )
 from pgmult.topics.models.structural import StructuralTopics
 
-__all__ = ["FoldedIn", "fold_in"]
-
 
 class FoldedIn(NamedTuple):
     """Documents folded into one posterior draw: its number, their proportions and its topics.

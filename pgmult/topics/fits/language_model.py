@@ -58,8 +58,6 @@ from pgmult.topics.fits.mean_field import HasHistory, as_words
 from pgmult.topics.scores.completion import CompletionScore
 from pgmult.variational.ascent import Climb, has_settled
 
-__all__ = ["LanguageModelFit", "fit_language_model"]
-
 _METHODS = ("laplace", "delta", "collapsed")
 _LONGEST_STEP = 3.0  # of a log parameter
 _LEAST_CURVATURE = 1e-8  # relative to the largest

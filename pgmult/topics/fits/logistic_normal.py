@@ -69,8 +69,6 @@ from pgmult.topics.models.logistic_normal import LogisticNormalTopics
 from pgmult.topics.starts.searches import START_SWEEPS, leaf
 from pgmult.variational.ascent import has_settled
 
-__all__ = ["CTMDocuments", "CTMFit", "fit_ctm"]
-
 _METHODS = {
     ("laplace", "full"): compiled.LAPLACE,
     ("laplace", "diagonal"): compiled.LAPLACE,

@@ -13,19 +13,6 @@ from pgmult.topics.compiled.variational_topics import expected_word_counts
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.variational.ascent import has_settled
 
-__all__ = [
-    "HasHistory",
-    "MeanFieldFit",
-    "antithetic_half",
-    "as_precision",
-    "as_words",
-    "num_pieces",
-    "refuse_failed",
-    "refuse_scales",
-    "until_settled",
-    "word_counts",
-]
-
 _POINTS = 32  # antithetic pairs that a posterior mean of theta averages over
 _PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
 

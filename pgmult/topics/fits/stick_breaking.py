@@ -77,8 +77,6 @@ from pgmult.topics.fits.mean_field import (
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.starts.searches import START_SWEEPS
 
-__all__ = ["Bound", "DocumentPosterior", "VariationalTopics", "fit_cavi", "fit_svi"]
-
 _FIT_TOLERANCE, _FIT_STEPS = 1e-3, 50  # of documents while topics still move
 
 

@@ -32,8 +32,6 @@ from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.summaries.documents import DocumentTopics, moments_of
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
-__all__ = ["NewDocuments", "align_words", "predict"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewDocuments:

@@ -53,8 +53,6 @@ from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import kept_counts
 from pgmult.topics.updates.collapsed import words_collapsed
 
-__all__ = ["CorrelatedTopics"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollapsedWordsState(ExchangeableTopicsState):

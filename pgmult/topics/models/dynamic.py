@@ -72,8 +72,6 @@ from pgmult.topics.starts.allocations import Searched
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import AllocatedTopics
 
-__all__ = ["DynamicTopics", "DynamicTopicsState"]
-
 _START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
 _SLICE_WIDTH = 0.15  # of log variances
 

@@ -26,16 +26,6 @@ from pgmult.topics.starts.find import StartsFromTopics
 from pgmult.topics.updates.allocation import AllocatedTopics, WordTables, kept_counts, sample_topics
 from pgmult.topics.updates.sticks import sample_sticks
 
-__all__ = [
-    "BlockRows",
-    "Concentration",
-    "ExchangeableTopicsState",
-    "GaussianTopics",
-    "NormalTopics",
-    "NumTopics",
-    "Scales",
-]
-
 
 def as_scales(scales: Any, name: str) -> CovarianceScales:
     """A prior of a covariance's scales."""

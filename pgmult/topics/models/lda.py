@@ -59,8 +59,6 @@ from pgmult.topics.updates.concentrations import (
     sample_concentrations,
 )
 
-__all__ = ["LDA", "LDAState", "UncollapsedLDA", "UncollapsedLDAState"]
-
 _START_WORD_CONCENTRATION = 0.05  # where it is learned
 _START_ALPHA_SUM = 5.0
 

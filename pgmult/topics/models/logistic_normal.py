@@ -56,8 +56,6 @@ from pgmult.topics.models.gaussian import (
 )
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
-__all__ = ["LogisticNormalTopics"]
-
 _ALL_TRIALS = np.iinfo(np.int64).max
 
 

@@ -81,9 +81,6 @@ from pgmult.topics.updates.allocation import sample_topics
 from pgmult.topics.updates.content import ContentPrior, sample_content, vary
 from pgmult.topics.updates.keywords import Keywords, as_keywords
 
-__all__ = ["StructuralTopics", "StructuralTopicsState"]
-
-
 _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 

@@ -54,8 +54,6 @@ from pgmult.topics.compiled.chains import (
     slice_chains,
 )
 
-__all__ = ["ScalarChains"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarChains(Checked):

@@ -18,8 +18,6 @@ from pgmult.priors import CovarianceScales, MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
 
-__all__ = ["ConstantMean", "Fields", "PsiMean"]
-
 Fields = dict[str, Any]
 """New values of fields of a state, by name."""
 

@@ -40,8 +40,6 @@ from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.structured import StructuredCorpus
 from pgmult.topics.priors.means import Fields
 
-__all__ = ["RegressedMean", "sample_effects", "sample_variances"]
-
 _GRAM = 3  # of the sums of a regression
 _WIDTH = 2.0  # of a slice's first interval, in log rho
 _FURTHEST = 300.0  # of |log lambda|: no slice gets there, and squares are still numbers

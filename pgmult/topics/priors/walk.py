@@ -31,8 +31,6 @@ from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.priors.means import Fields
 
-__all__ = ["TimedRows", "WalkingMean", "log_inverse_gamma", "mean_walk", "sample_inverse_gamma"]
-
 
 def mean_walk(
     start: NormalInverseWishart, drift_var: float, num_times: int

@@ -32,14 +32,6 @@ from pgmult.topics.summaries.documents import TopDocument, representative_docume
 from pgmult.topics.summaries.stability import TopicStability, topic_stability
 from pgmult.topics.summaries.words import SCORES, TopWord, WordScores, topic_labels, word_scores
 
-__all__ = [
-    "COHERENCE_WORDS",
-    "DIVERSITY_WORDS",
-    "Contents",
-    "contents_of",
-    "run_facts",
-]
-
 COHERENCE_WORDS = 10  # of a topic, in its coherence and exclusivity
 DIVERSITY_WORDS = 25
 NAME_WORDS = 3

@@ -2,8 +2,6 @@
 
 from pgmult.core.markup import Markup
 
-__all__ = ["SCRIPT", "STYLE"]
-
 STYLE = Markup("""
 :root { --faint: #6b6b6b; --mark: #fff2cc; }
 @media (prefers-color-scheme: dark) { :root { --faint: #9a968f; --mark: #4d4113; } }

@@ -16,8 +16,6 @@ from pgmult.topics.reports.looks import STYLE
 from pgmult.topics.reports.sections import one_topic, script_of, sections_of
 from pgmult.topics.scores.completion import HeldOutScore
 
-__all__ = ["TopicReport", "report"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport(Report):

@@ -24,8 +24,6 @@ from pgmult.topics.summaries.quotes import Quotes
 from pgmult.topics.summaries.stability import STEADY
 from pgmult.topics.summaries.words import SCORES, TopWord
 
-__all__ = ["one_topic", "script_of", "sections_of"]
-
 _RATIO_LIMIT = 5.0  # of a logarithm to base 2: beyond it ratios are drawn at the edge
 _SMALL = (240.0, 150.0)  # pixels of a curve beside others
 

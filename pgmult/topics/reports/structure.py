@@ -26,8 +26,6 @@ from pgmult.topics.summaries.effects import (
 )
 from pgmult.topics.summaries.quotes import Quotes, quotes
 
-__all__ = ["Structure", "structure_of"]
-
 _FEW_LABELS = 5  # of a column whose labels are compared on the page
 _FEW_GROUPS = 3  # of curves in one panel
 _MOST_CELLS = 2e7  # documents times words, for checks that a report does unasked

@@ -35,16 +35,6 @@ from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.compiled.tokens import entry_probs
 from pgmult.topics.data.corpus import Corpus
 
-__all__ = [
-    "CompletionScore",
-    "DocumentCompletion",
-    "HeldOutScore",
-    "compare_scores",
-    "completion_score",
-    "gain_over",
-    "unigram_log_predictive",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CompletionScore:

@@ -12,8 +12,6 @@ import numpy as np
 
 from pgmult.core.typing import FloatArray
 
-__all__ = ["expected_cells"]
-
 _EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be counted there
 
 

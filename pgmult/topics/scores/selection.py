@@ -41,8 +41,6 @@ from pgmult.topics.scores.completion import DocumentCompletion, gain_over
 from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.coherence import exclusivity, npmi
 
-__all__ = ["Candidate", "TopicChoice", "search_num_topics"]
-
 _WORDS = 10  # of a topic, for coherence and exclusivity
 _DISPERSED = 400  # documents whose dispersion is looked at
 

@@ -30,8 +30,6 @@ from pgmult.sampling.chains import Sweep
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.scores.completion import CompletionScore, DocumentCompletion
 
-__all__ = ["TimedScore", "completion_by_seconds"]
-
 _MOST_SECONDS = 1e7  # four months: more is a slip
 _MOST_CHAINS = 10_000
 

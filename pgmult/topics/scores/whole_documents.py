@@ -76,8 +76,6 @@ from pgmult.topics.compiled import document_probability as kernels
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import Draws, as_draws, spread, stick_order_of
 
-__all__ = ["DocumentScore", "TopicDraw", "annealed", "left_to_right", "topic_draws"]
-
 _PRIOR_DRAWS = 2000  # for the background under Gaussian sticks, which sets the variance only
 
 

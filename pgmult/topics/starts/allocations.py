@@ -31,8 +31,6 @@ from pgmult.topics.updates.collapsed import (
 )
 from pgmult.topics.updates.concentrations import sample_concentrations
 
-__all__ = ["Searched", "StartScores", "merge_gains", "merge_topics", "unsearched"]
-
 _ROWS = 2**14  # documents that are looked at together
 _ALPHA_SUM = 5.0  # of the concentrations that a search starts from
 _ALPHA_SHAPE = _ALPHA_RATE = 1.0  # of their gamma priors

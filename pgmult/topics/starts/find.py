@@ -39,8 +39,6 @@ from pgmult.topics.starts.searches import (
 )
 from pgmult.topics.updates.allocation import kept_counts
 
-__all__ = ["StartsFromTopics", "TopicStart", "find_start"]
-
 _SAME = 0.5  # topics at least as far apart, in total variation, are not the same
 _MOST_LEAVES = 10_000
 

@@ -36,21 +36,6 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.starts.allocations import Searched, merge_topics, unsearched
 from pgmult.topics.updates.collapsed import Allocation, count_topics
 
-__all__ = [
-    "SEARCHES",
-    "START_SWEEPS",
-    "Placement",
-    "StartSweeps",
-    "documents_to_search",
-    "grown",
-    "is_too_large_to_sweep",
-    "leaf",
-    "only_words",
-    "part_to_search",
-    "search_leaves",
-    "settled",
-]
-
 Item = TypeVar("Item")
 
 START_SWEEPS = 100  # of a leaf

@@ -52,8 +52,6 @@ from pgmult.topics.scores.dispersion import expected_cells
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, best_chain, mean_topics
 
-__all__ = ["Dependence", "PredictiveChecks", "check"]
-
 _SMALL = 0.05
 _BLOCK = 2**23  # numbers in memory at a time
 

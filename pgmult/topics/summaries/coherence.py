@@ -32,8 +32,6 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import most_probable
 from pgmult.topics.summaries.words import TopWord, as_topics, frex, names_of
 
-__all__ = ["exclusivity", "npmi", "topic_diversity", "u_mass"]
-
 Words = Sequence[Sequence[TopWord | str]]
 
 

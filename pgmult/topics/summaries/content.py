@@ -27,8 +27,6 @@ from pgmult.topics.draws import as_draws, as_topic_numbers, each_draw, mean_of, 
 from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, placed_draws, scope_of
 
-__all__ = ["FEW_TOKENS", "Content", "GroupWords", "content"]
-
 FEW_TOKENS = 50
 """With fewer tokens of a topic, a group says hardly anything of how it words it."""
 

@@ -35,18 +35,6 @@ from pgmult.topics.draws import (
 )
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 
-__all__ = [
-    "CorrelationGraph",
-    "PairCorrelation",
-    "TopicCorrelations",
-    "correlated_pairs",
-    "correlation_graph",
-    "pair_text",
-    "similar_together",
-    "strongest_pairs",
-    "topic_correlations",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class TopicCorrelations(Estimand):

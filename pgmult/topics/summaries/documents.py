@@ -18,8 +18,6 @@ from pgmult.core.validate import as_positive_int
 from pgmult.topics.draws import Draws, as_draws, mean_of, names_along, quantile, with_model
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
-__all__ = ["DocumentTopics", "TopDocument", "document_topics", "representative_documents"]
-
 _BLOCK = 2**24  # numbers in memory at a time
 
 

@@ -92,21 +92,6 @@ from pgmult.topics.summaries.settings import (
     places_of,
 )
 
-__all__ = [
-    "Difference",
-    "Effects",
-    "OfTopics",
-    "VarianceShares",
-    "difference",
-    "effects",
-    "sentence_case",
-    "shares_over_time",
-    "structured_data",
-    "topic_labels_of",
-    "topic_names",
-    "variance_shares",
-]
-
 _NAME_WORDS = 3
 
 

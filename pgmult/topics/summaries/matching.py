@@ -35,17 +35,6 @@ from pgmult.topics.draws import (
     share_of_draws,
 )  # fmt: skip
 
-__all__ = [
-    "AlignedTopics",
-    "RunMatches",
-    "align_topics",
-    "aligned_chains",
-    "best_chain",
-    "compare",
-    "match_topics",
-    "mean_topics",
-]
-
 _MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at a distance of 0.5
 
 

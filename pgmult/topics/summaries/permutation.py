@@ -30,8 +30,6 @@ from pgmult.topics.summaries.effects import structured_data, topic_names
 from pgmult.topics.summaries.matching import best_chain, mean_topics
 from pgmult.topics.summaries.settings import as_column
 
-__all__ = ["PermutationTest", "permutation_test"]
-
 _STEPS = 100  # of the climb to each document's proportions
 _BLOCK = 2**22  # numbers in memory at a time
 

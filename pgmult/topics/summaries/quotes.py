@@ -17,8 +17,6 @@ from pgmult.topics.summaries.documents import representative_documents
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import best_chain
 
-__all__ = ["Quote", "Quotes", "quotes"]
-
 _FEWEST_CHARACTERS = 20
 
 

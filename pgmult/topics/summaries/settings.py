@@ -21,15 +21,6 @@ from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.topics.data.structured import StructuredCorpus
 
-__all__ = [
-    "FEW",
-    "Layout",
-    "as_column",
-    "is_number",
-    "lay_out",
-    "places_of",
-]
-
 FEW = 6
 """So many different values are taken, or listed, one by one."""
 

@@ -39,8 +39,6 @@ from pgmult.topics.draws import (
 )
 from pgmult.topics.summaries.matching import match_topics, mean_topics
 
-__all__ = ["STEADY", "TopicStability", "topic_stability"]
-
 STEADY = 0.3
 """Counterparts no farther apart than this, in total variation, say the same."""
 

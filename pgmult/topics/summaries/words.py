@@ -30,20 +30,6 @@ from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.draws import Draws, as_draws, names_along
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
-__all__ = [
-    "SCORES",
-    "TopWord",
-    "WordScores",
-    "as_topics",
-    "frex",
-    "lift",
-    "names_of",
-    "relevance",
-    "top_words",
-    "topic_labels",
-    "word_scores",
-]
-
 
 def lift(topics: ArrayLike, shares: ArrayLike) -> FloatArray:
     """How many times more probable a word is in a topic than in the whole corpus.

@@ -23,16 +23,6 @@ from pgmult.topics.compiled.tokens import Shares, allocate, entry_probs, pad_col
 from pgmult.topics.data.corpus import Corpus, corpus_from, simulate_words
 from pgmult.topics.family import TOPICS
 
-__all__ = [
-    "AllocatedTopics",
-    "WordTables",
-    "allocate_tokens",
-    "kept_counts",
-    "sample_topics",
-    "words_log_likelihood",
-]
-
-
 _MOST = 2**31 - 1
 
 

@@ -13,8 +13,6 @@ from pgmult.core.validate import new_key
 from pgmult.topics.compiled import collapsed
 from pgmult.topics.data.corpus import Corpus
 
-__all__ = ["Allocation", "collapsed_sweeps", "count_topics", "random_allocation", "words_collapsed"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allocation:

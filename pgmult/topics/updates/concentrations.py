@@ -28,13 +28,6 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled.tokens import sample_tables
 
-__all__ = [
-    "concentration_sums",
-    "concentrations_given",
-    "sample_concentration",
-    "sample_concentrations",
-]
-
 
 def sample_concentrations(
     rng: np.random.Generator, alpha: FloatArray, counts: IntArray, shape: float, rate: float

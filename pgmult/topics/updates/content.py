@@ -42,8 +42,6 @@ from pgmult.core.validate import new_key
 from pgmult.topics.compiled.content import FURTHEST, sample_tables, sample_varied
 from pgmult.topics.updates.allocation import sample_topics
 
-__all__ = ["ContentPrior", "sample_content", "vary"]
-
 Size = Annotated[float, real(above=0.0, minimum=1e-6, maximum=1e9)]
 
 

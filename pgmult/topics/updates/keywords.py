@@ -22,8 +22,6 @@ from pgmult.core.arguments import as_strings, brief
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.data.corpus import Corpus
 
-__all__ = ["Keywords", "as_keywords"]
-
 _SHARE = (1.0, 1.0)  # of the beta prior of pi
 _SPREAD = 0.5  # of the Dirichlet prior of kappa
 _START = 0.3  # pi where a chain begins

@@ -23,8 +23,6 @@ from pgmult.links import StickBreaking
 from pgmult.priors import MvNormal
 from pgmult.topics.compiled import sticks
 
-__all__ = ["TOGETHER", "sample_sticks", "sample_together", "sample_used_sticks"]
-
 TOGETHER = 0.8
 """The share of the sweeps that draw all sticks together."""
 
