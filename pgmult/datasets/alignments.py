@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pgmult.core.arguments import as_path
-from pgmult.datasets.files import lines_of, read_file
+from pgmult.datasets.files import each_line
 from pgmult.mixtures.expression import Alignments, as_alignments
 
 
@@ -38,7 +38,7 @@ def read_alignments(path: str | os.PathLike[str]) -> Alignments:
     reads: dict[str, int] = {}
     transcripts: dict[str, int] = {}
     columns: tuple[list[int], list[int], list[float]] = [], [], []
-    for number, line in enumerate(lines_of(read_file(path)), start=1):
+    for number, line in enumerate(each_line(path), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         cells = line.split("\t")

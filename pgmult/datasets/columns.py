@@ -8,7 +8,6 @@ lost: whole numbers stay whole where cells are empty, and where one number is wr
 
 import csv
 import datetime
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,10 +21,11 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_strings, brief
 from pgmult.core.labels import label_of, plain_label
 from pgmult.core.tables import Cells, Lazily, exact, exact_array, numbers_of_texts
-from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, read_file, suffix_of
+from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, suffix_of
 
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _SHOWN = 30  # columns named in an error
+_CSV = (".csv", ".tsv")
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?)?")
 
 NA_VALUES = ("", "NA")
@@ -92,18 +92,16 @@ def columns_of_file(
     """Columns of a table in a file, each made when it is first asked for: see `pgmult.read`."""
     suffix = _kind_of(path, delimiter)
     no_value = frozenset(as_strings(na_values, "na_values"))
-    of_csv = suffix in (".csv", ".tsv")
+    of_csv = suffix in _CSV
     if suffix == ".parquet":
         with _parquet(path) as file:
             table = file.read()
         names, num_rows = table.column_names, table.num_rows
     elif not of_csv:
-        columns = _json_columns(read_file(path, encoding).split("\n"), path, no_value)
+        columns = _json_columns(each_line(path, encoding, newline="\n"), path, no_value)
         names, num_rows = list(columns), len(next(iter(columns.values()), ()))
     else:
-        content = read_file(path, encoding)
-        mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter(content, path))
-        names, *rows = _csv_rows(io.StringIO(content, newline=""), path, mark, delimiter)
+        names, *rows = _csv_rows(path, delimiter, encoding)
         places, num_rows = {name: j for j, name in enumerate(names)}, len(rows)
     if not num_rows:
         raise ValueError(f"{path}: the table has no rows")
@@ -157,10 +155,7 @@ def cells_of_file(
         there = {}  # until all rows are read
         rows = _json_cells(each_line(path, encoding, newline="\n", meter=meter), path, names, there)
     else:
-        lines = each_line(path, encoding, newline="", meter=meter)
-        first = _up_to(lines, 100_000)
-        mark = delimiter or ("\t" if suffix == ".tsv" else _delimiter("".join(first), path))
-        table = _csv_rows(chain(first, lines), path, mark, delimiter)
+        table = _csv_rows(path, delimiter, encoding, meter)
         there = dict.fromkeys(next(table))
         rows = _csv_cells(table, names, there, frozenset(as_strings(na_values, "na_values")))
     if there:
@@ -276,11 +271,14 @@ def _delimiter(text: str, path: Path) -> str:
 
 
 def _csv_rows(
-    lines: Iterable[str], path: Path, delimiter: str, given: str | None
+    path: Path, given: str | None, encoding: str, meter: Meter | None = None
 ) -> Iterator[list[str]]:
-    """The header, then the rows; `given` is the user's delimiter, for errors."""
+    """The header, then the rows; `given` is the user's delimiter."""
+    lines = each_line(path, encoding, newline="", meter=meter)
+    first = _up_to(lines, 100_000)
+    mark = given or ("\t" if suffix_of(path) == ".tsv" else _delimiter("".join(first), path))
     try:
-        yield from _split_rows(lines, path, delimiter)
+        yield from _split_rows(chain(first, lines), path, mark)
     except ValueError as error:
         if given is None:
             raise

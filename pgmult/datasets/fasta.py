@@ -7,7 +7,7 @@
 from pathlib import Path
 
 from pgmult.core.arguments import as_kind, as_path
-from pgmult.datasets.files import lines_of, read_file
+from pgmult.datasets.files import each_line
 
 _AMINO_ACIDS = "FFLLSSSSYY**CC*WLLLLPPPPHHQQRRRRIIIMTTTTNNKKSSRRVVVVAAAADDEEGGGG"
 _BASES = "TCAG"
@@ -41,7 +41,7 @@ def read_fasta(path: str | Path) -> dict[str, str]:
     path = as_path(path)
     lines: dict[str, list[str]] = {}
     name = None
-    for number, line in enumerate(lines_of(read_file(path, own="ascii")), start=1):
+    for number, line in enumerate(each_line(path, own="ascii"), start=1):
         text = line.strip()
         if text.startswith(">"):
             name = (text[1:].split() or [""])[0]

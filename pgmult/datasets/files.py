@@ -38,30 +38,9 @@ def _known(encoding: str) -> str:
     return encoding
 
 
-def read_file(path: Path, encoding: str | None = None, own: str = "utf-8") -> str:
-    """A file's text, decompressed; newlines are as in the file, a byte order mark is dropped.
-
-    Without `encoding` it must be in the format's `own`.
-    """
-    if path.is_dir():
-        raise IsADirectoryError(f"{path}: a folder, expected a file")
-    try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path}: damaged or truncated gzip data ({error})") from None
-    name = own if encoding is None else _known(encoding)
-    if b"\0" in data[:65536] and "16" not in name and "32" not in name:
-        raise ValueError(f"{path}: a binary file, expected text")
-    try:
-        return data.decode(name).removeprefix("\N{BYTE ORDER MARK}")
-    except UnicodeDecodeError as error:
-        raise _undecodable(error, path, data.count(b"\n", 0, error.start), name, encoding) from None
-    except UnicodeError as error:
-        raise ValueError(f"{path}: not {name} ({error})") from None
+def read_file(path: Path, encoding: str | None = None) -> str:
+    """A file's text, decompressed; newlines are as in the file, a byte order mark is dropped."""
+    return "".join(each_line(path, encoding, newline=""))
 
 
 def _undecodable(
@@ -109,13 +88,26 @@ def each_line(
     path: Path,
     encoding: str | None = None,
     *,
+    own: str = "utf-8",
     newline: str | None = None,
     meter: Meter | None = None,
 ) -> Iterator[str]:
-    """As `read_file`, a line at a time: `newline` says what ends lines, as of `open`."""
+    """A file's lines, decompressed, one at a time; a byte order mark is dropped.
+
+    Parameters
+    ----------
+    path : Path
+    encoding : str, optional
+        The format's `own` if left out.
+    own : str
+    newline : str, optional
+        What ends lines, as of `open`.
+    meter : Meter, optional
+        Counts the bytes that are read.
+    """
     if path.is_dir():
         raise IsADirectoryError(f"{path}: a folder, expected a file")
-    name = "utf-8" if encoding is None else _known(encoding)
+    name = own if encoding is None else _known(encoding)
     try:
         raw = _Metered(path)
     except FileNotFoundError:

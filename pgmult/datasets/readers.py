@@ -20,7 +20,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_path, as_strings
-from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, read_file, suffix_of
+from pgmult.datasets.files import TABLES, Meter, each_line, read_file, suffix_of
 from pgmult.datasets.tables import read
 from pgmult.datasets.text import TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
@@ -357,7 +357,7 @@ def as_words(vocabulary: Vocabulary | None) -> list[str] | None:
     if vocabulary is None:
         return None
     if isinstance(vocabulary, str | os.PathLike):
-        words = [line.strip() for line in lines_of(read_file(as_path(vocabulary, "vocabulary")))]
+        words = [line.strip() for line in each_line(as_path(vocabulary, "vocabulary"))]
         if "" in words:
             raise ValueError(f"{vocabulary}, line {words.index('') + 1}: a blank line, not a word")
         return words

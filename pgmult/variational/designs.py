@@ -169,21 +169,12 @@ class SoftmaxRows(ClassRows):
         return np.asarray(mean + (prior_mean - mean).mean(axis=0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JointClassRows:
+class JointClassRows(ClassRows):
     """Rows with a predictor for each class, whose weights are one vector with one covariance.
 
     Predictors have means ``(num_rows, num_classes)`` and covariances
     ``(num_rows, num_classes, num_classes)``.
-
-    Attributes
-    ----------
-    covariates : array, ``(num_rows, num_weights)``
-    num_classes : int
     """
-
-    covariates: FloatArray
-    num_classes: int
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -217,10 +208,6 @@ class JointClassRows:
                 out[k, :, j] = (-2.0 * d_var[:, k, j, None] * x).T @ x
                 out[j, :, k] = out[k, :, j]
         return out.reshape(1, *(self.shape[1],) * 2)
-
-    def total(self, values: FloatArray) -> FloatArray:
-        """Sum over the rows."""
-        return np.array([values.sum()])
 
 
 def _as_bounds(offsets: Any, num_rows: int) -> list[int]:

@@ -21,7 +21,7 @@ leave the posterior as it is.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -35,7 +35,14 @@ from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_generator
 from pgmult.regression.data import EventRows, as_event_rows
 from pgmult.regression.fits.counts import fit_count_regression, rough_size
-from pgmult.regression.models.linear import Around, FixedPrior, JointMoves, Pair
+from pgmult.regression.models.linear import (
+    Around,
+    FixedPrior,
+    JointMoves,
+    JointWeights,
+    Pair,
+    WeightsState,
+)
 from pgmult.sampling.moves import slice_sample
 
 _LARGEST = 700.0  # log rate
@@ -58,7 +65,7 @@ def log_likelihood(weights: FloatArray, data: EventRows, size: float) -> float:
     return float(data.weights @ (value - gammaln(y + 1.0)))
 
 
-class _Events(JointMoves):
+class _Events:
     """What the two models share."""
 
     __slots__ = ()
@@ -72,13 +79,6 @@ class _Events(JointMoves):
         hint = "make them with pgmult.regression.as_event_rows"
         return as_kind(data, "data", EventRows, hint).dense()
 
-    def _moved(
-        self, rng: np.random.Generator, weights: FloatArray, around: Around, data: EventRows,
-        size: float = math.inf,
-    ) -> FloatArray:  # fmt: skip
-        """One sweep of the weights."""
-        return self._sliced(rng, weights, around, lambda w: log_likelihood(w, data, size))
-
 
 def _refuse_weights(data: EventRows) -> None:
     if (data.weights != 1.0).any():
@@ -86,19 +86,7 @@ def _refuse_weights(data: EventRows) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PoissonRegressionState:
-    """One point of the chain.
-
-    Attributes
-    ----------
-    weights : array, ``(1, num_covariates)``
-    """
-
-    weights: Annotated[FloatArray, "output", "covariate"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PoissonRegression(_Events, FixedPrior):
+class PoissonRegression(_Events, JointWeights):
     """Poisson counts whose log rates are linear in covariates.
 
     Parameters
@@ -112,42 +100,20 @@ class PoissonRegression(_Events, FixedPrior):
     """
 
     distribution: ClassVar[str] = "poisson"
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(PoissonRegressionState)
-    default_keep: ClassVar[tuple[str, ...]] = ("weights",)
 
-    def prior(self, rng: np.random.Generator, data: EventRows) -> PoissonRegressionState:
-        """Weights from the prior."""
-        return PoissonRegressionState(self.prior_of(data).sample(rng, 1))
-
-    def simulate(
-        self, rng: np.random.Generator, state: PoissonRegressionState, data: EventRows
-    ) -> EventRows:
+    def simulate(self, rng: np.random.Generator, state: WeightsState, data: EventRows) -> EventRows:
         """New counts, given the weights."""
         _refuse_weights(data)
         rates = np.exp(np.minimum(log_rates(state.weights, data), 40.0))
         return data.with_counts(as_generator(rng).poisson(rates))
 
-    def init(self, rng: np.random.Generator, data: EventRows) -> PoissonRegressionState:
-        """One sweep from the middle of the Gaussian."""
-        return self.step(rng, PoissonRegressionState(_near(data, self)[0].mean()), data)
+    def _num_outputs(self, data: EventRows) -> int:
+        return 1
 
-    def step(
-        self, rng: np.random.Generator, state: PoissonRegressionState, data: EventRows
-    ) -> PoissonRegressionState:
-        """One sweep of the weights."""
-        return PoissonRegressionState(self._moved(rng, state.weights, _near(data, self)[0], data))
+    def _near(self, data: EventRows) -> tuple[Around, Callable[[FloatArray], float]]:
+        return _near(data, self)[0], lambda weights: log_likelihood(weights, data, math.inf)
 
-    def state_of(self, weights: FloatArray) -> PoissonRegressionState:
-        """The state with these weights."""
-        return PoissonRegressionState(weights)
-
-    def move(
-        self, rng: np.random.Generator, weights: FloatArray, prior_vars: FloatArray, data: EventRows
-    ) -> FloatArray:
-        """One sweep of weights that are independent a priori, with these variances."""
-        return self._moved(rng, weights, _near(data, self)[0].with_prior(prior_vars), data)
-
-    def log_likelihood(self, state: PoissonRegressionState, data: EventRows) -> float:
+    def log_likelihood(self, state: WeightsState, data: EventRows) -> float:
         """Log probability of the counts."""
         return log_likelihood(state.weights, data, math.inf)
 
@@ -167,7 +133,7 @@ class NegativeBinomialRegressionState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NegativeBinomialRegression(_Events, FixedPrior):
+class NegativeBinomialRegression(_Events, JointMoves, FixedPrior):
     """Overdispersed counts whose log means are linear in covariates, and the size.
 
     Parameters
@@ -219,7 +185,9 @@ class NegativeBinomialRegression(_Events, FixedPrior):
     ) -> NegativeBinomialRegressionState:
         """One sweep: the weights, then the size."""
         around, _ = _near(data, self)
-        weights = self._moved(rng, state.weights, around, data, state.size)
+        weights = self._sliced(
+            rng, state.weights, around, lambda w: log_likelihood(w, data, state.size)
+        )
         if self.size is not None:
             return NegativeBinomialRegressionState(weights, self.size)
         median, sd = self.size_prior

@@ -7,17 +7,18 @@ around it leave the posterior as it is.
 """
 
 import warnings
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from pgmult.compiled.linalg import invert_lower
 from pgmult.core.arguments import as_kind
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.parameters import Checked
+from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_positive
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
@@ -86,6 +87,71 @@ class FixedPrior(Checked):
         return self.prior_of(data).prior_mean, self._precision
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightsState:
+    """One point of the chain, where weights are all that a model has.
+
+    Attributes
+    ----------
+    weights : array, ``(num_outputs, num_covariates)``
+        Of groups, sticks or categories, as the model's ``dims`` say.
+    """
+
+    weights: Annotated[FloatArray, "output", "covariate"]
+
+
+class WeightsAlone(FixedPrior, ABC):
+    """A model of weights with a given prior, and of nothing else."""
+
+    __slots__ = ()
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(WeightsState)
+    default_keep: ClassVar[tuple[str, ...]] = ("weights",)
+
+    @abstractmethod
+    def _num_outputs(self, data: Any) -> int:
+        """How many vectors of weights there are."""
+
+    @abstractmethod
+    def _start(self, data: Any) -> FloatArray:
+        """Weights in the midst of the posterior."""
+
+    @abstractmethod
+    def _moved(
+        self, rng: np.random.Generator, weights: FloatArray, data: Any,
+        prior_vars: FloatArray | None = None,
+    ) -> FloatArray:  # fmt: skip
+        """One sweep of the weights, with other prior variances where they are given."""
+
+    def prior(self, rng: np.random.Generator, data: Any) -> Any:
+        """A state from the prior."""
+        return WeightsState(self.prior_of(data).sample(rng, self._num_outputs(data)))
+
+    def init(self, rng: np.random.Generator, data: Any) -> Any:
+        """One sweep from the middle of the Gaussian nearest to the posterior.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If sweeps are to be of ``update="gibbs"`` and leave some weights where they are.
+        """
+        return self.step(rng, self.state_of(self._start(data)), data)
+
+    def step(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
+        """One sweep of the weights."""
+        return WeightsState(self._moved(rng, state.weights, data))
+
+    def state_of(self, weights: FloatArray) -> Any:
+        """The state with these weights."""
+        return WeightsState(weights)
+
+    def move(
+        self, rng: np.random.Generator, weights: FloatArray, prior_vars: FloatArray, data: Any
+    ) -> FloatArray:
+        """One sweep of weights that are independent a priori, with these variances."""
+        return self._moved(rng, weights, data, prior_vars)
+
+
 @cache
 def _standard_moments(size: int) -> tuple[FloatArray, FloatArray]:
     """Of N(0, I), made once: a sweep of few rows takes no longer than making them does."""
@@ -125,17 +191,17 @@ class GroupMoves:
             rates = self.augmentation_rates(data)
             slow = slow_group(rates, self._groups(data), partial(self._name_of, data))
             if slow is not None:
-                warnings.warn(slow, ConvergenceWarning, stacklevel=3)
+                warnings.warn(slow, ConvergenceWarning, stacklevel=4)
 
     def _bases(self, data: Any) -> Bases | None:
         return None if self.update == "gibbs" else _bases_of(data, self)
 
-    def _start(self, mean: FloatArray, data: Any) -> FloatArray:
+    def _middle(self, mean: FloatArray, data: Any) -> FloatArray:
         """Where a chain may start: in the midst of the posterior, or at the prior's mean."""
         bases = self._bases(data)
         return np.tile(mean, (self._groups(data).num_groups, 1)) if bases is None else bases.mean
 
-    def _moved(
+    def _move_groups(
         self,
         rng: np.random.Generator,
         weights: FloatArray,
@@ -149,6 +215,32 @@ class GroupMoves:
         bases = self._bases(data)
         groups = self._groups(data)
         return move_weights(rng, weights, mean, precision, groups, bases, learned=learned)
+
+
+class FixedGroups(GroupMoves, WeightsAlone):
+    """Binomial rows in groups whose weights have one given prior."""
+
+    __slots__ = ()
+
+    def _num_outputs(self, data: Any) -> int:
+        return self._groups(data).num_groups
+
+    def _start(self, data: Any) -> FloatArray:
+        self._warn_of_slow_groups(data)
+        return self._middle(self.prior_of(data).prior_mean, data)
+
+    def _moved(
+        self, rng: np.random.Generator, weights: FloatArray, data: Any,
+        prior_vars: FloatArray | None = None,
+    ) -> FloatArray:  # fmt: skip
+        mean, precision = self._moments(data)
+        if prior_vars is not None:
+            precision = np.diag(1.0 / prior_vars)
+        learned = prior_vars is not None
+        return self._move_groups(rng, weights, mean, precision, data, learned=learned)
+
+    def _reference(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        return self._moments(data)
 
 
 @once_a_data_set
@@ -241,3 +333,25 @@ class JointMoves:
         for _ in range(_SLICES):
             x = slice_around(rng, x, around, correction)
         return x.reshape(weights.shape)
+
+
+class JointWeights(JointMoves, WeightsAlone):
+    """Weights with a given prior that are one vector."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _near(self, data: Any) -> tuple[Around, Callable[[FloatArray], float]]:
+        """A Gaussian near the posterior, and the log likelihood of weights."""
+
+    def _start(self, data: Any) -> FloatArray:
+        return self._near(data)[0].centre.reshape(self._num_outputs(data), -1)
+
+    def _moved(
+        self, rng: np.random.Generator, weights: FloatArray, data: Any,
+        prior_vars: FloatArray | None = None,
+    ) -> FloatArray:  # fmt: skip
+        around, level = self._near(data)
+        if prior_vars is not None:
+            around = around.with_prior(prior_vars)
+        return self._sliced(rng, weights, around, level)

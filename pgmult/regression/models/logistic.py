@@ -58,7 +58,7 @@ from pgmult.priors.gaussian import (
 )
 from pgmult.regression.data import LabelledRows, as_labelled_rows
 from pgmult.regression.models.linear import (
-    FixedPrior,
+    FixedGroups,
     GroupMoves,
     as_weights_prior,
     weights_prior,
@@ -160,19 +160,7 @@ def _inverse(Sigma: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogisticRegressionState:
-    """One point of the chain.
-
-    Attributes
-    ----------
-    weights : array, ``(num_groups, num_covariates)``
-    """
-
-    weights: Annotated[FloatArray, "group", "covariate"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LogisticRegression(_BinomialRows, FixedPrior):
+class LogisticRegression(_BinomialRows, FixedGroups):
     """Logistic regression, or one for each group, with a fixed Gaussian prior of the weights.
 
     Parameters
@@ -192,50 +180,7 @@ class LogisticRegression(_BinomialRows, FixedPrior):
 
     update: Update = "auto"
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LogisticRegressionState)
-    default_keep: ClassVar[tuple[str, ...]] = ("weights",)
-
-    def prior(self, rng: np.random.Generator, data: LabelledRows) -> LogisticRegressionState:
-        """Weights from the prior."""
-        return LogisticRegressionState(self.prior_of(data).sample(rng, data.num_groups))
-
-    def init(self, rng: np.random.Generator, data: LabelledRows) -> LogisticRegressionState:
-        """One sweep from the middle of the Gaussians nearest to the posterior.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If sweeps are to be of ``update="gibbs"`` and leave a group's weights where they are.
-        """
-        self._warn_of_slow_groups(data)
-        start = self._start(self.prior_of(data).prior_mean, data)
-        return self.step(rng, LogisticRegressionState(start), data)
-
-    def step(
-        self, rng: np.random.Generator, state: LogisticRegressionState, data: LabelledRows
-    ) -> LogisticRegressionState:
-        """One sweep of the weights."""
-        moments = self._moments(data)
-        weights = self._moved(rng, state.weights, *moments, data, learned=False)
-        return LogisticRegressionState(weights)
-
-    def state_of(self, weights: FloatArray) -> LogisticRegressionState:
-        """The state with these weights."""
-        return LogisticRegressionState(weights)
-
-    def move(
-        self,
-        rng: np.random.Generator,
-        weights: FloatArray,
-        prior_vars: FloatArray,
-        data: LabelledRows,
-    ) -> FloatArray:
-        """One sweep of weights that are independent a priori, with these variances."""
-        mean = self.prior_of(data).prior_mean
-        return self._moved(rng, weights, mean, np.diag(1.0 / prior_vars), data, learned=True)
-
-    def _reference(self, data: LabelledRows) -> tuple[FloatArray, FloatArray]:
-        return self._moments(data)
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {"weights": ("group", "covariate")}
 
 
 # --------------------------------------------------------------------------- a learned prior
@@ -328,7 +273,7 @@ class GroupedLogisticRegression(_BinomialRows, Checked):
         mu = weights_prior(self.mean_prior, data.num_covariates, "mean_prior").prior_mean
         Sigma = self._sample_Sigma(rng, self.dof, self.scale)
         parts = blocks(data.num_groups, self.block_rows)
-        weights = np.concatenate([self._start(mu, data.rows(part)) for part in parts])
+        weights = np.concatenate([self._middle(mu, data.rows(part)) for part in parts])
         return self.step(rng, GroupedLogisticRegressionState(weights, mu, Sigma), data)
 
     def step(
@@ -349,7 +294,7 @@ class GroupedLogisticRegression(_BinomialRows, Checked):
     ) -> tuple[GroupedLogisticRegressionState, Sums]:
         """The weights of a block of groups; their moments about the old mu."""
         precision = _inverse(state.Sigma)
-        weights = self._moved(rng, state.weights, state.mu, precision, data, learned=True)
+        weights = self._move_groups(rng, state.weights, state.mu, precision, data, learned=True)
         of = Moments.of(weights, state.mu)
         sums = Sums((np.array(of.count),), (of.total, of.squares))
         return replace(state, weights=weights), sums

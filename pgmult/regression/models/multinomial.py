@@ -46,7 +46,7 @@ differences of weights: what is common to all is as the prior has it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ from pgmult.priors.gaussian import MvNormal
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.regression.data import CountedRows, LabelledRows, as_counted_rows, require_counted_rows
 from pgmult.regression.fits.multinomial import fit_softmax_regression
-from pgmult.regression.models.linear import Around, FixedPrior, GroupMoves, JointMoves, Pair
+from pgmult.regression.models.linear import Around, FixedGroups, JointWeights, Pair
 from pgmult.regression.updates import Update, find_potentials
 
 _EM_STEPS = 4
@@ -136,7 +136,7 @@ class StickBreakingRegressionState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StickBreakingRegression(_CountedModel, GroupMoves, FixedPrior):
+class StickBreakingRegression(_CountedModel, FixedGroups):
     """Multinomial regression through sticks, sampled in exact blocks.
 
     Parameters
@@ -179,24 +179,12 @@ class StickBreakingRegression(_CountedModel, GroupMoves, FixedPrior):
         wide = MvNormal(prior.prior_mean, scale_var * prior.prior_cov)
         return StickBreakingRegressionState(wide.sample(rng, data.num_categories - 1), scale_var)
 
-    def init(self, rng: np.random.Generator, data: CountedRows) -> StickBreakingRegressionState:
-        """One sweep from the middle of the Gaussians nearest to the posterior.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If sweeps are to be of ``update="gibbs"`` and leave a stick's weights where they are.
-        """
-        self._warn_of_slow_groups(data)
-        weights = self._start(self.prior_of(data).prior_mean, data)
-        return self.step(rng, StickBreakingRegressionState(weights, 1.0), data)
-
     def step(
         self, rng: np.random.Generator, state: StickBreakingRegressionState, data: CountedRows
     ) -> StickBreakingRegressionState:
         """One sweep: the weights, then tau."""
         mean, precision = self._moments(data)
-        weights = self._moved(
+        weights = self._move_groups(
             rng, state.weights, mean, precision / state.scale_var, data,
             learned=self.scale_prior is not None,
         )  # fmt: skip
@@ -209,17 +197,6 @@ class StickBreakingRegression(_CountedModel, GroupMoves, FixedPrior):
     def state_of(self, weights: FloatArray) -> StickBreakingRegressionState:
         """The state with these weights."""
         return StickBreakingRegressionState(weights, 1.0)
-
-    def move(
-        self,
-        rng: np.random.Generator,
-        weights: FloatArray,
-        prior_vars: FloatArray,
-        data: CountedRows,
-    ) -> FloatArray:
-        """One sweep of weights that are independent a priori, with these variances."""
-        mean = self.prior_of(data).prior_mean
-        return self._moved(rng, weights, mean, np.diag(1.0 / prior_vars), data, learned=True)
 
     def scale_given(self, weights: FloatArray, data: CountedRows) -> tuple[float, float]:
         """Shape and scale of tau's inverse gamma distribution given the weights."""
@@ -258,19 +235,7 @@ class StickBreakingRegression(_CountedModel, GroupMoves, FixedPrior):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SoftmaxRegressionState:
-    """One point of the chain.
-
-    Attributes
-    ----------
-    weights : array, ``(num_categories, num_covariates)``
-    """
-
-    weights: Annotated[FloatArray, "category", "covariate"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SoftmaxRegression(_CountedModel, JointMoves, FixedPrior):
+class SoftmaxRegression(_CountedModel, JointWeights):
     """Multinomial regression through a softmax, with a fixed Gaussian prior of the weights.
 
     Parameters
@@ -284,45 +249,23 @@ class SoftmaxRegression(_CountedModel, JointMoves, FixedPrior):
     first, the Gaussian takes O((K num_covariates)**3) an iteration.
     """
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(SoftmaxRegressionState) | {
-        "probs": ("row", "category")
-    }
-    default_keep: ClassVar[tuple[str, ...]] = ("weights",)
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "weights": ("category", "covariate"), "probs": ("row", "category")
+    }  # fmt: skip
 
-    def prior(self, rng: np.random.Generator, data: CountedRows) -> SoftmaxRegressionState:
-        """A state from the prior."""
-        return SoftmaxRegressionState(self.prior_of(data).sample(rng, data.num_categories))
+    def _num_outputs(self, data: CountedRows) -> int:
+        return data.num_categories
 
-    def init(self, rng: np.random.Generator, data: CountedRows) -> SoftmaxRegressionState:
-        """One sweep from the middle of the Gaussian."""
-        centre = _near(data, self).around.centre.reshape(data.num_categories, -1)
-        return self.step(rng, SoftmaxRegressionState(centre), data)
+    def _near(self, data: CountedRows) -> tuple[Around, Callable[[FloatArray], float]]:
+        around, pull, totals = _near(data, self)
 
-    def step(
-        self, rng: np.random.Generator, state: SoftmaxRegressionState, data: CountedRows
-    ) -> SoftmaxRegressionState:
-        """One sweep: slices of all the weights."""
-        near = _near(data, self)
-        weights = self._sliced(rng, state.weights, near.around, near.level(data))
-        return SoftmaxRegressionState(weights)
+        def level(weights: FloatArray) -> float:
+            psi = self.predictors(weights, data)
+            top = psi.max(axis=1)
+            rest = top + np.log(np.exp(psi - top[:, None]).sum(axis=1))
+            return float(np.vdot(pull, weights) - np.vdot(totals, rest))
 
-    def state_of(self, weights: FloatArray) -> SoftmaxRegressionState:
-        """The state with these weights."""
-        return SoftmaxRegressionState(weights)
-
-    def move(
-        self,
-        rng: np.random.Generator,
-        weights: FloatArray,
-        prior_vars: FloatArray,
-        data: CountedRows,
-    ) -> FloatArray:
-        """One sweep of weights that are independent a priori, with these variances.
-
-        The Gaussian keeps what stands in for the rows, and takes this prior: O((K D)^3).
-        """
-        near = _near(data, self)
-        return self._sliced(rng, weights, near.around.with_prior(prior_vars), near.level(data))
+        return around, level
 
     def link(self, data: CountedRows) -> LogisticNormal:
         """The link from predictors to probabilities."""
@@ -333,29 +276,10 @@ class SoftmaxRegression(_CountedModel, JointMoves, FixedPrior):
         return np.asarray(np.einsum("nd,kd->nk", data.covariates, weights))
 
 
-class _Near(NamedTuple):
-    """The Gaussian near the posterior, and sums over rows that the likelihood needs."""
-
-    around: Around
-    pull: FloatArray
-    totals: FloatArray
-
-    def level(self, data: CountedRows) -> Callable[[FloatArray], float]:
-        """The log likelihood of weights."""
-
-        def of(weights: FloatArray) -> float:
-            psi = np.einsum("nd,kd->nk", data.covariates, weights)
-            top = psi.max(axis=1)
-            rest = top + np.log(np.exp(psi - top[:, None]).sum(axis=1))
-            return float(np.vdot(self.pull, weights) - np.vdot(self.totals, rest))
-
-        return of
-
-
 @once_a_data_set
-def _near(data: CountedRows, model: SoftmaxRegression) -> _Near:
-    """Found once for these data."""
+def _near(data: CountedRows, model: SoftmaxRegression) -> tuple[Around, FloatArray, FloatArray]:
+    """The Gaussian near the posterior, and sums over rows that the likelihood needs."""
     prior = model.prior_of(data)
     fit = fit_softmax_regression(data, prior, covariance="full", tolerance=_TOLERANCE)
     pull = np.einsum("nk,nd->kd", data.counts, data.covariates)
-    return _Near(Around.of(fit, prior), pull, data.totals)
+    return Around.of(fit, prior), pull, data.totals

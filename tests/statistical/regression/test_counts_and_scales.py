@@ -82,10 +82,11 @@ def test_broken_widths_are_refused(scales):
 def test_broken_samplers_of_counts_are_refused(what):
     if what == "offset":
 
-        def without(self, rng, weights, around, data):
-            return POISSON._moved(rng, weights, around, replace(data, known=np.zeros(4)))
+        def without(self, data):
+            other = replace(data, known=np.zeros(4))
+            return POISSON._near(data)[0], lambda w: module.log_likelihood(w, other, np.inf)
 
-        model = mutant(POISSON, _moved=without)
+        model = mutant(POISSON, _near=without)
     elif what == "size":
         model = mutant(
             NEGATIVE, step=lambda self, rng, s, data: NEGATIVE.step(

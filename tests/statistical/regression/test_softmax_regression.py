@@ -8,7 +8,7 @@ import pytest
 from pgmult.priors import MvNormal
 from pgmult.regression import SoftmaxRegression, as_counted_rows
 from pgmult.regression.models import multinomial as module
-from pgmult.regression.models.linear import Around
+from pgmult.regression.models.linear import Around, WeightsState
 from pgmult.testing import check_geweke, conditional_ratio, rejects
 
 pytestmark = pytest.mark.slow
@@ -43,12 +43,11 @@ def test_a_bad_base_does_no_harm(bad_base):
 
 def check_density():
     """Base and correction together are the posterior."""
-    near = module._near(DATA, MODEL)
-    around, level = near.around, near.level(DATA)
+    around, level = MODEL._near(DATA)
     everywhere = np.ones(1, dtype=bool)
 
     def log_joint(weights):
-        state = module.SoftmaxRegressionState(weights)
+        state = WeightsState(weights)
         prior = MODEL.weights_prior.log_density(weights).sum()
         return prior + MODEL.log_likelihood(state, DATA)
 
@@ -67,7 +66,7 @@ def test_base_and_correction_are_the_posterior():
 
 @pytest.mark.parametrize("what", ["no correction", "prior mean forgotten", "half the counts"])
 def test_broken_corrections_are_refused(what, monkeypatch):
-    right, near = Around.correction, module._near(DATA, MODEL)
+    right, (around, pull, totals) = Around.correction, module._near(DATA, MODEL)
 
     def broken(self, log_likelihood, x, active):
         if what == "no correction":
@@ -77,7 +76,7 @@ def test_broken_corrections_are_refused(what, monkeypatch):
         return right(self, log_likelihood, x, active) - pulled
 
     if what == "half the counts":
-        half = near._replace(pull=0.5 * near.pull)
+        half = around, 0.5 * pull, totals
         monkeypatch.setattr(module, "_near", lambda data, model: half)
     else:
         monkeypatch.setattr(Around, "correction", broken)

@@ -246,8 +246,9 @@ def test_arguments(tmp_path):
 def test_lines_one_at_a_time(tmp_path, encoding, end):
     text = end.join(["é" * size for size in (0, 3, 70_000, 1, 0, 9_000)])
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    assert read_file(tmp_path / "a.txt", encoding) == text
     for newline in (None, "", "\n"):
-        expected = list(io.StringIO(read_file(tmp_path / "a.txt", encoding), newline=newline))
+        expected = list(io.StringIO(text, newline=newline))
         assert list(each_line(tmp_path / "a.txt", encoding, newline=newline)) == expected
     assert lines_of(text) == [
         line.removesuffix("\n") for line in each_line(tmp_path / "a.txt", encoding)
@@ -258,11 +259,8 @@ def test_lines_one_at_a_time(tmp_path, encoding, end):
 def test_the_line_of_a_byte_that_is_no_text(tmp_path, lines):
     (tmp_path / "a.txt").write_bytes(b"abc\n" * lines + b"x\xe9y\n" + b"def\n" * 10)
     for encoding in (None, "utf-8"):
-        with pytest.raises(ValueError, match=r".") as expected:
+        with pytest.raises(ValueError, match=f"line {lines + 1}: byte 0xe9"):
             read_file(tmp_path / "a.txt", encoding)
-        with pytest.raises(ValueError, match=f"line {lines + 1}: byte 0xe9") as found:
-            list(each_line(tmp_path / "a.txt", encoding))
-        assert str(found.value) == str(expected.value)
 
 
 def test_progress(tmp_path, monkeypatch, capsys):
