@@ -18,6 +18,7 @@ from pgmult.cli.shared import (
     at_least,
     complete,
     read_table,
+    width,
 )
 from pgmult.sequences.family import SEQUENCES
 
@@ -32,7 +33,13 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_data(fit)
     told = "keep the most frequent ones; the steps of others are missing"
     add_number(fit, "--max-symbols", 2, told=told, metavar="K")
-    add_number(fit, "--state-dim", 1, 4, metavar="D")
+    fit.add_argument(
+        "--model", choices=["lds", "hmm", "markov", "markov2", "auto"], default="lds",
+        help="linear dynamics (default), hidden states, a Markov chain of order 1 or 2, or the best"
+        " of these by brief runs",
+    )  # fmt: skip
+    add_number(fit, "--state-dim", 1, 4, "of lds", metavar="D")
+    add_number(fit, "--states", 2, 8, "of hmm", metavar="M")
     add_number(fit, "--hold-out", 1, told="hide the last so many, score them", metavar="STEPS")
 
 
@@ -63,7 +70,6 @@ def _add_data(fit: argparse.ArgumentParser) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    from pgmult.sequences.models.lds import MultinomialLDS
     from pgmult.sequences.reports import data_in_words
 
     data, kind = _read(options)
@@ -76,15 +82,56 @@ def _job(options: argparse.Namespace) -> Job:
         held_out = {
             name: getattr(later, name) for name in ("offsets", "indptr", "symbols", "counts")
         }
+    model, words = _model(options, data)
     notes = {
         "title": options.title or f"Sequences in {options.data.name}",
         "source": f"{options.data} ({kind})",
-        "model": f"probabilities driven by a linear Gaussian state of {options.state_dim}"
-        " dimensions",
+        "model": words,
     }
-    model = MultinomialLDS(options.state_dim)
     said = f"{notes['source']}: {data_in_words(data)}"
-    return Job(model, data, (*model.default_keep, "states"), notes, held_out, said)
+    states = ("states",) if "states" in model.dims else ()
+    return Job(model, data, (*model.default_keep, *states), notes, held_out, said)
+
+
+def _model(options: argparse.Namespace, data: Any) -> tuple[Any, str]:
+    """The model that was asked for, and what it is in words."""
+    from pgmult.sequences.models.hmm import MultinomialHMM
+    from pgmult.sequences.models.lds import MultinomialLDS
+    from pgmult.sequences.models.markov import MarkovChain
+
+    models = {
+        "markov": (MarkovChain(1), "a Markov chain of order 1"),
+        "markov2": (MarkovChain(2), "a Markov chain of order 2"),
+        "hmm": (
+            MultinomialHMM(options.states, stickiness=None),
+            f"a hidden Markov model of {options.states} states",
+        ),
+        "lds": (
+            MultinomialLDS(options.state_dim),
+            f"probabilities driven by a linear Gaussian state of {options.state_dim} dimensions",
+        ),
+    }
+    if options.model != "auto":
+        return models[options.model]
+    from pgmult.sequences.scores.rivals import best_model
+
+    able = {name: model for name, (model, _) in models.items() if _can_hold(model, data)}
+    if not options.json:
+        print(f"Brief runs of {', '.join(able)}, to take the best", flush=True)
+    name, found = best_model(data, able, options.seed)
+    if not options.json:
+        table = replace(found.table(), caption=found.how)
+        print(f"{table.text(width())}\nTaken: {name}\n", flush=True)
+    return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
+
+
+def _can_hold(model: Any, data: Any) -> bool:
+    """Whether there are not too many symbols for a Markov chain."""
+    try:
+        model.as_data(data)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(options: argparse.Namespace) -> tuple[Any, str]:
@@ -194,18 +241,14 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
-    from pgmult.sequences.scores import ngrams
-    from pgmult.sequences.scores.one_step import one_step_ahead
+    return run.ask(
+        "report", title=run.title, facts=run.facts, held_out=_later(run),
+        comparison=run.comparison,
+    )  # fmt: skip
 
-    later, scores = _later(run), {}
-    if later is not None:
-        data = run.data
-        scores = {
-            "this model": one_step_ahead(run.posterior, later, after=data, pooling="average"),
-            "the symbol before": ngrams.bigram(data, later, continues=True),
-            "shares alone": ngrams.unigram(data, later),
-        }
-    return run.ask("report", title=run.title, facts=run.facts, held_out=later, scores=scores)
+
+def _rivals(run: StoredRun) -> Any:
+    return run.ask("compare", held_out=_later(run))
 
 
 def _later(run: StoredRun) -> Any:
@@ -215,16 +258,25 @@ def _later(run: StoredRun) -> Any:
 
 def _add_forecast(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=at_least(1), required=True, metavar="N")
+    parser.add_argument(
+        "--next-change", action="store_true",
+        help="how long each symbol seen last goes on, and what comes then",
+    )  # fmt: skip
     add_seed(parser)
 
 
+def _forecast(run: StoredRun, options: argparse.Namespace) -> Any:
+    found = run.ask("forecast", options.steps, random_seed=options.seed)
+    return found.next_change() if options.next_change else found
+
+
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
-    later = [_later(run) for run in (first, second)]
-    for run, held_out in zip((first, second), later, strict=True):
-        if held_out is None:
-            raise ValueError(f"{run.path} held nothing out: fit both runs with the same --hold-out")
+    later, other = (_later(run) for run in (first, second))
     names = str(first.path), str(second.path)
-    return first.ask("compare", second.posterior, held_out=later[0], names=names)
+    if (later is None) != (other is None):
+        without = names[later is not None]
+        raise ValueError(f"{without} held nothing out: fit both runs with the same --hold-out")
+    return first.ask("compare", second.posterior, held_out=later, names=names)
 
 
 ROOM = Room(
@@ -236,6 +288,7 @@ ROOM = Room(
     "  pgmult sequences forecast run --steps 14 --out ahead.csv",
     "the dynamics behind a tidy table, a FASTA file or a text",
     draws=400, tune=400, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
+    rivals=_rivals,
     questions=(
         Question(
             "predict", "probabilities at the steps of other sequences", _predict, _add_predict,
@@ -243,8 +296,7 @@ ROOM = Room(
         ),
         Question(
             "forecast", "what comes after the last step, with intervals",
-            lambda run, options: run.ask("forecast", options.steps, random_seed=options.seed),
-            _add_forecast, tidy=True,
+            _forecast, _add_forecast, tidy=True,
         ),
         Question(
             "export", "probabilities at all steps as a tidy table",

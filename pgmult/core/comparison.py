@@ -15,7 +15,7 @@ The model beats the obvious: it tells a count better than pooled shares by +0.10
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,9 @@ class Comparison(Tabled):
         What an observation is: "a count".
     how : str
         What was told from what, in a sentence or more.
-    advice : mapping from the name of a rival to what to do to take it instead, optional
+    advice : mapping from the name of a rival to what to do to take it instead
+    simpler : collection of str
+        Rivals that are taken rather than the model where they are as good.
     """
 
     names: tuple[str, ...]
@@ -53,6 +55,7 @@ class Comparison(Tabled):
     unit: str
     how: str
     advice: Mapping[str, str]
+    simpler: Collection[str]
 
     @classmethod
     def of(
@@ -61,8 +64,12 @@ class Comparison(Tabled):
         unit: str,
         how: str,
         advice: Mapping[str, str] | None = None,
+        simpler: Collection[str] | None = None,
     ) -> "Comparison":
         """The comparison of scores of the same observations, the model's first.
+
+        Rivals stand from the simplest on; all of them are simpler than the model unless it is said
+        which.
 
         Raises
         ------
@@ -80,7 +87,9 @@ class Comparison(Tabled):
                 f" them too much to be told without them (Pareto k above 0.7)."
             )
         levels = tuple(score.mean for score in each)
-        return cls(tuple(scores), levels, gains, unit, how, dict(advice or {}))
+        names = tuple(scores)
+        simpler = names[1:] if simpler is None else [n for n in names[1:] if n in simpler]
+        return cls(names, levels, gains, unit, how, dict(advice or {}), simpler)
 
     @property
     def rival(self) -> int:
@@ -89,25 +98,17 @@ class Comparison(Tabled):
 
     @property
     def best(self) -> str:
-        """What to take: the model unless a rival is better, or as good and simpler.
-
-        Of rivals that are level with the best the first is taken: they stand in the order in which
-        they are tried, the simplest first.
-        """
-        return self.names[0] if self.gains[self.rival].sign > 0 else self.names[self._instead]
+        """What to take: the best, but the simplest of those that are as good as the model."""
+        sign = self.gains[self.rival].sign
+        if sign < 0:
+            return self.names[self.rival]
+        return next((self.names[place] for place in self._as_good), self.names[0])
 
     @property
-    def _instead(self) -> int:
-        """The first rival that the model does not beat and that is as good as the best within its
-        error.
-        """
-        top = self.gains[self.rival]
-        near = [
-            place
-            for place, gain in enumerate(self.gains)
-            if place and gain.sign <= 0 and gain.mean <= top.mean + 2.0 * top.error
-        ]
-        return near[0] if near and top.sign == 0 else self.rival
+    def _as_good(self) -> list[int]:
+        """Simpler rivals that are level with the model."""
+        gains = enumerate(self.gains)
+        return [i for i, g in gains if i and g.sign <= 0 and self.names[i] in self.simpler]
 
     @property
     def sentences(self) -> list[str]:
@@ -120,22 +121,31 @@ class Comparison(Tabled):
                 f"The model beats the obvious: it tells {self.unit} better than {name}{rivals} by"
                 f" {gain} nats."
             ]
-        instead = self.names[self._instead]
-        take = self.advice.get(instead, f"take {instead} instead")
         if not math.isfinite(gain.error):
             return [
                 f"One unit of the data cannot tell the model from {name} ({gain.mean:+.3f} nats)."
             ]
-        if gain.sign == 0:
-            simpler = f"{take[0].upper()}{take[1:]}, unless you need what the model says beyond it."
+        if gain.sign < 0:
             return [
-                f"The model does not beat the obvious: it tells {self.unit} as well as {instead}"
-                f" ({self.gains[self._instead]} nats, level). {simpler}"
+                f"The model is worse than the obvious: it tells {self.unit} worse than {name}"
+                f" ({gain} nats). {self._take(name)}."
             ]
+        if not self._as_good:
+            return [
+                f"The model tells {self.unit} better than all simpler rivals, and as well as {name}"
+                f" ({gain} nats, level)."
+            ]
+        place = self._as_good[0]
+        instead = self.names[place]
         return [
-            f"The model is worse than the obvious: it tells {self.unit} worse than {name}"
-            f" ({gain} nats). {take[0].upper()}{take[1:]}."
+            f"The model does not beat the obvious: it tells {self.unit} as well as {instead}"
+            f" ({self.gains[place]} nats, level). {self._take(instead)}, unless you need what the"
+            " model says beyond it."
         ]
+
+    def _take(self, name: str) -> str:
+        take = self.advice.get(name, f"take {name} instead")
+        return f"{take[0].upper()}{take[1:]}"
 
     def table(self) -> Table:
         """A row a forecaster, the best first."""
@@ -162,11 +172,18 @@ class Comparison(Tabled):
         mean = np.array([[gain.mean for gain in gains]])
         error = 2.0 * np.array([[gain.error for gain in gains]])
         told = [f"{gain} nats" for gain in gains]
+        verdicts = [_VERDICTS[gain.sign] for gain in gains]
+        levels = [f"{level:.4f}" for level in self.levels[1:]]
+        cells = [
+            Column("", told, "the model is ahead by"), Column("", verdicts, "it is"),
+            Column("", levels, f"nats {self.unit}"),
+        ]  # fmt: skip
         return Forest(
             labels=self.names[1:], mean=mean, lower=mean - error, upper=mean + error,
             name="rival", x_label=f"the model is ahead by, nats {self.unit}",
-            caption="Right of the line the model is better.", cells=[Column("", told, " ")],
-            told=told,
+            caption="Right of the line the model is better.", cells=cells, told=told,
+            note=f"Points right of the line: the model is better; bars are twice the error. Its own"
+            f" score is {self.levels[0]:.4f} nats {self.unit}.",
         )  # fmt: skip
 
     def plot(self, axes: Any = None) -> Any:
@@ -184,6 +201,7 @@ class Comparison(Tabled):
             head=table.head,
             rows=table.rows,
             figures=[self.figure()],
+            is_drawn=True,
         )
 
     # ---------------------------------------------------------------- as a file has it
@@ -194,6 +212,7 @@ class Comparison(Tabled):
         return {
             "names": list(self.names), "levels": [*map(_finite, self.levels)], "gains": finite,
             "unit": self.unit, "how": self.how, "advice": dict(self.advice),
+            "simpler": list(self.simpler),
         }  # fmt: skip
 
     @classmethod
@@ -201,9 +220,8 @@ class Comparison(Tabled):
         """What `plain` made."""
         gains = tuple(Gain(*map(_number, pair)) for pair in told["gains"])
         levels = tuple(map(_number, told["levels"]))
-        return cls(
-            tuple(told["names"]), levels, gains, told["unit"], told["how"], dict(told["advice"])
-        )
+        names, advice = tuple(told["names"]), dict(told["advice"])
+        return cls(names, levels, gains, told["unit"], told["how"], advice, told["simpler"])
 
 
 _VERDICTS = {1: "better", 0: "level", -1: "worse"}

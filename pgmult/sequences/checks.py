@@ -20,7 +20,7 @@ from pgmult.core.checks import PredictiveChecks
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.posteriors import draws_of, sequences_of, state_space_draws
+from pgmult.sequences.posteriors import Foretells, draws_of, sequences_of, state_space_draws
 
 __all__ = ["check"]
 
@@ -40,6 +40,18 @@ _ADVICE = {
         " step may depend on each other.",
         "Observations scatter less around their probabilities than the model says: try a smaller"
         " state_dim.",
+    ),
+}
+
+
+_ADVICE_ON_RUNS = {
+    "repeats": (
+        "Symbols repeat the one before them more often than the model says: try another model.",
+        "Symbols repeat the one before them less often than the model says: try another model.",
+    ),
+    "longest run": (
+        "Runs of one symbol are longer than the model says: try hidden states, or more of them.",
+        "Runs of one symbol are shorter than the model says: try a Markov chain of higher order.",
     ),
 }
 
@@ -70,6 +82,8 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
     seen = np.flatnonzero(data.totals > 0)
     follows = _follows(data)
     counts, totals = data.to_csr()[seen].toarray(), data.totals[seen]
+    if isinstance(posterior.model, Foretells):
+        return _check_runs(rng, posterior, data, counts, follows, max_draws)
     inputs = None if data.inputs is None else data.inputs[seen]
     observed: dict[str, list[float]] = {name: [] for name in _ADVICE}
     replicated: dict[str, list[float]] = {name: [] for name in _ADVICE}
@@ -87,6 +101,26 @@ def check(posterior: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -
     return PredictiveChecks.of(observed, replicated, _ADVICE)
 
 
+def _check_runs(
+    rng: np.random.Generator,
+    posterior: Posterior,
+    data: Sequences,
+    counts: IntArray,
+    follows: IntArray,
+    max_draws: int,
+) -> PredictiveChecks:
+    """Repeats and runs, of sequences that are made anew."""
+    model, seen = posterior.model, data.totals > 0
+    observed: dict[str, list[float]] = {"repeats": [], "longest run": []}
+    replicated: dict[str, list[float]] = {"repeats": [], "longest run": []}
+    for draw in draws_of(posterior, model.predictive_variables, max_draws):
+        made = model.replicate(rng, draw, data)[seen]
+        for into, table in ((observed, counts), (replicated, made)):
+            for name, value in _runs(table, follows).items():
+                into[name].append(value)
+    return PredictiveChecks.of(observed, replicated, _ADVICE_ON_RUNS)
+
+
 def _follows(data: Sequences) -> IntArray:
     """Which seen steps come right after a seen step of the same sequence, by their number."""
     seen = np.flatnonzero(data.totals > 0)
@@ -98,15 +132,21 @@ def _follows(data: Sequences) -> IntArray:
 def _statistics(
     counts: IntArray, totals: IntArray, probs: FloatArray, follows: IntArray
 ) -> dict[str, float]:
-    first = counts.argmax(axis=1)
-    again = np.zeros(len(counts), dtype=np.int64)
-    again[follows] = first[follows] == first[follows - 1]
-    ends = np.flatnonzero(np.concatenate([[True], again == 0, [True]]))
     expected = totals[:, None] * probs
     variance = np.maximum(expected * (1.0 - probs), 1e-12)
     kept = expected > 0.01
     return {
+        **_runs(counts, follows),
+        "dispersion": float(np.mean((np.square(counts - expected) / variance)[kept])),
+    }
+
+
+def _runs(counts: IntArray, follows: IntArray) -> dict[str, float]:
+    first = counts.argmax(axis=1)
+    again = np.zeros(len(counts), dtype=np.int64)
+    again[follows] = first[follows] == first[follows - 1]
+    ends = np.flatnonzero(np.concatenate([[True], again == 0, [True]]))
+    return {
         "repeats": float(again.sum() / max(len(follows), 1)),
         "longest run": float(np.diff(ends).max()),
-        "dispersion": float(np.mean((np.square(counts - expected) / variance)[kept])),
     }

@@ -3,19 +3,21 @@
 from pgmult.core.family import Family, Verb
 
 _SPACE = ("MultinomialLDS", "LogisticNormalLDS")
+_ALL = (*_SPACE, "MultinomialHMM", "MarkovChain")
+_TOLD = ("states", "emission", "rows")
 
 SEQUENCES = Family(
     "sequences",
     {
-        "predict": Verb("pgmult.sequences.forecasts:predict", models=_SPACE),
-        "forecast": Verb("pgmult.sequences.forecasts:forecast", models=_SPACE),
+        "predict": Verb("pgmult.sequences.forecasts:predict", models=_ALL),
+        "forecast": Verb("pgmult.sequences.forecasts:forecast", models=_ALL),
         "impute": Verb("pgmult.sequences.forecasts:impute", models=("MultinomialLDS",)),
-        "check": Verb("pgmult.sequences.checks:check", models=_SPACE, keeps=("states",)),
+        "check": Verb("pgmult.sequences.checks:check", models=_ALL, keeps=_TOLD),
         "compare": Verb("pgmult.sequences.scores.one_step:compare"),
         "report": Verb(
             "pgmult.sequences.reports:report",
-            models=("MultinomialLDS",),
-            keeps=("states",),
+            models=("MultinomialLDS", "MultinomialHMM", "MarkovChain"),
+            keeps=_TOLD,
         ),
     },
 )

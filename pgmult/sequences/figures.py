@@ -6,7 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmult.core.figures.base import NUM_COLOURS
 from pgmult.core.figures.lines import Line, Lines
+from pgmult.core.figures.shares import MISSING, OTHER, Raster, Stack
 from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
@@ -94,6 +96,79 @@ def axis_of(data: Sequences, sequence: int) -> dict[str, Any]:
     if data.starts is None:
         return {"x_label": "step"}
     return {"x_label": "time", "tell": partial(when, data, sequence)}
+
+
+def main_symbols(data: Sequences, most: int = NUM_COLOURS) -> IntArray:
+    """The most frequent symbols, each of which has a colour of its own, in their own order."""
+    weight = np.bincount(data.symbols, data.counts, data.num_symbols)
+    return np.sort(np.argsort(-weight, kind="stable")[:most])
+
+
+def seen_symbols(data: Sequences, main: IntArray) -> IntArray:
+    """Of every step the place of its most frequent symbol among the main ones; `OTHER`, `MISSING`
+    where it is none of them, or nothing was seen.
+    """
+    places = np.full(data.num_symbols, OTHER)
+    places[main] = np.arange(len(main))
+    step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+    order = np.lexsort((-data.symbols, data.counts, step))
+    found = np.full(data.num_steps, MISSING)
+    found[step[order]] = places[data.symbols[order]]
+    return found
+
+
+def raster(data: Sequences, *, last: int = 300, most: int = 30) -> Raster:
+    """What was seen, a row a sequence: the last steps of at most so many of the sequences.
+
+    Parameters
+    ----------
+    data : Sequences
+    last : int
+        Steps of each sequence.
+    most : int
+        Sequences: the first ones.
+    """
+    main, names = main_symbols(data), labels_of(data)
+    seen = seen_symbols(data, main)
+    shown = range(min(data.num_sequences, most))
+    starts = [max(0, int(data.lengths[s]) - last) for s in shown]
+    rows = [
+        seen[data.offsets[s] + first : data.offsets[s + 1]]
+        for s, first in zip(shown, starts, strict=True)
+    ]
+    axis = axis_of(data, 0) if len(rows) == 1 else {"x_label": "step of the sequence"}
+    return Raster(
+        rows, [name_of(data, s) for s in shown], [names[k] for k in main],
+        label="the symbols that were seen, a row a sequence", starts=starts, **axis,
+    )  # fmt: skip
+
+
+def symbol_stack(
+    past: _Probabilities, ahead: _Probabilities | None = None, *, sequence: int = 0, last: int = 100
+) -> Stack:
+    """Probabilities of the main symbols along a sequence and ahead of it, stacked to one.
+
+    Parameters
+    ----------
+    past, ahead : StepProbs and Forecast
+        Of the same sequences.
+    sequence, last : int
+        Which one, and how many steps of its past.
+    """
+    data, steps = past.sequences, steps_of(past.sequences, sequence)
+    first = max(0, steps.stop - steps.start - last)
+    shown = slice(steps.start + first, steps.stop)
+    main, names = main_symbols(data), labels_of(data)
+    shares, seen = past.mean[shown][:, main], seen_symbols(data, main)[shown]
+    if ahead is not None:
+        coming = ahead.mean[sequence][:, main]
+        shares = np.concatenate([shares, coming])
+    name = name_of(data, sequence)
+    divider = None if ahead is None else float(steps.stop - steps.start)
+    return Stack(
+        shares, [names[k] for k in main], label=f"probabilities of symbols along {name}",
+        caption=name, start=first, seen=seen, divider=divider, **axis_of(data, sequence),
+    )  # fmt: skip
 
 
 def symbol_lines(

@@ -44,7 +44,9 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import symbol_lines
+from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.posteriors import (
+    Foretells,
     draws_of,
     refuse_without_last_states,
     sequences_of,
@@ -211,6 +213,10 @@ class Forecast(_Probabilities):
         sequence, ahead = np.divmod(np.arange(self.sequences.num_sequences * steps), steps)
         return sequence, ahead + self.sequences.lengths[sequence]
 
+    def next_change(self) -> "NextChange":
+        """How long each sequence's present symbol lasts, and what comes then."""
+        return NextChange.of(self.simulated, self.sequences)
+
     def figure(
         self,
         *,
@@ -246,7 +252,8 @@ def predict(
     ----------
     posterior : Posterior
         Of `pgmult.sequences.MultinomialLDS` or `pgmult.sequences.LogisticNormalLDS`, with the
-        variables that they keep by default, and ``states`` where no data are given.
+        variables that they keep by default, and ``states`` where no data are given; of a hidden
+        Markov model; or of a Markov chain, whose probabilities are given the steps before alone.
     data : Sequences, or what the model takes, optional
         Any sequences of the posterior's symbols, of `MultinomialLDS`.
     levels : sequence of float
@@ -274,7 +281,17 @@ def predict(
     most = 500 if data is None else 100
     if max_draws is not None:
         most = as_positive_int(max_draws, "max_draws")
-    sequences, draws = sequences_of(posterior, data), state_space_draws(posterior, most)
+    sequences = sequences_of(posterior, data)
+    if isinstance(posterior.model, Foretells):
+        model = posterior.model
+        held = max(20, 8 * _BLOCK // (sequences.num_steps * sequences.num_symbols))
+        kept = draws_of(posterior, model.predictive_variables, min(most, held))
+        probs = np.array([model.step_probs(draw, sequences) for draw in kept])
+        return StepProbs(
+            probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences,
+            np.zeros((len(kept), sequences.num_steps, 0)),
+        )  # fmt: skip
+    draws = state_space_draws(posterior, most)
     if data is None:
         if "states" not in posterior:
             raise ValueError(
@@ -330,6 +347,8 @@ def forecast(
     """
     steps, wanted = as_repeats(steps, "steps"), _as_levels(levels)
     rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(posterior, data)
+    if isinstance(posterior.model, Foretells):
+        return _foretold(rng, posterior, sequences, steps, wanted, max_draws, paths, totals)
     ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
     future = np.flatnonzero(_is_new(sequences, ahead))
     u = None if ahead.inputs is None else ahead.inputs[future]
@@ -360,6 +379,35 @@ def forecast(
         mean.reshape(*shape, -1), quantiles.reshape(len(wanted), *shape, -1), wanted, sequences,
         simulated.reshape(-1, *shape),
         None if counts is None else counts.reshape(len(draws), *shape, -1),
+    )  # fmt: skip
+
+
+def _foretold(
+    rng: np.random.Generator,
+    posterior: Posterior,
+    data: Sequences,
+    steps: int,
+    levels: FloatArray,
+    max_draws: int,
+    paths: int,
+    totals: ArrayLike | None,
+) -> Forecast:
+    """Of a model that knows its probabilities ahead given its parameters."""
+    model = posterior.model
+    draws = draws_of(posterior, model.predictive_variables, max_draws)
+    found = [
+        model.ahead(rng, draw, data, steps)
+        for draw in draws
+        for _ in range(as_repeats(paths, "paths"))
+    ]
+    probs = np.array([one for one, _ in found])
+    counts = None
+    if totals is not None:
+        sizes = _as_totals(totals, (data.num_sequences, steps))
+        counts = rng.multinomial(sizes, probs / probs.sum(axis=3, keepdims=True))
+    return Forecast(
+        probs.mean(axis=0), np.quantile(probs, levels, axis=0), levels, data,
+        np.array([symbols for _, symbols in found]), counts,
     )  # fmt: skip
 
 

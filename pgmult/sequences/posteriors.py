@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import FloatArray, data_of
+from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.sampling.posterior import Posterior
@@ -41,6 +41,21 @@ class PredictsSteps(Protocol):
 
     def log_predictive(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
         """Log p(x_t | x_<t of the same sequence, draw), ``(num_steps,)``; 0 at missing steps."""
+
+
+@runtime_checkable
+class Foretells(PredictsSteps, Protocol):
+    """A model whose probabilities given its parameters are known at all steps and ahead of them."""
+
+    def step_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+        """Probabilities of every step, ``(num_steps, num_symbols)``."""
+
+    def ahead(
+        self, rng: np.random.Generator, draw: Mapping[str, Any], data: Sequences, steps: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Of each sequence probabilities ahead, ``(num_sequences, steps, num_symbols)``, and one
+        path of symbols, ``(num_sequences, steps)``.
+        """
 
 
 @runtime_checkable

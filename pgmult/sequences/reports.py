@@ -11,24 +11,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path, as_probability, brief
-from pgmult.core.reports import Interval, Report, Section, check_section
-from pgmult.core.scores import mean_by_token
+from pgmult.core.comparison import Comparison
+from pgmult.core.reports import Report, Section, check_section
+from pgmult.core.scores import Gain, mean_by_token
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import labels_of, name_of, symbol_lines, when
+from pgmult.sequences.figures import (
+    labels_of,
+    name_of,
+    raster,
+    seen_symbols,
+    symbol_stack,
+    when,
+)
 from pgmult.sequences.forecasts import Forecast, StepProbs, forecast, predict
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.posteriors import sequences_of
-from pgmult.sequences.scores.one_step import Gain, SequenceScore
+from pgmult.sequences.next_change import NextChange
+from pgmult.sequences.posteriors import HasStateSpace, sequences_of
+from pgmult.sequences.scores.rivals import compare_with_rivals
 from pgmult.sequences.updates.state_slice import slow_symbol
 
 __all__ = ["data_in_words", "report"]
 
-_MOST_LINES, _MOST_PANELS, _MOST_ROWS = 6, 3, 60
+_MOST_PANELS, _MOST_ROWS = 3, 60
+_MOST_AHEAD, _MOST_PATHS = 300, 20_000_000  # steps, and simulated symbols, to find a change
 _HISTORY = 100  # steps in a figure
 
 
@@ -40,18 +50,19 @@ def report(
     facts: Mapping[str, str] | None = None,
     steps: int = 12,
     held_out: Sequences | None = None,
-    scores: Mapping[str, SequenceScore] | None = None,
+    comparison: Comparison | bool = True,
     truth: tuple[ArrayLike, ArrayLike] | None = None,
     probability: float = 0.9,
     max_draws: int = 400,
     random_seed: int = 0,
 ) -> Report:
-    """Summarise a posterior of sequences, without inputs, driven by linear Gaussian states.
+    """Summarise a posterior of sequences without inputs.
 
     Parameters
     ----------
     posterior : Posterior
-        That kept ``states`` beside the variables that its model keeps by default.
+        Of hidden states, of a Markov chain, or of linear Gaussian states that kept ``states``,
+        beside the variables that its model keeps by default.
     page : path, optional
         Where to write the report as an HTML page.
     title : str
@@ -60,8 +71,9 @@ def report(
         How far ahead to forecast; at least as far as what was held out.
     held_out : Sequences, optional
         How each sequence went on, which the model was not shown.
-    scores : mapping from a forecaster's name to SequenceScore, optional
-        Of the steps held out, one step ahead each; this model first.
+    comparison : Comparison or bool
+        Of the model with simple rivals, what `compare` found before; True to make it, which samples
+        these rivals; False to leave it out.
     truth : pair of arrays, optional
         Where they are known, probabilities of the steps ``(num_steps, num_symbols)``, and of those
         ahead ``(num_sequences, steps, num_symbols)``.
@@ -101,36 +113,30 @@ def report(
                 f" {known[0].shape} and {known[1].shape}"
             )
     percent = f"{round(100 * probability)} % interval"
-    verdict = [_movement(past), *_swings(posterior), _next(ahead)]
+    if comparison is True:
+        comparison = compare_with_rivals(posterior, held_out=held_out, random_seed=random_seed)
+    change = _changes(posterior, ahead, max_draws, random_seed)
+    verdict = [] if comparison is False else [*comparison.sentences]
+    verdict += [_movement(past), *_swings(posterior), _next(ahead), _lasting(change)]
     sections = [
-        _symbols(past),
-        *_figures(past, ahead, known, percent),
+        _seen(data),
         _coming(ahead, percent, known),
+        _lasting_section(change),
+        *_figures(past, ahead),
+        _symbols(past),
     ]
-    told = [] if held_out is None else [_held_out(ahead, held_out, data)]
-    scores = {
-        k: as_kind(v, "scores", SequenceScore) for k, v in as_mapping(scores, "scores").items()
-    }
-    told += _one_step(scores)
-    verdict += told
-    if told:
-        rows = [(name, score.mean, score.standard_error) for name, score in scores.items()]
-        sections.append(
-            Section(
-                "What was held out",
-                sentences=told,
-                head=("one step ahead", "nats an observation", "±") if rows else (),
-                rows=rows,
-            )
-        )
+    if comparison is not False:
+        sections.append(comparison.section())
+    if held_out is not None:
+        told = _held_out(ahead, held_out, data)
+        verdict.append(told)
+        sections.append(Section("What was held out", sentences=[told]))
     fit = check(posterior, max_draws=max_draws, random_seed=random_seed)
     verdict.append(fit.verdict)
     sections.append(check_section(fit))
     if known is not None:
         verdict.append(_against_truth(past, ahead, known, percent))
-    chains, *details = chains_in_words(
-        posterior, {"probabilities": "last_probs", "log likelihoods": "log_likelihood"}
-    )
+    chains, *details = chains_in_words(posterior, _parts(posterior))
     verdict.append(chains)
     model = posterior.model
     by_gibbs = isinstance(model, MultinomialLDS) and model.update == "gibbs"
@@ -140,6 +146,82 @@ def report(
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
     about = {"data": data_in_words(data), **as_mapping(facts, "facts")}
     return Report(title, verdict, sections, about).save(place)
+
+
+def _parts(posterior: Posterior) -> dict[str, str]:
+    """What chains must agree on, what matters most first."""
+    told = {
+        "probabilities": ("last_probs", "rows"), "number of states in use": ("effective_states",)
+    }  # fmt: skip
+    found = {
+        what: next(name for name in names if name in posterior)
+        for what, names in told.items()
+        if any(name in posterior for name in names)
+    }
+    return found | {"log likelihoods": "log_likelihood"}
+
+
+def _changes(posterior: Posterior, ahead: Forecast, max_draws: int, random_seed: int) -> NextChange:
+    """The next change, looked for as far ahead as runs of symbols are long."""
+    data = ahead.sequences
+    far = max(ahead.mean.shape[1], int(np.ceil(4.0 * _mean_run(data))))
+    fits = _MOST_PATHS // max(1, max_draws * data.num_sequences)
+    steps = min(far, max(ahead.mean.shape[1], min(fits, _MOST_AHEAD)))
+    if steps > ahead.mean.shape[1]:
+        ahead = forecast(
+            posterior, steps, levels=(0.5,), max_draws=max_draws, random_seed=random_seed
+        )
+    return ahead.next_change()
+
+
+def _mean_run(data: Sequences) -> float:
+    """How long runs of a symbol are on average."""
+    seen = seen_symbols(data, np.arange(data.num_symbols))
+    starts = np.ones(len(seen), dtype=np.bool_)
+    starts[1:] = seen[1:] != seen[:-1]
+    starts[data.offsets[:-1]] = True
+    return float((seen >= 0).sum() / max(1, (starts & (seen >= 0)).sum()))
+
+
+def _seen(data: Sequences) -> Section:
+    """What was observed, all sequences below each other."""
+    few = min(data.num_sequences, 30)
+    which = "" if few == data.num_sequences else f" of the first {few} of {data.num_sequences:,}"
+    most = "; with several observations a step, the most frequent" if data.totals.max() > 1 else ""
+    return Section(
+        "What was seen", f"A row a sequence{which}, a colour a symbol{most}; at most the last 300"
+        " steps.", figures=[raster(data, most=few)], shown=0,
+    )  # fmt: skip
+
+
+def _lasting(found: NextChange) -> str:
+    """How long the present symbols last."""
+    data, names = found.sequences, labels_of(found.sequences)
+    middle, low, high = (found.quantile(level) for level in (0.5, 0.05, 0.95))
+    most = found.lasts.shape[1] - 1
+    if data.num_sequences == 1:
+        more = " or more" if high[0] >= most else ""
+        return (
+            f"The present {names[found.present[0]]} goes on for {middle[0]} more steps (median; 90"
+            f" % interval {low[0]} to {high[0]}{more}), and then comes"
+            f" {names[int(found.then[0].argmax())]} with probability {found.then[0].max():.2f}."
+        )
+    changing = found.lasts[:, 0]
+    s = int(changing.argmax())
+    return (
+        f"A change of symbol is most likely next in {name_of(data, s)} (now"
+        f" {names[found.present[s]]}): probability {changing[s]:.2f}; over the"
+        f" {data.num_sequences} sequences it is {changing.mean():.2f} on average, and the present"
+        f" symbol goes on for {np.median(middle):.0f} steps (median)."
+    )
+
+
+def _lasting_section(found: NextChange) -> Section:
+    table = found.table()
+    return Section(
+        "The next change of symbol", table.caption, head=table.head, rows=table.rows[:_MOST_ROWS],
+        figures=[found.figure(0)] if found.sequences.num_sequences == 1 else [], shown=12,
+    )  # fmt: skip
 
 
 def _range(past: StepProbs) -> tuple[FloatArray, FloatArray]:
@@ -162,6 +244,8 @@ def _movement(past: StepProbs) -> str:
 
 def _swings(posterior: Posterior) -> list[str]:
     """Periods of the transition's complex eigenvalues, where all draws agree on them."""
+    if not isinstance(posterior.model, HasStateSpace):
+        return []
     transition = np.asarray(posterior["transition"])
     values = np.linalg.eigvals(transition.reshape(-1, *transition.shape[2:]))
     steady = (values.imag > 1e-3) & (np.abs(values) > 0.8)
@@ -211,46 +295,46 @@ def _symbols(past: StepProbs) -> Section:
 
 
 def _coming(ahead: Forecast, percent: str, known: tuple[FloatArray, FloatArray] | None) -> Section:
+    """Probabilities of the symbols that come, the likeliest first; how sure these are, second."""
     data, names = ahead.sequences, labels_of(ahead.sequences)
     rows = []
     at = sorted({0, ahead.mean.shape[1] // 2, ahead.mean.shape[1] - 1})
+    count = min(3, data.num_symbols)
     for s in range(min(data.num_sequences, _MOST_ROWS // len(at))):
         for h in at:
             mean, (lower, upper) = ahead.mean[s, h], ahead.quantiles[:, s, h]
-            k = int(mean.argmax())
-            cell = Interval(float(mean[k]), float(lower[k]), float(upper[k]))
-            truth = () if known is None else (f"{known[1][s, h, k]:.2f}",)
+            first = np.argsort(-mean, kind="stable")[:count]
+            truth = () if known is None else (f"{known[1][s, h, first[0]]:.2f}",)
             told = () if data.starts is None else (when(data, s, data.lengths[s] + h),)
-            rows.append((name_of(data, s), str(h + 1), *told, names[k], cell, *truth))
+            cells = [f"{names[k]} {mean[k]:.2f}" for k in first]
+            ends = f"[{lower[first[0]]:.2f}, {upper[first[0]]:.2f}]"
+            rows.append((name_of(data, s), str(h + 1), *told, *cells, ends, *truth))
     return Section(
         "What comes next",
-        f"The most probable symbol so many steps ahead, and its probability [{percent}: where that"
-        " may be, not which symbol comes].",
+        "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
+        f" rivals. The {percent} is of the first probability itself: how well it is known, not"
+        " which symbol comes.",
         head=(
-            "sequence", "ahead", *(() if data.starts is None else ("time",)), "symbol",
-            "probability", *(() if known is None else ("truth",)),
+            "sequence", "ahead", *(() if data.starts is None else ("time",)),
+            *("first", "second", "third")[:count], percent, *(() if known is None else ("truth",)),
         ),
         rows=rows, shown=9,
     )  # fmt: skip
 
 
-def _figures(
-    past: StepProbs, ahead: Forecast, known: tuple[FloatArray, FloatArray] | None, percent: str
-) -> list[Section]:
+def _figures(past: StepProbs, ahead: Forecast) -> list[Section]:
     data = past.sequences
-    low, high = _range(past)
-    chosen = np.sort(np.argsort(-(high - low), kind="stable")[:_MOST_LINES]).tolist()
     longest = np.sort(np.argsort(-data.lengths, kind="stable")[:_MOST_PANELS])
-    panels = [
-        symbol_lines(
-            past, ahead, sequence=int(s), symbols=chosen, last=_HISTORY, truth=known, band=percent
+    stacks = [symbol_stack(past, ahead, sequence=int(s), last=_HISTORY) for s in longest]
+    which = "" if data.num_sequences <= _MOST_PANELS else f" of {len(longest)} of the longest"
+    return [
+        Section(
+            "Probabilities, and what lies ahead",
+            f"At each step{which}, the probability of each symbol, stacked; the strip above has"
+            " what was seen. Right of the dashed line is the forecast.",
+            figures=stacks, shown=0,
         )
-        for s in longest
-    ]
-    which = "" if data.num_sequences <= _MOST_PANELS else f"; {len(longest)} of the longest"
-    what = "all symbols" if data.num_symbols <= _MOST_LINES else "the symbols that move most"
-    title = "Probabilities, and what lies ahead"
-    return [Section(title, f"Of {what}{which}.", figures=panels, shown=0)]
+    ]  # fmt: skip
 
 
 def data_in_words(data: Sequences) -> str:
@@ -284,23 +368,12 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
         np.bincount(groups, gains).astype(np.float64),
         np.bincount(groups, held_out.counts).astype(np.int64),
     )
-    told = Gain(gain, error, error)
+    gained = Gain(gain, error)
     return (
         f"How the sequences went on ({int(held_out.counts.sum()):,} observations that were held"
-        f" out, up to {held_out.lengths.max()} steps ahead) is told {told.word} than by"
-        f" overall shares: {gain:+.3f} ± {error:.3f} nats an observation."
+        f" out, up to {held_out.lengths.max()} steps ahead) is told {gained.word}"
+        f" by overall shares: {gained} nats an observation."
     )
-
-
-def _one_step(scores: Mapping[str, SequenceScore]) -> list[str]:
-    if len(scores) < 2:
-        return []
-    (_, own), *others = scores.items()
-    parts = []
-    for name, other in others:
-        gain = own.gain_over(other)
-        parts.append(f"{gain.word} than {name} ({gain.mean:+.3f} ± {gain.standard_error:.3f} nats)")
-    return [f"One step ahead, those observations are told {', '.join(parts)}."]
 
 
 def _against_truth(

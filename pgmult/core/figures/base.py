@@ -67,7 +67,9 @@ svg.drawing .middle { text-anchor: middle; } svg.drawing .gap { fill: var(--line
 svg.drawing .mean { stroke: var(--c); fill: none; stroke-width: 1.8; }
 svg.drawing .band { fill: var(--c); fill-opacity: .2; } svg.drawing .dot { fill: var(--c); }
 svg.drawing .truth { stroke: var(--c); fill: none; stroke-width: 1.3; stroke-dasharray: 1.5 3; }
-svg.drawing .rug { stroke: var(--c); }
+svg.drawing .rug { stroke: var(--c); } svg.drawing .block { fill: var(--c); }
+svg.drawing .blank { fill: none; } svg.drawing .now { stroke: var(--ink, #1c1c1c);
+  stroke-width: 1.4; stroke-dasharray: 4 3; }
 svg.row { display: block; } svg.row line { stroke-width: 1.8; }
 svg.row .mean { stroke: var(--c); fill: none; } svg.row .zero { stroke: var(--line, #bbb);
   stroke-width: 1; } svg.row .dot { fill: var(--c); stroke: var(--c); }
@@ -85,6 +87,8 @@ ul.legend .band { fill: var(--c); fill-opacity: .3; } ul.legend .mean { stroke: 
   stroke-width: 2; } ul.legend .dot { fill: var(--c); } ul.legend .truth { stroke: var(--c, #777);
   stroke-dasharray: 1.5 3; stroke-width: 1.5; } ul.legend .gap { fill: var(--line, #bbb);
   fill-opacity: .5; }
+ul.legend .solid { fill: var(--c); } ul.legend .now { stroke: var(--ink, #1c1c1c);
+  stroke-width: 2; stroke-dasharray: 4 3; }
 ul.legend .divider { stroke: var(--soft, #595959); stroke-width: 2; stroke-dasharray: 2 3; }
 figure { margin: 1em 0; } figcaption { font-weight: 600; margin: 0 0 .4em; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr));

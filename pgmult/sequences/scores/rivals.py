@@ -39,12 +39,14 @@ _FEWEST = 5  # draws of a chain
 _WORK = 6_000_000  # moves of particles
 _MOST_ROWS = 300_000  # numbers of a Markov chain's rows
 _SHARES = "shares alone"
+_ORDER = (  # from the simplest on
+    _SHARES, "a Markov chain of order 1", "a Markov chain of order 2", "a hidden Markov model",
+)  # fmt: skip
 _ADVICE = {
     _SHARES: "say how frequent symbols are: their order tells nothing that these models find",
-    "a Markov chain of order 1": "take pgmult.sequences.MarkovChain(1), --model markov",
-    "a Markov chain of order 2": "take pgmult.sequences.MarkovChain(2), --model markov2",
-    "a hidden Markov model": "take pgmult.sequences.MultinomialHMM(8), --model hmm",
-    "a linear dynamical system": "take pgmult.sequences.MultinomialLDS(4), --model lds",
+    "a Markov chain of order 1": "take that: --model markov, pgmult.sequences.MarkovChain(1)",
+    "a Markov chain of order 2": "take that: --model markov2, pgmult.sequences.MarkovChain(2)",
+    "a hidden Markov model": "take that: --model hmm, pgmult.sequences.MultinomialHMM(8)",
 }
 
 
@@ -90,8 +92,44 @@ def compare_with_rivals(
         if after is None
         else "Each step that was held out is told from those before it."
     )
-    return Comparison.of(scores, "a step" if _are_single(data) else "an observation",
-                         how + note, _ADVICE)  # fmt: skip
+    own_name = _name_of(run.model)
+    simpler = _ORDER if own_name is None else _ORDER[: _ORDER.index(own_name)]
+    unit = "a step" if data.totals.max(initial=0) <= 1 else "an observation"
+    return Comparison.of(scores, unit, how + note, _ADVICE, simpler)
+
+
+def best_model(
+    data: Sequences, models: Mapping[str, Any], random_seed: int = 0
+) -> tuple[str, Comparison]:
+    """Which of some models to take, by brief runs of each: the best, or the first as good as it.
+
+    Parameters
+    ----------
+    data : Sequences
+    models : mapping from a name to a model
+        The simplest first.
+    random_seed : int
+
+    Returns
+    -------
+    name : str
+    comparison : Comparison
+        Of the one with the best score with the others.
+    """
+    if len(models) < 2:
+        raise ValueError(f"models must be two at least, got {len(models)}")
+    scores = {}
+    for name, model in models.items():
+        run = _sampled_briefly(model, data, random_seed)
+        log_p = _own(run, data, None, 100, 100, random_seed)
+        scores[name] = log_p[0]
+    first = max(scores, key=lambda name: scores[name].mean)
+    ordered = {first: scores[first], **scores}
+    found = Comparison.of(
+        ordered, "a step", "Each step is told from those before it, by draws of a brief run given"
+        " all other steps (leave-one-out).", simpler=[*scores][: [*scores].index(first)],
+    )  # fmt: skip
+    return found.best, found
 
 
 def paired(
@@ -118,18 +156,18 @@ def rival_models(model: Any, data: Sequences, *, hidden: bool = True) -> dict[st
         return found
     for order in (1, 2):
         if (data.num_symbols + 1) ** order * data.num_symbols <= _MOST_ROWS:
-            found[f"a Markov chain of order {order}"] = MarkovChain(order)
+            found[_ORDER[order]] = MarkovChain(order)
     if hidden:
         states = max(2, min(8, data.num_steps // 20))
-        found["a hidden Markov model"] = MultinomialHMM(
-            states, stickiness=None, start_tries=3, start_sweeps=20
-        )
-    same = type(model), getattr(model, "order", None)
-    return {
-        name: rival
-        for name, rival in found.items()
-        if (type(rival), getattr(rival, "order", None)) != same
-    }
+        found[_ORDER[3]] = MultinomialHMM(states, stickiness=None, start_tries=3, start_sweeps=20)
+    return {name: rival for name, rival in found.items() if name != _name_of(model)}
+
+
+def _name_of(model: Any) -> str | None:
+    """What a model is called among the rivals, if it is one of them."""
+    if isinstance(model, MarkovChain) and model.order <= 2:
+        return _ORDER[model.order]
+    return _ORDER[3] if isinstance(model, MultinomialHMM) else None
 
 
 def _sampled_briefly(model: Any, data: Sequences, random_seed: Any) -> Posterior:
@@ -214,7 +252,3 @@ def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
     total = frequencies.sum() - (test.totals[step] if leave_out else 0)
     log_p = np.bincount(step, test.counts * np.log(left / total), test.num_steps)
     return _scored(log_p[None, None], test, leave_out=False)
-
-
-def _are_single(data: Sequences) -> bool:
-    return bool(data.totals.max(initial=0) <= 1)

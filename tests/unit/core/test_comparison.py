@@ -82,6 +82,14 @@ def test_better_level_and_worse_are_said_and_what_to_take():
     assert level.best == "rival 0"
     assert "as well as rival 0" in level.sentences[0]
     assert "Take the first, unless" in level.sentences[0]
+    scores = {
+        "the model": score(-1.0, 0.5),
+        "simple": score(-1.9, 0.01),
+        "less": score(-1.001, 0.5),
+    }
+    other = Comparison.of(scores, "a step", "", simpler=["simple"])
+    assert other.best == "the model"
+    assert "better than all simpler rivals, and as well as less" in other.sentences[0]
     worse = compared(score(-1.3, 0.01), score(-1.0, 0.01), score(-1.5, 0.01))
     assert worse.best == "rival 0"
     assert "worse than rival 0" in worse.sentences[0]

@@ -1,0 +1,308 @@
+"""Categories along time: what was seen, a row a sequence; and probabilities stacked to one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from pgmult.core.figures.base import (
+    CYCLE,
+    NUM_COLOURS,
+    Axes,
+    Figure,
+    axes_or_new,
+    clean,
+    framed,
+    key,
+    legend_beside,
+    round_ticks,
+    whole_numbers,
+)
+from pgmult.core.markup import Markup, tag
+from pgmult.core.typing import FloatArray, IntArray
+
+OTHER = -2
+"""The number of all categories that have no colour of their own."""
+MISSING = -1
+"""The number of a step at which nothing was seen."""
+
+_WIDTH, _LEFT, _RIGHT, _BOTTOM = 480.0, 42.0, 8.0, 34.0
+_GREY = "0.6"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Raster(Figure):
+    """What was seen at each step: a row a sequence, a colour a category.
+
+    Attributes
+    ----------
+    rows : sequence of int arrays
+        Numbers of the categories, `OTHER` or `MISSING`; rows may differ in length.
+    names : sequence of str
+        Of the rows.
+    categories : sequence of str
+        Of the numbers from 0.
+    label : str
+        What the figure shows, for those who do not see it.
+    x_label, caption : str
+    starts : sequence of int, optional
+        The step at which each row begins; 0 if left out.
+    tell : function, optional
+        What to write at a place of the axis.
+    """
+
+    rows: Sequence[IntArray]
+    names: Sequence[str]
+    categories: Sequence[str]
+    label: str
+    x_label: str = "step"
+    caption: str = ""
+    starts: Sequence[int] | None = None
+    tell: Callable[[float], str] | None = None
+
+    def _span(self) -> tuple[int, int]:
+        ends = [s + len(row) for s, row in zip(self._starts, self.rows, strict=True)]
+        return min(self._starts), max(ends)
+
+    @property
+    def _starts(self) -> Sequence[int]:
+        return [0] * len(self.rows) if self.starts is None else self.starts
+
+    def svg(self) -> Markup:
+        """The raster as SVG, equal neighbours in one stroke."""
+        low, high = self._span()
+        left = 12.0 + 6.4 * min(16, max(map(len, self.names)))
+        size = max(6.0, min(18.0, 220.0 / len(self.rows)))
+        wide = (_WIDTH - left - _RIGHT) / (high - low)
+        strokes: dict[int, list[str]] = {}
+        parts = []
+        for r, (row, start) in enumerate(zip(self.rows, self._starts, strict=True)):
+            top = r * size
+            for a, b, number in _runs(row):
+                x = left + (start + a - low) * wide
+                box = f"M{x:.2f} {top + 0.1 * size:.1f}h{(b - a) * wide:.2f}v{0.8 * size:.1f}"
+                strokes.setdefault(number, []).append(f"{box}h-{(b - a) * wide:.2f}z")
+            if size >= 9.0 or r % 2 == 0:
+                name = _short(self.names[r])
+                parts.append(tag("text", name, class_="end", x=left - 5, y=top + 0.5 * size + 4))
+        parts += [tag("path", class_=_kind(n), d="".join(d)) for n, d in sorted(strokes.items())]
+        floor = size * len(self.rows)
+        parts += _axis(low, high, left, wide, floor, self.tell, self.x_label)
+        height = floor + _BOTTOM
+        drawing = tag(
+            "svg", parts, class_="drawing", role="img", aria_label=self.label,
+            viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}",
+        )  # fmt: skip
+        return framed(drawing, self.caption, _keys(self.categories, set(strokes)))
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The raster with matplotlib."""
+        axes = axes_or_new(axes, 7.0, 1.0 + 0.2 * len(self.rows))
+        shown = set()
+        for r, (row, start) in enumerate(zip(self.rows, self._starts, strict=True)):
+            for number in np.unique(row).tolist():
+                runs = [(start + a - 0.5, b - a) for a, b, n in _runs(row) if n == number]
+                label = None if number in shown else self._name(number)
+                axes.broken_barh(
+                    runs, (r - 0.4, 0.8), color=_colour(number), linewidth=0, label=label
+                )
+                shown.add(number)
+        axes.set_yticks(range(len(self.names)), [_short(name) for name in self.names], fontsize=7)
+        axes.invert_yaxis()
+        return _finish(axes, self)
+
+    def _name(self, number: int) -> str:
+        told = {OTHER: "other", MISSING: "no data"}
+        return told.get(number) or self.categories[number]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack(Figure):
+    """Probabilities along time, stacked: at each step the heights sum to one.
+
+    Attributes
+    ----------
+    shares : array, ``(num_steps, num_categories)``
+        In the order in which they are stacked; what is wanting to one is left grey: other
+        categories.
+    categories : sequence of str
+    label : str
+        What the figure shows, for those who do not see it.
+    x_label, caption : str
+    start : int
+        The place of the first step.
+    seen : int array, optional
+        What was seen at the first steps, as in `Raster`: a strip above.
+    divider : float, optional
+        Where what lies ahead begins.
+    tell : function, optional
+    """
+
+    shares: FloatArray
+    categories: Sequence[str]
+    label: str
+    x_label: str = "step"
+    caption: str = ""
+    start: int = 0
+    seen: IntArray | None = None
+    divider: float | None = None
+    tell: Callable[[float], str] | None = None
+
+    def svg(self) -> Markup:
+        """The stack as SVG."""
+        steps = len(self.shares)
+        low, high = self.start, self.start + steps
+        wide = (_WIDTH - _LEFT - _RIGHT) / steps
+        top, floor = 14.0, 154.0
+        edges = self._edges()
+        parts = []
+        for k in range(edges.shape[1] - 1):
+            upper, lower = edges[:, k + 1], edges[:, k]
+            d = _steps(upper, _LEFT, wide, top, floor) + _back(lower, _LEFT, wide, top, floor)
+            number = k if k < len(self.categories) else OTHER
+            parts.append(tag("path", class_=_kind(number), d=d, fill_opacity=".75"))
+        if self.seen is not None:
+            for a, b, number in _runs(self.seen):
+                box = {"x": _LEFT + a * wide, "width": (b - a) * wide, "y": 0, "height": 9}
+                parts.append(tag("rect", class_=_kind(number), **box))
+        for share in (0.0, 0.5, 1.0):
+            y = floor - share * (floor - top) + 4.0
+            parts.append(tag("text", f"{share:g}", class_="end", x=_LEFT - 5.0, y=y))
+        if self.divider is not None:
+            x = _LEFT + (self.divider - low) * wide
+            parts.append(tag("path", class_="now", d=f"M{x:.1f} 0V{floor:.0f}"))
+        parts += _axis(low, high, _LEFT, wide, floor, self.tell, self.x_label)
+        drawing = tag(
+            "svg", parts, class_="drawing", role="img", aria_label=self.label,
+            viewBox=f"0 0 {_WIDTH:.0f} {floor + _BOTTOM:.0f}",
+        )  # fmt: skip
+        shown = {*range(len(self.categories))} | ({OTHER} if self._has_rest else set())
+        shown |= set() if self.seen is None else {*self.seen.tolist()}
+        keys = _keys(self.categories, shown)
+        if self.seen is not None:
+            keys.append(key(tag("rect", class_="gap", width=30, height=5), "above: what was seen"))
+        if self.divider is not None:
+            keys.append(key(tag("path", class_="now", d="M15 0V14"), "the last that was seen"))
+        return framed(drawing, self.caption, keys)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The stack with matplotlib."""
+        axes = axes_or_new(axes, 7.0, 2.6)
+        x = self.start + np.arange(len(self.shares) + 1) - 0.5
+        edges = self._edges()
+        edges = np.concatenate([edges, edges[-1:]])
+        for k in range(edges.shape[1] - 1):
+            number = k if k < len(self.categories) else OTHER
+            name = "other" if number == OTHER else self.categories[k]
+            axes.fill_between(
+                x, edges[:, k], edges[:, k + 1], step="post", linewidth=0, alpha=0.75,
+                color=_colour(number), label=name,
+            )  # fmt: skip
+        if self.seen is not None:
+            strip = _runs(self.seen)
+            for number in sorted({n for _, _, n in strip}):
+                runs = [
+                    (self.start + a - 0.5, b - a) for a, b, n in _runs(self.seen) if n == number
+                ]
+                axes.broken_barh(runs, (1.03, 0.06), color=_colour(number), linewidth=0)
+        if self.divider is not None:
+            axes.axvline(self.divider, color="0.1", linewidth=1.0, linestyle="--")
+        axes.set_ylim(0.0, 1.0 if self.seen is None else 1.1)
+        axes.set_ylabel("probability")
+        return _finish(axes, self)
+
+    def _edges(self) -> FloatArray:
+        """Heights between categories, ``(num_steps, num_categories + 1)``, or one more for rest."""
+        edges = np.cumsum(np.column_stack([np.zeros(len(self.shares)), self.shares]), axis=1)
+        return np.column_stack([edges, np.ones(len(edges))]) if self._has_rest else edges
+
+    @property
+    def _has_rest(self) -> bool:
+        return bool((self.shares.sum(axis=1) < 1.0 - 1e-6).any())
+
+
+def _runs(row: IntArray) -> list[tuple[int, int, int]]:
+    """First and last place, and number, of stretches of one number."""
+    if not len(row):
+        return []
+    ends = np.flatnonzero(np.diff(row)) + 1
+    bounds = [0, *ends.tolist(), len(row)]
+    return [(a, b, int(row[a])) for a, b in pairwise(bounds)]
+
+
+def _kind(number: int) -> str:
+    """The class of a block of a category."""
+    if number == MISSING:
+        return "gap"
+    return "block neutral" if number == OTHER else f"block c{number % NUM_COLOURS}"
+
+
+def _colour(number: int) -> str:
+    if number == MISSING:
+        return "0.92"
+    return _GREY if number == OTHER else CYCLE[number % NUM_COLOURS]
+
+
+def _keys(categories: Sequence[str], shown: set[int]) -> list[Markup]:
+    block = tag("rect", class_="solid", width=30, height=14)
+    keys = [key(block, name, k) for k, name in enumerate(categories) if k in shown]
+    keys += [key(block, "other")] if OTHER in shown else []
+    gap = tag("rect", class_="gap", width=30, height=14)
+    return keys + ([key(gap, "no data")] if MISSING in shown else [])
+
+
+def _steps(height: FloatArray, left: float, wide: float, top: float, floor: float) -> str:
+    """The upper edge of a block of columns, from the left."""
+    y = floor - height * (floor - top)
+    places = [f"{left + i * wide:.1f} {v:.1f}H{left + (i + 1) * wide:.1f}"
+              for i, v in enumerate(y)]  # fmt: skip
+    return "M" + "L".join(places)
+
+
+def _back(height: FloatArray, left: float, wide: float, top: float, floor: float) -> str:
+    """The lower edge, from the right."""
+    y = floor - height * (floor - top)
+    last = len(y)
+    places = [f"{left + (last - i) * wide:.1f} {v:.1f}H{left + (last - i - 1) * wide:.1f}"
+              for i, v in enumerate(y[::-1])]  # fmt: skip
+    return "L" + "L".join(places) + "Z"
+
+
+def _axis(
+    low: int,
+    high: int,
+    left: float,
+    wide: float,
+    floor: float,
+    tell: Callable[[float], str] | None,
+    x_label: str,
+) -> list[Markup]:
+    right = left + (high - low) * wide
+    parts = [tag("path", class_="axis", d=f"M{left:.0f} {floor:.1f}H{right:.0f}")]
+    most = 7 if tell is None else 4
+    for tick in round_ticks(low, max(high - 1, low + 1), most, whole=True):
+        x = left + (tick - low + 0.5) * wide
+        words = f"{tick:.0f}" if tell is None else tell(tick)
+        parts.append(tag("path", class_="axis", d=f"M{x:.1f} {floor:.1f}v4"))
+        parts.append(tag("text", words, class_="middle", x=x, y=floor + 15.0))
+    middle = (left + right) / 2.0
+    parts.append(tag("text", x_label, class_="middle", x=middle, y=floor + 29.0))
+    return parts
+
+
+def _finish(axes: Axes, figure: Raster | Stack) -> Axes:
+    whole_numbers(axes, most=8 if figure.tell is None else 4)
+    if figure.tell is not None:
+        tell = figure.tell
+        axes.xaxis.set_major_formatter(lambda x, _: tell(x))
+    axes.margins(x=0.0)
+    axes.set_xlabel(figure.x_label)
+    axes.set_title(figure.caption, fontsize=9, loc="left")
+    legend_beside(axes)
+    clean(axes)
+    return axes
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 16 else f"{name[:15]}…"

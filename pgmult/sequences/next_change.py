@@ -1,0 +1,116 @@
+"""How long the symbol seen last goes on, and which one comes then: counted in simulated futures.
+
+>>> import numpy as np
+>>> from pgmult.sequences import as_sequences
+>>> futures = np.array([[[0, 0, 1]], [[1, 1, 0]], [[0, 0, 0]]])  # of one sequence that ended in A
+>>> found = NextChange.of(futures, as_sequences(["BBAA"], alphabet="AB"))
+>>> found.lasts.round(2).tolist(), found.then.tolist()
+([[0.33, 0.0, 0.33, 0.33]], [[0.0, 1.0]])
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmult.core.figures.lines import Line, Lines
+from pgmult.core.tabled import Column, Table, Tabled, number
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.figures import labels_of, name_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+else:
+    Axes = Any
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NextChange(Tabled):
+    """How long the present symbol of each sequence lasts, and which one comes then.
+
+    Attributes
+    ----------
+    present : int array, ``(num_sequences,)``
+        The last symbol that was seen.
+    lasts : array, ``(num_sequences, steps + 1)``
+        Probability that it goes on for 0, 1, ... steps and no more; in the last place, for as many
+        as were simulated or longer.
+    then : array, ``(num_sequences, num_symbols)``
+        Probabilities of the symbol that comes after it, where it ends within the steps.
+    sequences : Sequences
+    """
+
+    present: IntArray
+    lasts: FloatArray
+    then: FloatArray
+    sequences: Sequences
+
+    @classmethod
+    def of(cls, simulated: IntArray, sequences: Sequences) -> "NextChange":
+        """From paths of symbols, ``(num_paths, num_sequences, steps)``."""
+        paths, number, steps = simulated.shape
+        counts, present = sequences.to_csr(), np.empty(number, dtype=np.int64)
+        for s in range(number):
+            own = np.arange(*sequences.offsets[s : s + 2])
+            seen = own[sequences.totals[own] > 0]
+            row = counts[[seen[-1]]].toarray()[0] if len(seen) else np.zeros(sequences.num_symbols)
+            present[s] = int(row.argmax())
+        other = simulated != present[:, None]
+        length = np.where(other.any(axis=2), other.argmax(axis=2), steps)
+        lasts, then = np.zeros((number, steps + 1)), np.zeros((number, sequences.num_symbols))
+        for s in range(number):
+            lasts[s] = np.bincount(length[:, s], minlength=steps + 1) / paths
+            ends = np.flatnonzero(length[:, s] < steps)
+            come = simulated[ends, s, length[ends, s]]
+            then[s] = np.bincount(come, minlength=sequences.num_symbols) / max(len(ends), 1)
+        return cls(present, lasts, then, sequences)
+
+    def quantile(self, level: float) -> IntArray:
+        """Steps that it goes on for, ``(num_sequences,)``; the last is that or more."""
+        return np.asarray((np.cumsum(self.lasts, axis=1) < level - 1e-12).sum(axis=1))
+
+    def table(self) -> Table:
+        """A row a sequence."""
+        data, most = self.sequences, self.lasts.shape[1] - 1
+        names = labels_of(data)
+        middle, low, high = (self.quantile(level) for level in (0.5, 0.05, 0.95))
+
+        def told(steps: int) -> str:
+            return f"{steps} or more" if steps >= most else f"{steps}"
+
+        first = self.then.argmax(axis=1)
+        rows = range(len(self.present))
+        return Table(
+            "How many more steps the symbol seen last goes on for (median and 90 % interval over"
+            " simulated futures), and which one comes then.",
+            [
+                Column("sequence", [name_of(data, s) for s in rows], "sequence"),
+                Column("now", [names[k] for k in self.present], "now"),
+                Column("changes_next", self.lasts[:, 0], "P(changes next)", number(2)),
+                Column("lasts", middle, "lasts", [told(n) for n in middle]),
+                Column("lasts_lower", low),
+                Column(
+                    "lasts_upper", high, "90 %",
+                    [f"{a} to {told(b)}" for a, b in zip(low, high, strict=True)],
+                ),
+                Column("then", [names[k] for k in first], "then"),
+                Column("p_then", self.then.max(axis=1), "P(then)", number(2)),
+            ],
+        )  # fmt: skip
+
+    def figure(self, sequence: int = 0) -> Lines:
+        """The probability that the present symbol of a sequence still goes on."""
+        still = 1.0 - np.cumsum(self.lasts[sequence])[:-1]
+        x = np.arange(1.0, len(still) + 1.0)
+        name = labels_of(self.sequences)[self.present[sequence]]
+        where = name_of(self.sequences, sequence)
+        return Lines(
+            [Line(name, int(self.present[sequence]), x, still)],
+            label=f"how long {name} goes on in {where}", x_label="steps ahead",
+            y_label=f"probability that {name} still goes on", caption=where,
+        )  # fmt: skip
+
+    def plot(self, axes: Axes | None = None, *, sequence: int = 0) -> Axes:
+        """The `figure`, drawn with matplotlib."""
+        return self.figure(sequence).plot(axes)

@@ -1,0 +1,140 @@
+"""Models of sequences beside their rivals, what comes next, and when the symbol changes."""
+
+import numpy as np
+import pytest
+
+import pgmult
+from pgmult.sequences import MarkovChain, MultinomialHMM, MultinomialLDS, as_sequences
+from pgmult.sequences.next_change import NextChange
+from pgmult.sequences.scores.rivals import best_model, compare_with_rivals, rival_models
+
+pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+T = np.array([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4]])
+
+
+def chain(rng, length):
+    path = [0]
+    for _ in range(length - 1):
+        path.append(int(rng.choice(3, p=T[path[-1]])))
+    return path
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(4)
+    return as_sequences([chain(rng, 120) for _ in range(5)], alphabet=["a", "b", "c"])
+
+
+def run_of(model, data, **more):
+    return pgmult.sample(
+        model, data, draws=100, tune=30, chains=2, random_seed=0, progressbar=False, **more
+    )
+
+
+@pytest.fixture(scope="module")
+def first_order(data):
+    return run_of(MarkovChain(1), data)
+
+
+def test_leave_one_out_of_a_markov_chain_is_its_dirichlet_law(data):
+    """With rows that learn nothing from each other it is (n - 1 + a) / (N - 1 + K a), a = 1."""
+    from pgmult.sequences.models.markov import contexts
+    from pgmult.sequences.scores import rivals
+
+    strong = MarkovChain(1, concentration=1e6, strength_shape=3e6, strength_rate=1e6)  # rows: a = 1
+    run = pgmult.sample(
+        strong, data, draws=1000, tune=5, chains=2, random_seed=1, progressbar=False
+    )
+    context = contexts(data, 1)
+    counts = np.zeros((4, 3))
+    np.add.at(counts, (context, data.symbols), 1.0)
+    left = counts[context, data.symbols] - 1.0 + 1.0
+    exact = np.log(left / (counts.sum(axis=1)[context] - 1.0 + 3.0)).sum()
+    log_p = rivals._by_draw(run, data, None, 2000, 0, 0)
+    found = rivals._scored(log_p, data, True)
+    assert found.by_unit.sum() == pytest.approx(exact, abs=0.4)
+    plain = rivals._scored(log_p, data, False).by_unit.sum()
+    assert plain > exact + 3.0, "without leaving out, what was learned by heart counts"
+
+
+def test_the_right_model_is_not_beaten(first_order):
+    found = first_order.compare()
+    assert found.names[0] == "the model"
+    assert "a Markov chain of order 1" not in found.names, "it is the model itself"
+    assert {"shares alone", "a Markov chain of order 2", "a hidden Markov model"} <= {*found.names}
+    assert found.best == "the model"
+    assert found.gains[found.names.index("shares alone")].sign == 1
+    assert all(gain.sign >= 0 for gain in found.gains)
+
+
+def test_a_wrong_model_is_told_what_to_take(data):
+    shuffled = np.random.default_rng(0).permutation(data.symbols)
+    loose = as_sequences([shuffled[i : i + 120] for i in range(0, 600, 120)], num_symbols=3)
+    found = compare_with_rivals(run_of(MarkovChain(2), loose), hidden=False)
+    assert found.best == "shares alone"
+    assert found.gains[1].sign <= 0
+    assert "say how frequent symbols are" in found.sentences[0].lower()
+
+
+def test_what_was_held_out_is_told_as_it_is(data):
+    seen, later = data.split(100)
+    found = run_of(MarkovChain(1), seen).compare(held_out=later)
+    assert "held out" in found.how
+    assert found.gains[1].sign == 1
+
+
+def test_the_best_of_several_is_the_simplest_that_is_as_good(data):
+    models = {"one": MarkovChain(1), "two": MarkovChain(2)}
+    name, found = best_model(data, models, 0)
+    assert name == "one"
+    assert set(found.names) == {"one", "two"}
+    with pytest.raises(ValueError, match="two at least"):
+        best_model(data, {"one": MarkovChain(1)})
+
+
+def test_many_symbols_have_no_markov_rival_of_order_two():
+    data = as_sequences([np.arange(200) % 100], num_symbols=100)
+    names = rival_models(MultinomialLDS(2), data)
+    assert "a Markov chain of order 1" in names
+    assert "a Markov chain of order 2" not in names
+    with pytest.raises(ValueError, match="order must be lower for so many symbols"):
+        MarkovChain(4).as_data(data)
+
+
+@pytest.mark.parametrize("model", [MarkovChain(1), MarkovChain(2), MultinomialHMM(3)], ids=repr)
+def test_forecasts_of_models_that_know_their_probabilities(model, data):
+    run = run_of(model, data)
+    past, ahead = run.predict(), run.forecast(4, totals=3)
+    np.testing.assert_allclose(past.mean.sum(axis=1), 1.0)
+    np.testing.assert_allclose(ahead.mean.sum(axis=2), 1.0)
+    assert ahead.simulated.shape == (200, 5, 4)
+    assert (ahead.counts.sum(axis=3) == 3).all()
+    drawn = np.stack([(ahead.simulated == k).mean(axis=0) for k in range(3)], axis=2)
+    assert np.abs(drawn - ahead.mean).max() < 0.17, "5 sigma of 200 paths"
+    text = run.report(comparison=False).text(200)
+    for told in ("What comes next", "The next change of symbol"):
+        assert told in text
+    assert run.check().statistics == ("repeats", "longest run")
+
+
+def test_probabilities_ahead_are_powers_of_the_transition(data):
+    run = run_of(MarkovChain(1), data)
+    ahead = run.forecast(3)
+    draws = run.stack("rows")[:, 1:4]
+    last = [int(data.symbols[end - 1]) for end in data.offsets[1:]]
+    exact = np.mean([np.linalg.matrix_power(rows, 3)[last] for rows in draws], axis=0)
+    np.testing.assert_allclose(ahead.mean[:, 2], exact, atol=1e-10)
+
+
+def test_the_next_change_is_counted_in_paths():
+    futures = np.array([[[0, 0, 1], [1, 1, 1]], [[2, 0, 0], [0, 1, 1]], [[0, 1, 1], [1, 1, 1]]])
+    found = NextChange.of(futures, as_sequences(["ca", "cab"], alphabet="abc"))
+    np.testing.assert_allclose(found.lasts[0], [1 / 3, 1 / 3, 1 / 3, 0])
+    np.testing.assert_allclose(found.lasts[1], [1 / 3, 0, 0, 2 / 3])
+    np.testing.assert_allclose(found.then[0], [0, 2 / 3, 1 / 3])
+    np.testing.assert_allclose(found.then[1], [1, 0, 0])
+    assert found.quantile(0.5).tolist() == [1, 3]
+    table = found.table()
+    assert table.columns["now"] == ["a", "b"]
+    assert "3 or more" in str(found)
+    assert "still goes on" in found.figure(1).svg()
