@@ -156,11 +156,17 @@ class Table(ExactTable):
         weights: str | None = None,
         offset: str | None = None,
         order: Sequence[Any] | None = None,
+        maps: Mapping[str, Any] | None = None,
+        family: str | None = None,
+        additive: bool = False,
     ) -> "AdditiveRows | LabelledRows | CountedRows | EventRows":
         """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`."""
         from pgmult.regression.rows import rows_of
 
-        return rows_of(formula, self, groups=groups, weights=weights, offset=offset, order=order)
+        return rows_of(
+            formula, self, groups=groups, weights=weights, offset=offset, order=order, maps=maps,
+            family=family, additive=additive,
+        )  # fmt: skip
 
 
 def read(

@@ -80,7 +80,7 @@ from pgmult.formulas.terms import (
 )
 from pgmult.sampling.codec import fingerprint
 
-__all__ = ["Design", "make_design"]
+__all__ = ["Design", "make_design", "terms_named"]
 
 _COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
 _TRIED_ALONE = 6  # rows that are coded alone, too
@@ -588,6 +588,14 @@ def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
         )
     others = (*term[:at], *term[at + 1 :])
     return _Curve(":".join(map(str, term)), call.arguments[0], others, int(str(knots)))
+
+
+def terms_named(text: str) -> list[str]:
+    """Names of the random terms that a text such as ``"(x | g)"`` stands for, if any."""
+    try:
+        return [part.name for part in _parts(parse(text)).random]
+    except ValueError:
+        return []
 
 
 # --------------------------------------------------------------------------- random terms

@@ -174,6 +174,10 @@ class Additive:
         """Of the predictors: ``(num_rows,)``."""
         return self.offset.shape
 
+    def take(self, rows: Any) -> "Additive":
+        """The same weights, seen by some of the rows."""
+        return Additive(self.terms, self.design[rows], self.offset[rows])
+
     @property
     def num_weights(self) -> int:
         """Weights of all terms."""

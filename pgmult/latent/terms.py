@@ -32,7 +32,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from pgmult.core.parameters import Checked, Positive, whole
+from pgmult.core.parameters import Checked, Positive, positive, whole
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.sparse import SparseMatrix
 
@@ -85,6 +85,19 @@ def _log_half_t(x: FloatArray, scale: float, dof: float) -> float:
 
 def _sample_half_t(rng: np.random.Generator, scale: float, dof: float, size: int) -> FloatArray:
     return np.minimum(from_sd(np.abs(scale * rng.standard_t(dof, size=size))), _LARGEST)
+
+
+def _positives(value: Any, name: str) -> Any:
+    """A positive number, or a row of them."""
+    if np.ndim(value) == 0:
+        return positive(value, name)
+    found = np.asarray(value, dtype=np.float64)
+    if found.ndim != 1 or not (np.isfinite(found) & (found > 0.0)).all():
+        raise ValueError(f"{name} must be positive numbers, got {value}")
+    return found
+
+
+Scales = Annotated[Any, _positives]
 
 
 class Term(Protocol):
@@ -141,11 +154,11 @@ class Fixed(Checked):
     Attributes
     ----------
     size : int
-    scale : float
+    scale : float or array, ``(size,)``
     """
 
     size: int
-    scale: Positive = 2.5
+    scale: Scales = 2.5
 
     num_sds: ClassVar[int] = 0
     num_hyperparameters: ClassVar[int] = 0
@@ -169,7 +182,7 @@ class Fixed(Checked):
 
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
-        return -2.0 * self.size * math.log(self.scale)
+        return -2.0 * self.size * float(np.mean(np.log(self.scale)))
 
     def scaled_by(self, which: int) -> slice:
         """No weights: no standard deviation is learned."""
@@ -189,15 +202,16 @@ class Levels(Checked):
     num_levels : int
     width : int
         Effects of a level: 1 for an intercept, one more for each slope.
-    scale, dof : float
+    scale : float or array, ``(width,)``
         Of the half-t law of standard deviations.
+    dof : float
     eta : float
         Of the LKJ law of correlations.
     """
 
     num_levels: int
     width: int = 1
-    scale: Positive = 1.0
+    scale: Scales = 1.0
     dof: Positive = _DOF
     eta: Positive = _ETA
 
@@ -210,6 +224,11 @@ class Levels(Checked):
     def num_sds(self) -> int:
         """One for each effect of a level."""
         return self.width
+
+    @property
+    def scales(self) -> FloatArray:
+        """Of each standard deviation."""
+        return np.zeros(self.width) + self.scale
 
     @property
     def num_blocks(self) -> int:
@@ -326,10 +345,7 @@ class Scaled(_OneSd, Checked):
 
         sd^2 is the mean square by which the times' values differ from their average.
         """
-        gaps, num = np.diff(times), len(times)
-        # mean squares: half of the average variance of differences
-        ranks = 2.0 * np.arange(num) - num + 1.0
-        unit = float(ranks @ (times - times[num // 2])) / num**2
+        gaps, num, unit = np.diff(times), len(times), cls.unit_of(times)
         ahead, behind = np.append(unit / gaps, 0.0), np.append(0.0, unit / gaps)
         full = sparse.diags_array(
             [ahead + behind, -ahead[:-1], -ahead[:-1]], offsets=[0, 1, -1]
@@ -337,6 +353,13 @@ class Scaled(_OneSd, Checked):
         kept = np.delete(np.arange(num), num // 2)
         log_det = float(np.sum(np.log(unit / gaps)))
         return cls(SparseMatrix.of(full[kept][:, kept]), log_det, **prior)
+
+    @staticmethod
+    def unit_of(times: FloatArray) -> float:
+        """The mean square about their average of a walk's values, of variance 1 a unit of time."""
+        num = len(times)
+        ranks = 2.0 * np.arange(num) - num + 1.0  # half the mean of all |t_i - t_j|
+        return float(ranks @ (times - times[num // 2])) / num**2
 
     @property
     def size(self) -> int:

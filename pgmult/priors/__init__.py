@@ -2,17 +2,22 @@
 
 from pgmult.priors.dirichlet import Dirichlet
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
+from pgmult.priors.laws import LKJ, HalfT, LogNormal, Normal
 from pgmult.priors.markov_field import GaussianMarkovField
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.priors.scales import CommonScale, CovarianceScales, HalfTScales
 
 __all__ = [
+    "LKJ",
     "CommonScale",
     "CovarianceScales",
     "Dirichlet",
     "GaussianMarkovField",
+    "HalfT",
     "HalfTScales",
+    "LogNormal",
     "MatrixNormalInverseWishart",
     "MvNormal",
+    "Normal",
     "NormalInverseWishart",
 ]

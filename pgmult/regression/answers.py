@@ -23,15 +23,14 @@ from pgmult.core.arguments import (
     under_name,
 )
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import Levels, labels_of
+from pgmult.core.labels import labels_of
 from pgmult.core.reports import Report
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
 from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm
-from pgmult.latent.terms import log_sd
-from pgmult.regression.models.additive import AdditiveRows, latent_of
+from pgmult.regression.models.additive import AdditiveRows
 from pgmult.regression.rows import outcomes_of
 from pgmult.sampling.posterior import Posterior
 
@@ -83,12 +82,11 @@ def predict(
         If a column is missing or a label is not known.
     """
     data, as_new = data_of_run(run), as_flag(new_levels, "new_levels")
-    design, unknown = data.design, []
+    design = data.design
     if new is not None:
         with under_name("new", of="the table"), under_name("new", of="covariates"):
             design = data.design.like(new, new_levels=as_new)
-        unknown = _unknown(design, as_mapping(new, None))
-    draws = list(_probabilities(run, data, design, unknown, max_draws, random_seed))
+    draws = list(_probabilities(run, data, design, max_draws, random_seed))
     return Estimand(
         np.array(draws), ("row", "category"), {"category": data.categories},
         caption="Probabilities of categories.", probability=probability,
@@ -150,8 +148,7 @@ def poststratify(
         raise ValueError(f"{weight} must be positive in each part, got 0 in {empty!r}")
     shares = (people / sizes[part])[:, None]
     draws = []
-    unknown = _unknown(design, given)
-    for probs in _probabilities(run, data, design, unknown, max_draws, random_seed):
+    for probs in _probabilities(run, data, design, max_draws, random_seed):
         sums = np.zeros((len(parts), data.num_categories))
         np.add.at(sums, part, shares * probs)
         draws.append(sums)
@@ -218,7 +215,7 @@ def effects(
             raise TypeError(f"values must be numbers or labels, got {brief(value)}")
         with under_name(f"values of {column!r}", of=f"column {column!r}"):
             there = design.like({**given, column: [value] * len(respondents)})
-        found = _probabilities(run, data, there, [], max_draws, random_seed)
+        found = _probabilities(run, data, there, max_draws, random_seed)
         draws.append([respondents @ probs / respondents.sum() for probs in found])
     return Estimand(
         np.array(draws).swapaxes(0, 1), (column, "category"),
@@ -233,7 +230,7 @@ def group_shares(run: Posterior, term: GroupTerm, max_draws: int = 1000) -> Esti
     respondents = data.counts.sum(axis=1)
     people = np.bincount(term.codes, respondents, len(term.known))
     draws = []
-    for probs in _probabilities(run, data, data.design, [], max_draws, 0):
+    for probs in _probabilities(run, data, data.design, max_draws, 0):
         sums = np.zeros((len(people), data.num_categories))
         np.add.at(sums, term.codes, respondents[:, None] * probs)
         draws.append(sums / np.maximum(people, 1)[:, None])
@@ -256,7 +253,7 @@ def log_scores(run: Posterior, max_draws: int = 1000) -> FloatArray:
     """
     data = data_of_run(run)
     sums, number = np.zeros((3, *data.counts.shape)), 0
-    for probs in _probabilities(run, data, data.design, [], max_draws, 0):
+    for probs in _probabilities(run, data, data.design, max_draws, 0):
         log_probs = np.log(np.maximum(probs, 1e-300))
         sums += np.array([probs, log_probs, log_probs**2])
         number += 1
@@ -335,41 +332,13 @@ def _table_of(design: Design) -> dict[str, Any]:
     return given
 
 
-Unknown = list[tuple[int, IntArray, int]]
-
-
-def _unknown(design: Design, given: Mapping[str, Any]) -> Unknown:
-    """Of each grouping with new labels: its place, the new label of each row or -1, how many."""
-    found: Unknown = []
-    for place, term in enumerate(design.terms):
-        if isinstance(term, GroupTerm) and (term.codes < 0).any():
-            size, new = len(term.codes), term.codes < 0
-            levels, its = Levels.of(
-                {name: _cells_of(given, name, size)[new] for name in term.variables}
-            )
-            codes = np.full(size, -1)
-            codes[new] = its
-            found.append((place, codes, len(levels)))
-    return found
-
-
 def _probabilities(
-    run: Posterior,
-    data: AdditiveRows,
-    design: Design,
-    unknown: Unknown,
-    max_draws: int,
-    random_seed: int,
+    run: Posterior, data: AdditiveRows, design: Design, max_draws: int, random_seed: int
 ) -> Iterator[FloatArray]:
     """Probabilities of each draw, ``(num_rows, num_categories)``."""
     rng = np.random.default_rng(as_seed(random_seed))
-    link, family = run.model.link(data), latent_of(design)
+    link, latent = run.model.link(data), run.model.latent(data, design)
     weights, hyper = run.stack("weights"), run.stack("hyperparameters")
     count = min(as_positive_int(max_draws, "max_draws"), len(weights))
     for draw in np.linspace(0, len(weights) - 1, count).astype(np.int64):
-        psi = np.column_stack([family.predictor(w) for w in weights[draw]])
-        for place, codes, size in unknown:
-            sds = np.exp(log_sd(hyper[draw][:, place]))
-            effects = sds * rng.standard_normal((size, len(sds)))
-            psi += np.where((codes >= 0)[:, None], effects[codes], 0.0)
-        yield link.probs(psi)
+        yield link.probs(latent.draw(rng, weights[draw], hyper[draw]))

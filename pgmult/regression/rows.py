@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_list, brief, under_name
+from pgmult.core.arguments import as_choice, as_flag, as_list, brief, under_name
 from pgmult.core.labels import Levels, find_labels
 from pgmult.core.orders import as_permutation
 from pgmult.core.tables import Cells, exact_columns, numbers_of
@@ -30,6 +30,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.formulas.columns import cells_of_rows
 from pgmult.formulas.design import Design, make_design
+from pgmult.formulas.functions import SPECIAL
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
 from pgmult.regression.data import (
     CountedRows,
@@ -40,6 +41,8 @@ from pgmult.regression.data import (
     as_labelled_rows,
 )
 from pgmult.regression.models.additive import AdditiveRows
+
+_FAMILIES = ("categories", "poisson", "negative_binomial")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +143,9 @@ def rows_of(
     weights: str | None = None,
     offset: str | None = None,
     order: Sequence[Any] | None = None,
+    maps: Mapping[str, Any] | None = None,
+    family: str | None = None,
+    additive: bool = False,
 ) -> "AdditiveRows | LabelledRows | CountedRows | EventRows":
     """Data of a regression from a table.
 
@@ -152,18 +158,25 @@ def rows_of(
     order : sequence of classes, optional
         The class that each stick of an additive regression breaks for; the most frequent first if
         left out.
+    maps : mapping from name to map, optional
+        Of ``car(area, name)``: see `pgmult.formulas.maps`.
+    family : str, optional
+        "categories", "poisson" or "negative_binomial" for rows of an additive regression; if left
+        out, numbers other than 0 and 1 that are many or above 20 are an error that asks for it.
+    additive : bool
+        Whether rows are those of an `AdditiveRegression` even without groupings and curves.
 
     Returns
     -------
     AdditiveRows, LabelledRows, CountedRows or EventRows
-        For formulas with groupings or smooth curves; else for labels of two classes and
-        ``p(successes, trials)``; for more classes and ``c(...)``; for numbers that are not all 0
-        and 1, which are counts.
+        For formulas with groupings, curves and other terms whose variance is learned, without
+        covariates, or with `family`; else for labels of two classes and ``p(successes, trials)``;
+        for more classes and ``c(...)``; for numbers that are not all 0 and 1, which are counts.
     """
-    if _has_terms(formula):
+    if as_flag(additive, "additive") or family is not None or _has_terms(formula):
         if groups is not None or offset is not None:
             raise ValueError("groups and offset must be in the formula: (1 | group), offset(x)")
-        return _additive(formula, table, weights, order)
+        return _additive(formula, table, weights, order, family, maps)
     if order is not None:
         raise ValueError(
             f"order must be left out where formula has no grouping or curve, got {brief(order)}"
@@ -195,26 +208,47 @@ def rows_of(
 
 
 def _has_terms(formula: Any) -> bool:
-    """Does a formula have groupings or smooth curves?"""
+    """Does a formula have terms whose variance is learned, or no covariates at all?"""
     if not isinstance(formula, str):
         raise TypeError(f"formula must be a string, got {brief(formula)}")
-    factors = (factor for term in parse(formula).terms for factor in term)
-    return any(isinstance(each, Call) and each.function in ("|", "s") for each in factors)
+    parsed = parse(formula)
+    calls = {f.function for term in parsed.terms for f in term if isinstance(f, Call)}
+    return bool(calls & {*SPECIAL[:-1]}) or (
+        parsed.intercept and calls >= {*map(str, parsed.terms)}
+    )
 
 
 def _additive(
-    formula: str, table: Any, weights: str | None, order: Sequence[Any] | None
+    formula: str,
+    table: Any,
+    weights: str | None,
+    order: Sequence[Any] | None,
+    family: str | None,
+    maps: Mapping[str, Any] | None,
 ) -> AdditiveRows:
-    """Rows of an additive regression: counts of equal ones added up."""
+    """Rows of an additive regression: equal ones are one."""
     columns, parsed = exact_columns(table, "table"), parse(formula)
     num_rows = len(next(iter(columns.values())).values)
-    categories, counts = _counts(parsed, columns, num_rows)
-    if len(categories) < 2:
+    family = "categories" if family is None else as_choice(family, "family", _FAMILIES)
+    times = np.ones(num_rows, dtype=np.int64)
+    if weights is not None:
+        times = as_counts(table_column(columns, weights, "weights"), "weights")
+    is_events = family != "categories"
+    categories, counts = (_events if is_events else _counts)(parsed, columns, num_rows)
+    if len(categories) < 2 and not is_events:
         only = categories[0]
         parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {only!r} alone")
-    if weights is not None:
-        counts = counts * as_counts(table_column(columns, weights, "weights"), "weights")[:, None]
-    design = make_design(columns, num_rows, parsed)
+    design = make_design(columns, num_rows, parsed, every_term=True, maps=maps)
+    if is_events:
+        if order is not None:
+            raise ValueError(f"order must be left out for events, got {brief(order)}")
+        cells, first = _cells(design, counts)
+        sums = np.bincount(cells, times, len(first))
+        return AdditiveRows(
+            counts[first], design.take(first), np.zeros(1, dtype=np.int64),
+            np.asarray(categories), family, sums,
+        )  # fmt: skip
+    counts = counts * times[:, None]
     if order is None:
         places = np.argsort(-counts.sum(axis=0), kind="stable")
     else:
@@ -227,15 +261,25 @@ def _additive(
     return AdditiveRows(sums, design.take(first), places, np.asarray(categories))
 
 
-def _cells(design: Design) -> tuple[IntArray, IntArray]:
+def _cells(design: Design, *more: NDArray[Any]) -> tuple[IntArray, IntArray]:
     """The cell of each row, and the first row of each: rows of equal covariates share one."""
     parts = [design.matrix, *(term.design.reshape(len(design.matrix), -1) for term in design.terms)]
     if design.offset is not None:
         parts.append(design.offset[:, None])
     _, first, cells = np.unique(
-        np.column_stack(parts), axis=0, return_index=True, return_inverse=True
+        np.column_stack([*parts, *more]), axis=0, return_index=True, return_inverse=True
     )
     return cells.reshape(-1), first
+
+
+def _events(
+    parsed: Formula, columns: Mapping[str, Cells], num_rows: int
+) -> tuple[list[str], IntArray]:
+    """Numbers of events in each row."""
+    if not isinstance(parsed.outcome, Name):
+        parsed.refuse(f"events are one column of counts, got {parsed.outcome}")
+    y = table_column(columns, parsed.outcome.name, "the left-hand side")
+    return [parsed.outcome.name], as_counts(y, parsed.outcome.name)[:, None]
 
 
 def _counts(

@@ -28,64 +28,81 @@ read probabilities.
 ((1, 400, 2, 1), (1, 400, 2, 12))
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of, whole
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.formulas.design import Design
-from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
-from pgmult.formulas.terms import Term as FormulaTerm
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.moves import Point, carry, interweave, leap, swing
-from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import Areas, Basis, Fixed, Levels, Scaled, Term, log_sd
 from pgmult.links import StickBreaking
+from pgmult.priors import LogNormal
 from pgmult.regression.family import REGRESSION
-from pgmult.variational.sites import LogisticSite
-
-__all__ = [
-    "AdditiveRegression",
-    "AdditiveRegressionState",
-    "AdditiveRows",
-    "latent_of",
-]
+from pgmult.regression.models.predictors import (
+    Joint,
+    Latent,
+    as_priors,
+    check_priors,
+    latent_of,
+    mapping,
+    prior_rows,
+)
+from pgmult.sampling.moves import slice_sample
+from pgmult.variational.sites import CountSite, LogisticSite
 
 _NEAR = 0.5  # spread up to which leaps alone nearly do, and they are cheap
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
 _WOVEN, _WOVEN_NEAR = 0.5, 0.15  # of the sweeps
 _SWUNG_NEAR, _KICKS_NEAR = 0.5, 2
 _MORE_KICKS = 2
-_FIXED_SCALE = 2.5  # prior sd of coefficients of standardised columns
+_SIZE = LogNormal(3.0, 2.0)  # of a negative binomial
+_SIZES = (0.05, 1e4)
+_MOST_EVENTS = 40.0  # log rate of simulated counts
+
+
+class Rates:
+    """The link of counts of events: their mean is exp psi."""
+
+    def probs(self, psi: FloatArray) -> FloatArray:
+        """Mean counts."""
+        return np.asarray(np.exp(psi))
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class AdditiveRows:
-    """Counts of categories in cells of equal covariates: ``pgmult.read(table).rows(formula)``.
+    """Outcomes in cells of equal covariates: ``pgmult.read(table).rows(formula)``.
 
     Attributes
     ----------
     counts : int64 array, ``(num_rows, num_categories)``
+        Of the categories; or events, ``(num_rows, 1)``.
     design : Design
         Fixed effects, random terms and the offset of each cell.
     order : int64 array, ``(num_categories,)``
         Stick j breaks for category ``order[j]``, and the last category takes the rest.
     categories : str array, ``(num_categories,)``
+    family : str
+        "categories"; "poisson" or "negative_binomial" for events.
+    times : array, ``(num_rows,)``, or None
+        How many rows of the table a row of events stands for.
     """
 
     counts: IntArray
     design: Design
     order: IntArray
     categories: NDArray[np.str_]
+    family: str = "categories"
+    times: FloatArray | None = None
 
     @property
     def num_rows(self) -> int:
@@ -94,8 +111,19 @@ class AdditiveRows:
 
     @property
     def num_categories(self) -> int:
-        """K."""
+        """K; 1 for events."""
         return int(self.counts.shape[1])
+
+    @property
+    def num_sticks(self) -> int:
+        """Predictors of a row."""
+        return max(self.num_categories - 1, 1)
+
+    @property
+    def respondents(self) -> FloatArray:
+        """How many observations each row stands for, ``(num_rows,)``."""
+        own = self.counts.sum(axis=1) if self.times is None else self.times
+        return np.asarray(own, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,10 +144,20 @@ class AdditiveRegressionState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdditiveRegression(Checked):
-    """Counts of categories whose sticks are sums of terms, sampled around an approximation.
+    """Outcomes whose predictors are sums of terms, sampled around an approximation.
 
     Parameters
     ----------
+    effects : str
+        What effects of categories are: "sticks", of each stick by itself, the fastest;
+        "categories", one of every category, all alike, so that the order of sticks hardly matters;
+        "correlated", of sticks, with correlations within the levels of a grouping.
+    priors : mapping from term to law, optional
+        Terms as the formula writes them, ``"(1 + x | g)"``, names of columns of the design, or
+        "fixed" for all of these but the intercept. Laws are those of `pgmult.priors`, in the units
+        of the table's columns: `Normal` of coefficients, `HalfT` of standard deviations, `LKJ` of
+        correlations, `LogNormal` of the length scale of a process or, as "size", of that of
+        negative binomial counts; several of them as a tuple.
     kicks : int
         Of each Hamiltonian path of the weights; twice as many where the approximation is far from
         the posterior, two where it is near.
@@ -128,9 +166,12 @@ class AdditiveRegression(Checked):
     -----
     A sweep costs some ten solves with the factor of a stick's precision, and two factorisations,
     for each stick: O(G d**3 + G d r**2 + r**3) with G levels of the largest grouping, d effects of
-    each and r other weights, or that of a sparse factor where r is above 1,500.
+    each and r other weights, or that of a sparse factor where r is above 1,500. With effects that
+    sticks share, all are one: d and r are as many times as large as there are categories.
     """
 
+    effects: Literal["sticks", "categories", "correlated"] = "sticks"
+    priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
     kicks: Annotated[int, whole()] = 3
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(AdditiveRegressionState) | {
@@ -142,25 +183,48 @@ class AdditiveRegression(Checked):
 
     def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[Any]]:
         """Labels of categories, sticks, weights and standard deviations."""
+        latent = _everywhere(data, self)
+        sticks = data.categories[data.order[: data.num_sticks]]
         return {
             "category": data.categories,
-            "stick": data.categories[data.order[:-1]],
-            "weight": np.concatenate([data.design.names, data.design.effect_names]),
-            "sd": np.array([term.name for term in data.design.terms], dtype=np.str_),
+            "stick": sticks if latent.num_sticks == 1 else np.array(["every stick"]),
+            "weight": latent.names,
+            "sd": latent.sd_names,
         }
 
-    def link(self, data: AdditiveRows) -> StickBreaking:
+    def link(self, data: AdditiveRows) -> "StickBreaking | Rates":
         """The link from psi to probabilities, its sticks in the order of the data."""
-        return StickBreaking(data.order)
+        return StickBreaking(data.order) if data.family == "categories" else Rates()
+
+    def latent(self, data: AdditiveRows, design: Design | None = None) -> Latent:
+        """The latent Gaussian at the data's rows, or at those of another design.
+
+        ``design`` is one of ``data.design.like(table, new_levels=True)``. `Latent.draw` gives the
+        predictors of its rows at a draw's weights and hyperparameters.
+        """
+        if design is None:
+            return _everywhere(data, self)
+        return latent_of(design, self.priors, _joint(data, self.effects))
+
+    def prior_table(self, data: AdditiveRows) -> list[tuple[str, str, str]]:
+        """Every prior: its term, the parameter and the law, in the units of the columns."""
+        told = prior_rows(data.design, self.priors)
+        if data.family == "negative_binomial":
+            told.append(("outcome", "size", str(self.priors.get("size", _SIZE))))
+        return told
 
     def approximations(self, data: AdditiveRows) -> tuple[Approximation, ...]:
         """The Gaussian near the posterior of each stick, and how near."""
-        return tuple(found for _, _, found in _sticks(data))
+        return tuple(found for _, _, found in _blocks(data, self))
 
     def prior(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """Hyperparameters and weights from the prior."""
-        family = _everywhere(data)
-        drawn = [family.sample(rng) for _ in range(data.num_categories - 1)]
+        latent = _everywhere(data, self)
+        drawn = [latent.family.sample(rng) for _ in range(data.num_sticks // latent.num_sticks)]
+        if data.family == "negative_binomial":
+            law = self.priors.get("size", _SIZE)
+            size = law.median * math.exp(law.sd * rng.standard_normal())
+            drawn = [(np.append(x, math.log(np.clip(size, *_SIZES))), w) for x, w in drawn]
         x, w = (np.array(parts) for parts in zip(*drawn, strict=True))
         return AdditiveRegressionState(w, x)
 
@@ -169,15 +233,31 @@ class AdditiveRegression(Checked):
     ) -> AdditiveRows:
         """New counts of the same totals, with the sticks in the same order."""
         psi = self.predictors(state, data)
-        counts = self.link(data).simulate(rng, psi, data.counts.sum(axis=1))
-        return replace(data, counts=counts)
+        if data.family == "categories":
+            totals = data.counts.sum(axis=1)
+            return replace(data, counts=StickBreaking(data.order).simulate(rng, psi, totals))
+        times = np.asarray(data.times)
+        if (times % 1.0).any():
+            raise ValueError("events of rows with weights that are not whole cannot be simulated")
+        rows = np.repeat(np.arange(len(times)), times.astype(np.int64))
+        rates = np.exp(np.minimum(psi[rows, 0], _MOST_EVENTS))
+        if data.family == "negative_binomial":
+            size = math.exp(state.hyperparameters[0, -1])
+            rates = np.minimum(rng.gamma(size, rates / size), math.exp(_MOST_EVENTS))
+        return replace(
+            data, counts=rng.poisson(rates)[:, None], design=data.design.take(rows),
+            times=np.ones(len(rows)),
+        )  # fmt: skip
 
     def init(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """A draw from the approximation."""
         points = []
-        for family, _, found in _sticks(data):
+        for family, rows, found in _blocks(data, self):
             x = hyperparameters_near(rng, family, found.guess)
-            points.append((x, family.at(x, found.seen).sample(rng)))
+            w = family.at(x, found.seen).sample(rng)
+            if isinstance(rows, CountSite) and not math.isinf(rows.size):
+                x = np.append(x, math.log(rows.size))
+            points.append((x, w))
         return _state_of(points)
 
     def step(
@@ -186,29 +266,31 @@ class AdditiveRegression(Checked):
         """One sweep over all sticks."""
         points = []
         with one_blas_thread():
-            pairs = zip(state.hyperparameters, state.weights, _sticks(data), strict=True)
+            pairs = zip(state.hyperparameters, state.weights, _blocks(data, self), strict=True)
             for x, w, (family, rows, found) in pairs:
-                point = Point.of(x, w, family, found)
-                points.append(self._moved(rng, point, family, rows, found)[:2])
+                own = x[: family.num_hyperparameters]
+                point = Point.of(own, w, family, found)
+                if len(own) < len(x):
+                    law = self.priors.get("size", _SIZE)
+                    x = _sized(rng, x[-1:], point.psi, rows, law)
+                    rows = replace(rows, size=math.exp(float(x[-1])))
+                own, w = self._moved(rng, point, family, rows, found)
+                points.append((np.append(own, x[len(own) :]), w))
         return _state_of(points)
 
     def _moved(
-        self,
-        rng: np.random.Generator,
-        point: Point,
-        family: Additive,
-        rows: LogisticSite,
+        self, rng: np.random.Generator, point: Point, family: Additive, rows: Any,
         found: Approximation,
-    ) -> Point:
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """Leaps where the approximation is near, paths and slices the more the farther it is."""
         near, far = found.spread < _NEAR, found.spread > _FAR
         if far or rng.random() < (_WOVEN_NEAR if near else _WOVEN):
             point = interweave(rng, point, family, rows, found)
         point = (carry if far else leap)(rng, point, family, rows, found)
-        if near and rng.random() > _SWUNG_NEAR:
-            return point
-        kicks = _KICKS_NEAR if near else self.kicks * (_MORE_KICKS if far else 1)
-        return swing(rng, point, family, rows, found, kicks)
+        if not near or rng.random() <= _SWUNG_NEAR:
+            kicks = _KICKS_NEAR if near else self.kicks * (_MORE_KICKS if far else 1)
+            point = swing(rng, point, family, rows, found, kicks)
+        return point.x, point.w
 
     def state_of(self, weights: FloatArray, hyperparameters: FloatArray) -> AdditiveRegressionState:
         """The state with these numbers, as a draw keeps them."""
@@ -217,19 +299,27 @@ class AdditiveRegression(Checked):
     def log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
         psi = self.predictors(state, data)
-        return float(self.link(data).log_likelihood(psi, data.counts).sum())
+        if data.family == "categories":
+            return float(StickBreaking(data.order).log_likelihood(psi, data.counts).sum())
+        is_sized = data.family == "negative_binomial"
+        size = math.exp(state.hyperparameters[0, -1]) if is_sized else math.inf
+        site = CountSite(data.counts[:, 0].astype(np.float64), size, data.times)
+        return float(site.value(psi[:, 0]).sum())
 
     def predictors(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
-        """Of all rows and sticks, ``(num_rows, num_categories - 1)``."""
-        return np.column_stack([_everywhere(data).predictor(w) for w in state.weights])
+        """Of all rows and sticks, ``(num_rows, num_sticks)``."""
+        family = _everywhere(data, self).family
+        psi = np.concatenate([family.predictor(w) for w in state.weights])
+        return psi.reshape(data.num_sticks, -1).T.copy()
 
     def probs(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
-        """Of all rows and categories."""
+        """Of all rows and categories; mean numbers of events."""
         return self.link(data).probs(self.predictors(state, data))
 
     def sds(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
-        """Standard deviations of all terms that have one."""
-        return np.exp(log_sd(state.hyperparameters[:, _everywhere(data).is_sd()]))
+        """Standard deviations of all terms that have one; of slopes, in their columns' units."""
+        latent = _everywhere(data, self)
+        return np.array([latent.sds(x) for x in state.hyperparameters])
 
 
 def _state_of(points: Sequence[tuple[FloatArray, FloatArray]]) -> AdditiveRegressionState:
@@ -237,76 +327,88 @@ def _state_of(points: Sequence[tuple[FloatArray, FloatArray]]) -> AdditiveRegres
     return AdditiveRegressionState(w, x)
 
 
-def latent_of(design: Design) -> Additive:
-    """The latent Gaussian of a design: its terms side by side."""
-    terms: list[Term] = [Fixed(design.matrix.shape[1], _FIXED_SCALE)]
-    parts: list[Any] = [design.matrix]
-    for term in design.terms:
-        prior, part = _part(term)
-        terms.append(prior)
-        parts.append(part)
-    offset = 0.0 if design.offset is None else design.offset
-    return Additive(terms, sparse.hstack([sparse.csr_array(part) for part in parts]), offset)
+def _sized(
+    rng: np.random.Generator, log_size: FloatArray, psi: FloatArray, rows: CountSite, law: LogNormal
+) -> FloatArray:
+    """The log size of a negative binomial, given the predictors."""
+
+    def log_density(at: FloatArray, active: BoolArray) -> FloatArray:
+        size = math.exp(float(at[0]))
+        if not _SIZES[0] < size < _SIZES[1]:
+            return np.array([-np.inf])
+        value = float(replace(rows, size=size).value(psi).sum())
+        return np.array([value - 0.5 * (float(at[0] - math.log(law.median)) / law.sd) ** 2])
+
+    return slice_sample(rng, log_density, log_size)
 
 
-def _part(term: FormulaTerm) -> tuple[Term, Any]:
-    """The prior of a term's weights and their design."""
-    if isinstance(term, SplineTerm):
-        return Scaled(SparseMatrix.of(sparse.eye_array(term.size))), term.basis
-    if isinstance(term, ProcessTerm):
-        return Basis(term.frequencies, len(term.expressions)), term.basis
-    if term.times is not None:
-        # the value at the middle time, which has no weight, is 0
-        kept = np.delete(np.arange(term.size), term.size // 2)
-        return Scaled.walk(term.times), _at_times(term)[:, kept]
-    values = np.ones((len(term.codes), 1)) if term.slopes is None else term.slopes.values
-    each = _by_level(term.codes, values, len(term.known))
-    if term.neighbours is not None:
-        return Areas.of(term.neighbours, term.size), each
-    return Levels(len(term.known), term.width), each
+# --------------------------------------------------------------------------- found once
 
 
-def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> Any:
-    """Design of effects of levels, those of a level side by side; codes below 0 have none."""
-    rows, width = np.flatnonzero(codes >= 0), values.shape[1]
-    columns = codes[rows, None] * width + np.arange(width)
-    places = (values[rows].ravel(), (np.repeat(rows, width), columns.ravel()))
-    return sparse.csr_array(places, shape=(len(codes), num_levels * width))
+class _Block(NamedTuple):
+    """Sticks that are sampled together: their predictors, rows and approximation."""
 
-
-def _at_times(term: GroupTerm) -> Any:
-    """Design of a walk's values; at times between two it is on the straight line, on average."""
-    assert term.times is not None
-    design = _by_level(term.codes, np.ones((len(term.codes), 1)), term.size)
-    if not len(term.new):
-        return design
-    at = np.clip(term.new_times(), term.times[0], term.times[-1])
-    after = np.clip(np.searchsorted(term.times, at), 1, term.size - 1)
-    share = (at - term.times[after - 1]) / (term.times[after] - term.times[after - 1])
-    new = np.arange(len(at))
-    line = sparse.csr_array(
-        (np.append(1.0 - share, share), (np.append(new, new), np.append(after - 1, after))),
-        shape=(len(at), term.size),
-    )
-    return design + _by_level(-1 - term.codes, np.ones((len(term.codes), 1)), len(at)) @ line
+    family: Additive
+    rows: Any
+    found: Approximation
 
 
 @once_a_data_set
-def _everywhere(data: AdditiveRows) -> Additive:
+def _everywhere(data: AdditiveRows, model: AdditiveRegression) -> Latent:
     """Terms and design of all rows."""
-    return latent_of(data.design)
+    is_sized = data.family == "negative_binomial"
+    check_priors(
+        data.design, {k: v for k, v in model.priors.items() if not is_sized or k != "size"}
+    )
+    return latent_of(data.design, model.priors, _joint(data, model.effects))
+
+
+def _joint(data: AdditiveRows, effects: str) -> Joint | None:
+    """How sticks see effects that they share."""
+    if effects == "sticks":
+        return None
+    if data.family != "categories":
+        raise ValueError(f"effects must be 'sticks' for events, got {effects!r}")
+    num, names = data.num_sticks, tuple(data.categories[data.order].tolist())
+    if effects == "correlated":
+        return Joint(effects, names[:-1], np.eye(num), np.zeros(num))
+    shares = data.counts.sum(axis=0)[data.order] + 0.5
+    equal = StickBreaking().inverse(np.full(num + 1, 1.0 / (num + 1)))
+    return Joint(effects, names, mapping(shares / shares.sum()), equal)
 
 
 @once_a_data_set
-def _sticks(data: AdditiveRows) -> list[tuple[Additive, LogisticSite, Approximation]]:
-    """Of each stick the rows that reach it, and the approximation of its posterior."""
-    taken = data.counts[:, data.order].astype(np.float64)
-    reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1]
-    found = []
+def _blocks(data: AdditiveRows, model: AdditiveRegression) -> list[_Block]:
+    """Of each stick, or all, the rows that reach it and the approximation of its posterior."""
     with one_blas_thread():
-        for k in range(data.num_categories - 1):
-            rows = np.flatnonzero(reaching[:, k])
-            family = latent_of(data.design.take(rows))
-            site = LogisticSite(taken[rows, k], reaching[rows, k])
-            found.append((family, site, approximate(family, site)))
-    return found
+        latent = _everywhere(data, model)
+        if data.family != "categories":
+            return [_events(data, latent.family)]
+        taken = data.counts[:, data.order].astype(np.float64)
+        reaching = np.cumsum(taken[:, ::-1], axis=1)[:, ::-1]
+        found = []
+        for sticks in np.arange(data.num_sticks).reshape(-1, latent.num_sticks):
+            y, trials = taken[:, sticks].T.ravel(), reaching[:, sticks].T.ravel()
+            rows = np.flatnonzero(trials)
+            family = latent.family.take(rows)
+            site = LogisticSite(y[rows], trials[rows])
+            found.append(_Block(family, site, approximate(family, site)))
+        return found
+
+
+def _events(data: AdditiveRows, family: Additive) -> _Block:
+    """Rows of events; the size of a negative binomial is roughly that of the best predictors."""
+    site = CountSite(data.counts[:, 0].astype(np.float64), weights=data.times)
+    found = approximate(family, site)
+    if data.family == "poisson":
+        return _Block(family, site, found)
+    for _ in range(2):
+        at = family.at(found.guess.mean, found.seen).mean
+        rates = np.exp(np.minimum(family.predictor(at), _MOST_EVENTS))
+        times = np.asarray(site.weights)
+        # the variance beyond that of a Poisson is rate^2 / size
+        beyond = float(times @ ((site.counts - rates) ** 2 - rates))
+        size = float(times @ rates**2) / max(beyond, 1e-2 * float(times @ rates**2))
+        site = replace(site, size=float(np.clip(size, 0.2, 100.0)))
+        found = approximate(family, site)
+    return _Block(family, site, found)

@@ -1,0 +1,73 @@
+"""Laws of single parameters, to set priors with: ``priors={"(1 | state)": HalfT(3, 0.5)}``.
+
+>>> print(HalfT(3, 0.5), Normal(0, 2.5), LKJ(2), LogNormal(10, 0.5))
+HalfT(3, 0.5) Normal(0, 2.5) LKJ(2) LogNormal(10, 0.5)
+"""
+
+from dataclasses import astuple, dataclass
+
+from pgmult.core.parameters import Checked, Positive
+
+__all__ = ["LKJ", "HalfT", "LogNormal", "Normal"]
+
+
+class _Law(Checked):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{number:.3g}" for number in astuple(self))  # type: ignore[call-overload]
+        return f"{type(self).__name__}({told})"
+
+
+@dataclass(frozen=True, slots=True)
+class Normal(_Law):
+    """Of coefficients.
+
+    Attributes
+    ----------
+    mean, sd : float
+    """
+
+    mean: float = 0.0
+    sd: Positive = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class HalfT(_Law):
+    """Of standard deviations: the absolute value of a Student t variable times the scale.
+
+    Attributes
+    ----------
+    dof, scale : float
+    """
+
+    dof: Positive = 3.0
+    scale: Positive = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LKJ(_Law):
+    """Of correlation matrices: density proportional to |R|^(eta - 1) (Lewandowski et al. 2009).
+
+    Attributes
+    ----------
+    eta : float
+        1 is uniform; more, nearer to independence.
+    """
+
+    eta: Positive = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogNormal(_Law):
+    """Of length scales.
+
+    Attributes
+    ----------
+    median : float
+    sd : float
+        Of the logarithm.
+    """
+
+    median: Positive = 1.0
+    sd: Positive = 1.0

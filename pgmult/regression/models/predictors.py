@@ -1,0 +1,372 @@
+r"""The latent Gaussian of a formula: its terms' priors, their design, and rows of new levels.
+
+`latent_of` puts the terms of a design side by side. For several sticks at once (`Joint`) a row has
+a predictor for each, and effects are
+
+* of categories: u_c of every category c, independent with the same standard deviations. Sticks see
+  them through M = d psi / d log pi at the data's shares pi (M_kk = 1, M_kc = -pi_c / sum_{l>k} pi_l
+  for c > k), so that no category is special and another order of sticks changes little;
+* of sticks that are correlated within a level of a grouping, by LKJ.
+
+Levels without data are drawn from the law of their term: independent effects, or a walk's value
+given those at its known times.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pgmult.core.arguments import brief
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.formulas.design import Design, terms_named
+from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
+from pgmult.formulas.terms import Term as FormulaTerm
+from pgmult.latent.additive import Additive
+from pgmult.latent.sparse import SparseMatrix
+from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, Term, log_sd
+from pgmult.priors import LKJ, HalfT, LogNormal, Normal
+
+__all__ = [
+    "Joint", "Latent", "as_priors", "check_priors", "latent_of", "mapping", "prior_rows"
+]  # fmt: skip
+
+_COEFFICIENT = 2.5  # prior sd of coefficients of standardised columns
+_SD, _CORRELATION, _LENGTH = HalfT(), LKJ(), LogNormal(0.5, 1.0)  # of a process: half the range
+Law = Normal | HalfT | LKJ | LogNormal
+Priors = Mapping[str, Law | tuple[Law, ...]]
+
+
+class Joint(NamedTuple):
+    """Predictors of several sticks at once.
+
+    Attributes
+    ----------
+    kind : str
+        "categories" or "correlated".
+    names : tuple of str
+        Of the effects that sticks see.
+    seen : array, ``(num_sticks, num_names)``
+        M, or the identity.
+    offset : array, ``(num_sticks,)``
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    seen: FloatArray
+    offset: FloatArray
+
+
+class _Piece(NamedTuple):
+    """A term: the law of its weights, how rows see them, and those of new levels."""
+
+    prior: Term
+    design: Any
+    names: list[str]
+    fresh: Any = None
+    sds: tuple[str, ...] = ()
+    units: FloatArray | None = None  # of effects of a level, from ours to the columns'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Latent:
+    """A latent Gaussian, and what is to be told of it.
+
+    Attributes
+    ----------
+    family : Additive
+    pieces : tuple
+    num_sticks : int
+        Predictors of a row, stacked stick after stick.
+    """
+
+    family: Additive
+    pieces: tuple[_Piece, ...]
+    num_sticks: int = 1
+
+    @property
+    def names(self) -> NDArray[np.str_]:
+        """Of the weights."""
+        return np.array([name for piece in self.pieces for name in piece.names], dtype=np.str_)
+
+    @property
+    def sd_names(self) -> NDArray[np.str_]:
+        """Of the standard deviations."""
+        return np.array([name for piece in self.pieces for name in piece.sds], dtype=np.str_)
+
+    def sds(self, x: FloatArray) -> FloatArray:
+        """Standard deviations at hyperparameters, slopes in the units of their columns."""
+        found = []
+        for piece, own in zip(self.pieces, self.family.hyperparameters, strict=True):
+            if piece.units is None:
+                found.append(np.exp(log_sd(x[own][: piece.prior.num_sds])))
+            else:
+                prior = piece.prior.term if isinstance(piece.prior, Copies) else piece.prior
+                assert isinstance(prior, Levels)
+                found.append(np.sqrt(np.sum((piece.units @ prior.cov_root(x[own])) ** 2, axis=1)))
+        return np.concatenate(found)
+
+    def draw(self, rng: np.random.Generator, weights: FloatArray, x: FloatArray) -> FloatArray:
+        """Predictors of all rows, ``(num_rows, num_sticks)``, with effects of new levels drawn.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        weights, x : arrays, ``(num_blocks, ...)``
+            Of sticks one by one, or of all at once.
+        """
+        psi = np.concatenate([self.family.predictor(w) for w in weights])
+        psi = psi.reshape(len(weights) * self.num_sticks, -1).T.copy()
+        for piece, own in zip(self.pieces, self.family.hyperparameters, strict=True):
+            if piece.fresh is not None:
+                noise = rng.standard_normal((piece.fresh.shape[1], len(weights)))
+                new = [piece.prior.spread(x[b, own], noise[:, b]) for b in range(len(weights))]
+                psi += np.concatenate([piece.fresh @ w for w in new]).reshape(psi.shape[::-1]).T
+        return np.asarray(psi)
+
+
+def latent_of(design: Design, priors: Priors | None = None, joint: Joint | None = None) -> Latent:
+    """The latent Gaussian of a design: its terms side by side."""
+    laws = priors or {}
+    fixed = Fixed(design.matrix.shape[1], _coefficient_scales(design, laws))
+    pieces = [_Piece(fixed, design.matrix, design.names.tolist())]
+    pieces += [_piece(term, _laws_of(term, laws)) for term in design.terms]
+    offset = np.zeros(len(design.matrix)) if design.offset is None else design.offset
+    if joint is not None:
+        pieces = [part for piece in pieces for part in _spread_over(piece, joint)]
+        offset = (joint.offset[:, None] + offset).ravel()
+    parts = [sparse.csr_array(piece.design) for piece in pieces]
+    family = Additive([piece.prior for piece in pieces], sparse.hstack(parts), offset)
+    return Latent(family, tuple(pieces), 1 if joint is None else len(joint.seen))
+
+
+def mapping(shares: FloatArray) -> FloatArray:
+    """M: what log probabilities of categories do to sticks in that order, ``(K - 1, K)``."""
+    num = len(shares)
+    M = np.eye(num - 1, num)
+    for k in range(num - 1):
+        M[k, k + 1 :] = -shares[k + 1 :] / shares[k + 1 :].sum()
+    return M
+
+
+def _spread_over(piece: _Piece, joint: Joint) -> list[_Piece]:
+    """A term's effects of categories, or of several sticks."""
+    prior, seen = piece.prior, joint.seen
+    num = seen.shape[1]
+
+    def stacked(design: Any, seen: FloatArray) -> Any:
+        return (
+            None if design is None else sparse.vstack([sparse.kron(design, m[None]) for m in seen])
+        )
+
+    names = [f"{name},{of}" for name in piece.names for of in joint.names]
+    if joint.kind == "correlated" and isinstance(prior, Levels):
+        wide = Levels(
+            prior.num_levels, prior.width * num, np.repeat(prior.scales, num), prior.dof, prior.eta
+        )
+        sds = tuple(f"{name},{of}" for name in piece.sds for of in joint.names)
+        units = None if piece.units is None else np.kron(piece.units, np.eye(num))
+        whole, fresh = stacked(piece.design, seen), stacked(piece.fresh, seen)
+        return [_Piece(wide, whole, names, fresh, sds, units)]
+    if joint.kind == "correlated" and prior.num_hyperparameters:
+        return [
+            _Piece(
+                prior, stacked(piece.design, seen[:, [k]]), names[k::num],
+                stacked(piece.fresh, seen[:, [k]]),
+                tuple(f"{name},{of}" for name in piece.sds), piece.units,
+            )
+            for k, of in enumerate(joint.names)
+        ]  # fmt: skip
+    copies = Copies(prior, num)
+    whole, fresh = stacked(piece.design, seen), stacked(piece.fresh, seen)
+    return [_Piece(copies, whole, names, fresh, piece.sds, piece.units)]
+
+
+# --------------------------------------------------------------------------- one term
+
+
+def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
+    """The prior of a term's weights and their design."""
+    sd = laws.get(HalfT, _SD)
+    prior = {"scale": sd.scale, "dof": sd.dof}
+    names = [f"{term.name}[{level}]" for level in term.levels]
+    if isinstance(term, SplineTerm):
+        one = Scaled(SparseMatrix.of(sparse.eye_array(term.size)), **prior)
+        return _Piece(one, term.basis, names, sds=(term.name,))
+    if isinstance(term, ProcessTerm):
+        length = laws.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
+        process = Basis(
+            term.frequencies, len(term.expressions), length=length.median / term.unit,
+            spread=length.sd, **prior,
+        )  # fmt: skip
+        return _Piece(process, term.basis, names, sds=(term.name,))
+    if term.times is not None:
+        # the value at the middle time, which has no weight, is 0
+        kept = np.delete(np.arange(term.size), term.size // 2)
+        walk = Scaled.walk(term.times, **prior)
+        design, fresh = _at_times(term)
+        return _Piece(walk, design[:, kept], [names[i] for i in kept], fresh, (term.name,))
+    values = np.ones((len(term.codes), 1)) if term.slopes is None else term.slopes.values
+    each = _by_level(term.codes, values, len(term.known))
+    if term.neighbours is not None:
+        return _Piece(
+            Areas.of(term.neighbours, term.size, **prior), each, names, None, (term.name,)
+        )
+    fresh = _by_level(-1 - term.codes, values, len(term.new)) if len(term.new) else None
+    if term.slopes is None:
+        return _Piece(Levels(len(term.known), 1, **prior), each, names, fresh, (term.name,))
+    scales = sd.scale * term.slopes.scale if HalfT in laws else np.full(term.width, sd.scale)
+    levels = Levels(
+        len(term.known), term.width, scales, sd.dof, laws.get(LKJ, _CORRELATION).eta
+    )  # fmt: skip
+    sds = tuple(f"{term.name}[{name}]" for name in term.slopes.names)
+    return _Piece(levels, each, names, fresh, sds, term.slopes.unscale(np.eye(term.width)))
+
+
+def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> Any:
+    """Design of effects of levels, those of a level side by side; codes below 0 have none."""
+    rows, width = np.flatnonzero(codes >= 0), values.shape[1]
+    columns = codes[rows, None] * width + np.arange(width)
+    places = (values[rows].ravel(), (np.repeat(rows, width), columns.ravel()))
+    return sparse.csr_array(places, shape=(len(codes), num_levels * width))
+
+
+def _at_times(term: GroupTerm) -> tuple[Any, Any]:
+    """Design of a walk's values, and of what new times add to them.
+
+    At a new time between two known ones the value is on the straight line and a Brownian bridge
+    beside it; before the first and after the last it walks on.
+    """
+    times, num = term.times, len(term.new)
+    assert times is not None
+    ones = np.ones((len(term.codes), 1))
+    design = _by_level(term.codes, ones, term.size)
+    if not num:
+        return design, None
+    at = term.new_times()
+    inside = np.clip(at, times[0], times[-1])
+    after = np.clip(np.searchsorted(times, inside), 1, term.size - 1)
+    before, gap = times[after - 1], times[after] - times[after - 1]
+    share = (inside - before) / gap
+    new = np.arange(num)
+    places = (np.append(new, new), np.append(after - 1, after))
+    line = sparse.csr_array((np.append(1.0 - share, share), places), shape=(num, term.size))
+    # beyond an end (-1 and 1) times share their way out; within a gap they share a bridge
+    side = np.sign(at - inside)
+    out = np.abs(at - inside)
+    cov = np.minimum(out[:, None], out) * (side[:, None] == side) * (side != 0.0)
+    low, high = np.minimum(share[:, None], share), np.maximum(share[:, None], share)
+    bridge = (after[:, None] == after) & (side == 0.0) & (side[:, None] == 0.0)
+    cov = (cov + np.where(bridge, gap * low * (1.0 - high), 0.0)) / Scaled.unit_of(times)
+    values, vectors = np.linalg.eigh(cov)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    each = _by_level(-1 - term.codes, ones, num)
+    return design + each @ line, sparse.csr_array(each @ root)
+
+
+# --------------------------------------------------------------------------- priors by name
+
+
+def as_priors(priors: Any, name: str) -> dict[str, Law | tuple[Law, ...]]:
+    """Priors by the name of a term or a column.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no mapping from names to laws.
+    """
+    if not isinstance(priors, Mapping):
+        raise TypeError(f"{name} must be a mapping from terms to laws, got {brief(priors)}")
+    for key, laws in priors.items():
+        every = laws if isinstance(laws, tuple) else (laws,)
+        if not isinstance(key, str) or not all(isinstance(law, Law) for law in every):
+            raise TypeError(
+                f"{name} must give each term a Normal, HalfT, LKJ or LogNormal of pgmult.priors, or"
+                f" a tuple of them, got {brief(laws)} for {brief(key)}"
+            )
+        for law in every:
+            if isinstance(law, Normal) and law.mean != 0.0:
+                raise ValueError(
+                    f"{name}: the mean of {key!r} must be 0, got {law.mean} (what is known of an"
+                    " effect goes into offset(...))"
+                )
+    return dict(priors)
+
+
+def check_priors(design: Design, priors: Priors) -> None:
+    """Refuse priors of what a design does not have.
+
+    Raises
+    ------
+    ValueError
+        That says what there is.
+    """
+    known = {"fixed": (Normal,), **dict.fromkeys(design.names.tolist(), (Normal,))}
+    allowed: dict[str, tuple[type, ...]] = {}
+    for term in design.terms:
+        more = (LogNormal,) if term.kind == "process" else (LKJ,) if term.kind == "slopes" else ()
+        allowed[term.name] = (HalfT, *more)
+    titles = [*known, *(term.title for term in design.terms)]
+    for key, laws in priors.items():
+        names = [key] if key in known else terms_named(key)
+        places = [allowed.get(name, known.get(name)) for name in names]
+        if not places or None in places:
+            raise ValueError(f"priors has {key!r}, but the model has {', '.join(titles)}")
+        for law in laws if isinstance(laws, tuple) else (laws,):
+            for place in places:
+                if type(law) not in (place or ()):
+                    wanted = " and ".join(kind.__name__ for kind in place or ())
+                    raise ValueError(f"the prior of {key} is a {wanted}, got {law}")
+
+
+def _laws_of(term: FormulaTerm, priors: Priors) -> dict[type, Any]:
+    """What is said of a term, by kind of law."""
+    found: dict[type, Any] = {}
+    for key, laws in priors.items():
+        if term.name in terms_named(key):
+            found |= {type(law): law for law in (laws if isinstance(laws, tuple) else (laws,))}
+    return found
+
+
+def _coefficient_scales(design: Design, priors: Priors) -> Any:
+    """Prior standard deviations of coefficients of the design's columns."""
+    scales = np.full(len(design.names), _COEFFICIENT)
+    said = False
+    for key in ("fixed", *design.names.tolist()):
+        if key in priors:
+            (law,) = laws if isinstance(laws := priors[key], tuple) else (laws,)
+            which = design.names != "Intercept" if key == "fixed" else design.names == key
+            scales[which] = law.sd * design.scale[which]  # type: ignore[union-attr]
+            said = True
+    return scales if said else _COEFFICIENT
+
+
+def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
+    """Every prior in the units of the user's columns: term, parameter, law."""
+    scales = np.zeros(len(design.names)) + _coefficient_scales(design, priors)
+    found = [
+        (str(name), "coefficient", str(Normal(0.0, scale / unit)))
+        for name, scale, unit in zip(design.names, scales, design.scale, strict=True)
+    ]
+    for term in design.terms:
+        laws = _laws_of(term, priors)
+        sd = laws.get(HalfT, _SD)
+        if isinstance(term, GroupTerm) and term.slopes is not None:
+            units = np.ones(term.width) if HalfT in laws else term.slopes.scale
+            for name, unit in zip(term.slopes.names, units, strict=True):
+                if name == "Intercept" and term.slopes.centre.any():
+                    name = "Intercept, where columns are average"
+                found.append((term.title, f"sd of {name}", str(HalfT(sd.dof, sd.scale / unit))))
+            if term.width > 1:
+                found.append((term.title, "correlations", str(laws.get(LKJ, _CORRELATION))))
+            continue
+        found.append((term.title, "sd", str(sd)))
+        if isinstance(term, ProcessTerm):
+            length = laws.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
+            found.append((term.title, "length scale", str(length)))
+        if term.kind == "map":
+            found.append((term.title, "share of neighbours", "Uniform(0, 1)"))
+    return found
