@@ -258,7 +258,8 @@ def _additive(
     cells, first = _cells(design)
     sums = np.zeros((len(first), counts.shape[1]), dtype=np.int64)
     np.add.at(sums, cells, counts)
-    return AdditiveRows(sums, design.take(first), places, np.asarray(categories))
+    shares = (sums.sum(axis=0) + 0.5) / (sums.sum() + 0.5 * len(categories))
+    return AdditiveRows(sums, design.take(first), places, np.asarray(categories), shares=shares)
 
 
 def _cells(design: Design, *more: NDArray[Any]) -> tuple[IntArray, IntArray]:

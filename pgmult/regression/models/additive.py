@@ -95,6 +95,8 @@ class AdditiveRows:
         "categories"; "poisson" or "negative_binomial" for events.
     times : array, ``(num_rows,)``, or None
         How many rows of the table a row of events stands for.
+    shares : array, ``(num_categories,)``, or None
+        Of the categories in the table, at which effects of categories are seen.
     """
 
     counts: IntArray
@@ -103,6 +105,7 @@ class AdditiveRows:
     categories: NDArray[np.str_]
     family: str = "categories"
     times: FloatArray | None = None
+    shares: FloatArray | None = None
 
     @property
     def num_rows(self) -> int:
@@ -372,9 +375,9 @@ def _joint(data: AdditiveRows, effects: str) -> Joint | None:
     num, names = data.num_sticks, tuple(data.categories[data.order].tolist())
     if effects == "correlated":
         return Joint(effects, names[:-1], np.eye(num), np.zeros(num))
-    shares = data.counts.sum(axis=0)[data.order] + 0.5
+    assert data.shares is not None
     equal = StickBreaking().inverse(np.full(num + 1, 1.0 / (num + 1)))
-    return Joint(effects, names, mapping(shares / shares.sum()), equal)
+    return Joint(effects, names, mapping(data.shares[data.order]), equal)
 
 
 @once_a_data_set

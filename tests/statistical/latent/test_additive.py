@@ -1,17 +1,12 @@
 """Additive regressions: moves leave the joint law of parameters and data as it is."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from scipy import sparse
 
 from pgmult.latent import moves
-from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import rough
 from pgmult.latent.moves import Point
-from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import Basis, Fixed, Levels, Scaled
+from pgmult.priors import HalfT, LogNormal, Normal
 from pgmult.regression.models import additive as module
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.regression.rows import rows_of
@@ -20,65 +15,52 @@ from pgmult.testing import check_geweke, rejects
 pytestmark = pytest.mark.slow
 
 NUM = 12
-X = np.linspace(-1.0, 1.0, NUM)
-CODES = np.arange(NUM) % 4
 TOTALS = np.array([12, 1, 5, 1, 7, 2, 9, 3, 4, 1, 6, 8])
-TABLE = {"a": TOTALS, "b": 0 * TOTALS, "x": X, "g": CODES}
-DATA = rows_of("c(a, b) ~ x + (1 | g)", TABLE, order=["a", "b"])
-SLOPES = np.column_stack([np.ones(NUM), X])
-
-
-def indicators(codes, columns=None):
-    """Design of (1 | g), or with columns of a level side by side."""
-    columns = np.ones((NUM, 1)) if columns is None else columns
-    each = (codes[:, None] == np.arange(codes.max() + 1))[:, :, None] * columns[:, None, :]
-    return each.reshape(NUM, -1)
-
-
-def chain():
-    """Neighbours on a line."""
-    beside = np.eye(NUM, k=1) + np.eye(NUM, k=-1)
-    K = np.diag(beside.sum(axis=1)) - 0.9 * beside
-    return Scaled(SparseMatrix.of(sparse.csr_array(K)), float(np.linalg.slogdet(K)[1]))
-
-
-def family(*parts):
-    """An intercept, a slope and more terms with their designs."""
-    terms, designs = zip((Fixed(2, scale=1.0), SLOPES), *parts, strict=True)
-    return Additive(terms, np.hstack(designs))
-
-
+TABLE = {
+    "a": TOTALS, "b": 0 * TOTALS, "c": 0 * TOTALS, "x1": TOTALS // 2,
+    "x": np.linspace(-1.0, 1.0, NUM),
+    "z": np.cos(np.arange(NUM)), "g": np.arange(NUM) % 4, "h": np.arange(NUM) // 4,
+    "row": np.arange(NUM), "t": np.array([0.0, 1.0, 1.5, 4.0])[np.arange(NUM) % 4],
+}  # fmt: skip
+RING = {str(i): [str((i + 1) % 4)] for i in range(4)}
+FEW = {"Intercept": Normal(0, 0.7), "x": Normal(0, 0.5), "(1 | g)": HalfT(30, 0.4)}
 CASES = {
-    "crossed": family(
-        (Levels(4), indicators(CODES)), (Levels(3, scale=0.5), indicators(np.arange(NUM) // 4))
+    "crossed": ("c(a, b) ~ x + (1 | g) + (1 | h)", {"(1 | h)": HalfT(3, 0.5)}, {}, {}),
+    "slopes and a walk": ("c(a, b) ~ x + (x | g) + rw(t)", {}, {}, {}),
+    "map and process": (
+        "c(a, b) ~ car(g, ring) + gp(x, k=6)",
+        {"gp(x, k=6)": (HalfT(3, 0.5), LogNormal(1, 0.5))},
+        {},
+        {"maps": {"ring": RING | {"island": []}}},
     ),
-    "slopes": family((Levels(4, width=2), indicators(CODES, SLOPES))),
-    "area": family((chain(), np.eye(NUM))),
-    "process": family(
-        (Basis(0.5 + np.arange(6.0), scale=0.5), np.sin(np.outer(X, 1 + np.arange(6))))
+    "a level a row": ("c(a, b) ~ x + (1 | row)", {"(1 | row)": HalfT(3, 2.0)}, {}, {}),
+    "categories": ("c(a, x1, c) ~ x + (x | g)", {}, {"effects": "categories"}, {}),
+    "correlated": ("c(a, b, c) ~ (1 | g) + rw(t)", {}, {"effects": "correlated"}, {}),
+    "poisson": ("a ~ x + (1 | g)", FEW, {}, {"family": "poisson"}),
+    "negative binomial": (
+        "a ~ x + (1 | g)", FEW | {"size": LogNormal(2, 0.5)}, {}, {"family": "negative_binomial"}
     ),
-    "a level a row": family((Levels(NUM, scale=2.0), np.eye(NUM))),
-}
+}  # fmt: skip
 
 
 @pytest.fixture
 def around(monkeypatch):
-    """``around(case)``: the model with these terms, its moves around a rough approximation.
+    """``around(case)``: a model and its data, its moves around a rough approximation.
 
     That is found at once, and mistakes show.
     """
 
-    def model(case):
+    def case_of(case):
         monkeypatch.setattr(module, "approximate", rough)
-        monkeypatch.setattr(module, "latent_of", lambda design: CASES[case])
-        return AdditiveRegression()
+        formula, priors, options, more = CASES[case]
+        return AdditiveRegression(priors=priors, **options), rows_of(formula, TABLE, **more)
 
-    return model
+    return case_of
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_sweeps_leave_the_joint_law_as_it_is(case, around):
-    check_geweke(around(case), replace(DATA), replicates=200, sweeps=3)
+    check_geweke(*around(case), replicates=200, sweeps=3)
 
 
 def stretched_twice(rng, term, x, i, rest, part, rows):
@@ -108,6 +90,6 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_broken_moves_are_refused(mutant, around, monkeypatch):
     where, name, broken, case = MUTANTS[mutant]
-    model = around(case)
+    model, data = around(case)
     monkeypatch.setattr(where, name, broken)
-    rejects(check_geweke, model, replace(DATA), replicates=1000, sweeps=3)
+    rejects(check_geweke, model, data, replicates=1000, sweeps=3)
