@@ -29,8 +29,6 @@ from pgmult.core.labels import is_missing, label_of
 from pgmult.core.tables import exact_columns
 from pgmult.core.typing import IntArray
 
-__all__ = ["neighbours_of"]
-
 _BORDER = 2  # points that two outlines share
 
 

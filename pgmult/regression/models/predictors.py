@@ -30,10 +30,6 @@ from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, Term, log_sd
 from pgmult.priors import LKJ, HalfT, LogNormal, Normal
 
-__all__ = [
-    "Joint", "Latent", "as_priors", "check_priors", "latent_of", "mapping", "prior_rows"
-]  # fmt: skip
-
 _COEFFICIENT = 2.5  # prior sd of coefficients of standardised columns
 _SD, _CORRELATION, _LENGTH = HalfT(), LKJ(), LogNormal(0.5, 1.0)  # of a process: half the range
 Law = Normal | HalfT | LKJ | LogNormal
