@@ -348,7 +348,7 @@ def make_design(
                 f"it names {name!r}; columns of covariates, the table: {', '.join(given) or 'none'}"
             )
     for part in plan.random:
-        if part.kind not in ("group", "spline") and not every_term:
+        if not isinstance(part, _Curve) and part.kind != "group" and not every_term:
             plan.formula.refuse(
                 f"{part.title} is a term of additive regressions alone (table.rows(formula)); here"
                 " groups are written (1 | author), and slopes that vary by group, walks, maps and"
@@ -375,8 +375,10 @@ def make_design(
     for part in plan.random:
         if isinstance(part, _Grouping):
             terms.append(_group(part, given, coder, columns, plan.formula, maps))
+        elif isinstance(part, _Curve):
+            terms.append(_curve(part, coder, columns))
         else:
-            terms.append((_curve if isinstance(part, _Curve) else _process)(part, coder, columns))
+            terms.append(_process(part, coder, columns))
     offset = _offset(plan, coder, columns)
     design = Design(
         np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,

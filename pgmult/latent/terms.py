@@ -228,7 +228,7 @@ class Levels(Checked):
     @property
     def scales(self) -> FloatArray:
         """Of each standard deviation."""
-        return np.zeros(self.width) + self.scale
+        return np.asarray(np.zeros(self.width) + self.scale)
 
     @property
     def num_blocks(self) -> int:
@@ -300,7 +300,7 @@ class Levels(Checked):
 
     def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
         """Effects of more levels."""
-        return np.asarray(noise.reshape(-1, self.width) @ self.cov_root(x).T).ravel()
+        return np.ravel(noise.reshape(-1, self.width) @ self.cov_root(x).T)
 
 
 class _OneSd:
@@ -401,8 +401,8 @@ class Basis(_OneSd, Checked):
     scale, dof : float
         Of the half-t law of sd.
     length : float
-        The log length scale is N(log length, spread^2), in the same units.
-    spread : float
+        The log length scale is N(log length, length_sd^2), in the same units.
+    length_sd : float
     """
 
     frequencies: FloatArray
@@ -410,7 +410,7 @@ class Basis(_OneSd, Checked):
     scale: Positive = 1.0
     dof: Positive = _DOF
     length: Positive = 0.5
-    spread: Positive = 1.0
+    length_sd: Positive = 1.0
 
     num_hyperparameters: ClassVar[int] = 2
 
@@ -425,12 +425,12 @@ class Basis(_OneSd, Checked):
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """From their priors."""
-        length = math.log(self.length) + self.spread * rng.standard_normal()
+        length = math.log(self.length) + self.length_sd * rng.standard_normal()
         return np.append(_sample_half_t(rng, self.scale, self.dof, 1), length)
 
     def log_prior(self, x: FloatArray) -> float:
         """The half-t law and the normal one of the log length scale."""
-        z = float(x[1] - math.log(self.length)) / self.spread
+        z = float(x[1] - math.log(self.length)) / self.length_sd
         return _log_half_t(x[:1], self.scale, self.dof) - 0.5 * z**2
 
     def _log_vars(self, x: FloatArray) -> FloatArray:

@@ -243,10 +243,10 @@ def _additive(
         if order is not None:
             raise ValueError(f"order must be left out for events, got {brief(order)}")
         cells, first = _cells(design, counts)
-        sums = np.bincount(cells, times, len(first))
+        each = np.bincount(cells, times, len(first)).astype(np.float64)
         return AdditiveRows(
             counts[first], design.take(first), np.zeros(1, dtype=np.int64),
-            np.asarray(categories), family, sums,
+            np.asarray(categories), family, each,
         )  # fmt: skip
     counts = counts * times[:, None]
     if order is None:

@@ -164,7 +164,7 @@ def _spread_over(piece: _Piece, joint: Joint) -> list[_Piece]:
             prior.num_levels, prior.width * num, np.repeat(prior.scales, num), prior.dof, prior.eta
         )
         sds = tuple(f"{name},{of}" for name in piece.sds for of in joint.names)
-        units = None if piece.units is None else np.kron(piece.units, np.eye(num))
+        units = None if piece.units is None else np.asarray(np.kron(piece.units, np.eye(num)))
         whole, fresh = stacked(piece.design, seen), stacked(piece.fresh, seen)
         return [_Piece(wide, whole, names, fresh, sds, units)]
     if joint.kind == "correlated" and prior.num_hyperparameters:
@@ -196,7 +196,7 @@ def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
         length = laws.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
         process = Basis(
             term.frequencies, len(term.expressions), length=length.median / term.unit,
-            spread=length.sd, **prior,
+            length_sd=length.sd, **prior,
         )  # fmt: skip
         return _Piece(process, term.basis, names, sds=(term.name,))
     if term.times is not None:
