@@ -1,9 +1,11 @@
-"""Draw the pictures of the README and of the gallery: ``python docs/pictures.py``.
+"""Draw the pictures of the README and of the pages: ``python docs/pictures.py [NAME ...]``.
 
 Minutes of a processor. The corpus is the documentation of numpy and scipy, the weather is made up,
 and the names of newborns are those of `pgmult.datasets.us_names`, which downloads them once.
 """
 
+import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -13,9 +15,10 @@ import pgmult
 from pgmult.cli.demo_sequences import simulated
 from pgmult.core.figures.base import new_figure
 from pgmult.core.figures.tiles import Tiles
-from pgmult.datasets import demo_corpus, us_names, us_states
+from pgmult.datasets import demo_corpus, state_of_the_union, us_names, us_states
 from pgmult.fields import MultinomialGP
 from pgmult.fields.covariances import GreatCircle, Matern
+from pgmult.regression import AdditiveRegression
 from pgmult.sequences import MultinomialLDS, latent_axes
 from pgmult.topics import CorrelatedTopics, top_words, topic_correlations
 from pgmult.topics.plots import top_word_bars
@@ -108,7 +111,98 @@ def sequences():
     save(found.plot_words(), "axis-words")
 
 
+def survey():
+    """Shares by state from a survey that reached few people in most states, beside the truth."""
+    rng, states = np.random.default_rng(3), np.array(list("ABCDEFGHIJKLMNOPQRST"))
+    support, size = (
+        0.5 * rng.standard_normal(len(states)),
+        rng.permutation(np.geomspace(3, 120, 20)),
+    )
+
+    def share(state, age):
+        return 1.0 / (1.0 + np.exp(0.6 - support[state] - 0.02 * (age - 50.0)))
+
+    state = np.repeat(np.arange(len(states)), np.round(size).astype(np.int64))
+    ages = np.arange(18, 90)
+    age = rng.choice(ages, len(state), p=(90 - ages) / np.sum(90 - ages))  # few of the old
+    vote = np.where(rng.random(len(state)) < share(state, age), "yes", "no")
+    rows = pgmult.read({"vote": vote, "age": age, "state": states[state]}).rows(
+        "vote ~ age + (1 | state)"
+    )
+    run = pgmult.sample(AdditiveRegression(), rows, **FEW)
+    census = {
+        "state": states.repeat(len(ages)),
+        "age": np.tile(ages, len(states)),
+        "people": np.ones(len(ages) * len(states)),
+    }
+    found = run.poststratify(census, by="state", weight="people").at(category="yes")
+    truth = np.array([share(k, ages).mean() for k in range(len(states))])
+    raw = np.array([np.mean(vote[state == k] == "yes") for k in range(len(states))])
+    lower, upper = found.interval(0.9)
+    order = np.argsort(truth)
+    at, figure = np.arange(len(states)), new_figure(11.0, 3.6)
+    axes = figure.subplots()
+    axes.vlines(at, lower[order], upper[order], color="#2a6f97", lw=5, alpha=0.35, label="90 %")
+    axes.plot(at, found.mean[order], "o", color="#2a6f97", label="pgmult")
+    axes.plot(at, raw[order], "x", color="#bc4b51", label="share of those asked")
+    axes.plot(at, truth[order], "_", color="black", ms=13, label="truth")
+    asked = np.bincount(state)[order]
+    axes.set_xticks(at, [f"{name}\n{n}" for name, n in zip(states[order], asked, strict=True)])
+    axes.set_ylabel("share who say yes")
+    axes.set_xlabel("state, and how many were asked there, few of them old")
+    axes.legend(frameon=False, fontsize=9, ncols=4, loc="upper left")
+    save(figure, "survey")
+
+
+def stability():
+    """How far words of topics are from chain to chain."""
+    run = pgmult.sample(
+        CorrelatedTopics(12), state_of_the_union(), draws=100, tune=150, chains=4, random_seed=1,
+        progressbar=False,
+    )  # fmt: skip
+    found = run.stability().table().columns
+    verdicts = ("stable", "varies", "one chain only")
+    order = sorted(range(len(found["topic"])), key=lambda k: verdicts.index(found["verdict"][k]))
+    figure = new_figure(9.0, 3.8)
+    axes = figure.subplots()
+    for verdict, colour in zip(verdicts, ("#2a6f97", "#e09f3e", "#bc4b51"), strict=True):
+        own = [(place, k) for place, k in enumerate(order) if found["verdict"][k] == verdict]
+        chains = [found["chains"][k] for _, k in own]
+        axes.barh([place for place, _ in own], chains, color=colour, label=verdict)
+    axes.set_yticks(range(len(order)), [found["words"][k] for k in order], fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xticks(range(5))
+    axes.set_xlim(0, 5.6)
+    axes.set_xlabel("chains that found the topic, of four")
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    save(figure, "stability")
+
+
+def coverage():
+    """The table of coverage on the page of benchmarks, as bars."""
+    page = (HERE.parent / "benchmarks.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \| (\.\d+) \| (\.\d+) \| (\.\d+) \|$", page, re.MULTILINE)
+    names = {
+        "with `(1 \\| author)`": "authors in the formula",
+        "without": "authors left out",
+        "regressions on draws, as R's stm has it": "regressions on draws",
+    }
+    figure = new_figure(9.0, 3.2)
+    axes, levels = figure.subplots(), np.array([0.5, 0.8, 0.9])
+    axes.hlines(levels, np.arange(3) - 0.42, np.arange(3) + 0.42, color="black", lw=1.5)
+    colours = ("#2a6f97", "#e09f3e", "#bc4b51")
+    for place, (name, *shares) in enumerate(row for row in rows if row[0] in names):
+        at = np.arange(3) + 0.26 * (place - 1)
+        axes.bar(at, list(map(float, shares)), 0.24, color=colours[place], label=names[name])
+    axes.set_xticks(np.arange(3), [f"{100 * level:.0f} % intervals" for level in levels])
+    axes.set_ylabel("hold the truth (line: should)")
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    save(figure, "coverage")
+
+
+DRAWN = {draw.__name__: draw for draw in (sequences, fields, topics, survey, stability, coverage)}
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore", pgmult.ConvergenceWarning)
-    for draw in (sequences, fields, topics):
-        draw()
+    for name in sys.argv[1:] or DRAWN:
+        DRAWN[name]()

@@ -20,8 +20,6 @@ from pgmult.cli.shared import add_table, plain, read_table, tell
 if TYPE_CHECKING:
     from pgmult.core.reports import Report, Section
 
-__all__ = ["add_look", "is_file"]
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

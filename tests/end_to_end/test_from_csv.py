@@ -1,4 +1,4 @@
-"""Three jobs in twelve lines each, from a CSV to a saved figure, as they are printed."""
+"""Four jobs in twelve lines each, from a CSV to a saved figure, as they are printed."""
 
 import csv
 import datetime
@@ -39,6 +39,21 @@ def visits(rng):
     ]
 
 
+def survey(rng):
+    rows = [
+        [rng.choice(["left", "right", "none"]), "fm"[i % 2], 20 + i % 50, f"S{i % 7}"]
+        for i in range(200)
+    ]
+    return [["vote", "sex", "age", "state"], *rows]
+
+
+def census(rng):
+    return [
+        ["sex", "age", "state", "people"],
+        *(["fm"[i % 2], 25 + i, f"S{i % 9}", 1 + i] for i in range(18)),
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 @pytest.mark.parametrize(
@@ -47,14 +62,16 @@ def visits(rng):
         ("topics.py", "articles.csv", articles, "topics.png"),
         ("fields.py", "names.csv", names, "names.png"),
         ("sequences.py", "visits.csv", visits, "visits.png"),
+        ("regression.py", "survey.csv", survey, "age.png"),
     ],
-    ids=["topics", "fields", "sequences"],
+    ids=["topics", "fields", "sequences", "regression"],
 )
 def test_a_table_becomes_a_figure(script, table, rows, figure, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    with (tmp_path / table).open("w", newline="") as file:
-        csv.writer(file).writerows(rows(np.random.default_rng(0)))
+    for name, made in ((table, rows), ("census.csv", census)):
+        with (tmp_path / name).open("w", newline="") as file:
+            csv.writer(file).writerows(made(np.random.default_rng(0)))
     code = (FOLDER / script).read_text(encoding="utf-8")
     for as_printed, smaller in SMALLER.items():
         code = code.replace(as_printed, smaller)

@@ -1,6 +1,9 @@
-"""The README's Python runs as it stands, and the sweep that it shows is a right one."""
+"""What the README and the guides print runs as it stands, and the sweep that is shown is right."""
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +13,54 @@ import pytest
 import pgmult
 from pgmult.topics.updates.allocation import allocate_tokens
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-CORPUS, STRUCTURE, SEQUENCES, FIELD, SURVEY, REGRESSION, OWN, SWEEP = re.findall(
-    r"```python\n(.*?)```", README, re.DOTALL
-)
+ROOT = Path(__file__).parents[2]
 SMALLER = {"num_topics=50": "num_topics=3", "draws=500, tune=500": "draws=10, tune=10"}
+JARGON = re.compile(
+    r"\b(sticks?|stick-breaking|omega|sites?|sweeps?|potentials?|augment\w*|P[óo]lya.?gamma|psi|theta"
+    r"|Gibbs|conjugate|posteriors?|link)\b"
+)
+
+
+def blocks(name, language="python"):
+    """The blocks of code of a page."""
+    page = (ROOT / name).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+(CORPUS, STRUCTURE), (SWEEP, OWN) = blocks("docs/topics.md"), blocks("docs/design.md")
+(SEQUENCES,), (FIELD,) = blocks("docs/sequences.md"), blocks("docs/fields.md")
+(REGRESSION,) = blocks("docs/estimators.md")
+JOBS = dict(zip(("topics", "fields", "sequences", "regression"), blocks("README.md"), strict=True))
+
+
+class TestReadme:
+    def test_it_is_short_and_without_jargon(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 160
+        (how,) = re.findall(r"^How it works, in a sentence:.*?\n\n", text, re.MULTILINE | re.DOTALL)
+        words = re.sub(
+            r"```.*?```|`[^`]*`|\([^)]*\.md\)", "", text.replace(how, ""), flags=re.DOTALL
+        )
+        assert not JARGON.findall(words)
+
+    def test_links_and_pictures_are_there(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        links = re.findall(r"\]\(([^)#:]+)\)", text)
+        assert len(links) > 10
+        assert [link for link in links if not (ROOT / link).exists()] == []
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("job", JOBS)
+    def test_each_snippet_runs_alone(self, job, tmp_path):
+        paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore::pgmult.ConvergenceWarning", "-c", JOBS[job]],
+            capture_output=True, text=True, timeout=600, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": paths},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "90 %" in done.stdout or "q0.05" in done.stdout
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -68,28 +114,8 @@ def test_speeches_with_columns_beside_them(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "years.svg").exists()
 
 
-@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_a_survey_and_a_census(monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    rows = [
-        f"{rng.choice(['left', 'right', 'none'])},{'fm'[i % 2]},{20 + i % 50},S{i % 7}"
-        for i in range(200)
-    ]
-    (tmp_path / "survey.csv").write_text("vote,sex,age,state\n" + "\n".join(rows))
-    cells = [f"{'fm'[i % 2]},{25 + i},S{i % 9},{1 + i}" for i in range(18)]
-    (tmp_path / "census.csv").write_text("sex,age,state,people\n" + "\n".join(cells))
-    as_printed = "random_seed=1)\nprint(run.report())"
-    assert as_printed in SURVEY
-    few = "random_seed=1, draws=20, tune=5, chains=2, progressbar=False)\nprint(run.report())"
-    exec(SURVEY.replace(as_printed, few), {})
-    output = capsys.readouterr().out
-    assert "200 respondents" in output
-    assert "Shares of categories by state" in output
-
-
 def test_the_sweep_of_the_example_is_shown():
-    example = (Path(__file__).parents[2] / "examples" / "own_model.py").read_text(encoding="utf-8")
+    example = (ROOT / "examples" / "own_model.py").read_text(encoding="utf-8")
     for line in OWN.splitlines():
         assert f"        {line}\n" in example
 
