@@ -73,17 +73,18 @@ def from_sd(sd: FloatArray) -> FloatArray:
     return np.log1p(np.asarray(sd) / _BEND)
 
 
-def _log_half_t(x: FloatArray, scale: float, dof: float) -> float:
+def _log_half_t(x: FloatArray, scale: Any, dof: float) -> float:
     """Log density of coordinates whose standard deviations are half-t, up to a constant."""
-    total = 0.0
-    for each in x.tolist():  # a few, some fifty times a sweep: numpy would take ten times as long
+    total, scales = 0.0, scale.tolist() if isinstance(scale, np.ndarray) else [scale] * len(x)
+    # a few, some fifty times a sweep: numpy would take ten times as long
+    for each, own in zip(x.tolist(), scales, strict=True):
         if not 0.0 < each <= _LARGEST:
             return -math.inf
-        total += each - 0.5 * (dof + 1.0) * math.log1p(sd_at(each) ** 2 / (dof * scale**2))
+        total += each - 0.5 * (dof + 1.0) * math.log1p(sd_at(each) ** 2 / (dof * own**2))
     return total
 
 
-def _sample_half_t(rng: np.random.Generator, scale: float, dof: float, size: int) -> FloatArray:
+def _sample_half_t(rng: np.random.Generator, scale: Any, dof: float, size: int) -> FloatArray:
     return np.minimum(from_sd(np.abs(scale * rng.standard_t(dof, size=size))), _LARGEST)
 
 

@@ -275,7 +275,7 @@ class AdditiveRegression(Checked):
                 point = Point.of(own, w, family, found)
                 if len(own) < len(x):
                     law = self.priors.get("size", _SIZE)
-                    x = _sized(rng, x[-1:], point.psi, rows, law)
+                    x = np.append(own, _sized(rng, x[-1:], point.psi, rows, law))
                     rows = replace(rows, size=math.exp(float(x[-1])))
                 own, w = self._moved(rng, point, family, rows, found)
                 points.append((np.append(own, x[len(own) :]), w))
