@@ -51,7 +51,7 @@ _HERMITE_NODES, _HERMITE_WEIGHTS = _nodes, _weights / _weights.sum()
 
 
 def _gumbel_coefficients(count):
-    """Of Gamma(1 - y) exp(-0.577... y) = exp sum_{n >= 2} zeta(n) y^n / n."""
+    """Taylor coefficients of Gamma(1 - y) exp(-0.577... y) = exp sum_{n >= 2} zeta(n) y^n / n."""
     c = np.zeros(count)
     c[0] = 1.0
     for n in range(2, count):

@@ -23,7 +23,7 @@ _MOST_REPEATS = 1_000_000  # of what takes its time: more is a slip, and would t
 
 
 def brief(value: Any) -> str:
-    """A value in a message: its type, too, and never long."""
+    """A value and its type as a short text, for messages."""
     try:
         text = repr(value)
     except Exception:  # somebody's broken __repr__ must not hide what is wrong
@@ -104,7 +104,7 @@ def as_kind(value: Any, name: str, kind: type[T], hint: str = "") -> T:
 
 
 def as_repeats(value: Any, name: str, minimum: int = 1) -> int:
-    """How often to do what takes its time: sweeps, steps, simulated rows."""
+    """A number of repetitions of something slow: sweeps, steps, simulated rows."""
     return as_positive_int(value, name, minimum, _MOST_REPEATS)
 
 
@@ -123,7 +123,7 @@ def as_share(value: Any, name: str) -> float:
 
 
 def as_list(value: Any, name: str, of: str) -> list[Any]:
-    """What has an order: a list, say, an array or a column; no string, set or mapping."""
+    """The items of a list, array or column, in order; strings, sets and mappings are refused."""
     is_vector = isinstance(value, Iterable) and getattr(value, "ndim", 1) == 1
     if not is_vector or isinstance(value, str | bytes | bytearray | Set | Mapping | type):
         raise TypeError(f"{name} must be a sequence of {of}, got {brief(value)}")
@@ -155,7 +155,7 @@ def as_path(value: Any, name: str = "path") -> Path:
 
 @contextmanager
 def under_name(name: str, *, of: str) -> Iterator[None]:
-    """Errors that speak of the argument `of` speak of the caller's argument `name` instead."""
+    """Within this context, errors that name the argument `of` name the caller's `name` instead."""
     try:
         yield
     except (TypeError, ValueError) as error:

@@ -189,7 +189,7 @@ def plain_label(text: str) -> str:
 
 
 def _by_value(known: Iterable[str]) -> dict[str, int]:
-    """Places of labels by their value, of those that are alone with it."""
+    """Places of labels by their value, for values that one label alone has."""
     places: dict[str, int] = {}
     for i, label in enumerate(map(str, known)):
         key = plain_label(label)
@@ -311,7 +311,7 @@ def value_texts(values: Sequence[Any]) -> list[str]:
 
 
 def as_looked_at(label: str) -> str:
-    """A label without what one overlooks: capitals, and blanks around and between words."""
+    """A label in lower case and with single blanks: labels that agree in this look the same."""
     return " ".join(label.casefold().split())
 
 

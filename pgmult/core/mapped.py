@@ -100,7 +100,7 @@ class ArrayFile(NamedTuple):
 
 
 class MappedArray(np.ndarray):
-    """An array in a file, which `file` tells; None of what was made of such an array."""
+    """An array in a file, described by `file`; None for arrays that are computed from it."""
 
     file: ArrayFile | None
     checked: NDArray[np.bool_] | None

@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 def once_a_data_set(
     function: Callable[Concatenate[Data, Others], Answer],
 ) -> Callable[Concatenate[Data, Others], Answer]:
-    """Remember what `function` says of a data set for as long as that lives.
+    """Cache what `function` returns for a data set, as long as the data set exists.
 
     Of each data set the last answer is remembered, and given again while the other arguments, such
     as a model, are the same objects. The answer must not hold on to the data set.

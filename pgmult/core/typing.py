@@ -64,7 +64,7 @@ State = TypeVar("State")
 
 
 class Model(Protocol[Data, State]):
-    """What `pgmult.sample` asks of a model.
+    """What `pgmult.sample` requires of a model.
 
     A *variable* that can be kept is a field of the state or a method of the model called as
     ``method(state, data)``; `dims` names every such variable and its axes.
@@ -97,7 +97,7 @@ class Model(Protocol[Data, State]):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a model may say of its variables in class variables of these names: see `traits_of`.
+    """Optional class variables of a model, which describe its variables: see `traits_of`.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Labelled(Protocol):
 
 @runtime_checkable
 class VariesWithData(Protocol):
-    """A model some of whose variables are there with some data only."""
+    """A model with variables that exist for some data only."""
 
     def absent(self, data: Any) -> frozenset[str]:
         """Variables that these data leave empty."""
@@ -161,7 +161,7 @@ class VariesWithData(Protocol):
 
 @runtime_checkable
 class TakesRawData(Protocol):
-    """A model that turns what users have into its data type, or refuses it."""
+    """A model that converts data as users have them into its own data type, or refuses them."""
 
     def as_data(self, data: Any) -> Any:
         """Data of the model's type."""
@@ -176,7 +176,7 @@ class Start(Protocol):
         """Where a chain may begin."""
 
     def facts(self) -> Mapping[str, Any]:
-        """What there is to tell of it: numbers, strings, lists and mappings of these."""
+        """Facts about the start, for reports: numbers, strings, lists and mappings of these."""
 
 
 @runtime_checkable
@@ -184,7 +184,7 @@ class FindsStarts(Protocol):
     """A model that has a search for a start that several chains share."""
 
     def find_start(self, rng: np.random.Generator, data: Any, leaves: int) -> Start:
-        """The best that comes of so many independent searches, and how far they agree."""
+        """The best result of so many independent searches, and how far they agree."""
 
 
 class ObservedRows(NamedTuple):
@@ -244,7 +244,7 @@ def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:
 
 
 def traits_of(model: Any) -> Traits:
-    """What a model says of its variables, and what holds where it does not."""
+    """The traits of a model: its class variables, and defaults for those that it does not have."""
     known: dict[str, Any] = {"default_keep": model.dims, "kernel_set": type(model).__name__}
     names = [trait.name for trait in fields(Traits) if hasattr(model, trait.name)]
     known |= {name: getattr(model, name) for name in names}

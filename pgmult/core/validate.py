@@ -122,14 +122,14 @@ def as_simplex(value: ArrayLike, name: str = "pi") -> NDArray[np.float64]:
 
 
 def _has_root(matrix: NDArray[np.float64]) -> bool:
-    """Whether the Cholesky factorisation that will be used goes through."""
+    """Whether the Cholesky factorisation that will be used succeeds."""
     from pgmult.compiled.linalg import cholesky
 
     return bool(cholesky(matrix.copy()) == 0)
 
 
 def made(kind: type[T], **values: Any) -> T:
-    """A frozen dataclass of fields that are known to be right: nothing is checked again.
+    """A frozen dataclass made without checks, of fields that are known to be right.
 
     Checks of small matrices would cost a sweep of small data more than what it does with them.
     """

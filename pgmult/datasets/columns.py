@@ -35,7 +35,7 @@ NA_VALUES = ("", "NA")
 def typed(
     cells: Sequence[str | None], name: str, time_zone: str | None = None, numbers: bool = True
 ) -> NDArray[Any]:
-    """A column of a file as what all of its cells are: numbers, dates or else strings.
+    """A column of a file as numbers or dates where all of its cells are, else as strings.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def typed(
 
 
 def _day(text: str) -> str:
-    """A date in full: months begin on their first day."""
+    """A date in full: 1999-12 becomes 1999-12-01."""
     return f"{text}-01" if len(text) == len("1999-12") else text
 
 

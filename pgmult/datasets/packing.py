@@ -185,7 +185,7 @@ class _Cells:
             )
 
     def label(self, name: Any) -> str:
-        """What to call a document, when all names were read."""
+        """The name of a document, once all names are read."""
         return labels_of_cells(self._kinds)(name)
 
 
@@ -440,7 +440,7 @@ class _Progress:
         self._began = self._said = time.monotonic()
 
     def show(self, doing: str, documents: int, words: int) -> None:
-        """Say it, if it is time to."""
+        """Show the progress, if the last time is long enough ago."""
         now = time.monotonic()
         wait = _SHOW_SECONDS if self._line.is_terminal else _LOG_SECONDS
         if not self._enabled or now < self._said + wait:

@@ -132,7 +132,7 @@ def read_corpus(
 
 
 def refuse_choices(source: Source, choices: Mapping[str, Any]) -> None:
-    """Where words are counted already, none can be chosen."""
+    """Refuse choices of words for sources whose words are counted already."""
     if source.kind in COUNTED and choices:
         raise ValueError(
             f"{source.path} holds counts already ({source.kind}):"

@@ -177,7 +177,7 @@ def read(
     na_values: Sequence[str] = NA_VALUES,
     time_zone: str | None = None,
 ) -> Table:
-    """Read a table with named columns, nothing of its cells lost.
+    """Read a table with named columns; every cell is kept exactly.
 
     Parameters
     ----------

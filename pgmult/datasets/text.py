@@ -212,7 +212,7 @@ class WordChoices:
     def choose(
         self, words: Iterable[tuple[str, int, int]], num_documents: int
     ) -> tuple[list[str], tuple[WordLoss, ...]]:
-        """The words that stay, in alphabetical order, and what the others fell to.
+        """The words to keep, in alphabetical order, and why others are left out.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ def as_choices(
     max_document_share: Any = 1.0,
     max_words: Any = None,
 ) -> WordChoices:
-    """Choices of words, after a look at each."""
+    """Check the choices of words."""
     return WordChoices(
         min_count=as_positive_int(min_count, "min_count"),
         min_documents=as_positive_int(min_documents, "min_documents"),
@@ -294,7 +294,7 @@ def _as_texts(texts: Any) -> list[str]:
 
 
 def _as_stop_words(stop_words: Any) -> frozenset[str]:
-    """Words in any order, so that a set will do."""
+    """The set of stop words."""
     if isinstance(stop_words, str) and stop_words == "english":
         return ENGLISH_STOP_WORDS
     if isinstance(stop_words, str | os.PathLike):

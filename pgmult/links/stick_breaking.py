@@ -226,7 +226,7 @@ class StickBreaking:
     def expected_sites(
         self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike
     ) -> DiagonalPotential:
-        """The Gaussian stand-in of the likelihood that fits best around N(mean, var).
+        """The Gaussian approximation of the likelihood that fits best around N(mean, var).
 
         Where `quadratic` takes the derivatives of the log likelihood at one point, this takes their
         expectations: J = N_k E[sigma(psi_k) sigma(-psi_k)] and h - J m = x_k - N_k E sigma(psi_k).

@@ -234,7 +234,7 @@ class GaussianMarkovField:
 
 
 def _factor(bands: FloatArray) -> FloatArray | None:
-    """The upper Cholesky factor, unless there is none to working precision."""
+    """The upper Cholesky factor; None where there is none in floating point."""
     try:
         root = np.asarray(cholesky_banded(bands))
     except LinAlgError:

@@ -29,7 +29,7 @@ Conjugate = TypeVar("Conjugate", NormalInverseWishart, MatrixNormalInverseWishar
 
 @runtime_checkable
 class CovarianceScales(Protocol):
-    """A prior of what the inverse Wishart of a conjugate prior would fix."""
+    """A prior of the scale matrix of a conjugate prior's inverse Wishart."""
 
     def sample(self, rng: np.random.Generator, prior: Conjugate) -> Conjugate:
         """The conjugate prior, its scales drawn from theirs."""

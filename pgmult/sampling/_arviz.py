@@ -82,7 +82,7 @@ def _made_old(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: Draws)
 
 
 def _of_rows(posterior: Draws, data: Any, random_seed: int) -> dict[str, dict[str, Any]]:
-    """The groups that come of the data: each a mapping from variable to (dims, array)."""
+    """The groups that are made from the data: each a mapping from variable to (dims, array)."""
     model = posterior.model
     if not isinstance(model, TellsRows | TellsRowsInTurn):
         raise TypeError(

@@ -203,7 +203,7 @@ def as_block_model(model: Any) -> Any:
 
 
 def as_block_rows(value: Any, name: str = "block_rows") -> int:
-    """A number of rows a block."""
+    """A number of rows for each block."""
     return as_positive_int(value, name, maximum=_MOST_ROWS)
 
 
@@ -225,7 +225,7 @@ def block_rng(key: NDArray[np.uint64], b: int, answer: int = 0) -> np.random.Gen
 
 @dataclass
 class Total:
-    """Sums over blocks, of all or of some, added the same way whatever their order.
+    """Sums over all or some blocks; the bits do not depend on the order in which they are added.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ class Total:
         self.cpu += other.cpu
 
     def narrowed(self) -> "Total":
-        """The same, integers in no more bytes than they need: for the way to another machine."""
+        """The same with integers in the smallest dtype that holds them, to be sent elsewhere."""
         exact = [value.astype(_least_type(value)) for value in self.exact]
         return Total(exact, self.nodes, self.cpu)
 
@@ -316,7 +316,7 @@ def _axis(model: Any) -> str:
 
 
 def takes_all_rows(model: Any, name: str) -> bool:
-    """Whether a variable that is not of rows can be told by nobody but who has them all."""
+    """Whether a variable without a row axis must be computed by a process that holds all rows."""
     return name in getattr(model, "whole_names", ())
 
 
@@ -502,7 +502,7 @@ def local_answers(
     *,
     threads: int = 1,
 ) -> Moved:
-    """What neighbouring blocks say to an `Ask`, the `number`-th of a sweep, from 1.
+    """The answers of neighbouring blocks to an `Ask`, the `number`-th of a sweep, from 1.
 
     Their rows in `moved` may be written over. Other arguments are those of `local_steps`.
     """
@@ -583,7 +583,7 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
 
 
 def finished(found: Any, answers: Callable[[int, Ask], Sums]) -> Any:
-    """What a shared step comes to, its questions answered if it has any."""
+    """The result of a shared step, after every `Ask` that it yields was answered."""
     if not isinstance(found, Generator):
         return found
     number = 1
@@ -634,7 +634,7 @@ def _step_of_one(
     data: Any,
     take: Callable[..., Any],
 ) -> Any:
-    """The same where there is one block, without what several need: few rows ask often."""
+    """`step` of a single block, without copies of rows and totals: small data need it fast."""
     given = model.local_step(block_rng(key, 0), state, data)
     state, held = given[0], given[1]
 
@@ -660,7 +660,7 @@ def _as_result(sums: Sums) -> Sums:
 
 
 def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 1) -> Total:
-    """What is kept of neighbouring blocks: arguments as of `local_steps`."""
+    """Summaries of neighbouring blocks, for what is kept: arguments as of `local_steps`."""
     parts = blocks(num_rows(model, state, data), model.block_rows)
     alone = len(parts) == 1
     make = getattr(model, "summary_table", None)
@@ -700,7 +700,7 @@ def log_likelihood(model: Any, state: Any, data: Any) -> float:
 
 
 def shared_variable(model: Any, state: Any, summary: Sums, data: Any, name: str) -> Any:
-    """A variable that is not of rows, where no process holds them all.
+    """The value of a variable without a row axis, where no process holds all rows.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class _Run:
 
 @dataclass
 class _Chain:
-    """Where a chain stands; what a checkpoint holds."""
+    """The position of a chain in its run: what a checkpoint holds."""
 
     number: int
     rng: np.random.Generator
@@ -306,7 +306,7 @@ class _Chains:
         return RowsElsewhere(executor, self.model, self.data, files, chain.number, shards, cut)
 
     def _commit(self, chain: _Chain, recorder: "_Recorder", rows: "_Rows") -> None:
-        """Put on disk how far the chain came; what was there before goes only then."""
+        """Write a checkpoint; files that only the one before needs are removed after it."""
         rows.save()
         chain.parts = rows.parts
         recorder.commit(chain.checkpoint())
@@ -507,7 +507,7 @@ class _Memory:
                 }
 
     def posterior(self, made: _Chains) -> Posterior:
-        """The largest rectangle of draws that the chains made."""
+        """The posterior of the most draws that form an array, as many of each of its chains."""
         chains, num_draws = rectangle(self.kept)
         made.end(num_draws, None)
         whole = chains == list(range(len(chains)))

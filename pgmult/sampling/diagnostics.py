@@ -109,7 +109,7 @@ def augmentation_rate(
 
 
 def slow_in_words(what: str, taken: float, reaching: float, rate: float, remedy: str) -> str:
-    """What Pólya-gamma sweeps will hardly move, why, and what does: `augmentation_rate`."""
+    """A warning of what Pólya-gamma sweeps hardly move: why, and what to do about it."""
     return (
         f"Pólya-gamma sweeps will hardly move {what}: {taken:,.10g} in {reaching:,.10g}, about"
         f" {rate / 2.0:.1g} effective draws a sweep (take {remedy})"

@@ -213,7 +213,7 @@ def resume(
     shards: int | None = None,
     cut: int | None = None,
 ) -> Posterior:
-    """Go on with a stored run, with the bits it would have had without the break.
+    """Continue a stored run; the draws are the same bits as those of an unbroken run.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def _check_model(model: Any) -> None:
 
 
 def _check_place(cluster: Any, shards: int | None, cut: int | None) -> None:
-    """Refuse what is no cluster, or no way to use one."""
+    """Check `cluster`, `shards` and `cut`."""
     check_cluster(cluster)
     for name, value in (("shards", shards), ("cut", cut)):
         if value is not None:
@@ -308,7 +308,7 @@ def _check_place(cluster: Any, shards: int | None, cut: int | None) -> None:
 
 
 def _check_model_in_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> None:
-    """Refuse what no cluster can do, before anything is begun."""
+    """Check that a cluster can sample the model and keep the variables `keep`."""
     if cluster is None:
         return
     as_block_model(model)
@@ -353,7 +353,7 @@ def _as_keep(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
 def _begin(
     starts: Any, initvals: Any, model: Any, data: Any, settings: Settings, cores: int | None
 ) -> tuple[Any, dict[str, Any]]:
-    """Initial values, and what the posterior's attributes are to say of where chains began."""
+    """Initial values, and attributes of the posterior that describe them."""
     if isinstance(starts, str) and as_choice(starts, "starts", ("own", "shared")) == "own":
         return initvals, {"starts": "own"}
     if initvals is not None:

@@ -321,7 +321,7 @@ class RunWriter(Run):
         coords: Mapping[str, NDArray[Any]],
         inputs: Mapping[str, Any] | None,
     ) -> "RunWriter":
-        """Begin a run in a new or empty directory, and hold it from the first look on.
+        """Begin a run in a new or empty directory, and lock it before anything is written.
 
         Raises
         ------
@@ -390,7 +390,7 @@ class ChainWriter:
         self._next_time = time.monotonic() + FLUSH_SECONDS
 
     def begin(self, values: Mapping[str, NDArray[Any]]) -> None:
-        """Learn from one draw of every variable, which is not kept, of what kind they are."""
+        """Take the shape and dtype of every variable from one draw, which is not kept."""
         kinds = {name: (value.shape, value.dtype) for name, value in values.items()}
         for name, kind in self._kinds.items():
             if kinds[name] != kind:

@@ -269,7 +269,7 @@ def _fourth(size: int) -> FloatArray:
 
 
 def _potentials(link: Any, rng: np.random.Generator, psi: FloatArray, counts: Any) -> Any:
-    """The names of what emits a potential, and what it emits."""
+    """Names of the methods that return a potential, and their potentials."""
     yield "quadratic", link.quadratic(psi, counts)
     yield "expected", link.expected(psi, np.zeros_like(psi), counts)
     try:

@@ -166,7 +166,7 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
 
 
 def _check_moves(model: Any, data: Any, rng: np.random.Generator) -> None:
-    """Every entry that varies under the prior must move; a stuck block is invariant too."""
+    """Every entry that varies under the prior must move, which other tests do not notice."""
     truth, other = model.prior(rng, data), model.prior(rng, data)
     simulated = model.simulate(rng, truth, data)
     start = state = model.init(rng, simulated)

@@ -33,7 +33,7 @@ _LEAST = 1e-2  # what a step may leave of a precision, in any direction
 
 @runtime_checkable
 class Fit(Protocol):
-    """Where an approximation of a posterior ended.
+    """The result of approximating a posterior.
 
     A fit that remembers its way has a ``history``, too: an array of the objective, one number an
     iteration, of which the last is `objective`.
@@ -71,7 +71,7 @@ class Fit(Protocol):
 
 
 def slack(level: FloatArray | float) -> FloatArray:
-    """What rounding may take from a rise."""
+    """How far rounding errors may lower an objective that never falls."""
     return np.asarray(_SLACK * (1.0 + np.abs(level)))
 
 

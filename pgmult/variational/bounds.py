@@ -84,7 +84,7 @@ _MOST_HALVINGS = 30
 
 @dataclass(frozen=True, slots=True)
 class Approximation:
-    """A stand-in for an expectation under Gaussians.
+    """An approximation of an expectation under Gaussians.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ def _least_tilt(
 
 
 def _moved(a: FloatArray, step: FloatArray) -> FloatArray:
-    """To first order a + step, positive and of sum 1: what shrinks, shrinks in its logarithm."""
+    """To first order a + step, positive and of sum 1: entries that fall move in logarithms."""
     shrunk = a * np.exp(np.minimum(step, 0.0) / a)
     moved = np.maximum(np.where(step > 0.0, a + step, shrunk), 1e-300)
     return np.asarray(moved / moved.sum(axis=-1, keepdims=True))

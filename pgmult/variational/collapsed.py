@@ -115,7 +115,7 @@ class SampledStart(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollapsedFit:
-    """Where a search ended, and how it got there: a `pgmult.variational.Fit`.
+    """The result of a search, and its history: a `pgmult.variational.Fit`.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class CollapsedFit:
 
 @dataclass(slots=True, eq=False)
 class _Point:
-    """The bound and what it takes to leave: logits are normalised."""
+    """The bound and its gradient at normalised logits."""
 
     logits: FloatArray
     probs: FloatArray

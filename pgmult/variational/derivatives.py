@@ -43,7 +43,7 @@ class HasTraceGradient(Protocol):
 
 
 def _some_rows(num_rows: int) -> IntArray:
-    """At most eight rows, spread evenly: a formula that is wrong is wrong in most of them."""
+    """At most eight rows, spread evenly: enough to notice a wrong formula."""
     return np.unique(np.linspace(0, num_rows - 1, min(num_rows, _MOST_ROWS)).astype(np.int64))
 
 
@@ -91,7 +91,7 @@ def _differences(
     length: FloatArray,
     rows: IntArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Derivatives, ``(num, ..., n)``, and what is in doubt of them."""
+    """Finite differences, ``(num, ..., n)``, and how large their errors may be."""
     found = []
     for relative in _STEPS:
         step = np.maximum(relative * length, _LEAST_STEP * np.abs(theta))

@@ -157,7 +157,7 @@ class ClassRows:
         return np.asarray((x.T * (-2.0 * d_var.T)[:, None, :]) @ x)
 
     def total(self, values: FloatArray) -> FloatArray:
-        """The sum over the rows, ``(1,)``: all classes stand or fall together."""
+        """The sum over the rows, ``(1,)``, since every row sees all classes."""
         return np.array([values.sum()])
 
 

@@ -189,7 +189,7 @@ _Spread = tuple[FloatArray, FloatArray, FloatArray]  # covariances, and what goe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Point:
-    """L at one q, and what it takes to leave: arrays of vectors, and sums over them in `level`."""
+    """L at one q and its derivatives: arrays over vectors, and sums over them in `level`."""
 
     mean: FloatArray
     precision: FloatArray
@@ -219,7 +219,7 @@ class _Ascent:
     def begin(
         cls, design: Design, site: Site, prior: MvNormal, start: FloatArray | None
     ) -> "tuple[_Ascent, _Point]":
-        """The search and its first point: no covariance is known yet, and any is better."""
+        """The search and its first point, of level -inf: no covariance is known yet."""
         count, size = design.shape
         mean0, precision0 = _unpack(prior, count, size)
         mean = np.array(mean0) if start is None else _as_start(start, design.shape)
@@ -305,7 +305,7 @@ class _Ascent:
         return there, np.sqrt(np.maximum(squares, 0.0))
 
     def evidence_at_mode(self, here: _Point) -> FloatArray:
-        """Laplace's: the penalty and the rows have no variance in them."""
+        """Laplace's approximation of the evidence: rows and penalty at the mean alone."""
         spread = 0.5 * (self.log_det0 - here.log_det)
         return here.fit - self._by_part(self._penalty(here.mean)) + self._by_part(spread)
 

@@ -313,7 +313,7 @@ class _Steps:
 
 @dataclass(slots=True, eq=False)
 class _RowClimb:
-    """Rows on their way up, each until its steps are short."""
+    """Rows that climb, each until its steps are short."""
 
     objectives: RowObjectives
     theta: FloatArray

@@ -45,7 +45,7 @@ _FITS: dict[str, Callable[..., GaussianRows]] = {
 
 @runtime_checkable
 class NonconjugateModel(Protocol[Rest]):
-    """What `fit_nonconjugate` asks of a model."""
+    """What `fit_nonconjugate` requires of a model."""
 
     def objectives(
         self, node: str, gaussians: Mapping[str, GaussianRows], rest: Rest
@@ -67,7 +67,7 @@ class NonconjugateModel(Protocol[Rest]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NonconjugateFit(Generic[Rest]):
-    """What coordinate ascent arrived at: a `pgmult.variational.Fit`.
+    """The result of coordinate ascent: a `pgmult.variational.Fit`.
 
     Attributes
     ----------

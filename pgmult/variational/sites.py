@@ -56,7 +56,7 @@ _LARGEST = 700.0  # exponent
 
 @runtime_checkable
 class Site(Protocol):
-    """A stand-in F(m, v) of E f(psi), psi ~ N(m, v), a row each.
+    """An approximation F(m, v) of E f(psi), psi ~ N(m, v), for each row.
 
     Everything that makes a likelihood yours is in `expect`, which returns three numbers a row: F,
     dF/dm and dF/dv. Where F is the expectation itself, of an f whose derivatives are known,

@@ -118,7 +118,7 @@ def fit_count_regression(
 
 
 def rough_size(data: EventRows, prior: MvNormal) -> float:
-    """The size that the variance of counts around rough rates speaks for."""
+    """A moment estimate of the size, from the variance of counts around rough rates."""
     design = Rows(data.covariates, known=data.known)
     rate = np.exp(np.minimum(design.project(_start(design, data, prior)), 40.0))
     excess = float(data.weights @ ((data.counts - rate) ** 2 - rate))
@@ -127,7 +127,7 @@ def rough_size(data: EventRows, prior: MvNormal) -> float:
 
 
 def _start(design: Rows, data: EventRows, prior: MvNormal) -> FloatArray:
-    """Least squares of log counts, by how much each row says of its own."""
+    """Weighted least squares of log counts, as a start."""
     known = data.weights * (data.counts + 0.5)
     P0 = prior.precision()
     pull = design.pull(known * (np.log(data.counts + 0.5) - data.known))[0]

@@ -79,7 +79,7 @@ def fit_logistic_regression(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedFit:
-    """What MAP-EM arrived at: a `pgmult.variational.Fit`.
+    """The result of MAP-EM: a `pgmult.variational.Fit`.
 
     Attributes
     ----------

@@ -154,7 +154,7 @@ class WeightsAlone(FixedPrior, ABC):
 
 @cache
 def _standard_moments(size: int) -> tuple[FloatArray, FloatArray]:
-    """Of N(0, I), made once: a sweep of few rows takes no longer than making them does."""
+    """Mean and precision of N(0, I), cached: making them takes as long as a sweep of few rows."""
     return np.zeros(size), np.eye(size)
 
 
@@ -269,7 +269,7 @@ class Around:
 
     @classmethod
     def of(cls, fit: SiteFit, prior: MvNormal) -> "Around":
-        """The fit, rounded, so that the last digits, which are BLAS's, say nothing."""
+        """The fit rounded to float32, so that draws do not depend on the last digits of BLAS."""
         cov = fit.cov[0] if fit.joint_cov is None else fit.joint_cov
         precision = np.asarray(np.linalg.inv(cov))
         root = lower_cholesky(precision).astype(np.float32).astype(np.float64)

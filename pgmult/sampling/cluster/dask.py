@@ -104,7 +104,7 @@ class DaskCluster(Patient):
         return True
 
     def _soon(self, doing: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """What comes of a coroutine in the client's thread."""
+        """The future of a coroutine that runs in the client's thread."""
         return asyncio.run_coroutine_threadsafe(doing, self._client.loop.asyncio_loop)
 
     def _answer(self, future: Any, address: str, limit: float) -> Done | None:

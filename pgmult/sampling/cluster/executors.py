@@ -30,7 +30,7 @@ class WorkersLostError(ConnectionError):
 
 @runtime_checkable
 class Executor(Protocol):
-    """Has tasks done in other processes."""
+    """Runs tasks in other processes."""
 
     @property
     def num_slots(self) -> int:
@@ -52,7 +52,7 @@ class Executor(Protocol):
 
 
 class Patient:
-    """An executor's way with workers that may die or hang: what both kinds here have in common.
+    """A base of executors whose workers may die or hang: another worker repeats their task.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def opened(
 
 
 def check_cluster(cluster: Any) -> None:
-    """Refuse what is no cluster, and no word for one."""
+    """Refuse what is neither a cluster nor a string that names one."""
     distributed = sys.modules.get("distributed")
     is_client = distributed is not None and isinstance(cluster, distributed.Client)
     is_executor = isinstance(cluster, Executor) and not isinstance(cluster, type)

@@ -104,7 +104,7 @@ class Task:
 
 
 class Done(NamedTuple):
-    """What came of a task.
+    """The result of a task.
 
     Attributes
     ----------

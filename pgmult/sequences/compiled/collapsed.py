@@ -266,7 +266,7 @@ def _backwards(offsets, inputs, into):
 
 @jit
 def smooth(chain, dynamics, into):
-    """Log normaliser up to what no path moves, and moments of the states: fills `into`.
+    """Log normaliser up to a constant of the path, and moments of the states: fills `into`.
 
     Returns it, nan where there is none, and the growth of rounding errors, as
     `pgmult.sequences.compiled.kalman_blocks` measures it. Only positive terms are added backwards,

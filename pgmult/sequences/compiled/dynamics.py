@@ -150,7 +150,7 @@ def matrix_normal(noise, row_root, column_root, centre):
 
 
 class ScaleLaw(NamedTuple):
-    """What the density of the logarithms a of the states' scales is made of: `scale_log_density`.
+    """Parameters of the density of the logarithms a of the states' scales: `scale_log_density`.
 
     P = Q^-1 and V^-1 here. `linear` is the sum of what multiplies each a.
     """

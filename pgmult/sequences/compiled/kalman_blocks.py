@@ -82,7 +82,7 @@ class Chain(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """What the first pass leaves.
+    """The result of the first pass.
 
     Of group g, what sampling needs, at ``factors[bases[g]:]``. Of every stretch, the reduced block
     of its joint in ``joints``, what its diagonal began as in ``diagonals``, the block (joint, joint

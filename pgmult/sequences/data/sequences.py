@@ -30,7 +30,7 @@ _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Whole:
-    """What a sweep must know of all sequences, whichever of them it has at hand.
+    """Facts about all sequences, for sweeps that hold only some of them.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Sequences:
 
     @property
     def row_costs(self) -> NDArray[np.int64]:
-        """What a sweep costs a sequence, in proportion: its steps."""
+        """The relative cost of a sequence in a sweep: its steps."""
         return self.lengths
 
     @property

@@ -101,7 +101,7 @@ def _default_dynamics(D: int, U: int) -> MatrixNormalInverseWishart:
 
 
 def eigenvalue_moduli(transition: FloatArray) -> FloatArray:
-    """Moduli of a transition's eigenvalues, largest first: what any basis agrees on."""
+    """Moduli of a transition's eigenvalues, largest first: the same in every basis of the states."""
     return np.sort(np.abs(np.linalg.eigvals(transition)))[::-1].copy()
 
 
@@ -262,7 +262,7 @@ class StateSpace(Checked, ABC):
         return lower_cholesky(gram)
 
     def _seen_loadings(self, state: StateSpaceState) -> FloatArray:
-        """C, less what no probability depends on."""
+        """C less the part that no probability depends on."""
         return state.loadings
 
     # ------------------------------------------------------------------ priors and pieces of sweeps

@@ -34,7 +34,7 @@ def _as_concentration(value: Any, name: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StickBreakingLDS(StateSpace):
-    """What `MultinomialLDS` is, before any data are seen.
+    """The prior and likelihood of `MultinomialLDS`, which samples them.
 
     Parameters
     ----------

@@ -366,7 +366,7 @@ def one_of(rng: np.random.Generator, probs: FloatArray) -> IntArray:
 
 
 def _state_of(draw: Mapping[str, FloatArray]) -> MultinomialHMMState:
-    """What a kept draw tells: its concentrations may not have been kept."""
+    """The state of a kept draw; its concentrations, which may not be kept, are nan."""
     return MultinomialHMMState(
         draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
     )
@@ -385,7 +385,7 @@ class _Counts(NamedTuple):
 
 
 def _chains(state: MultinomialHMMState, data: Sequences) -> compiled.Chains:
-    """What all compiled passes over the sequences take."""
+    """The sequences and parameters, as compiled functions take them."""
     if state.emission.shape[1] != data.num_symbols:
         raise ValueError(
             f"the model's states emit {state.emission.shape[1]} symbols, the data have"
@@ -413,7 +413,7 @@ def _filtered(state: MultinomialHMMState, data: Sequences) -> tuple[FloatArray, 
 
 
 def _dirichlet(rng: np.random.Generator, concentration: FloatArray) -> FloatArray:
-    """Dirichlet rows; a sweep has made the concentrations, so that nobody needs to check them."""
+    """Dirichlet rows of concentrations that a sweep has made, which are not checked."""
     out = np.empty_like(concentration)
     over_rows(sample_rows, len(out), new_key(rng), concentration, out, grain=1)
     return out

@@ -405,7 +405,7 @@ def _moved_sums(
 
 
 def _rescaled(state: StateSpaceState, g: FloatArray) -> StateSpaceState:
-    """What goes with states times g, ``(state_dim,)``, for the same probabilities."""
+    """The parameters that go with states times g, ``(state_dim,)``: same probabilities."""
     both = g[:, None] * g
     return replace(
         state,

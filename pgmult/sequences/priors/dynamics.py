@@ -141,7 +141,7 @@ class LinearDynamics:
         drive: FloatArray | None = None,
         potential: DensePotential | None = None,
     ) -> "LinearDynamics":
-        """What a sweep drew: C-ordered float64 and right by construction.
+        """Made without checks, of C-ordered float64 arrays that a sweep has drawn.
 
         Checks take longer than a draw of a short sequence.
         """
@@ -230,7 +230,7 @@ class LinearDynamics:
         return out
 
     def _sample_by_blocks(self, key: NDArray[np.uint64]) -> FloatArray | None:
-        """None if rounding would show."""
+        """A draw by blocks; None if its rounding errors would be too large."""
         steps, D = self.shape
         _, potential = self._parts()
         precision = invert_positive_definite(self.noise_cov)

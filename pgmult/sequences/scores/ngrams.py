@@ -51,7 +51,7 @@ def unigram(train: Sequences, test: Sequences, *, pseudo_count: float = 1.0) -> 
 def online_unigram(
     train: Sequences, test: Sequences, *, pseudo_count: float = 1.0
 ) -> SequenceScore:
-    """The unigram that goes on counting in each test sequence."""
+    """The unigram updated with the symbols of each test sequence as they come."""
     as_positive(pseudo_count, "pseudo_count")
     _check_alike(train, test)
     probs = _online_probs(_frequencies(train) + pseudo_count, test)
@@ -152,7 +152,7 @@ def _frequencies(data: Sequences) -> FloatArray:
 
 
 def _seen_before(data: Sequences, step: IntArray, limit: IntArray) -> tuple[FloatArray, FloatArray]:
-    """What each sequence held before a step: of each entry's symbol, and of all symbols.
+    """Counts in each sequence before a step: of each entry's symbol, and of all symbols.
 
     Parameters
     ----------

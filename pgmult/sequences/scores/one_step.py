@@ -205,7 +205,7 @@ def mix_draws(
 
 
 def blend(first: SequenceScore, second: SequenceScore, *, num_weights: int = 50) -> SequenceScore:
-    """Two forecasters made one, at a weight that is learned as a sequence goes on.
+    """A mixture of two forecasters, whose weight is learned as a sequence goes on.
 
     The mixture of sequences under (1 - u) p(x_t | x_<t) + u q(x_t | x_<t), u ~ U(0, 1): Bayes' rule
     for u, so that nothing is fitted to the steps that are scored. A model that forgets nothing but

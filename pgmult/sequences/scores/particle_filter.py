@@ -40,7 +40,7 @@ _BLIND_SHARE = 0.1  # of particles that follow the transition alone, whatever is
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParticleFilter:
-    """What a particle filter found, draw by draw and step by step.
+    """The results of a particle filter, for each draw and step.
 
     Attributes
     ----------

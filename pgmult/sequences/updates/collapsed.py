@@ -83,7 +83,7 @@ def chain_of(
 
 
 class _Factors(NamedTuple):
-    """What the states are drawn from, and the bytes of dynamics and weights for which it holds."""
+    """Factors that states are drawn from, and the bytes of the parameters they were made for."""
 
     place: tuple[bytes, bytes]
     roots: FloatArray
@@ -235,7 +235,7 @@ class Collapsed:
 
 
 class Drawn(NamedTuple):
-    """What a path ends with.
+    """The result of a path.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ from pgmult.sequences.data.sequences import Sequences
 
 
 class _Seen(NamedTuple):
-    """What every sweep asks of the data: steps that are not missing, and counts by symbol."""
+    """What every sweep needs of the data: steps that are not missing, and counts by symbol."""
 
     steps: IntArray
     totals: FloatArray

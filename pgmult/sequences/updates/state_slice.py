@@ -154,7 +154,7 @@ def _rates(whole: Whole) -> FloatArray:
 
 
 def paths_are_slow(data: Sequences) -> bool:
-    """Whether slices of the states pay."""
+    """Whether slices of the states are worth their time."""
     return bool(stick_rates(data).min() < _PAYS)
 
 
